@@ -5,6 +5,7 @@ import { types } from "node:util";
 import { errorText, warn } from "./client/host.js";
 import { jsonOf } from "./content.js";
 import { UsageError } from "./errors.js";
+import { trustedRoots } from "./extra_roots.js";
 import { hub, listen, nextNumber, unlisten } from "./hub.js";
 import { native, type NativeVerifier } from "./native.js";
 import type { JsonSchema } from "./protocol.js";
@@ -70,9 +71,9 @@ export interface ResourceServerSettings {
   documentation?: string;
   /** Proxy for requests to authorization servers; see {@link HttpClientOptions.proxy}. */
   proxy?: string;
-  /** CA certificates in PEM that are trusted in addition to those of the system. */
+  /** CA certificates in PEM that are trusted in addition to those of the system and of `NODE_EXTRA_CA_CERTS`. */
   tlsRoots?: string;
-  /** Trust only `tlsRoots`, not the CA certificates of the system. Default: `false`. */
+  /** Trust only `tlsRoots`, not the CA certificates of the system and of `NODE_EXTRA_CA_CERTS`. Default: `false`. */
   onlyTheseRoots?: boolean;
 }
 
@@ -168,7 +169,7 @@ const CALLER = optionNames<Verified>({
 /** Converts the settings of a resource server to the core's options. */
 export function resourceServerOptions(given: ResourceServerSettings): Record<string, unknown> {
   checkOptions("`auth`", given, SETTINGS);
-  const { verify, ...settings } = given;
+  const { verify, ...settings } = { ...given, ...trustedRoots(given) };
   if (settings.introspection !== undefined) {
     checkOptions("`auth.introspection`", settings.introspection, INTROSPECTION);
   }

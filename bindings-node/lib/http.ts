@@ -1,6 +1,7 @@
 /** A server mounted in another HTTP server, for the Fetch API and for `node:http`. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 
 import { FetchBody, IncomingBody, type Source } from "./bodies.js";
 import {
@@ -173,7 +174,7 @@ export class Exchange implements Progressing {
       return false;
     }
     try {
-      const status = start();
+      const status = attempt(start);
       if (status === 0) {
         attend(this.number, this);
         return this.#pending();
@@ -457,7 +458,7 @@ export class HttpApp {
   }
 
   /**
-   * Answers a request of `node:http`, Express, Connect or Fastify.
+   * Answers a request of `node:http`, `node:http2`, Express, Connect or Fastify.
    *
    * If middleware has read the body, it is taken from `request.body`.
    *
@@ -466,8 +467,8 @@ export class HttpApp {
    * @throws UsageError if an option is invalid.
    */
   handler(
-    request: IncomingMessage | FastifyRequestLike,
-    response: ServerResponse | FastifyReplyLike,
+    request: IncomingMessage | Http2ServerRequest | FastifyRequestLike,
+    response: ServerResponse | Http2ServerResponse | FastifyReplyLike,
     options?: MountedRequestOptions | ((error?: unknown) => void),
   ): void {
     const given = mountedOptions(options);
@@ -568,11 +569,29 @@ export class HttpApp {
     rest: Source | undefined,
   ): void {
     const target = (request as { originalUrl?: string }).originalUrl ?? request.url ?? "/";
-    const headers = request.rawHeaders.join("\n");
+    const headers = headerLines(request);
     const delivery = new ResponseWriter(exchange, response, this.#writeTimeout);
     const address = request.socket.remoteAddress;
     exchange.begin(address, principal, request.method ?? "GET", target, prefix, headers, body, rest, delivery);
   }
+}
+
+/** Returns the headers of a request, names and values alternating, one per line. */
+function headerLines({ rawHeaders, httpVersionMajor }: IncomingMessage): string {
+  if (httpVersionMajor === 1) {
+    return rawHeaders.join("\n");
+  }
+  // Pseudo-header fields of HTTP/2 (RFC 9113, section 8.3). `:authority` is in the place of `Host`.
+  const lines: string[] = [];
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    const [name, value] = [rawHeaders[index] as string, rawHeaders[index + 1] as string];
+    if (name === ":authority") {
+      lines.push("host", value);
+    } else if (!name.startsWith(":")) {
+      lines.push(name, value);
+    }
+  }
+  return lines.join("\n");
 }
 
 /** The response to a request whose body is gone. */

@@ -78,9 +78,9 @@ interface Waiting {
   isHeld: boolean;
 }
 
-const table = new Float64Array(ROWS * COLUMNS);
+const table: Float64Array = new Float64Array(ROWS * COLUMNS);
 /** Numbers that the addon returns besides rows, and reads results from. */
-export const answers = new Float64Array(ROWS * COLUMNS);
+export const answers: Float64Array = new Float64Array(ROWS * COLUMNS);
 const texts: string[] = new Array<string>(ROWS).fill("");
 
 /** The native side. */

@@ -1,6 +1,7 @@
 /** Requests as outer HTTP servers and frameworks pass them on, whose bodies they may have read already. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 
 import { principalJson, type Verified } from "./auth.js";
 import { UsageError } from "./errors.js";
@@ -49,8 +50,8 @@ export interface NodeExchange {
 
 /** Unwraps the request and the reply of Fastify, which does not respond itself then. Others are returned as they are. */
 export function nodeExchange(
-  request: IncomingMessage | FastifyRequestLike,
-  response: ServerResponse | FastifyReplyLike,
+  request: IncomingMessage | Http2ServerRequest | FastifyRequestLike,
+  response: ServerResponse | Http2ServerResponse | FastifyReplyLike,
 ): NodeExchange {
   if ("raw" in request && "raw" in response) {
     response.hijack();
@@ -62,6 +63,7 @@ export function nodeExchange(
     const prefix = mountPrefix(request.raw, request);
     return { request: request.raw, response: response.raw, body: request.body, prefix };
   }
+  // Those of HTTP/2 have all that is used here.
   const incoming = request as IncomingMessage;
   const { body } = request as { body?: unknown };
   return { request: incoming, response: response as ServerResponse, body, prefix: mountPrefix(incoming, incoming) };

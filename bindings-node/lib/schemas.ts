@@ -42,8 +42,22 @@ export interface StandardSchema<Input = unknown, Output = Input> {
 /** The properties of an object, each with a schema of a library: `{ city: z.string() }`. */
 export type SchemaShape = Readonly<Record<string, StandardSchema>>;
 
+/** A JSON Schema with a declared type, such as `JSONSchema7` or a schema of TypeBox. */
+export interface TypedJsonSchema {
+  readonly $schema?: unknown;
+  readonly $ref?: unknown;
+  readonly type?: unknown;
+  readonly properties?: unknown;
+  readonly items?: unknown;
+  readonly const?: unknown;
+  readonly enum?: unknown;
+  readonly anyOf?: unknown;
+  readonly oneOf?: unknown;
+  readonly allOf?: unknown;
+}
+
 /** A schema: JSON Schema, one of a library that implements Standard Schema, or the shape of an object. */
-export type Schema = StandardSchema | SchemaShape | JsonSchema;
+export type Schema = StandardSchema | SchemaShape | JsonSchema | TypedJsonSchema;
 
 /** The TypeScript type of the values of a JSON Schema, as far as it can be derived. */
 export type FromJsonSchema<S> = S extends { readonly const: infer Value }
@@ -104,7 +118,10 @@ export type Returned<S> =
     ? Input
     : IsShape<S> extends true
       ? OfShape<{ [Name in keyof S]: Returned<S[Name]> }>
-      : FromJsonSchema<S>;
+      : AnyObject<FromJsonSchema<S>>;
+
+/** Interfaces have no index signature, so that an object of unknown properties would not accept them. */
+type AnyObject<T> = T extends object ? (string extends keyof T ? object : T) : T;
 
 /** Whether a type is a shape. An object without properties is JSON Schema. */
 type IsShape<S> = keyof S extends never ? false : S extends SchemaShape ? true : false;

@@ -1,6 +1,7 @@
 /** MCP servers: registration of features, and serving. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 
 import { principalJson, type Verified, registerVerifier } from "./auth.js";
 import { type Channel, Channels, type MessageReceiver } from "./channel.js";
@@ -218,7 +219,7 @@ export interface PromptOptions<
   A extends Record<string, PromptArgumentOptions> = Record<string, PromptArgumentOptions>,
 > extends Described {
   /** Arguments, by name. */
-  arguments?: A;
+  arguments?: A & Record<string, PromptArgumentOptions>;
 }
 
 /** Options of a handler of custom requests or notifications. */
@@ -262,9 +263,60 @@ export type PromptArgumentValues<A> = {
 type ArgumentsOf<I> = [I] extends [Schema] ? Parsed<I> : Record<string, never>;
 /** The type of a custom method's `params`. */
 export type ParamsOf<P> = [P] extends [Schema] ? Parsed<P> : Record<string, unknown>;
-type ReturnOf<O> = [O] extends [Schema]
-  ? Returned<O> | ToolResult<Returned<O>> | CallToolResult | InputRequired | ExtendedResult
-  : ToolReturn;
+// The members outside the condition give literals in handlers their types.
+type ReturnOf<O> =
+  | CallToolResult
+  | InputRequired
+  | ExtendedResult
+  | ([O] extends [Schema] ? Returned<O> | ToolResult<Returned<O>> : ToolReturn);
+
+declare const literals: unique symbol;
+
+/**
+ * Lets literals in a handler's return value keep their types: `{ unit: "C" }` is not widened to `{ unit: string }` while
+ * the output schema is inferred. No value has this type.
+ */
+export interface Literals<Literal> {
+  readonly [literals]: never;
+  readonly [name: string]: LiteralTree<Literal>;
+}
+type LiteralTree<Literal> =
+  Literal | { readonly [name: string]: LiteralTree<Literal> } | readonly LiteralTree<Literal>[];
+
+/**
+ * The variables of a URI template, which handlers of resource templates receive: strings, and arrays of exploded ones.
+ * Those of an expression with one of the operators `#./;?&` may be missing.
+ */
+export type VariablesOf<Template extends string> = string extends Template
+  ? Record<string, string>
+  : ValuesOf<ExpressionsOf<Template>>;
+
+type ValuesOf<Expression extends string> = {
+  [Variable in VariableOf<RequiredOf<Expression>> as NameOf<Variable>]: ValueOf<Variable>;
+} & {
+  [Variable in VariableOf<OptionalOf<Expression>> as NameOf<Variable>]?: ValueOf<Variable>;
+};
+
+/** The expressions of a template, without braces. */
+type ExpressionsOf<Template extends string> = Template extends `${string}{${infer Expression}}${infer Rest}`
+  ? Expression | ExpressionsOf<Rest>
+  : never;
+type OptionalOf<Expression extends string> = Expression extends `${"#" | "." | "/" | ";" | "?" | "&"}${infer List}`
+  ? List
+  : never;
+type RequiredOf<Expression extends string> = Expression extends `${"#" | "." | "/" | ";" | "?" | "&"}${string}`
+  ? never
+  : Expression extends `+${infer List}`
+    ? List
+    : Expression;
+/** The variables of an expression, with their modifiers. */
+type VariableOf<List extends string> = List extends `${infer One},${infer Rest}` ? One | VariableOf<Rest> : List;
+type NameOf<Variable extends string> = Variable extends `${infer Name}*`
+  ? Name
+  : Variable extends `${infer Name}:${string}`
+    ? Name
+    : Variable;
+type ValueOf<Variable extends string> = Variable extends `${string}*` ? string[] : string;
 
 /** Options of {@link Server.listen}. */
 export interface ListenOptions extends HttpSettings {
@@ -394,10 +446,14 @@ export class Server {
    *   the process; the client gets an internal error.
    * @throws UsageError if the name is taken, or a schema is invalid.
    */
-  tool<const I extends Schema | undefined = undefined, const O extends Schema | undefined = undefined>(
+  tool<
+    const I extends Schema | undefined = undefined,
+    const O extends Schema | undefined = undefined,
+    Literal extends string | number | boolean = never,
+  >(
     name: string,
     options: ToolOptions<I, O>,
-    handler: (args: ArgumentsOf<I>, ctx: Context) => Awaitable<ReturnOf<O>>,
+    handler: (args: ArgumentsOf<I>, ctx: Context) => Awaitable<ReturnOf<O> | Literals<Literal>>,
   ): this {
     checkTool(name, options, handler);
     const { input, output, runOnce, rate, scopes, meta, ...rest } = options;
@@ -464,17 +520,17 @@ export class Server {
    * @param handler Called with the variables of the URI: strings, or arrays for exploded variables.
    * @throws UsageError if the template is taken or invalid, or lacks one of `uncheckedVariables`.
    */
-  resourceTemplate(
-    uriTemplate: string,
+  resourceTemplate<const Template extends string>(
+    uriTemplate: Template,
     options: ResourceTemplateOptions,
-    handler: (variables: Record<string, string>, ctx: Context) => Awaitable<ResourceReturn>,
+    handler: (variables: VariablesOf<Template>, ctx: Context) => Awaitable<ResourceReturn>,
   ): this {
     checkTemplate(uriTemplate, options, handler);
     const { meta, complete, scopes, uncheckedVariables, ...rest } = options;
     const definition = { uriTemplate, ...rest, ...(meta === undefined ? {} : { _meta: meta }) };
     const place: Place = { kind: "resource", name: uriTemplate };
     const plan = this.#planned(place, (call, text) => {
-      const variables = JSON.parse(text) as Record<string, string>;
+      const variables = JSON.parse(text) as VariablesOf<Template>;
       const uri = () => hub.callName(call) ?? uriTemplate;
       this.#endResource(place, call, handler(variables, new Context(call, this)), uri, options.mimeType);
     });
@@ -835,14 +891,14 @@ export class Server {
   }
 
   /**
-   * Answers a request of `node:http`, Express, Connect or Fastify, with default settings; see {@link httpApp}. Bound to
+   * Answers a request of `node:http`, `node:http2`, Express, Connect or Fastify, with default settings; see {@link httpApp}. Bound to
    * the server: can be passed as a function.
    *
    * @param options What the program knows of the request; see {@link HttpApp.handler}.
    */
   handler(
-    request: IncomingMessage | FastifyRequestLike,
-    response: ServerResponse | FastifyReplyLike,
+    request: IncomingMessage | Http2ServerRequest | FastifyRequestLike,
+    response: ServerResponse | Http2ServerResponse | FastifyReplyLike,
     options?: MountedRequestOptions | ((error?: unknown) => void),
   ): void {
     this.#ownApp().handler(request, response, options);

@@ -143,7 +143,8 @@ export interface HttpSettings {
   proxyPrefix?: string;
   /**
    * Accepted host names of the `Host` header, without port; `*` accepts any. Loopback names and the bound address are
-   * always accepted. The check prevents DNS rebinding. Default: none.
+   * always accepted. The check prevents DNS rebinding: with `*`, a web page can send requests to a server that only this
+   * machine or its network reaches, so use it only if everybody may reach the server. Default: none.
    */
   allowedHosts?: string[];
   /**

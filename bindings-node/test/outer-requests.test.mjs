@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
+import * as http2 from "node:http2";
 import { test } from "node:test";
 
 import Fastify from "fastify";
@@ -205,4 +206,41 @@ test("arguments that frameworks and runtimes pass in the place of options are ig
   const next = () => assert.fail("next was called");
   const response = await callAt(t, (request, response) => mcp.handler(request, response, next));
   assert.equal(await textOf(response), "hello");
+});
+
+for (const streams of [false, true]) {
+  test(`handler: requests of HTTP/2 are answered${streams ? " with an event stream" : ""}`, async (t) => {
+    const { server, mcp } = make();
+    server.tool("host", {}, (_, ctx) => {
+      ctx.progress(1);
+      return ctx.headers.get("host");
+    });
+    const outer = http2.createServer(mcp.handler).listen(0, "127.0.0.1");
+    await once(outer, "listening");
+    const host = `localhost:${outer.address().port}`;
+    const client = http2.connect(`http://${host}`);
+    t.after(() => {
+      client.close();
+      outer.close();
+    });
+    const { headers, body } = posted("tools/call", { name: "host", arguments: {} });
+    const message = JSON.parse(body);
+    message.params._meta.progressToken = streams ? "t" : undefined;
+    const request = client.request({ ":method": "POST", ":path": "/mcp", ...headers });
+    request.end(JSON.stringify(message));
+    const [answer] = await once(request, "response");
+    assert.equal(answer[":status"], 200);
+    assert.equal(answer["content-type"], streams ? "text/event-stream" : "application/json");
+    assert.ok((await read(request)).toString().includes(`"text":"${host}"`));
+  });
+}
+
+test("handler: a request that is no valid HTTP is refused with a reason", async (t) => {
+  const { mcp } = make();
+  const response = await callAt(t, (request, response) => {
+    request.url = "/mcp with spaces";
+    mcp.handler(request, response);
+  });
+  assert.equal(response.status, 400);
+  assert.equal(await response.text(), "this is no HTTP request");
 });

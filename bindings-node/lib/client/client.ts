@@ -367,7 +367,7 @@ export class Client {
    *   waiting, or more than 32 Mi characters of their JSON. Waiting notifications are delivered first.
    * @throws ClosedError if the client is closed.
    */
-  notifications(): AsyncIterableIterator<Notification, undefined> {
+  notifications(): AsyncIterableIterator<Notification> {
     if (this.#closed !== undefined) {
       throw new ClosedError("client is closed");
     }

@@ -2,6 +2,7 @@
 
 import { UsageError } from "../errors.js";
 import type { ClientCapabilities, Implementation, LogLevel, Meta, Revision } from "../protocol.js";
+import { trustedRoots } from "../extra_roots.js";
 import { closestName } from "../option_checks.js";
 import { registerNames, snakeCase } from "../option_names.js";
 import { secondsFromMs } from "../settings.js";
@@ -105,11 +106,11 @@ export interface HttpClientOptions extends ClientOptions {
    */
   proxy?: string;
   /**
-   * CA certificates in PEM that are trusted in addition to those of the system, for servers with certificates of a
-   * private CA.
+   * CA certificates in PEM that are trusted in addition to those of the system and of the environment variable
+   * `NODE_EXTRA_CA_CERTS`, for servers with certificates of a private CA.
    */
   tlsRoots?: string;
-  /** Trust only `tlsRoots`, not the CA certificates of the system. Default: `false`. */
+  /** Trust only `tlsRoots`, not the CA certificates of the system and of `NODE_EXTRA_CA_CERTS`. Default: `false`. */
   onlyTheseRoots?: boolean;
   /** Maximum time to reach the server: name resolution, connection, proxy and TLS together. Default: 10,000. */
   connectTimeout?: number;
@@ -298,7 +299,8 @@ export function httpOf({ headers, auth: _, ...options }: HttpClientOptions, auth
   const pairs =
     headers === undefined ? [] : [...(Symbol.iterator in headers ? headers : Object.entries<string>(headers))];
   const auth = authorization === undefined ? {} : { auth: authorization.written };
-  return JSON.stringify({ ...taken(options, HTTP), ...auth, headers: pairs });
+  const trusted = { ...options, ...trustedRoots(options) };
+  return JSON.stringify({ ...taken(trusted, HTTP), ...auth, headers: pairs });
 }
 
 /** Converts a program and its options to the core's JSON. */

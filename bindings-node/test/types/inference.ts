@@ -1,7 +1,8 @@
 // Inferred types of handlers' arguments, answers and results. This file never runs: `types.test.mjs` compiles it.
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import { type } from "arktype";
-import { Client, result, Server, text } from "mcpline";
+import { type CallToolResult, Client, result, Server, text } from "mcpline";
+import { Type } from "typebox";
 import * as v from "valibot";
 import * as z from "zod";
 
@@ -97,6 +98,76 @@ server.tool("content", {}, async () => result({ content: ["one", text("two")], _
 server.tool("other results", { output: z.object({ sum: z.number() }) }, () =>
   // @ts-expect-error -- the structured content isn't what `output` says
   result({ structuredContent: { sum: "one" } }),
+);
+
+server.tool(
+  "TypeBox",
+  { input: Type.Object({ city: Type.String(), days: Type.Optional(Type.Number()) }) },
+  ({ city, days }) => {
+    exactly<string>()(city);
+    exactly<number | undefined>()(days);
+  },
+);
+
+// Schemas with a declared type, as of `JSONSchema7`.
+interface DeclaredSchema {
+  type?: "object" | "string";
+  properties?: Record<string, DeclaredSchema>;
+}
+declare const declared: DeclaredSchema;
+server.tool("declared", { input: declared, output: declared }, (args) => args);
+
+// Literals in what a handler returns.
+const unit = z.object({ unit: z.enum(["C", "F"]), list: z.array(z.enum(["a", "b"])) });
+server.tool("literals", { output: unit }, () => ({ unit: "C", list: ["a"] }));
+server.tool("literals or a failure", { output: unit }, async (_, ctx) => {
+  if (ctx.cancelled) {
+    return { content: [{ type: "text", text: "no unit" }], isError: true };
+  }
+  return { unit: "F", list: [] };
+});
+server.tool("other literals", { output: unit }, () => ({
+  // @ts-expect-error -- there is no such unit
+  unit: "K",
+  list: [],
+}));
+server.tool("failure", {}, () => ({ content: [{ type: "text", text: "no" }], isError: true }));
+server.tool("declared result", { output: unit }, async (): Promise<CallToolResult> => ({ content: [], isError: true }));
+
+// Objects of interfaces, which have no index signature.
+interface Row {
+  id: number;
+}
+declare const row: Row;
+server.tool("row", {}, () => row);
+server.tool("rows", {}, async () => [row]);
+server.tool("any object", { output: { type: "object" } }, () => row);
+server.resource("test://row", { name: "row" }, () => row);
+server.onRequest("acme/row", {}, () => row);
+
+server.resourceTemplate(
+  "test://{city}/{+path*}{?day,hours*,year:4}",
+  { name: "variables", complete: { city: (value) => [value.toUpperCase()] } },
+  (variables) => {
+    exactly<string>()(variables.city);
+    exactly<string[]>()(variables.path);
+    exactly<string | undefined>()(variables.day);
+    exactly<string[] | undefined>()(variables.hours);
+    exactly<string | undefined>()(variables.year);
+    // @ts-expect-error -- there is no such variable
+    return String(variables.country);
+  },
+);
+
+server.prompt(
+  "completions",
+  {
+    arguments: {
+      city: { complete: (value) => [value.toUpperCase()] },
+      day: { complete: async (_, ctx) => [ctx.revision] },
+    },
+  },
+  ({ city }) => city,
 );
 
 server.tool("answers", {}, async (_, ctx) => {
