@@ -118,7 +118,7 @@ export interface Native extends NativeClientPart {
   Verifier: new (hub: NativeHub, number: number) => NativeVerifier;
 }
 
-/** Paths of the addon: next to this file, or in the package of this platform. */
+/** Paths of the addon: next to this file, or next to the bundle that contains it, or in the package of this platform. */
 function places(): string[] {
   const { platform, arch } = process;
   const name = `mcpline-${platform}-${arch}`;
@@ -126,18 +126,28 @@ function places(): string[] {
   return ["./mcpline.node", ...(platform === "linux" ? [`${name}-gnu`, `${name}-musl`] : [name])];
 }
 
+/** The file from which the addon is looked up. Bundles in the form of ES modules have no `__filename`. */
+function here(): string {
+  return typeof __filename === "string" ? __filename : (process.argv[1] ?? process.execPath);
+}
+
 function load(): Native {
-  const load = createRequire(__filename);
+  const from = here();
+  // Not a plain `require`, which bundlers would resolve when they build.
+  const load = createRequire(from);
   const reasons: string[] = [];
   for (const place of places()) {
     try {
       return load(place) as Native;
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
-      reasons.push(`${place} ${code === "MODULE_NOT_FOUND" ? "was not found" : `can't be loaded: ${message}`}`);
+      reasons.push(`${place} ${code === "MODULE_NOT_FOUND" ? "was not found" : `cannot be loaded: ${message}`}`);
     }
   }
-  throw new InternalError(`mcpline has no addon for this platform: ${reasons.join("; ")}`);
+  throw new InternalError(
+    `mcpline has no addon for this platform at ${from}: ${reasons.join("; ")}. ` +
+      "In a bundle, mark mcpline as external, or put the addon next to the bundle as mcpline.node (docs/bundling.md)",
+  );
 }
 
 export const native = load();

@@ -68,8 +68,9 @@ function compiler() {
 }
 
 /**
- * The ESM face: the same objects as `require` gives, by name. It requires, rather than imports, because an import reads
- * through every file for the names that it might export, which takes milliseconds.
+ * The ESM face: the same objects as `require` gives, by name. It requires, rather than imports, because an import of
+ * CommonJS has to look for the names that it exports, which takes milliseconds. Bundlers do not follow that, and neither
+ * do versions of Node without the condition `module-sync`: they get the face that imports (`exports` of package.json).
  */
 function face() {
   const names = Object.keys(createRequire(import.meta.url)(join(dist, "index.js"))).filter(
@@ -81,6 +82,8 @@ function face() {
     "",
   ];
   writeFileSync(join(dist, "index.mjs"), lines.join("\n"));
+  const imports = ['import mcpline from "./index.js";', `export const { ${names.join(", ")} } = mcpline;`, ""];
+  writeFileSync(join(dist, "bundled.mjs"), imports.join("\n"));
   writeFileSync(join(dist, "index.d.mts"), 'export * from "./index.js";\n');
 }
 
