@@ -74,4 +74,4 @@ def test_a_function_marked_as_a_coroutine_function_is_one():
     ],
 )
 def test_docstrings_are_cleaned_as_usual(text):
-    assert "\n".join(_docstrings._clean(text)) == inspect.cleandoc(text)
+    assert "\n".join(_docstrings.clean(text)) == inspect.cleandoc(text)

@@ -109,7 +109,7 @@ def test_classes_are_written_out_without_titles():
     def tool(color: Color, point: Point, movie: Movie, pair: Pair) -> None: ...
 
     assert properties(tool) == {
-        "color": {"type": "string", "enum": ["blue", "red"]},
+        "color": {"type": "string", "enum": ["red", "blue"]},
         "point": {
             "type": "object",
             "properties": {"x": {"type": "integer"}, "y": {"type": "integer", "default": 0}},

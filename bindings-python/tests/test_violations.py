@@ -22,8 +22,8 @@ GROUPS = {group["name"]: group for group in CASES["groups"]}
 
 
 class Color(enum.Enum):
-    RED = "red"
     BLUE = "blue"
+    RED = "red"
 
 
 class Level(enum.IntEnum):
@@ -55,7 +55,7 @@ TYPES: dict[str, Any] = {
     "counts": dict[str, int],
     "color": Color,
     "level": Level,
-    "mixed choice": Literal["a", "b", 3],
+    "mixed choice": Literal[3, "a", "b"],
     "from one to ten": Annotated[int, Meta(ge=1, le=10)],
     "fraction": Annotated[float, Meta(gt=0, lt=1)],
     "multiple of three": Annotated[int, Meta(multiple_of=3)],

@@ -51,7 +51,7 @@ from .server import Server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._schemas import Header
+    from ._metadata import Header
     from .client import Client
     from .content import (
         Annotations,
@@ -189,7 +189,7 @@ __all__ = [
 
 _LATER = {
     "Client": "client",
-    "Header": "_schemas",
+    "Header": "_metadata",
     "SyncClient": "sync_client",
     "TestClient": "testing",
     **dict.fromkeys(("ClientExtension", "Extension"), "extension"),

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-__all__ = ["ArgumentDecodeError", "reason"]
+from ._decoding import DecodeError
+
+__all__ = ["ArgumentDecodeError", "reason", "reasons"]
 
 # Messages of msgspec, and the core's messages for the corresponding schema rules.
 _DEMANDS = (
@@ -41,29 +43,38 @@ class ArgumentDecodeError(Exception):
 
 
 def reason(error: Exception) -> str:
-    """Return the reason as `at LOCATION: REQUIREMENT`."""
+    """Return the reasons as `at LOCATION: REQUIREMENT`."""
+    return "; ".join(f"at {_pointer(*path) or 'the root'}: {text}" for path, text in reasons(error))
+
+
+def reasons(error: BaseException) -> list[tuple[tuple[str | int, ...], str]]:
+    """Return the location, as steps, and the text of each reason."""
     if isinstance(error, ArgumentDecodeError):
-        if hasattr(error.error, "errors"):
-            # A ValidationError of pydantic, which this module must not import.
-            reported: Any = error.error
-            found = reported.errors(include_url=False, include_context=False, include_input=False)
-            return "; ".join(f"at {_pointer(error.name, *item['loc'])}: {_author(item['msg'])}" for item in found)
-        text, place = _parts(error.error)
-        return f"at {_pointer(error.name)}{place}: {_demand(text)}"
-    text, place = _parts(error)
-    return f"at {place or 'the root'}: {_demand(text)}"
-
-
-def _parts(error: Exception) -> tuple[str, str]:
-    """Return the text of msgspec's error, and its path as a JSON pointer."""
+        return [((error.name, *path), text) for path, text in reasons(error.error)]
+    if isinstance(error, DecodeError):
+        return error.reasons
+    if hasattr(error, "errors"):
+        # A ValidationError of pydantic, which this module must not import.
+        reported: Any = error
+        found = reported.errors(include_url=False, include_context=False, include_input=False)
+        return [(item["loc"], _author(item["msg"])) for item in found]
+    # msgspec appends the location of a converter's error, and keeps the error as the cause.
+    if isinstance(error.__cause__, DecodeError):
+        _, outer = _parts(str(error).rpartition(" - at `")[2].rstrip("`"))
+        return [((*outer, *path), text) for path, text in error.__cause__.reasons]
     text, _, path = str(error).partition(" - at `")
-    path = path.rstrip("`")
-    is_key = path.startswith("key` in `")
-    steps = _STEP.findall(path.removeprefix("key` in `"))
+    is_key, steps = _parts(path.rstrip("`"))
     if is_key and (wanted := _KEY.match(text)):
         kind = _TYPES.get(wanted[1], wanted[1])
         text = f"has a property name that must be of type {kind} (propertyNames)"
-    return text, _pointer(*(name or index for name, index in steps)) if steps else ""
+    return [(steps, _demand(text))]
+
+
+def _parts(path: str) -> tuple[bool, tuple[str | int, ...]]:
+    """Return whether msgspec's path is that of a key, and its steps."""
+    is_key = path.startswith("key` in `")
+    steps = _STEP.findall(path.removeprefix("key` in `"))
+    return is_key, tuple(name or int(index) for name, index in steps)
 
 
 def _demand(text: str) -> str:

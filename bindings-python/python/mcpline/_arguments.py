@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from . import _json, _native, _schemas
+from . import _annotations, _decoding, _json, _metadata, _native, _types
 from ._functions import MISSING, Parameter
 from .errors import RpcError, ToolError
 
@@ -39,16 +39,17 @@ class Arguments:
             TypeError: The type of a parameter cannot be decoded.
         """
         self.name = function.name
-        parameters = [_settled(parameter) for parameter in function.parameters]
+        parameters = [_settled(function.name, parameter) for parameter in function.parameters]
         self.parameters = parameters
         self.positional = tuple(p.name for p in parameters if not p.keyword_only)
         self.keywords = tuple(p.name for p in parameters if p.keyword_only)
-        self.schema, self.properties = _describe(function.name, parameters)
+        types, definitions = _read(function.name, parameters)
+        self.schema, self.properties = _describe(parameters, types, definitions)
         self._texts = texts
         self._validator: _native.Schema | None = None
         self._converters: dict[str, Callable[[bytes], Any]] = {}
-        self._struct = self._make_struct()
-        self._strict = msgspec.json.Decoder(self._struct, strict=not texts)
+        self._struct = self._make_struct(types)
+        self._strict = _decoder(function.name, parameters, types, self._struct, strict=not texts)
         self.decode: Callable[[bytes], Any] | None
         if not parameters:
             self.decode = None
@@ -73,7 +74,7 @@ class Arguments:
                 raise ToolError(f"{_REFUSED}{violation}")
             for allowed in (arguments, _with_whole_numbers(arguments)):
                 try:
-                    return self._converted(msgspec.json.decode(allowed, type=self._struct, strict=False))
+                    return self._converted(self._decode_lax(allowed))
                 except Exception as lax:  # noqa: BLE001 - the types' own checks may raise anything
                     error = lax
         from . import _argument_errors
@@ -91,35 +92,39 @@ class Arguments:
         except ToolError as refused:
             raise RpcError(_INVALID_PARAMS, str(refused)) from None
 
-    def _make_struct(self) -> type[msgspec.Struct]:
+    def _make_struct(self, types: list[_types.Type]) -> type[msgspec.Struct]:
         fields: list[Any] = []
-        for parameter, schema in zip(self.parameters, self.properties):
-            annotation = _schemas.refine(parameter.annotation)
-            if _schemas.needs_pydantic(parameter.annotation):
-                self._converters[parameter.name] = _pydantic_converter(parameter.annotation, texts=self._texts)
-                annotation = msgspec.Raw
-            elif self._texts and not _is_scalar(schema):
-                self._converters[parameter.name] = _text_converter(annotation)
-                annotation = msgspec.Raw
+        for parameter, type_ in zip(self.parameters, types):
+            decoded = type_.decoded
+            if type_.adapter is not None:
+                self._converters[parameter.name] = _pydantic_converter(type_.adapter, texts=self._texts)
+                decoded = msgspec.Raw
+            elif self._texts and not _is_scalar(type_.schema):
+                self._converters[parameter.name] = _text_converter(decoded)
+                decoded = msgspec.Raw
             if parameter.required:
-                fields.append((parameter.name, annotation))
+                fields.append((parameter.name, decoded))
             else:
-                fields.append((parameter.name, annotation, _default(parameter.default)))
-        return msgspec.defstruct("Arguments", fields, kw_only=True)
+                fields.append((parameter.name, decoded, _default(parameter.default)))
+        keys = {parameter.name: parameter.key for parameter in self.parameters if parameter.key != parameter.name}
+        return msgspec.defstruct("Arguments", fields, kw_only=True, rename=keys or None)
+
+    def _decode_lax(self, arguments: bytes) -> Any:
+        return msgspec.json.decode(arguments, type=self._struct, strict=False, dec_hook=_decoding.lax_hook)
 
     def _decode_converted(self, arguments: bytes) -> Any:
         return self._converted(self._strict.decode(arguments))
 
     def _converted(self, values: Any) -> Any:
-        for name, convert in self._converters.items():
-            value = getattr(values, name)
-            if type(value) is msgspec.Raw:
+        for parameter in self.parameters:
+            value = getattr(values, parameter.name)
+            if type(value) is msgspec.Raw and (convert := self._converters.get(parameter.name)) is not None:
                 try:
-                    setattr(values, name, convert(bytes(value)))
+                    setattr(values, parameter.name, convert(bytes(value)))
                 except Exception as error:  # noqa: BLE001 - the user's validators may raise anything
                     from . import _argument_errors
 
-                    raise _argument_errors.ArgumentDecodeError(name, error) from None
+                    raise _argument_errors.ArgumentDecodeError(parameter.key, error) from None
         return values
 
 
@@ -138,54 +143,81 @@ def _with_whole_numbers(arguments: bytes) -> bytes:
     return _json.encode(whole(msgspec.json.decode(arguments)))
 
 
-def _settled(parameter: Parameter) -> Parameter:
-    """Return a parameter with pydantic's `Field` resolved to its default."""
+def _settled(function: str, parameter: Parameter) -> Parameter:
+    """Return a parameter with pydantic's `Field` resolved to its default and its alias."""
     annotation, default = parameter.annotation, parameter.default
-    if default is not MISSING and type(default).__name__ == "FieldInfo" and hasattr(default, "is_required"):
+    if _metadata.is_field(default):
         annotation = typing.Annotated[annotation, default]
         default = MISSING if default.is_required() else default.get_default(call_default_factory=True)
-    elif default is MISSING and (given := _schemas.field_default(annotation)) is not msgspec.UNSET:
-        default = given
-    return Parameter(parameter.name, annotation, default, parameter.description, parameter.keyword_only)
-
-
-def _describe(function: str, parameters: list[Parameter]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the schema of all parameters, and of each."""
-    described: list[dict[str, Any]] = []
+    elif default is MISSING and typing.get_origin(annotation) is typing.Annotated:
+        for item in typing.get_args(annotation)[1:]:
+            if _metadata.is_field(item) and not item.is_required():
+                default = item.get_default(call_default_factory=True)
+    settled = Parameter(parameter.name, annotation, default, parameter.description, parameter.keyword_only)
     try:
-        described = _schemas.schemas_of(
-            [
-                _schemas.refine(Any if _schemas.needs_pydantic(p.annotation) else p.annotation, p.description)
-                for p in parameters
-            ]
-        )
+        settled.key = _metadata.key_of(annotation) or parameter.name
+    except TypeError as error:
+        raise _undecodable(function, parameter, error) from None
+    return settled
+
+
+def _read(function: str, parameters: list[Parameter]) -> tuple[list[_types.Type], dict[str, Any]]:
+    """Return the types of all parameters, and the definitions that their schemas refer to."""
+    reader = _types.TypeReader()
+    types: list[_types.Type] = []
+    for parameter in parameters:
+        try:
+            types.append(reader.read(parameter.annotation))
+        except _types.UnsupportedType as error:
+            raise _undecodable(function, parameter, error) from None
+    return types, reader.definitions
+
+
+def _undecodable(function: str, parameter: Parameter, reason: object) -> TypeError:
+    spelled = _annotations.spelled(parameter.annotation)
+    return TypeError(f"{function}: the parameter {parameter.name} ({spelled}) can't be decoded: {reason}")
+
+
+def _decoder(
+    function: str, parameters: list[Parameter], types: list[_types.Type], struct: Any, *, strict: bool
+) -> msgspec.json.Decoder[Any]:
+    hook = _decoding.hook if strict else _decoding.lax_hook
+    try:
+        return msgspec.json.Decoder(struct, strict=strict, dec_hook=hook)
     except TypeError:
-        for parameter in parameters:
-            _check(function, parameter)
+        for parameter, type_ in zip(parameters, types):
+            try:
+                msgspec.json.Decoder(type_.decoded)
+            except TypeError as error:
+                raise _undecodable(function, parameter, str(error).partition("\n")[0]) from None
         raise
-    definitions: dict[str, Any] = {}
+
+
+def _describe(
+    parameters: list[Parameter], types: list[_types.Type], definitions: dict[str, Any]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the schema of all parameters, and of each."""
     properties: dict[str, Any] = {}
-    for parameter, plain in zip(parameters, described):
-        schema = plain
-        if _schemas.needs_pydantic(parameter.annotation):
-            schema = _schemas.schema_of(parameter.annotation)
-            if parameter.description:
-                schema.setdefault("description", parameter.description)
-        definitions.update(schema.pop("$defs", {}))
+    for parameter, type_ in zip(parameters, types):
+        schema = type_.schema
+        if parameter.description and not _is_described(parameter.annotation):
+            schema = {**schema, "description": parameter.description}
         if "x-mcp-header" in schema:
             schema = _without_null(schema)
-        if not parameter.required and parameter.default is not msgspec.UNSET:
-            try:
-                schema["default"] = msgspec.to_builtins(parameter.default, enc_hook=_json.encode_hook)
-            except (TypeError, NotImplementedError, ValueError):
-                pass
-        properties[parameter.name] = schema
+        properties[parameter.key] = _types.with_default(schema, parameter.default)
     schema = {"type": "object", "properties": properties}
-    if required := [parameter.name for parameter in parameters if parameter.required]:
+    if required := [parameter.key for parameter in parameters if parameter.required]:
         schema["required"] = required
     if definitions:
         schema["$defs"] = definitions
     return schema, list(properties.values())
+
+
+def _is_described(annotation: Any) -> bool:
+    """Return whether the author describes the parameter itself, rather than its class."""
+    if typing.get_origin(annotation) is not typing.Annotated:
+        return False
+    return "description" in _metadata.read(typing.get_args(annotation)[1:]).keywords
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
@@ -194,22 +226,6 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
     if len(options) != 1:
         return schema
     return {**options[0], **{key: value for key, value in schema.items() if key != "anyOf"}}
-
-
-def _check(function: str, parameter: Parameter) -> None:
-    if _schemas.needs_pydantic(parameter.annotation):
-        return
-    try:
-        _schemas.schemas_of([_schemas.refine(parameter.annotation)])
-    except TypeError as error:
-        text = str(error).partition("\n")[0] if "schema_hook" not in str(error) else "this type is not supported"
-        raise TypeError(
-            f"{function}: the parameter {parameter.name} ({_spelled(parameter.annotation)}) can't be decoded: {text}"
-        ) from None
-
-
-def _spelled(annotation: Any) -> str:
-    return annotation.__qualname__ if isinstance(annotation, type) else str(annotation)
 
 
 def _default(default: Any) -> Any:
@@ -225,8 +241,7 @@ def _is_scalar(schema: dict[str, Any]) -> bool:
     return not any(option.get("type") in ("object", "array") or "$ref" in option for option in options)
 
 
-def _pydantic_converter(annotation: Any, *, texts: bool) -> Callable[[bytes], Any]:
-    adapter = _schemas.pydantic_adapter(annotation)
+def _pydantic_converter(adapter: Any, *, texts: bool) -> Callable[[bytes], Any]:
     if not texts:
         convert: Callable[[bytes], Any] = adapter.validate_json
         return convert
@@ -243,7 +258,7 @@ def _pydantic_converter(annotation: Any, *, texts: bool) -> Callable[[bytes], An
 
 def _text_converter(annotation: Any) -> Callable[[bytes], Any]:
     """Return a function that reads JSON in a string; or a list of strings, from an exploded template variable."""
-    decoder = msgspec.json.Decoder(annotation, strict=False)
+    decoder = msgspec.json.Decoder(annotation, strict=False, dec_hook=_decoding.lax_hook)
 
     def convert(value: bytes) -> Any:
         if value.startswith(b'"'):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["read"]
+__all__ = ["clean", "read"]
 
 _GOOGLE_PARAMETERS = {
     "args",
@@ -33,7 +33,7 @@ def read(docstring: str | None) -> tuple[str, dict[str, str]]:
     """Return the description, and the descriptions of parameters by name."""
     if not docstring:
         return "", {}
-    lines = _clean(docstring)
+    lines = clean(docstring)
     kept: list[str] = []
     parameters: dict[str, str] = {}
     position = 0
@@ -60,7 +60,7 @@ def read(docstring: str | None) -> tuple[str, dict[str, str]]:
     return description, {name: text for name, text in parameters.items() if text}
 
 
-def _clean(docstring: str) -> list[str]:
+def clean(docstring: str) -> list[str]:
     """Return the lines without common indentation, as `inspect.cleandoc` does."""
     first, *others = docstring.expandtabs().splitlines()
     margin = min((len(line) - len(line.lstrip()) for line in others if line.strip()), default=0)

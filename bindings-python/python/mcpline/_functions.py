@@ -12,16 +12,18 @@ from ._callables import MISSING
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MISSING", "Function", "Parameter", "read"]
+__all__ = ["MISSING", "Function", "Parameter", "read", "surroundings"]
 
 
 class Parameter:
     """A parameter that is filled from the request."""
 
-    __slots__ = ("annotation", "default", "description", "keyword_only", "name")
+    __slots__ = ("annotation", "default", "description", "key", "keyword_only", "name")
 
     def __init__(self, name: str, annotation: Any, default: Any, description: str, keyword_only: bool) -> None:
         self.name = name
+        self.key = name
+        """The name of the argument in JSON."""
         self.annotation = annotation
         self.default = default
         self.description = description
@@ -105,7 +107,7 @@ def _hints(target: Any, parameters: set[str], name: str) -> dict[str, Any]:
     except NameError:
         pass
     # String annotations may name local variables of the enclosing functions.
-    names = _surroundings(target)
+    names = _local_names(target)
     hints: dict[str, Any] = {}
     for key, annotation in annotations.items():
         try:
@@ -126,21 +128,26 @@ def _resolved(annotations: dict[str, Any], target: Any, names: dict[str, Any] | 
     return typing.get_type_hints(holder, globalns=scope, localns=names, include_extras=True)
 
 
-def _surroundings(target: Any) -> dict[str, Any]:
-    """Return the local variables of the running functions that enclose a handler."""
-    names: dict[str, Any] = {}
-    scope = getattr(target, "__globals__", None)
-    frame = sys._getframe(1)
-    while frame is not None:
-        if frame.f_globals is scope:
-            names = {**frame.f_locals, **names}
-        frame = frame.f_back  # type: ignore[assignment]
+def _local_names(target: Any) -> dict[str, Any]:
+    """Return the local variables of the functions that enclose a handler."""
+    names = surroundings(getattr(target, "__globals__", None))
     code = getattr(target, "__code__", None)
     for name, cell in zip(code.co_freevars if code else (), getattr(target, "__closure__", None) or ()):
         try:
             names[name] = cell.cell_contents
         except ValueError:
             continue
+    return names
+
+
+def surroundings(scope: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the local variables of the running functions of a module. `scope`: the module's globals."""
+    names: dict[str, Any] = {}
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals is scope:
+            names = {**frame.f_locals, **names}
+        frame = frame.f_back  # type: ignore[assignment]
     return names
 
 

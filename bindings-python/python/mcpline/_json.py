@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import sys
+from collections.abc import Iterable, Mapping
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,7 +16,7 @@ __all__ = ["encode", "encode_hook", "encode_object", "read_object"]
 
 
 def encode_hook(value: Any) -> Any:
-    """Encode what msgspec does not support: pydantic models, paths, and this package's media."""
+    """Encode what msgspec does not support: pydantic's types, paths and addresses, and this package's media."""
     if hasattr(value, "model_dump") and hasattr(type(value), "__pydantic_core_schema__"):
         return value.model_dump(mode="json", by_alias=True)
     if hasattr(value, "to_content"):
@@ -23,7 +25,16 @@ def encode_hook(value: Any) -> Any:
         return value.__fspath__()
     if isinstance(value, Mapping):
         return dict(value)
-    if isinstance(value, Collection):
+    if isinstance(value, Enum):
+        return value.value
+    module = type(value).__module__.partition(".")[0]
+    if module in ("ipaddress", "zoneinfo"):
+        return str(value)
+    if module == "re" and hasattr(value, "pattern"):
+        return value.pattern
+    if module in ("pydantic", "pydantic_core", "pydantic_extra_types") or hasattr(value, "__pydantic_core_schema__"):
+        return sys.modules["pydantic_core"].to_jsonable_python(value, by_alias=True)
+    if isinstance(value, Iterable):
         return list(value)
     raise NotImplementedError(f"objects of type {type(value).__name__} can't be written as JSON")
 

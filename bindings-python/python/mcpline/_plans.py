@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from . import _functions, _json, _native, _results, _schemas
+from . import _annotations, _functions, _json, _native, _results, _schemas
 from ._arguments import Arguments
 from .content import ExtendedResult, InputRequired, ToolResult
 from .context import Context, SyncContext
@@ -88,11 +88,11 @@ def resource(
     """
     function = _functions.read(call)
     variables = template_variables(uri)
-    names = {parameter.name for parameter in function.parameters}
+    arguments = Arguments(function, texts=True)
+    names = {parameter.key for parameter in arguments.parameters}
     unknown = sorted(names - set(variables))
     if unknown:
         raise TypeError(f"{function.name}: {', '.join(unknown)} is not a variable of {uri}")
-    arguments = Arguments(function, texts=True)
     fill = _ArgumentBinding(arguments.positional, arguments.keywords, arguments.decode, arguments.recover_texts)
     mime_type = mime_type or _mime_type(function.returns)
     definition: dict[str, Any] = {"uriTemplate" if variables else "uri": uri, "name": name or function.name}
@@ -131,14 +131,14 @@ def prompt(
     listed: list[dict[str, Any]] = []
     candidates: dict[str, list[str]] = {}
     for parameter, schema in zip(arguments.parameters, arguments.properties):
-        argument: dict[str, Any] = {"name": parameter.name}
+        argument: dict[str, Any] = {"name": parameter.key}
         for key in ("title", "description"):
             if key in schema:
                 argument[key] = schema[key]
         argument["required"] = parameter.required
         listed.append(argument)
         if choices := [choice for choice in schema.get("enum", ()) if isinstance(choice, str)]:
-            candidates[parameter.name] = choices
+            candidates[parameter.key] = choices
     if listed:
         definition["arguments"] = listed
     plan = _plan(
@@ -391,7 +391,7 @@ def _takes_all(function: Function, input_schema: dict[str, Any]) -> bool:
     parameter = function.parameters[0]
     if parameter.name in input_schema.get("properties", {}):
         return False
-    annotation = _schemas.strip(parameter.annotation)
+    annotation = _annotations.strip(parameter.annotation)
     return annotation is Any or annotation is dict or typing.get_origin(annotation) is dict
 
 

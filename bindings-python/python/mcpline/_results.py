@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from . import _json, _native, _schemas
+from . import _json, _native, _pydantic, _schemas
 from ._functions import MISSING
 from .content import (
     BLOCKS,
@@ -64,16 +64,13 @@ class ToolResults:
             except TypeError as error:
                 if output_schema:
                     raise TypeError(f"the return type has no output schema: {error}") from None
-            except Exception:
-                if output_schema:
-                    raise
         elif output_schema and not known:
             raise TypeError("an output schema needs a return annotation, or the schema itself")
         if self.schema is not None and not self.schema:
             self.schema = None
         if structured:
             self.encode = _encode
-            if known and _schemas.needs_pydantic(returns):
+            if known and _pydantic.is_needed(returns):
                 self.encode = _pydantic_encoder(returns)
 
     def convert(self, value: Any) -> ToolReply | _native.InputRequiredReply | _native.Extended:
@@ -96,7 +93,11 @@ class ToolResults:
 
 
 def _pydantic_encoder(returns: Any) -> Callable[[Any], bytes]:
-    adapter = _schemas.pydantic_adapter(returns)
+    try:
+        adapter = _pydantic.adapter(returns)
+    except Exception:  # noqa: BLE001 - pydantic's errors have no common class
+        # A type that pydantic does not know, such as a Struct. The hook encodes the models in it.
+        return _encode
 
     def encode(value: Any) -> bytes:
         result: bytes = adapter.dump_json(value, by_alias=True)
@@ -265,11 +266,9 @@ def elicit_params(message: str, schema: Any, url: str | None = None, elicitation
         if elicitation_id is not None:
             params["elicitationId"] = elicitation_id
         return _encode(params)
-    if schema is None:
-        schema = {"type": "object", "properties": {}}
-    elif not isinstance(schema, dict):
-        schema = _form_schema(schema)
-    return _encode({"message": message, "requestedSchema": schema})
+    from . import _forms
+
+    return _encode({"message": message, "requestedSchema": _forms.form(schema).schema})
 
 
 def elicitation_params(elicitation: ElicitRequest) -> bytes:
@@ -277,28 +276,6 @@ def elicitation_params(elicitation: ElicitRequest) -> bytes:
     if elicitation.url is None:
         raise TypeError(f"a URL elicitation needs a `url`: {elicitation!r}")
     return elicit_params(elicitation.message, None, elicitation.url, elicitation.elicitation_id)
-
-
-def _form_schema(annotation: Any) -> dict[str, Any]:
-    """Return the schema of a form, reduced to what the protocol allows: properties of primitive types."""
-    schema = _schemas.schema_of(annotation)
-    if "properties" not in schema:
-        raise TypeError(f"a form is described by a class with fields, not by {annotation!r}")
-    properties = {name: _form_property(item) for name, item in schema["properties"].items()}
-    form: dict[str, Any] = {"type": "object", "properties": properties}
-    if required := schema.get("required"):
-        form["required"] = required
-    return form
-
-
-def _form_property(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a field. An optional field is one that is not required: forms have no null."""
-    options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
-    if len(options) == 1:
-        schema = {**options[0], **{key: value for key, value in schema.items() if key != "anyOf"}}
-    if schema.get("default", ...) is None:
-        schema = {key: value for key, value in schema.items() if key != "default"}
-    return schema
 
 
 def sample_params(conversation: Any, max_tokens: int, system_prompt: str | None, options: dict[str, Any]) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, Optional, TypeVar
 
 import msgspec
 
-from . import _json, _results, _schemas
+from . import _json, _results
 from .content import SampledBlock, TextContent, ToolUseContent
 from .errors import RpcError
 
@@ -150,13 +150,9 @@ def _read_elicited(answer: bytes, schema: Any) -> ElicitResult[Any]:
     elicited = msgspec.json.decode(answer, type=_Elicited)
     data = None
     if elicited.action == "accept":
-        content = bytes(elicited.content)
-        if schema is None or isinstance(schema, dict):
-            data = msgspec.json.decode(content) or {}
-        elif _schemas.needs_pydantic(schema):
-            data = _schemas.pydantic_adapter(schema).validate_json(content)
-        else:
-            data = msgspec.json.decode(content, type=schema, strict=False)
+        from . import _forms
+
+        data = _forms.form(schema).read(bytes(elicited.content))
     return ElicitResult(elicited.action, data)
 
 

@@ -1,0 +1,169 @@
+"""Constraints of one type: bounds, lengths, patterns, predicates. They go into the decoder and into the schema."""
+
+from __future__ import annotations
+
+import typing
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from . import _decoding
+from ._annotations import ARRAYS, OBJECTS, name_of, spelled
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._metadata import Metadata
+    from ._types import Type
+
+__all__ = ["applicable", "apply"]
+
+_ORDER = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
+_ORDERED = {"datetime.datetime", "datetime.date", "datetime.time", "datetime.timedelta"}
+_NUMBERS = {"builtins.int", "builtins.float", "decimal.Decimal"}
+_SIZES = {"array": ("minItems", "maxItems"), "object": ("minProperties", "maxProperties")}
+# The range of the bounds that msgspec stores.
+_LIMIT = 2**63
+
+
+def applicable(target: Any) -> frozenset[str]:
+    """Return the names of the constraints that apply to a type without `Annotated`."""
+    name = name_of(target)
+    if name in _NUMBERS:
+        return frozenset((*_ORDER, "multiple_of"))
+    if name in ("datetime.datetime", "datetime.time"):
+        return frozenset((*_ORDER, "tz"))
+    if name in _ORDERED:
+        return frozenset(_ORDER)
+    if name == "builtins.str":
+        return frozenset(("min_length", "max_length", "pattern"))
+    if name in ("builtins.bytes", "builtins.bytearray") or _is_container(target):
+        return frozenset(("min_length", "max_length"))
+    return frozenset()
+
+
+def _is_container(target: Any) -> bool:
+    origin = typing.get_origin(target) or target
+    return origin in ARRAYS or origin in OBJECTS or origin is tuple
+
+
+def apply(found: Type, target: Any, metadata: Metadata) -> Type:
+    """Return a type with constraints.
+
+    Args:
+        found: The type.
+        target: Its annotation without `Annotated`.
+        metadata: The constraints.
+
+    Raises:
+        TypeError: A constraint does not apply to the type.
+    """
+    known = applicable(target)
+    for name in metadata.bounds:
+        if name not in known:
+            raise TypeError(f"`{name}` does not apply to {spelled(target)}")
+    if metadata.tz is not None and "tz" not in known:
+        raise TypeError(f"`tz` does not apply to {spelled(target)}")
+    schema = {**found.schema, **_keywords(found.schema, target, metadata)}
+    if metadata.tz is False:
+        # RFC 3339 requires a timezone.
+        schema.pop("format", None)
+    decoded, rules = found.decoded, [(holds, "is not allowed") for holds in metadata.predicates]
+    meta = dict(metadata.bounds)
+    if meta and not _is_native(target, meta, decoded):
+        rules = [*_rules(meta), *rules]
+        meta = {}
+    if metadata.tz is not None:
+        meta["tz"] = metadata.tz
+    if meta:
+        decoded = typing.Annotated[decoded, msgspec.Meta(**meta)]
+    if rules:
+        decoded = _decoding.placeholder(spelled(target), _decoding.checked(decoded, rules))
+    native = found.native and not metadata.foreign and not rules
+    return replace(found, schema=schema, decoded=decoded, native=native, adapter=None)
+
+
+def _keywords(schema: dict[str, Any], target: Any, metadata: Metadata) -> dict[str, Any]:
+    """Return what JSON Schema can express. It cannot compare dates."""
+    written: dict[str, Any] = {}
+    is_number = name_of(target) in _NUMBERS
+    for name, value in metadata.bounds.items():
+        if name in _ORDER or name == "multiple_of":
+            if is_number:
+                written[_ORDER.get(name, "multipleOf")] = _number(value)
+        elif name == "pattern":
+            written["pattern"] = value if isinstance(value, str) else value.pattern
+        else:
+            kinds = _SIZES.get(schema.get("type", ""), ("minLength", "maxLength"))
+            if "contentEncoding" in schema:
+                value = 4 * ((value + 2) // 3)
+            written[kinds[name == "max_length"]] = value
+    return written
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, (int, float)):
+        return value
+    return int(value) if value == int(value) else float(value)
+
+
+def _is_native(target: Any, bounds: dict[str, Any], decoded: Any) -> bool:
+    """Return whether msgspec applies these bounds, and as the core does."""
+    if typing.get_origin(decoded) is typing.Annotated or _decoding.is_placeholder(decoded):
+        # Constraints of both apply.
+        return False
+    if {"gt", "ge"} <= bounds.keys() or {"lt", "le"} <= bounds.keys():
+        return False
+    name = name_of(target)
+    if name == "builtins.int":
+        return all(type(value) is int and -_LIMIT <= value < _LIMIT for value in bounds.values())
+    if name == "builtins.float":
+        # msgspec computes multiples in binary.
+        return "multiple_of" not in bounds and all(type(value) in (int, float) for value in bounds.values())
+    if name == "builtins.str":
+        return isinstance(bounds.get("pattern", ""), str)
+    return name != "decimal.Decimal" and name not in _ORDERED
+
+
+def _rules(bounds: dict[str, Any]) -> list[tuple[Callable[[Any], Any], str]]:
+    """Return the bounds as predicates, with the requirements in the core's words."""
+    rules: list[tuple[Callable[[Any], Any], str]] = []
+    for name, bound in bounds.items():
+        rules.append((_PREDICATES[name](bound), _REQUIREMENTS[name].format(bound=bound)))
+    return rules
+
+
+def _is_multiple(of: Any) -> Callable[[Any], bool]:
+    from decimal import Decimal
+
+    divisor = Decimal(str(of))
+    return lambda value: Decimal(str(value)) % divisor == 0
+
+
+def _matches(pattern: Any) -> Callable[[Any], Any]:
+    import re
+
+    return re.compile(pattern).search
+
+
+_PREDICATES: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
+    "gt": lambda bound: lambda value: value > bound,
+    "ge": lambda bound: lambda value: value >= bound,
+    "lt": lambda bound: lambda value: value < bound,
+    "le": lambda bound: lambda value: value <= bound,
+    "multiple_of": _is_multiple,
+    "min_length": lambda bound: lambda value: len(value) >= bound,
+    "max_length": lambda bound: lambda value: len(value) <= bound,
+    "pattern": _matches,
+}
+_REQUIREMENTS = {
+    "gt": "must be more than {bound} (exclusiveMinimum)",
+    "ge": "must be at least {bound} (minimum)",
+    "lt": "must be less than {bound} (exclusiveMaximum)",
+    "le": "must be at most {bound} (maximum)",
+    "multiple_of": "must be a multiple of {bound} (multipleOf)",
+    "min_length": "must have a length of at least {bound} (minLength)",
+    "max_length": "must have a length of at most {bound} (maxLength)",
+    "pattern": "must match the pattern {bound} (pattern)",
+}

@@ -1,0 +1,208 @@
+"""Metadata in `Annotated`: descriptions and constraints of msgspec, annotated-types and pydantic.
+
+Pydantic is never imported here: its objects are recognized by the module of their class.
+"""
+
+from __future__ import annotations
+
+import typing
+from typing import Any
+
+import msgspec
+
+__all__ = ["BOUNDS", "Header", "Metadata", "is_field", "is_validator", "key_of", "read", "renames"]
+
+BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern")
+"""Names of the constraints that can be converted between the libraries."""
+
+# Attributes of pydantic's `FieldInfo` that change how a value is read or written.
+_FIELD_RULES = ("discriminator", "deprecated", "field_title_generator")
+
+
+class Header:
+    """Marks a parameter that clients repeat in the HTTP header `Mcp-Param-<name>` (2026-07-28).
+
+    For example `city: Annotated[str, Header("City")]`.
+
+    Args:
+        name: Name of the header, without the prefix `Mcp-Param-`.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Metadata:
+    """What the metadata of one `Annotated` says."""
+
+    __slots__ = ("bounds", "foreign", "keywords", "ours", "predicates", "theirs", "tz")
+
+    def __init__(self) -> None:
+        self.keywords: dict[str, Any] = {}
+        """Keywords of the schema that annotate it, such as `description`."""
+        self.bounds: dict[str, Any] = {}
+        """Constraints, under the names of `BOUNDS`."""
+        self.predicates: list[typing.Callable[[Any], Any]] = []
+        """Functions that a value must satisfy (annotated-types)."""
+        self.tz: bool | None = None
+        """Whether a date-time has a timezone; `None` if both are allowed."""
+        self.foreign = False
+        """Whether a constraint is not msgspec's."""
+        self.theirs: list[Any] = []
+        """All metadata that pydantic reads, in order."""
+        self.ours: list[Any] = []
+        """Metadata that only pydantic can apply; part of `theirs`."""
+
+    def only(self, names: typing.Collection[str]) -> Metadata:
+        """Return the constraints with these names, and those that apply to every type."""
+        part = Metadata()
+        part.bounds = {name: value for name, value in self.bounds.items() if name in names}
+        part.predicates = self.predicates
+        part.tz = self.tz if "tz" in names else None
+        part.theirs = self.theirs
+        part.foreign = self.foreign
+        return part
+
+    @property
+    def constrains(self) -> bool:
+        """Whether it restricts the values of the type, apart from what only pydantic can apply."""
+        return bool(self.bounds or self.predicates or self.tz is not None)
+
+    def describe(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return a schema with the description and the other annotations."""
+        return {**schema, **self.keywords} if self.keywords else schema
+
+
+def read(extras: typing.Iterable[Any]) -> Metadata:
+    """Read the metadata of one `Annotated`. Metadata of unknown libraries is ignored (PEP 593)."""
+    found = Metadata()
+    for item in extras:
+        _absorb(item, found)
+    return found
+
+
+def _absorb(item: Any, found: Metadata) -> None:
+    if isinstance(item, str):
+        found.keywords["description"] = item
+    elif isinstance(item, Header):
+        found.keywords["x-mcp-header"] = item.name
+    elif isinstance(item, msgspec.Meta):
+        _absorb_meta(item, found)
+    elif is_field(item):
+        found.theirs.append(item)
+        bounds = _field_bounds(item)
+        if bounds is None:
+            found.ours.append(item)
+        else:
+            found.bounds.update(bounds)
+            found.foreign = found.foreign or bool(bounds)
+            found.keywords.update(_field_keywords(item))
+    elif is_validator(item):
+        found.theirs.append(item)
+        found.ours.append(item)
+    elif (text := getattr(item, "documentation", None)) is not None:
+        found.keywords["description"] = text
+    elif _library(item) == "annotated_types":
+        found.theirs.append(item)
+        found.foreign = True
+        _absorb_constraint(item, found)
+
+
+def _absorb_meta(item: msgspec.Meta, found: Metadata) -> None:
+    for name in BOUNDS:
+        if (value := getattr(item, name)) is not None:
+            found.bounds[name] = value
+    if item.tz is not None:
+        found.tz = item.tz
+    for name in ("title", "description", "examples"):
+        if (value := getattr(item, name)) is not None:
+            found.keywords[name] = value
+    found.keywords.update(item.extra_json_schema or {})
+
+
+def _absorb_constraint(item: Any, found: Metadata) -> None:
+    """Read a constraint of annotated-types; groups are expanded."""
+    if hasattr(item, "__iter__"):
+        for part in item:
+            _absorb_constraint(part, found)
+    elif bounds := _bounds(item):
+        found.bounds.update(bounds)
+    elif callable(function := getattr(item, "func", None)):
+        found.predicates.append(function)
+    elif hasattr(item, "tz"):
+        if item.tz is None or item.tz is Ellipsis:
+            found.tz = item.tz is Ellipsis
+        else:
+            found.predicates.append(lambda value: value.tzinfo is not None and value.tzname() == str(item.tz))
+
+
+def _bounds(item: Any) -> dict[str, Any]:
+    return {name: value for name in BOUNDS if (value := getattr(item, name, None)) is not None}
+
+
+def _field_bounds(info: Any) -> dict[str, Any] | None:
+    """Return the constraints of pydantic's `Field(...)`; `None` if it has others, which only pydantic knows."""
+    if any(getattr(info, name, None) is not None for name in _FIELD_RULES):
+        return None
+    if not isinstance(info.json_schema_extra, (dict, type(None))):
+        return None
+    found: dict[str, Any] = {}
+    for item in info.metadata:
+        bounds = _bounds(item)
+        others = [name for name, value in getattr(item, "__dict__", {}).items() if value is not None]
+        if not bounds or not set(others) <= set(bounds):
+            return None
+        found.update(bounds)
+    return found
+
+
+def _field_keywords(info: Any) -> dict[str, Any]:
+    keywords = {
+        name: value for name in ("title", "description", "examples") if (value := getattr(info, name)) is not None
+    }
+    return {**keywords, **(info.json_schema_extra or {})}
+
+
+def key_of(annotation: Any) -> str | None:
+    """Return the name in JSON that pydantic's `Field(alias=…)` gives to a parameter.
+
+    Raises:
+        TypeError: It has several names.
+    """
+    for item in _fields(annotation):
+        alias = item.alias if item.validation_alias is None else item.validation_alias
+        if isinstance(alias, str):
+            return alias
+        if alias is not None:
+            raise TypeError(f"a parameter has one name: {alias!r} is not supported")
+    return None
+
+
+def renames(annotation: Any) -> bool:
+    """Return whether pydantic's `Field` changes the name of a field, or leaves the field out."""
+    names = ("alias", "validation_alias", "serialization_alias", "exclude")
+    return any(getattr(item, name, None) is not None for item in _fields(annotation) for name in names)
+
+
+def _fields(annotation: Any) -> list[Any]:
+    if typing.get_origin(annotation) is not typing.Annotated:
+        return []
+    return [item for item in typing.get_args(annotation)[1:] if is_field(item)]
+
+
+def is_field(item: Any) -> bool:
+    """Return whether a value is pydantic's `Field(...)`."""
+    return type(item).__name__ == "FieldInfo" and _library(item) == "pydantic"
+
+
+def is_validator(item: Any) -> bool:
+    """Return whether metadata, other than `Field`, is read by pydantic only."""
+    return _library(item) == "pydantic" or any(
+        hasattr(item, name) for name in ("__get_pydantic_core_schema__", "__get_pydantic_json_schema__")
+    )
+
+
+def _library(item: Any) -> str:
+    return type(item).__module__.partition(".")[0]
