@@ -205,6 +205,11 @@ CASES: list[tuple[Any, list[tuple[Any, Any]], list[Any]]] = [
     (Annotated[int, annotated_types.Predicate(lambda value: value % 2 == 0)], [(2, 2)], [3]),
     (list[Annotated[int, pydantic.AfterValidator(lambda value: value + 1)]], [([1], [2])], [["a"]]),
     (
+        Annotated[int, msgspec.Meta(ge=0), pydantic.AfterValidator(lambda value: value + 1)],
+        [(1, 2)],
+        [-1],
+    ),
+    (
         Annotated[pathlib.PurePosixPath, pydantic.Field(description="a path")],
         [("/a", pathlib.PurePosixPath("/a"))],
         [1],

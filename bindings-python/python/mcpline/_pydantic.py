@@ -59,7 +59,8 @@ def annotated(base: Any, metadata: Metadata) -> Any:
     known = _metadata.read(extras)
     own = {name: value for name, value in metadata.bounds.items() if known.bounds.get(name) != value}
     if own:
-        extras.append(sys.modules["pydantic"].Field(**own))
+        # Before validators, after which pydantic can't describe them.
+        extras.insert(0, sys.modules["pydantic"].Field(**own))
     return typing.Annotated[(base, *extras)] if extras else base
 
 
