@@ -55,14 +55,14 @@ def make() -> Server:
     @server.tool
     async def asks(ctx: Context) -> str:
         answer = await ctx.elicit("Who?", FORM)
-        return f"{answer.action} {answer.data}"
+        return f"{answer.action} {answer.data if answer.accepted else None}"
 
     @server.tool
     async def asks_all(ctx: Context) -> str:
         answer = await ctx.elicit("Who?", FORM)
         roots = await ctx.list_roots()
         said = await ctx.sample("hello", max_tokens=7)
-        return f"{answer.data} {[root.uri for root in roots]} {said.text} {said.model}"
+        return f"{answer.data if answer.accepted else None} {[root.uri for root in roots]} {said.text} {said.model}"
 
     @server.tool
     async def logs(ctx: Context) -> str:

@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 from mcpline import (
+    AcceptedElicitation,
+    CancelledElicitation,
     Client,
     Context,
+    DeclinedElicitation,
     ElicitParams,
-    ElicitResult,
     InputRequestFailed,
     LogMessage,
     McplineError,
@@ -158,11 +160,12 @@ def test_a_function_that_returns_no_roots_is_logged_and_answered_with_an_error(
     [
         ({"name": "Ada", "kind": "x"}, "accept {'name': 'Ada', 'kind': 'x'}"),
         ({"action": "accept", "content": {"name": "Ada", "kind": "x"}}, "accept {'name': 'Ada', 'kind': 'x'}"),
-        (ElicitResult("accept", {"name": "Ada"}), "accept {'name': 'Ada', 'kind': 'plain'}"),
+        (AcceptedElicitation({"name": "Ada"}), "accept {'name': 'Ada', 'kind': 'plain'}"),
         (None, "decline None"),
         (False, "decline None"),
         ("cancel", "cancel None"),
-        (ElicitResult("cancel", None), "cancel None"),
+        (DeclinedElicitation(), "decline None"),
+        (CancelledElicitation(), "cancel None"),
     ],
 )
 def test_a_form_is_answered_in_many_ways(reach: Reach, revision: str, answer: Any, shown: str):

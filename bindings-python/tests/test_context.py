@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
+import enum
 import logging
 import queue
 from collections.abc import Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+import annotated_types
 import pydantic
 import pytest
 from mcpline import (
@@ -27,6 +30,7 @@ from mcpline import (
     SyncContext,
     ToolError,
     UrlElicitationRequired,
+    UsageError,
 )
 from mcpline.settings import ServerSettings
 from support import LEGACY, MODERN, REVISIONS, run, text
@@ -188,11 +192,107 @@ def test_declining_leaves_no_data():
     @server.tool
     async def tool(ctx: Context) -> str:
         answer = await ctx.elicit("Who?", {"type": "object", "properties": {}})
-        return f"{answer.action} {answer.data} {answer.accepted}"
+        return f"{answer.action} {answer.accepted}"
 
     async def main() -> None:
         async with server.test_client(elicit=lambda params: None) as client:
-            assert text(await client.call_tool("tool")) == "decline None False"
+            assert text(await client.call_tool("tool")) == "decline False"
+
+    run(main())
+
+
+def test_data_of_a_refused_elicitation_is_an_error_that_names_accepted(caplog):
+    server = make()
+
+    @server.tool
+    async def tool(ctx: Context) -> str:
+        return (await ctx.elicit("Who?", Name)).data.name
+
+    async def main() -> None:
+        for answer in ("decline", "cancel"):
+            async with server.test_client(elicit=lambda params, answer=answer: answer) as client:
+                assert (await client.call_tool("tool"))["isError"]
+        assert "the user declined, so there is no `data`" in caplog.text
+        assert "the user cancelled, so there is no `data`" in caplog.text
+
+    run(main())
+
+
+class Size(enum.Enum):
+    SMALL = "s"
+    LARGE = "l"
+
+
+@pytest.mark.parametrize(
+    ("asked", "schema", "answer", "data"),
+    [
+        (bool, {"type": "boolean"}, True, True),
+        (str, {"type": "string"}, "a", "a"),
+        (int, {"type": "integer"}, 3, 3),
+        (Size, {"type": "string", "enum": ["s", "l"]}, "l", Size.LARGE),
+        (["b", "a"], {"type": "string", "enum": ["b", "a"]}, "a", "a"),
+        (datetime.date, {"type": "string", "format": "date"}, "2020-01-01", datetime.date(2020, 1, 1)),
+        (
+            Annotated[int, annotated_types.Ge(1), "How many"],
+            {"type": "integer", "minimum": 1, "description": "How many"},
+            2,
+            2,
+        ),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+def test_a_form_may_ask_for_one_value(asked: Any, schema: Any, answer: Any, data: Any, revision: str):
+    server = make()
+    seen: list[Any] = []
+    forms: list[Any] = []
+
+    @server.tool
+    async def tool(ctx: Context) -> None:
+        seen.append((await ctx.elicit("What?", asked)).data)
+
+    @server.tool
+    def sync_tool(ctx: SyncContext) -> None:
+        seen.append(ctx.elicit("What?", asked).data)
+
+    def elicit(params: dict[str, Any]) -> Any:
+        forms.append(params["requestedSchema"])
+        return {"value": answer}
+
+    async def main() -> None:
+        async with server.test_client(revision=revision, elicit=elicit) as client:
+            for name in ("tool", "sync_tool"):
+                result = await client.call_tool(name)
+                assert not result.get("isError"), text(result)
+
+    run(main())
+    assert seen == [data, data]
+    assert forms == [{"type": "object", "properties": {"value": schema}, "required": ["value"]}] * 2
+
+
+def test_nested_forms_are_refused_with_the_field(caplog):
+    server = make()
+
+    @dataclass
+    class Address:
+        city: str
+
+    @dataclass
+    class Person:
+        name: str
+        address: Address
+
+    @server.tool
+    async def tool(ctx: Context) -> None:
+        try:
+            await ctx.elicit("Who?", Person)
+        except UsageError as error:
+            raise ToolError(str(error)) from error
+
+    async def main() -> None:
+        async with server.test_client(elicit=lambda params: {}) as client:
+            refused = text(await client.call_tool("tool"))
+            assert "can't display the field address, because it is nested" in refused
 
     run(main())
 

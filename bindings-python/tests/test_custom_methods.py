@@ -46,7 +46,7 @@ def make() -> Server:
     @server.on_request("acme/ask")
     async def ask(ctx: Context) -> dict[str, str]:
         answer = await ctx.elicit("Who?", {"type": "object", "properties": {"name": {"type": "string"}}})
-        assert answer.data is not None
+        assert answer.accepted
         return {"name": answer.data["name"]}
 
     @server.on_request("acme/list")

@@ -57,7 +57,7 @@ def make() -> Server:
     @server.on_request("acme/ask")
     async def ask(ctx: Context) -> dict[str, Any]:
         answer = await ctx.elicit("Who?", FORM)
-        return {"name": None if answer.data is None else answer.data["name"]}
+        return {"name": answer.data["name"] if answer.accepted else None}
 
     return server
 

@@ -40,10 +40,10 @@ async def sign_in(resource: str) -> None:
     oauth = OAuth("Example host", user_agent=Loopback(browser=consent))
     async with Client.connect(resource, auth=oauth) as client:
         names = ", ".join([tool.name for tool in await client.list_tools()])
-        print(f"signed in as {(await client.call_tool('whoami')).content[0].text}; tools: {names}")
+        print(f"signed in as {(await client.call_tool('whoami')).text}; tools: {names}")
         # The token has the scope `read` only. The server's challenge names the scope that the tool needs, and the user
         # consents again.
-        print((await client.call_tool("publish")).content[0].text)
+        print((await client.call_tool("publish")).text)
         print("tools:", ", ".join([tool.name for tool in await client.list_tools()]))
 
 

@@ -80,7 +80,17 @@ if TYPE_CHECKING:
         ToolUseContent,
         UserMessage,
     )
-    from .context import ClientInfo, Context, ElicitResult, Root, SampleResult, SyncContext
+    from .context import (
+        AcceptedElicitation,
+        CancelledElicitation,
+        ClientInfo,
+        Context,
+        DeclinedElicitation,
+        ElicitResult,
+        Root,
+        SampleResult,
+        SyncContext,
+    )
     from .extension import ClientExtension, Extension
     from .input_requests import ElicitParams, ReceivedResult, SampleParams, SampleReturn, ToolCall, ToolCallOutcome
     from .results import (
@@ -103,12 +113,14 @@ if TYPE_CHECKING:
     from .testing import TestClient
 
 __all__ = [
+    "AcceptedElicitation",
     "Annotations",
     "AssistantMessage",
     "Audio",
     "AudioContent",
     "AuthorizationFailed",
     "CallToolResult",
+    "CancelledElicitation",
     "Client",
     "ClientExtension",
     "ClientInfo",
@@ -118,6 +130,7 @@ __all__ = [
     "ConnectionLost",
     "ContentBlock",
     "Context",
+    "DeclinedElicitation",
     "ElicitParams",
     "ElicitRequest",
     "ElicitResult",
@@ -216,7 +229,8 @@ _LATER = {
         ),
         "results",
     ),
-    **dict.fromkeys(("ClientInfo", "Context", "ElicitResult", "Root", "SampleResult", "SyncContext"), "context"),
+    **dict.fromkeys(("AcceptedElicitation", "CancelledElicitation", "DeclinedElicitation", "ElicitResult"), "context"),
+    **dict.fromkeys(("ClientInfo", "Context", "Root", "SampleResult", "SyncContext"), "context"),
 }
 
 

@@ -17,6 +17,8 @@ if typing.TYPE_CHECKING:
 
     from ._client_auth import Bearer, OAuth
     from .extension import ClientExtension
+    from .input_requests import ElicitParams, SampleParams, ToolCall, ToolCallOutcome
+    from .results import LogMessage, Notification
     from .server import Server
 
     Make = Callable[[_native.LoopQueue, Any, bytes, bytes], _native.Client]
@@ -41,17 +43,17 @@ class _CommonClientOptions(typing.TypedDict, total=False):
     """Version of the host. Default: the version of this library."""
     title: str
     """Display name of the host."""
-    on_elicit: Callable[..., Any]
+    on_elicit: Callable[[ElicitParams], Any]
     """Answers elicitations; see `mcpline.input_requests.ElicitParams`. Declares the capability `elicitation`."""
-    on_sample: Callable[..., Any]
+    on_sample: Callable[[SampleParams], Any]
     """Answers sampling requests; see `mcpline.input_requests.SampleParams`. Declares the capability `sampling`.
 
     Revision 2026-07-28 deprecates sampling: call a model provider's API instead."""
-    on_log: Callable[..., Any]
+    on_log: Callable[[LogMessage], Any]
     """Called with each log message of the server, a `mcpline.results.LogMessage`.
 
     Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead."""
-    on_notification: Callable[..., Any]
+    on_notification: Callable[[Notification], Any]
     """Called with each notification of the server, a `mcpline.results.Notification`."""
     on_request: Mapping[str, Callable[[dict[str, Any]], Any]]
     """Handlers of custom requests of the server, by method. Each is called with the request's `params` and returns the
@@ -60,10 +62,10 @@ class _CommonClientOptions(typing.TypedDict, total=False):
     requests that belong to an extension."""
     extensions: Iterable[ClientExtension]
     """Protocol extensions that the client supports; see `mcpline.ClientExtension`."""
-    on_tool_call: Callable[..., Any]
+    on_tool_call: Callable[[ToolCall], Any]
     """Called before each tool call is sent, with a `mcpline.input_requests.ToolCall`. Return to allow the call, or
     raise `ToolCallRefused` with a reason for the caller. Any other exception also refuses the call."""
-    on_tool_outcome: Callable[..., Any]
+    on_tool_outcome: Callable[[ToolCallOutcome], Any]
     """Called with a `mcpline.input_requests.ToolCallOutcome` after each tool call, before the caller has the result."""
     roots: Any
     """Root directories: absolute paths, `file://` URIs or `Root`s; or a function that returns them. Declares the

@@ -8,13 +8,13 @@ limit of worker threads.
 from __future__ import annotations
 
 import typing
-from typing import Any, Generic, Literal, Optional, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NoReturn, Optional, TypeVar, Union
 
 import msgspec
 
 from . import _json, _results
 from .content import SampledBlock, TextContent, ToolUseContent
-from .errors import RpcError
+from .errors import RpcError, UsageError
 
 if typing.TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -23,7 +23,18 @@ if typing.TYPE_CHECKING:
     from .auth import Caller
     from .server import Server
 
-__all__ = ["ClientInfo", "Context", "ElicitResult", "Level", "Root", "SampleResult", "SyncContext"]
+__all__ = [
+    "AcceptedElicitation",
+    "CancelledElicitation",
+    "ClientInfo",
+    "Context",
+    "DeclinedElicitation",
+    "ElicitResult",
+    "Level",
+    "Root",
+    "SampleResult",
+    "SyncContext",
+]
 
 T = TypeVar("T")
 
@@ -59,27 +70,50 @@ class Root(msgspec.Struct):
     """`_meta` of the root."""
 
 
-class ElicitResult(Generic[T]):
-    """The result of an elicitation: `action`, and `data` if the user accepted.
+class AcceptedElicitation(msgspec.Struct, Generic[T], frozen=True):
+    """The user accepted an elicitation (`client/elicitation`)."""
 
-    Attributes:
-        action: `"accept"`, `"decline"` or `"cancel"`.
-        data: The content of the form, of the type of the schema; `None` unless it was accepted.
-    """
+    data: T
+    """The content of the form, of the type of the schema; `None` if it was a URL."""
+    action: ClassVar[Literal["accept"]] = "accept"
+    """The user's action."""
+    accepted: ClassVar[Literal[True]] = True
+    """Whether the user accepted."""
 
-    __slots__ = ("action", "data")
 
-    def __init__(self, action: Literal["accept", "decline", "cancel"], data: T | None) -> None:
-        self.action = action
-        self.data = data
+class DeclinedElicitation(msgspec.Struct, frozen=True):
+    """The user declined an elicitation (`client/elicitation`)."""
+
+    action: ClassVar[Literal["decline"]] = "decline"
+    """The user's action."""
+    accepted: ClassVar[Literal[False]] = False
+    """Whether the user accepted."""
 
     @property
-    def accepted(self) -> bool:
-        """Whether the user accepted."""
-        return self.action == "accept"
+    def data(self) -> NoReturn:
+        """Raise `UsageError`: there is no content. Check `accepted` first."""
+        raise UsageError("the user declined, so there is no `data`: read it only if `accepted` is true")
 
-    def __repr__(self) -> str:
-        return f"ElicitResult(action={self.action!r}, data={self.data!r})"
+
+class CancelledElicitation(msgspec.Struct, frozen=True):
+    """The user dismissed an elicitation without a choice (`client/elicitation`)."""
+
+    action: ClassVar[Literal["cancel"]] = "cancel"
+    """The user's action."""
+    accepted: ClassVar[Literal[False]] = False
+    """Whether the user accepted."""
+
+    @property
+    def data(self) -> NoReturn:
+        """Raise `UsageError`: there is no content. Check `accepted` first."""
+        raise UsageError("the user cancelled, so there is no `data`: read it only if `accepted` is true")
+
+
+ElicitResult = Union[AcceptedElicitation[T], DeclinedElicitation, CancelledElicitation]
+"""The result of an elicitation, by the user's action.
+
+`accepted` says whether there is `data`. All three have `action`: `"accept"`, `"decline"` or `"cancel"`.
+"""
 
 
 class SampleResult:
@@ -148,16 +182,20 @@ def _sampled_blocks(content: bytes) -> list[Any]:
 
 def _read_elicited(answer: bytes, schema: Any) -> ElicitResult[Any]:
     elicited = msgspec.json.decode(answer, type=_Elicited)
-    data = None
-    if elicited.action == "accept":
-        from . import _forms
+    if elicited.action != "accept":
+        return _refusal(elicited.action)
+    from . import _forms
 
-        data = _forms.form(schema).read(bytes(elicited.content))
-    return ElicitResult(elicited.action, data)
+    return AcceptedElicitation(_forms.form(schema).read(bytes(elicited.content)))
 
 
 def _without_data(answer: bytes) -> ElicitResult[None]:
-    return ElicitResult(msgspec.json.decode(answer, type=_Elicited).action, None)
+    action = msgspec.json.decode(answer, type=_Elicited).action
+    return AcceptedElicitation(None) if action == "accept" else _refusal(action)
+
+
+def _refusal(action: Literal["decline", "cancel"]) -> DeclinedElicitation | CancelledElicitation:
+    return DeclinedElicitation() if action == "decline" else CancelledElicitation()
 
 
 class _CompletedAwaitable:
@@ -448,6 +486,11 @@ class Context(_Base):
 
     @typing.overload
     async def elicit(
+        self, message: str, schema: list[str] | tuple[str, ...], *, key: str | None = None
+    ) -> ElicitResult[str]: ...
+
+    @typing.overload
+    async def elicit(
         self, message: str, schema: dict[str, Any] | None = None, *, key: str | None = None
     ) -> ElicitResult[dict[str, Any]]: ...
 
@@ -456,8 +499,9 @@ class Context(_Base):
 
         Args:
             message: Message to the user.
-            schema: The form: a class with fields (dataclass, Struct, TypedDict, model) or a JSON Schema. Fields must
-                have primitive types. Without a schema the user can only accept or decline.
+            schema: What to ask for: a class with fields of primitive types (dataclass, Struct, TypedDict, model); the
+                type of one value (`str`, `int`, `float`, `bool`, a date, an enumeration); a list of choices; or a JSON
+                Schema. Without a schema the user can only accept or decline.
             key: Identifies the answer if the handler is replayed in another process (2026-07-28). Default: the number
                 of the input request. Set it if the order of input requests can differ between runs.
 
@@ -544,6 +588,11 @@ class SyncContext(_Base):
 
     @typing.overload
     def elicit(self, message: str, schema: type[T], *, key: str | None = None) -> ElicitResult[T]: ...
+
+    @typing.overload
+    def elicit(
+        self, message: str, schema: list[str] | tuple[str, ...], *, key: str | None = None
+    ) -> ElicitResult[str]: ...
 
     @typing.overload
     def elicit(

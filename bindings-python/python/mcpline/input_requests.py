@@ -19,7 +19,7 @@ from .content import (
     ToolResultContent,
     ToolUseContent,
 )
-from .context import ElicitResult, Root
+from .context import AcceptedElicitation, CancelledElicitation, DeclinedElicitation, Root
 from .errors import RpcError
 
 __all__ = [
@@ -44,7 +44,7 @@ class ElicitParams(Struct, rename="camel", kw_only=True):
     - `True`: the user accepted the URL, or the form with its defaults.
     - `None` or `False`: the user declined.
     - `"cancel"`: the user cancelled.
-    - an `ElicitResult`.
+    - an `AcceptedElicitation`, `DeclinedElicitation` or `CancelledElicitation`.
 
     If the content does not match `requested_schema`, it is not sent: the server gets an error, and the reason is
     logged.
@@ -208,8 +208,10 @@ def read_sample(params: bytes) -> SampleParams:
 
 def write_elicit(answer: Any) -> bytes:
     """Encode the result of an elicitation."""
-    if isinstance(answer, ElicitResult):
-        return _elicited(answer.action, answer.data)
+    if isinstance(answer, AcceptedElicitation):
+        return _elicited("accept", answer.data)
+    if isinstance(answer, (DeclinedElicitation, CancelledElicitation)):
+        return _elicited(answer.action, None)
     if answer is None or answer is False:
         return _elicited("decline", None)
     if answer is True:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .content import Annotations, Icon, ToolAnnotations
     from .extension import Extension
     from .settings import HttpSettings, ListenSettings, ServerSettings
-    from .testing import TestClient
+    from .testing import TestClient, TestClientOptions
     from .transports import Channel
 
     F = TypeVar("F", bound=Callable[..., Any])
@@ -143,6 +143,26 @@ class Server:
         scopes: Iterable[str] = (),
     ) -> Callable[[F], F]: ...
 
+    @overload
+    def tool(
+        self,
+        /,
+        *,
+        name: str,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: ToolAnnotations | Mapping[str, Any] | None = None,
+        icons: Iterable[Icon | Mapping[str, Any]] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        input_schema: dict[str, Any] | None = None,
+        output_schema: dict[str, Any] | bool | None = None,
+        structured: bool | None = None,
+        inline: bool = False,
+        run_once: bool = False,
+        rate: tuple[int, int] | None = None,
+        scopes: Iterable[str] = (),
+    ) -> Callable[[F], F]: ...
+
     def tool(self, call: Any = None, /, **options: Any) -> Any:
         """Register a function as a tool: `@server.tool`, or `@server.tool("name", …)` with options (`server/tools`).
 
@@ -173,7 +193,7 @@ class Server:
         if isinstance(call, str):
             options["name"], call = call, None
         if call is not None:
-            self.add_tool(call)
+            self.add_tool(call, **options)
             return call
 
         def decorate(function: F) -> F:
@@ -370,6 +390,20 @@ class Server:
         scopes: Iterable[str] = (),
     ) -> Callable[[F], F]: ...
 
+    @overload
+    def prompt(
+        self,
+        /,
+        *,
+        name: str,
+        title: str | None = None,
+        description: str | None = None,
+        icons: Iterable[Icon | Mapping[str, Any]] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        inline: bool = False,
+        scopes: Iterable[str] = (),
+    ) -> Callable[[F], F]: ...
+
     def prompt(self, call: Any = None, /, **options: Any) -> Any:
         """Register a function as a prompt: `@server.prompt`, or `@server.prompt("name", …)` with options
         (`server/prompts`).
@@ -388,7 +422,7 @@ class Server:
         if isinstance(call, str):
             options["name"], call = call, None
         if call is not None:
-            self.add_prompt(call)
+            self.add_prompt(call, **options)
             return call
 
         def decorate(function: F) -> F:
@@ -748,7 +782,7 @@ class Server:
 
         return Application(self, {**options})
 
-    def test_client(self, **options: Any) -> TestClient:
+    def test_client(self, **options: Unpack[TestClientOptions]) -> TestClient:
         """Return an in-memory client for tests: `async with server.test_client() as client: …`.
 
         Args:

@@ -28,6 +28,21 @@ __all__ = ["TestClient"]
 _HANDLER_CAPABILITIES = ("elicitation", "sampling", "roots")
 
 
+class TestClientOptions(typing.TypedDict, total=False):
+    """The options of `TestClient`, which documents them."""
+
+    revision: Revision | None
+    name: str
+    elicit: Answer | None
+    sample: Answer | None
+    roots: list[Any] | Answer | None
+    on_request: Mapping[str, Answer] | None
+    on_notification: ProgressListener | None
+    extensions: Iterable[ClientExtension]
+    capabilities: dict[str, Any] | None
+    timeout: float | None
+
+
 class TestClient:
     """An in-memory client of a server: `async with server.test_client() as client: …`.
 
