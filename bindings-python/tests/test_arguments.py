@@ -5,9 +5,10 @@ from __future__ import annotations
 import enum
 import functools
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Optional, Union
 from urllib.parse import unquote
 
+import annotated_types
 import msgspec
 import pydantic
 import pytest
@@ -103,7 +104,7 @@ def test_invalid_arguments_are_named_by_path_and_rule():
     def tool(days: int, points: list[Point], name: Annotated[str, msgspec.Meta(min_length=2)] = "xx") -> None: ...
 
     for arguments, path in (
-        ({"days": "3", "points": []}, "/days"),
+        ({"days": "three", "points": []}, "/days"),
         ({"days": 1, "points": [{"x": 1}, {"x": "y"}]}, "/points/1/x"),
         ({"days": 1, "points": [], "name": "x"}, "/name"),
         ({"points": []}, "days"),
@@ -131,11 +132,152 @@ def test_what_the_schema_allows_is_decoded():
     assert text(call(tool, {"days": 5.0})) == "5"
 
 
-def test_unknown_arguments_are_ignored_as_the_schema_says():
-    def tool(a: int) -> int:
-        return a
+def test_unknown_arguments_are_refused_with_the_name_that_was_meant():
+    def tool(city: str, days: int = 1) -> str:
+        return city
 
-    assert text(call(tool, {"a": 1, "b": 2})) == "1"
+    assert text(call(tool, {"city": "Oslo", "day": 1})) == (
+        'Invalid arguments: at the root: must not have the property "day" (additionalProperties); '
+        'did you mean "days" instead of "day"?'
+    )
+    assert text(call(tool, {"ctiy": "Oslo"})) == (
+        'Invalid arguments: at the root: must not have the property "ctiy" (additionalProperties); '
+        'did you mean "city" instead of "ctiy"?'
+    )
+    assert text(call(tool, {"city": "Oslo", "zzz": 1})) == (
+        'Invalid arguments: at the root: must not have the property "zzz" (additionalProperties)'
+    )
+
+    def empty() -> str:
+        return "ran"
+
+    assert call(empty, {"a": 1})["isError"]
+    assert text(call(empty, {})) == text(call(empty)) == "ran"
+
+
+def test_unknown_arguments_may_be_ignored():
+    def tool(a: int = 0) -> str:
+        return repr(a)
+
+    assert text(call(tool, {"a": 1, "b": 2}, unknown_arguments="ignore")) == "1"
+    server = Server("test", unknown_arguments="ignore")
+    server.add_tool(tool)
+    server.add_tool(tool, name="closed", unknown_arguments="refuse")
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            listed = {each["name"]: each["inputSchema"] for each in await client.list_tools()}
+            assert "additionalProperties" not in listed["tool"]
+            assert listed["closed"]["additionalProperties"] is False
+            assert text(await client.call_tool("tool", {"b": 2})) == "0"
+            assert (await client.call_tool("closed", {"b": 2}))["isError"]
+
+    run(main())
+    with pytest.raises(UsageError, match="`unknown_arguments`: 'drop' is neither"):
+        Server("test", unknown_arguments="drop")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "given", "decoded"),
+    [
+        (int, "5", 5),
+        (int, 5.0, 5),
+        (float, "2.5", 2.5),
+        (bool, "true", True),
+        (Optional[int], "5", 5),
+        (list[int], ["1", 2], [1, 2]),
+        (list[int], "[1, 2]", [1, 2]),
+        (dict[str, int], '{"a": 1}', {"a": 1}),
+        (Point, '{"x": 1}', Point(1)),
+        (Point, {"x": "1"}, Point(1)),
+        (Annotated[int, annotated_types.Ge(1)], "5", 5),
+        (Union[int, str], "5", "5"),
+        (str, "[1]", "[1]"),
+        (Union[list[int], str], "[1]", "[1]"),
+    ],
+)
+def test_arguments_of_another_type_are_converted_unless_that_is_off(annotation: Any, given: Any, decoded: Any):
+    seen: list[Any] = []
+
+    def tool(value):
+        seen.append(value)
+
+    tool.__annotations__["value"] = annotation
+    assert not call(tool, {"value": given}).get("isError")
+    assert seen == [decoded]
+    assert type(seen[0]) is type(decoded)
+    fits = given == decoded
+    assert call(tool, {"value": given}, coerce=False).get("isError", False) is not fits
+
+
+def test_conversion_can_be_off_for_a_server():
+    server = Server("test", coerce=False)
+
+    def tool(days: int) -> str:
+        return repr(days)
+
+    server.add_tool(tool)
+    server.add_tool(tool, name="lax", coerce=True)
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            refused = text(await client.call_tool("tool", {"days": "5"}))
+            assert refused == "Invalid arguments: at /days: must be of type integer (type)"
+            assert text(await client.call_tool("lax", {"days": "5"})) == "5"
+            still_refused = text(await client.call_tool("lax", {"days": "five"}))
+            assert still_refused == "Invalid arguments: at /days: must be of type integer (type)"
+
+    run(main())
+
+
+def test_functions_without_a_name_or_an_object_are_refused():
+    class Service:
+        def method(self, a: int) -> int:
+            return a
+
+    server = Server("test")
+    with pytest.raises(TypeError, match=r"Service\.method is not bound to an object"):
+        server.add_tool(Service.method)
+    with pytest.raises(TypeError, match="a lambda has no name: give the tool one"):
+        server.add_tool(lambda: "")
+    with pytest.raises(TypeError, match="a lambda has no name: give the prompt one"):
+        server.add_prompt(lambda: "")
+    server.add_resource("app://a", lambda: "")
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            assert [each["name"] for each in await client.list_resources()] == ["app://a"]
+
+    run(main())
+
+
+def test_unknown_keys_of_annotations_are_refused():
+    def tool() -> None: ...
+
+    server = Server("test")
+    with pytest.raises(UsageError, match="tool 'tool': `annotations` has the unknown key 'readonlyHint'; did you mean"):
+        server.add_tool(tool, annotations={"readonlyHint": True})
+    with pytest.raises(UsageError, match="resource 'app://a': `annotations` has the unknown key 'lastChange'"):
+        server.add_resource("app://a", lambda: "", annotations={"lastChange": "2026-01-01"})
+
+
+def test_a_handler_of_all_arguments_may_have_defaults_of_its_own():
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    server = Server("test")
+    for number in (1, 2):
+
+        def tool(arguments, *, _number=number) -> str:
+            return f"{_number} {arguments}"
+
+        server.add_tool(tool, name=f"tool_{number}", input_schema=schema)
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            assert text(await client.call_tool("tool_1", {"a": 3})) == "1 {'a': 3}"
+            assert text(await client.call_tool("tool_2", {"a": 3})) == "2 {'a': 3}"
+            assert (await client.call_tool("tool_2", {"a": "x"}))["isError"]
+
+    run(main())
 
 
 def test_pydantic_decodes_its_own_models():

@@ -463,7 +463,7 @@ def test_invalid_settings_are_rejected_at_once():
     with pytest.raises(TypeError, match="ResourceServer"):
         server.asgi(auth={"resource": RESOURCE})  # type: ignore[typeddict-item]
     with pytest.raises(TypeError, match="must be a list of strings"):
-        server.tool(scopes="files:write")(lambda: "x")
+        server.tool(name="tool", scopes="files:write")(lambda: "x")
 
 
 def test_secrets_are_not_shown():

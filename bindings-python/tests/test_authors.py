@@ -182,3 +182,9 @@ def test_invalid_return_values_and_exceptions_are_only_logged(caplog):
 
     with caplog.at_level(logging.ERROR):
         run(main())
+
+
+@pytest.mark.parametrize("port", [70000, -1, "8000"])
+def test_ports_that_are_none_are_named(port: Any):
+    with pytest.raises(UsageError, match=f"`port`: {port!r} is not a port"):
+        make().run("http", port=port)

@@ -74,13 +74,18 @@ def test_plain_types_defaults_and_required():
             "e": {"default": None},
         },
         "required": ["a", "b"],
+        "additionalProperties": False,
     }
 
 
 def test_a_function_without_parameters_takes_an_empty_object():
     def tool() -> None: ...
 
-    assert tool_of(tool)["inputSchema"] == {"type": "object", "properties": {}}
+    assert tool_of(tool)["inputSchema"] == {
+        "type": "object",
+        "properties": {},
+        "additionalProperties": False,
+    }
 
 
 def test_containers_unions_and_literals():
@@ -269,9 +274,13 @@ def test_output_schemas_come_from_return_annotations():
     assert schema(list[Point]) == {"type": "array", "items": point}
     assert schema(dict[str, int]) == {"type": "object", "additionalProperties": {"type": "integer"}}
     assert schema(Model)["properties"]["size"]["type"] == "integer"
-    for unstructured in (str, int, list[str], bytes, Any, None, str | None):
+    for unstructured in (str, list[str], bytes, Any, None, str | None, int | str, datetime.date):
         assert schema(unstructured) is None
-    assert schema(int, structured=True) == {"type": "integer"}
+    assert schema(str, structured=True) == {"type": "string"}
+    assert schema(int) == {"type": "integer"}
+    assert schema(float | None) == {"anyOf": [{"type": "number"}, {"type": "null"}]}
+    assert schema(list[int]) == {"type": "array", "items": {"type": "integer"}}
+    assert schema(Annotated[bool, "whether it holds"]) == {"type": "boolean", "description": "whether it holds"}
     assert schema(Point, output_schema=False) is None
     assert schema(Point, structured=False) is None
 

@@ -76,7 +76,7 @@ def typed(annotation: Any) -> Server:
         return "fits"
 
     tool.__annotations__["value"] = annotation
-    server.add_tool(tool, inline=True)
+    server.add_tool(tool, inline=True, coerce=False)
     return server
 
 

@@ -17,7 +17,7 @@ from ._functions import MISSING, Parameter
 from .errors import RpcError, ToolError
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ._functions import Function
 
@@ -32,8 +32,16 @@ _PLAIN_DEFAULTS = (int, str, float, bool, bytes, type(None), enum.Enum, msgspec.
 class Arguments:
     """Schema and decoder of the arguments of one handler."""
 
-    def __init__(self, function: Function, *, texts: bool = False) -> None:
-        """Read the parameters of `function`. `texts`: all values arrive as strings.
+    def __init__(
+        self, function: Function, *, texts: bool = False, coerce: bool = False, refuse_unknown: bool = False
+    ) -> None:
+        """Read the parameters of `function`.
+
+        Args:
+            function: The handler.
+            texts: All values arrive as strings.
+            coerce: Values may have other JSON types that can be converted: `"5"` for a number.
+            refuse_unknown: Arguments that are not parameters are refused.
 
         Raises:
             TypeError: The type of a parameter cannot be decoded.
@@ -45,13 +53,16 @@ class Arguments:
         self.keywords = tuple(p.name for p in parameters if p.keyword_only)
         types, definitions = _read(function.name, parameters)
         self.schema, self.properties = _describe(parameters, types, definitions)
+        if refuse_unknown:
+            self.schema["additionalProperties"] = False
         self._texts = texts
+        self._coerce = coerce
         self._validator: _native.Schema | None = None
         self._converters: dict[str, Callable[[bytes], Any]] = {}
-        self._struct = self._make_struct(types)
+        self._struct = self._make_struct(types, refuse_unknown)
         self._strict = _decoder(function.name, parameters, types, self._struct, strict=not texts)
         self.decode: Callable[[bytes], Any] | None
-        if not parameters:
+        if not parameters and not refuse_unknown:
             self.decode = None
         elif self._converters:
             self.decode = self._decode_converted
@@ -61,7 +72,8 @@ class Arguments:
     def recover(self, arguments: bytes, error: Exception) -> Any:
         """Handle arguments that the decoder rejected, with an error message in the core's words.
 
-        Arguments that match the schema but not the strict decoder (5.0 for an integer) are decoded here.
+        Arguments that match the schema but not the strict decoder (5.0 for an integer) are decoded here, and with
+        `coerce` those that can be converted.
 
         Raises:
             ToolError: The arguments are invalid. The text contains the path and the rule.
@@ -70,16 +82,51 @@ class Arguments:
             if self._validator is None:
                 self._validator = _native.Schema(_json.encode(self.schema))
             violation = self._validator.violation(arguments)
-            if violation is not None:
-                raise ToolError(f"{_REFUSED}{violation}")
-            for allowed in (arguments, _with_whole_numbers(arguments)):
+            if violation is not None and not self._coerce:
+                raise ToolError(f"{_REFUSED}{violation}{self._suggestion(arguments)}")
+            for allowed in self._convertible(arguments):
                 try:
                     return self._converted(self._decode_lax(allowed))
                 except Exception as lax:  # noqa: BLE001 - the types' own checks may raise anything
                     error = lax
+            if violation is not None:
+                raise ToolError(f"{_REFUSED}{violation}{self._suggestion(arguments)}")
         from . import _argument_errors
 
         raise ToolError(f"{_REFUSED}{_argument_errors.reason(error)}")
+
+    def _convertible(self, arguments: bytes) -> Iterator[bytes]:
+        """Yield what the lax decoder may accept in place of the arguments."""
+        yield arguments
+        given = msgspec.json.decode(arguments)
+        if self._coerce and isinstance(given, dict):
+            given = {key: self._parsed(key, value) for key, value in given.items()}
+        yield _json.encode(_with_whole_numbers(given))
+
+    def _parsed(self, key: str, value: Any) -> Any:
+        """Return the array or object that a model wrote as a string."""
+        schema = self.schema["properties"].get(key)
+        if not isinstance(value, str) or value[:1] not in ("[", "{") or schema is None or _takes_text(schema):
+            return value
+        try:
+            return msgspec.json.decode(value)
+        except ValueError:
+            return value
+
+    def _suggestion(self, arguments: bytes) -> str:
+        """Return the parameters that were probably meant by unknown arguments."""
+        given = msgspec.json.decode(arguments)
+        known = self.schema["properties"]
+        unknown = [] if not isinstance(given, dict) else [name for name in given if name not in known]
+        if not unknown:
+            return ""
+        from difflib import get_close_matches
+
+        found: list[str] = []
+        for name in unknown:
+            for match in get_close_matches(name, [key for key in known if key not in given], 1):
+                found.append(f'"{match}" instead of "{name}"')
+        return f"; did you mean {', '.join(found)}?" if found else ""
 
     def recover_texts(self, arguments: bytes, error: Exception) -> Any:
         """Reject the arguments of a prompt or of a resource template.
@@ -92,7 +139,7 @@ class Arguments:
         except ToolError as refused:
             raise RpcError(_INVALID_PARAMS, str(refused)) from None
 
-    def _make_struct(self, types: list[_types.Type]) -> type[msgspec.Struct]:
+    def _make_struct(self, types: list[_types.Type], refuse_unknown: bool) -> type[msgspec.Struct]:
         fields: list[Any] = []
         for parameter, type_ in zip(self.parameters, types):
             decoded = type_.decoded
@@ -107,7 +154,9 @@ class Arguments:
             else:
                 fields.append((parameter.name, decoded, _default(parameter.default)))
         keys = {parameter.name: parameter.key for parameter in self.parameters if parameter.key != parameter.name}
-        return msgspec.defstruct("Arguments", fields, kw_only=True, rename=keys or None)
+        return msgspec.defstruct(
+            "Arguments", fields, kw_only=True, rename=keys or None, forbid_unknown_fields=refuse_unknown
+        )
 
     def _decode_lax(self, arguments: bytes) -> Any:
         return msgspec.json.decode(arguments, type=self._struct, strict=False, dec_hook=_decoding.lax_hook)
@@ -128,19 +177,24 @@ class Arguments:
         return values
 
 
-def _with_whole_numbers(arguments: bytes) -> bytes:
-    """Replace 5.0 by 5 in JSON: they are equal for a schema, but not for the decoder of an enum."""
+def _with_whole_numbers(value: Any) -> Any:
+    """Replace 5.0 by 5: they are equal for a schema, but not for the decoder of an enum."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_with_whole_numbers(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _with_whole_numbers(item) for key, item in value.items()}
+    return value
 
-    def whole(value: Any) -> Any:
-        if isinstance(value, float) and value.is_integer():
-            return int(value)
-        if isinstance(value, list):
-            return [whole(item) for item in value]
-        if isinstance(value, dict):
-            return {key: whole(item) for key, item in value.items()}
-        return value
 
-    return _json.encode(whole(msgspec.json.decode(arguments)))
+def _takes_text(schema: dict[str, Any]) -> bool:
+    """Return whether a schema accepts strings, as far as its own keywords say."""
+    options = schema.get("anyOf")
+    if options is not None:
+        return any(_takes_text(option) for option in options)
+    kind = schema.get("type")
+    return "$ref" not in schema and kind not in ("array", "object", "null", "integer", "number", "boolean")
 
 
 def _settled(function: str, parameter: Parameter) -> Parameter:

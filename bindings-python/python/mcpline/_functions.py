@@ -80,6 +80,11 @@ def read(call: Callable[..., Any]) -> Function:
                 "take a dict, or give the schema of the arguments with input_schema="
             )
         annotation = hints.get(parameter.name, MISSING)
+        if parameter.name in ("self", "cls") and parameter is declared[0] and annotation is MISSING:
+            raise TypeError(
+                f"{getattr(call, '__qualname__', name)} is not bound to an object, so {parameter.name} has no value: "
+                "register the method of an object"
+            )
         if _is_context(annotation, parameter.name):
             if context is not None:
                 raise TypeError(f"{name}: more than one parameter takes the context")

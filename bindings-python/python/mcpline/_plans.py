@@ -21,13 +21,14 @@ from .errors import McplineError, NotSupported, RpcError, ToolError, UrlElicitat
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ._functions import Function
+    from ._functions import Function, Parameter
     from .server import Server
 
 __all__ = ["completion", "event", "prompt", "request", "resource", "template_variables", "tool"]
 
 # Results that a tool with structured content may return as well.
 _SPECIAL = (ToolResult, InputRequired, ExtendedResult)
+_LAMBDA = "<lambda>"
 _VARIABLES = r"\{[+#./;?&]?([^{}]*)\}"
 
 
@@ -41,19 +42,23 @@ def tool(
     output_schema: dict[str, Any] | bool | None,
     structured: bool | None,
     inline: bool,
+    coerce: bool,
+    refuse_unknown: bool,
 ) -> tuple[_native.Plan, dict[str, Any]]:
     """Plan a tool. Return the plan and the definition."""
     function = _functions.read(call)
     results = _results.ToolResults(function.returns, structured, output_schema)
-    name = name or function.name
+    name = name or _name(function, "tool")
     definition: dict[str, Any] = {"name": name}
     if text := function.description if description is None else description:
         definition["description"] = text
     if input_schema is not None and _takes_all(function, input_schema):
-        fill = _fill_all(function)
+        fill = _fill_all(function, input_schema)
         definition["inputSchema"] = input_schema
     else:
-        arguments = Arguments(function)
+        # A schema of the author is checked as it is.
+        coerce, refuse_unknown = coerce and input_schema is None, refuse_unknown and input_schema is None
+        arguments = Arguments(function, coerce=coerce, refuse_unknown=refuse_unknown)
         fill = _ArgumentBinding(arguments.positional, arguments.keywords, arguments.decode, arguments.recover)
         definition["inputSchema"] = arguments.schema if input_schema is None else input_schema
     if results.schema is not None:
@@ -95,7 +100,10 @@ def resource(
         raise TypeError(f"{function.name}: {', '.join(unknown)} is not a variable of {uri}")
     fill = _ArgumentBinding(arguments.positional, arguments.keywords, arguments.decode, arguments.recover_texts)
     mime_type = mime_type or _mime_type(function.returns)
-    definition: dict[str, Any] = {"uriTemplate" if variables else "uri": uri, "name": name or function.name}
+    definition: dict[str, Any] = {
+        "uriTemplate" if variables else "uri": uri,
+        "name": name or _resource_name(function, uri),
+    }
     if text := function.description if description is None else description:
         definition["description"] = text
     if mime_type is not None:
@@ -124,7 +132,7 @@ def prompt(
     function = _functions.read(call)
     arguments = Arguments(function, texts=True)
     fill = _ArgumentBinding(arguments.positional, arguments.keywords, arguments.decode, arguments.recover_texts)
-    name = name or function.name
+    name = name or _name(function, "prompt")
     definition: dict[str, Any] = {"name": name}
     if text := function.description if description is None else description:
         definition["description"] = text
@@ -207,7 +215,7 @@ def _method(
 ) -> tuple[_native.Plan, dict[str, Any]]:
     function = _functions.read(call)
     if params_schema is not None and _takes_all(function, params_schema):
-        fill = _fill_all(function)
+        fill = _fill_all(function, params_schema)
     else:
         arguments = Arguments(function)
         fill = _ArgumentBinding(arguments.positional, arguments.keywords, arguments.decode, arguments.recover)
@@ -384,23 +392,43 @@ def _plan(
     )
 
 
+def _name(function: Function, kind: str) -> str:
+    if function.name == _LAMBDA:
+        raise TypeError(f"a lambda has no name: give the {kind} one, such as name='{kind}'")
+    return function.name
+
+
+def _resource_name(function: Function, uri: str) -> str:
+    return uri if function.name == _LAMBDA else function.name
+
+
 def _takes_all(function: Function, input_schema: dict[str, Any]) -> bool:
     """Return whether the handler takes all arguments as one mapping, because their names are not parameters."""
-    if len(function.parameters) != 1:
-        return False
-    parameter = function.parameters[0]
-    if parameter.name in input_schema.get("properties", {}):
-        return False
-    annotation = _annotations.strip(parameter.annotation)
-    return annotation is Any or annotation is dict or typing.get_origin(annotation) is dict
+    return _parameter_of_all(function, input_schema) is not None
 
 
-def _fill_all(function: Function) -> _ArgumentBinding:
-    parameter = function.parameters[0]
+def _parameter_of_all(function: Function, input_schema: dict[str, Any]) -> Parameter | None:
+    """Return the parameter that takes all arguments: the only one without a default, and no property of the schema."""
+    if any(parameter.name in input_schema.get("properties", {}) for parameter in function.parameters):
+        return None
+    candidates = [parameter for parameter in function.parameters if parameter.required]
+    if len(function.parameters) == 1:
+        candidates = function.parameters
+    if len(candidates) != 1:
+        return None
+    annotation = _annotations.strip(candidates[0].annotation)
+    is_mapping = annotation is Any or annotation is dict or typing.get_origin(annotation) is dict
+    return candidates[0] if is_mapping else None
+
+
+def _fill_all(function: Function, input_schema: dict[str, Any]) -> _ArgumentBinding:
+    parameter = _parameter_of_all(function, input_schema)
+    assert parameter is not None
     names, decode = (parameter.name,), _all_decoder(parameter.annotation)
+    # Parameters before it have defaults.
     return (
         _ArgumentBinding((), names, decode, None)
-        if parameter.keyword_only
+        if parameter.keyword_only or parameter is not function.parameters[0]
         else _ArgumentBinding(names, (), decode, None)
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from . import _types
-from ._annotations import is_union, strip
+from ._annotations import is_union, unwrapped
 
 __all__ = ["is_structured", "is_structured_class", "schema_of"]
 
@@ -27,8 +27,11 @@ def schema_of(annotation: Any, *, mode: str = "validation") -> dict[str, Any]:
 
 
 def is_structured(annotation: Any) -> bool:
-    """Return whether values of a type are structured content rather than text and media."""
-    annotation = strip(annotation)
+    """Return whether values of a type are structured content rather than text and media.
+
+    Numbers and bools are, as are lists of these; their text is the same JSON.
+    """
+    annotation = unwrapped(annotation)
     if is_union(annotation):
         options = [option for option in typing.get_args(annotation) if option is not type(None)]
         return bool(options) and all(is_structured(option) for option in options)
@@ -42,7 +45,7 @@ def is_structured(annotation: Any) -> bool:
         return is_structured(origin)
     if not isinstance(annotation, type):
         return False
-    return is_structured_class(annotation)
+    return annotation in (int, float, bool) or is_structured_class(annotation)
 
 
 # Weak, because a class that is defined in a function may be short-lived.

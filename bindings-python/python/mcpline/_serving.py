@@ -15,6 +15,7 @@ __all__ = ["run", "start"]
 
 def start(server: Server, transport: str, options: dict[str, Any]) -> _native.Serving:
     """Begin to serve. Handlers run once they are attached to a loop and to threads."""
+    from .errors import UsageError
     from .server import _json
 
     if transport == "stdio":
@@ -25,6 +26,8 @@ def start(server: Server, transport: str, options: dict[str, Any]) -> _native.Se
         options = dict(options)
         host = options.pop("host", "127.0.0.1")
         port = options.pop("port", 8000)
+        if not isinstance(port, int) or not 0 <= port <= 65535:
+            raise UsageError(f"`port`: {port!r} is not a port: an int from 0 to 65535 is")
         given, verify = (_json(options), None) if "auth" not in options else _auth(options, server)
         return server._native.start_http(host, port, given, verify)
     raise ValueError(f"no such transport: {transport}; there are stdio and http")

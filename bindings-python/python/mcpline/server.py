@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
     Lifespan = Callable[["Server"], AbstractAsyncContextManager[Any] | AbstractContextManager[Any]]
     Transport = Literal["stdio", "http"]
+    UnknownArguments = Literal["refuse", "ignore"]
 else:
 
     def overload(function):
@@ -68,6 +69,8 @@ class Server:
         icons: Iterable[Icon | Mapping[str, Any]] | None = None,
         lifespan: Lifespan | None = None,
         extensions: Iterable[Extension] = (),
+        coerce: bool = True,
+        unknown_arguments: UnknownArguments = "refuse",
         **settings: Unpack[ServerSettings],
     ) -> None:
         """Create a server.
@@ -83,6 +86,11 @@ class Server:
             lifespan: Called with the server when it starts to serve. Returns a context manager, sync or async, that is
                 exited when the server has stopped. The value that it yields is `ctx.lifespan` in handlers.
             extensions: Protocol extensions to offer; see `mcpline.Extension`.
+            coerce: Convert arguments of tools that have another JSON type than their parameter, as models often write
+                them: `"5"` for a number, `"true"` for a bool, a string of JSON for a list or an object. `False` refuses
+                them.
+            unknown_arguments: What to do with arguments that a tool has no parameter for: `"refuse"`, with the name
+                that was probably meant, or `"ignore"`.
             settings: Limits and timeouts; see `mcpline.settings.ServerSettings`.
 
         Raises:
@@ -98,6 +106,8 @@ class Server:
         self.version = version
         self.lifespan_value: Any = None
         self._lifespan = lifespan
+        self._coerce = coerce
+        self._unknown_arguments = _checked_unknown_arguments(unknown_arguments)
         options: dict[str, Any] = {**settings}
         extensions = tuple(extensions)
         if extensions:
@@ -137,6 +147,8 @@ class Server:
         input_schema: dict[str, Any] | None = None,
         output_schema: dict[str, Any] | bool | None = None,
         structured: bool | None = None,
+        coerce: bool | None = None,
+        unknown_arguments: UnknownArguments | None = None,
         inline: bool = False,
         run_once: bool = False,
         rate: tuple[int, int] | None = None,
@@ -157,6 +169,8 @@ class Server:
         input_schema: dict[str, Any] | None = None,
         output_schema: dict[str, Any] | bool | None = None,
         structured: bool | None = None,
+        coerce: bool | None = None,
+        unknown_arguments: UnknownArguments | None = None,
         inline: bool = False,
         run_once: bool = False,
         rate: tuple[int, int] | None = None,
@@ -181,6 +195,10 @@ class Server:
             output_schema: JSON Schema of the structured content. Default: derived from the return annotation. `False`
                 for none; `True` to raise an error if none can be derived.
             structured: Whether results are structured content. Default: derived from the return annotation.
+            coerce: Convert arguments that have another JSON type than their parameter, such as `"5"` for a number.
+                Without effect if `input_schema` is given. Default: the server's `coerce`.
+            unknown_arguments: `"refuse"` or `"ignore"` arguments that are not parameters. Without effect if
+                `input_schema` is given. Default: the server's `unknown_arguments`.
             inline: Run a sync function on the I/O thread instead of a worker thread. This is much faster, but the
                 function blocks every client while it runs: use it only for functions that return at once.
             run_once: Never run the handler twice for one request. A retry that reaches another process is refused
@@ -215,6 +233,8 @@ class Server:
         input_schema: dict[str, Any] | None = None,
         output_schema: dict[str, Any] | bool | None = None,
         structured: bool | None = None,
+        coerce: bool | None = None,
+        unknown_arguments: UnknownArguments | None = None,
         inline: bool = False,
         run_once: bool = False,
         rate: tuple[int, int] | None = None,
@@ -239,7 +259,13 @@ class Server:
             output_schema=output_schema,
             structured=structured,
             inline=inline,
+            coerce=self._coerce if coerce is None else coerce,
+            refuse_unknown=(
+                self._unknown_arguments if unknown_arguments is None else _checked_unknown_arguments(unknown_arguments)
+            )
+            == "refuse",
         )
+        _check_annotations(f"tool {definition['name']!r}", annotations, "ToolAnnotations")
         _extend(definition, title=title, annotations=annotations, icons=icons, meta=meta)
         options = {
             "decodes_itself": input_schema is None,
@@ -346,6 +372,7 @@ class Server:
         plan, definition = _plans.resource(
             self, call, uri, name=name, description=description, mime_type=mime_type, inline=inline
         )
+        _check_annotations(f"resource {uri!r}", annotations, "Annotations")
         _extend(definition, title=title, size=size, annotations=annotations, icons=icons, meta=meta)
         options = {
             "scopes": _scopes(scopes),
@@ -819,6 +846,36 @@ def _list(name: str, texts: Iterable[str]) -> list[str]:
     if isinstance(texts, str):
         raise TypeError(f"{name} must be a list of strings, not a string")
     return list(texts)
+
+
+def _checked_unknown_arguments(value: UnknownArguments) -> UnknownArguments:
+    if value not in ("refuse", "ignore"):
+        from .errors import UsageError
+
+        raise UsageError(f"`unknown_arguments`: {value!r} is neither 'refuse' nor 'ignore'")
+    return value
+
+
+def _check_annotations(owner: str, annotations: Any, kind: str) -> None:
+    """Check the keys of annotations that are given as a mapping.
+
+    Raises:
+        UsageError: A key has no meaning.
+    """
+    if annotations is None or not hasattr(annotations, "keys"):
+        return
+    from . import content
+
+    known = getattr(content, kind).__struct_encode_fields__
+    for key in annotations:
+        if key not in known:
+            from difflib import get_close_matches
+
+            from .errors import UsageError
+
+            close = get_close_matches(key, known, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+            raise UsageError(f"{owner}: `annotations` has the unknown key {key!r}; {hint}")
 
 
 def _extend(definition: dict[str, Any], **members: Any) -> None:

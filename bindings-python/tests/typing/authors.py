@@ -37,7 +37,7 @@ async def accepted(ctx: Context) -> str:
     return answer.data.city
 
 
-@server.tool("named by position", title="Title")
+@server.tool("named_by_position", title="Title")
 async def by_action(ctx: Context) -> str:
     """The action tells the results apart."""
     answer = await ctx.elicit("Where to?", Trip)
@@ -75,7 +75,7 @@ def named(city: str) -> str:
     return city
 
 
-@server.prompt("named by position")
+@server.prompt("named_by_position")
 def by_position(city: str) -> str:
     """A prompt with a name."""
     return city
