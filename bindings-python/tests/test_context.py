@@ -232,6 +232,8 @@ class Size(enum.Enum):
         (Size, {"type": "string", "enum": ["s", "l"]}, "l", Size.LARGE),
         (["b", "a"], {"type": "string", "enum": ["b", "a"]}, "a", "a"),
         (datetime.date, {"type": "string", "format": "date"}, "2020-01-01", datetime.date(2020, 1, 1)),
+        # The protocol has no format of times.
+        (datetime.time, {"type": "string"}, "10:00:00", datetime.time(10)),
         (
             Annotated[int, annotated_types.Ge(1), "How many"],
             {"type": "integer", "minimum": 1, "description": "How many"},
@@ -270,7 +272,7 @@ def test_a_form_may_ask_for_one_value(asked: Any, schema: Any, answer: Any, data
     assert forms == [{"type": "object", "properties": {"value": schema}, "required": ["value"]}] * 2
 
 
-def test_nested_forms_are_refused_with_the_field(caplog):
+def test_forms_that_cannot_be_displayed_are_refused_with_the_field():
     server = make()
 
     @dataclass
@@ -282,17 +284,20 @@ def test_nested_forms_are_refused_with_the_field(caplog):
         name: str
         address: Address
 
+    async def refusal(ctx: Context, form: Any) -> str:
+        with pytest.raises(UsageError) as refused:
+            await ctx.elicit("Who?", form)
+        return str(refused.value)
+
     @server.tool
-    async def tool(ctx: Context) -> None:
-        try:
-            await ctx.elicit("Who?", Person)
-        except UsageError as error:
-            raise ToolError(str(error)) from error
+    async def tool(ctx: Context) -> list[str]:
+        return [await refusal(ctx, Person), await refusal(ctx, int | str)]
 
     async def main() -> None:
         async with server.test_client(elicit=lambda params: {}) as client:
-            refused = text(await client.call_tool("tool"))
-            assert "can't display the field address, because it is nested" in refused
+            person, either = (block["text"] for block in (await client.call_tool("tool"))["content"])
+            assert "can't display the field address, because it is nested" in person
+            assert "can't display the field value, because it has several types" in either
 
     run(main())
 

@@ -92,8 +92,8 @@ def _form_schema(annotation: Any, schema: dict[str, Any]) -> dict[str, Any]:
         if not _is_primitive(item):
             where = _annotations.spelled(annotation)
             raise UsageError(
-                f"the form {where}: clients can't display the field {name}, because it is nested: a field is a string, "
-                "a number, a bool, an enumeration or a list of choices; ask for the parts as fields of their own"
+                f"the form {where}: clients can't display the field {name}, because it {_obstacle(item)}: a field is a "
+                "string, a number, a bool, an enumeration or a list of choices"
             )
     form: dict[str, Any] = {"type": "object", "properties": properties}
     if required := schema.get("required"):
@@ -112,7 +112,20 @@ def _property(schema: dict[str, Any]) -> dict[str, Any]:
         # The type of a Decimal.
         schema = {**schema, "type": "number"}
         del schema["format"]
+    if schema.get("format") not in _FORMATS:
+        schema = {key: value for key, value in schema.items() if key != "format"}
     return schema
+
+
+# Those that the protocol defines; clients may refuse others.
+_FORMATS = ("email", "uri", "date", "date-time")
+
+
+def _obstacle(schema: dict[str, Any]) -> str:
+    """Return why a client cannot display a field."""
+    if "anyOf" in schema or "type" not in schema:
+        return "has several types" if "$ref" not in schema else "is nested"
+    return "is nested"
 
 
 def _is_primitive(schema: dict[str, Any]) -> bool:
