@@ -565,6 +565,16 @@ def test_annotations_that_cannot_be_applied_are_refused_with_their_place(annotat
     assert reason in str(refused.value)
 
 
+def test_constraints_that_cannot_be_applied_to_results_are_refused() -> None:
+    server = Server("test")
+
+    def tool() -> dict[str, Annotated[str, annotated_types.Ge(1)]]:
+        return {}
+
+    with pytest.raises(TypeError, match=r"^tool: the return type has no output schema: values: `ge` does not apply"):
+        server.add_tool(tool)
+
+
 def test_fields_that_cannot_be_decoded_are_named() -> None:
     @dataclass
     class Wrong:

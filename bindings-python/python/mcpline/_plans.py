@@ -47,7 +47,10 @@ def tool(
 ) -> tuple[_native.Plan, dict[str, Any]]:
     """Plan a tool. Return the plan and the definition."""
     function = _functions.read(call)
-    results = _results.ToolResults(function.returns, structured, output_schema)
+    try:
+        results = _results.ToolResults(function.returns, structured, output_schema)
+    except TypeError as error:
+        raise TypeError(f"{function.name}: {error}") from None
     name = name or _name(function, "tool")
     definition: dict[str, Any] = {"name": name}
     if text := function.description if description is None else description:

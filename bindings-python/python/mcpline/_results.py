@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from . import _json, _native, _pydantic, _schemas
+from . import _json, _native, _pydantic, _schemas, _types
 from ._functions import MISSING
 from .content import (
     BLOCKS,
@@ -62,7 +62,8 @@ class ToolResults:
             try:
                 self.schema = _schemas.schema_of(returns, mode="serialization")
             except TypeError as error:
-                if output_schema:
+                # A type without a schema may still be encoded.
+                if output_schema or isinstance(error, _types.InapplicableMetadata):
                     raise TypeError(f"the return type has no output schema: {error}") from None
         elif output_schema and not known:
             raise TypeError("an output schema needs a return annotation, or the schema itself")

@@ -23,7 +23,7 @@ if typing.TYPE_CHECKING:
     from ._metadata import Metadata
     from ._records import Record
 
-__all__ = ["Type", "TypeReader", "UnsupportedType", "with_default"]
+__all__ = ["InapplicableMetadata", "Type", "TypeReader", "UnsupportedType", "with_default"]
 
 _REFERENCE = "#/$defs/{name}"
 
@@ -38,6 +38,10 @@ class UnsupportedType(TypeError):
 
     def __init__(self, place: tuple[str, ...], reason: str) -> None:
         super().__init__(f"{', '.join(place)}: {reason}" if place else reason)
+
+
+class InapplicableMetadata(UnsupportedType):
+    """Metadata that cannot be applied to its type."""
 
 
 class Type(msgspec.Struct, frozen=True):
@@ -162,7 +166,7 @@ class TypeReader:
     def _annotated(self, base: Any, metadata: Metadata, place: tuple[str, ...]) -> Type:
         if metadata.ours or (metadata.constrains and _pydantic.decodes_all_of(base)):
             if (obstacle := _pydantic.obstacle(base)) is not None:
-                raise UnsupportedType(place, f"pydantic's metadata can't be applied here: {obstacle}")
+                raise InapplicableMetadata(place, f"pydantic's metadata can't be applied here: {obstacle}")
             return self._delegated(_pydantic.annotated(base, metadata), place).described(metadata.keywords)
         if not metadata.constrains:
             return self.read(base, place).described(metadata.keywords)
@@ -183,7 +187,7 @@ class TypeReader:
             try:
                 return _constraints.apply(found, target, metadata)
             except TypeError as error:
-                raise UnsupportedType(place, str(error)) from None
+                raise InapplicableMetadata(place, str(error)) from None
         options: list[Type] = []
         applied: set[str] = set()
         for option in typing.get_args(target):
@@ -195,7 +199,7 @@ class TypeReader:
                 options.append(self._constrained(option, part, place))
         for name in (*metadata.bounds, *(["tz"] if metadata.tz is not None else [])):
             if name not in applied:
-                raise UnsupportedType(place, f"`{name}` does not apply to {spelled(base)}")
+                raise InapplicableMetadata(place, f"`{name}` does not apply to {spelled(base)}")
         described = self.read(base, place).schema if target is not base else {}
         keywords = {key: value for key, value in described.items() if key != "anyOf"}
         return replace(_union(options).described(keywords), native=False)
@@ -323,7 +327,7 @@ class TypeReader:
             inner = (*place, f"field {field.name} of {cls.__qualname__}")
             if _metadata.renames(field.annotation):
                 reason = f"only pydantic reads its alias, and it can't: {_pydantic.obstacle(annotation)}"
-                raise UnsupportedType(inner, reason)
+                raise InapplicableMetadata(inner, reason)
             types.append(self.read(field.annotation, inner))
         schema: dict[str, Any] = {"type": "array" if record.is_array else "object"}
         if description := _description(cls):
