@@ -417,7 +417,7 @@ async def test_elicitation(message: str, ctx: Context) -> str:
     string = {"type": "string"}
     schema = {**form(username=string, email=string), "required": ["username", "email"]}
     answer = await ctx.elicit(message, schema, key="user")
-    return f"User response: action={answer.action}, content={compact(answer.data or {})}"
+    return f"User response: action={answer.action}, content={compact(answer.data if answer.accepted else {})}"
 
 
 class Status(enum.Enum):
@@ -437,7 +437,7 @@ async def test_elicitation_sep1034_defaults(ctx: Context) -> str:
         verified={"type": "boolean", "default": True},
     )
     answer = await ctx.elicit("Please provide user information", schema, key="user")
-    return f"Elicitation result: action={answer.action}, content={compact(answer.data or {})}"
+    return f"Elicitation result: action={answer.action}, content={compact(answer.data if answer.accepted else {})}"
 
 
 def titled(**choices: str) -> list[dict[str, str]]:
@@ -465,7 +465,7 @@ async def test_elicitation_sep1330_enums(ctx: Context) -> str:
         },
     )
     answer = await ctx.elicit("Please select options", schema, key="user")
-    return f"Elicitation completed: action={answer.action}, content={compact(answer.data or {})}"
+    return f"Elicitation completed: action={answer.action}, content={compact(answer.data if answer.accepted else {})}"
 
 
 @server.tool
@@ -504,10 +504,10 @@ class Age:
 async def test_two_questions(ctx: Context) -> str:
     """Asks the user twice."""
     name = await ctx.elicit("What is your name?", Name, key="first")
-    if name.data is None:
+    if not name.accepted:
         return "no name"
     age = await ctx.elicit(f"How old are you, {name.data.name}?", Age, key="second")
-    if age.data is None:
+    if not age.accepted:
         return "no age"
     return f"{name.data.name} is {age.data.age}"
 
@@ -566,7 +566,7 @@ CONFIRM = ElicitRequest("Please confirm", Confirmation)
 async def test_input_required_result_elicitation(ctx: Context) -> str | InputRequired:
     """Returns a question to the user."""
     answer = ctx.elicited("user_name", Name)
-    if answer is None or answer.data is None:
+    if answer is None or not answer.accepted:
         return InputRequired({"user_name": ASK_NAME})
     return f"Hello, {answer.data.name}!"
 
@@ -622,11 +622,11 @@ async def test_input_required_result_multi_round(ctx: Context) -> str | InputReq
     if state.startswith("round-2:"):
         name = state.removeprefix("round-2:")
         color = ctx.elicited("step2", Color)
-        if color is not None and color.data is not None:
+        if color is not None and color.accepted:
             return f"{name} likes {color.data.color}."
     else:
         answer = ctx.elicited("step1", Name)
-        if answer is None or answer.data is None:
+        if answer is None or not answer.accepted:
             return InputRequired({"step1": ElicitRequest("Step 1: What is your name?", Name)}, "round-1")
         name = answer.data.name
     return InputRequired({"step2": ElicitRequest("Step 2: What is your favorite color?", Color)}, f"round-2:{name}")
@@ -749,7 +749,7 @@ async def acme_params(params: dict[str, Any]) -> dict[str, Any]:
 @server.on_request("acme/ask")
 async def acme_ask(ctx: Context) -> dict[str, str]:
     answer = await ctx.elicit("Who?", Name, key="user")
-    return {} if answer.data is None else {"name": answer.data.name}
+    return {"name": answer.data.name} if answer.accepted else {}
 
 
 @server.on_request("acme/wait")
@@ -843,7 +843,7 @@ class PromptContext:
 async def test_input_required_result_prompt(ctx: Context) -> str | InputRequired:
     """A prompt that returns a question."""
     answer = ctx.elicited("user_context", PromptContext)
-    if answer is None or answer.data is None:
+    if answer is None or not answer.accepted:
         request = ElicitRequest("What context should the prompt use?", PromptContext)
         return InputRequired({"user_context": request})
     return f"Use this context: {answer.data.context}"
@@ -1017,7 +1017,7 @@ if options.more:
     async def asking_resource(ctx: Context) -> str:
         """Asks the user in mid-call."""
         answer = await ctx.elicit("Which version?", Version, key="user")
-        return f"Version {answer.data.version if answer.data else 'none'}"
+        return f"Version {answer.data.version if answer.accepted else 'none'}"
 
     @server.resource("test://failing-resource", name="failing-resource", mime_type="text/plain")
     async def failing_resource() -> str:
@@ -1034,7 +1034,7 @@ if options.more:
     async def asking_template(id: str, ctx: Context) -> str | InputRequired:
         """Returns a question to the user."""
         answer = ctx.elicited("user", Reason)
-        if answer is None or answer.data is None:
+        if answer is None or not answer.accepted:
             return InputRequired({"user": ElicitRequest(f"Why {id}?", Reason)})
         return f"{id}: {answer.data.reason}"
 
