@@ -116,10 +116,11 @@ void handlers_return_every_result_type() {
   pair.server.add_resource("a://json", "json", "application/json", [] { return array({1, 2.5, true, nullptr, "x"}); });
   pair.server.add_resource("a://bytes", "bytes", "image/png", [] { return Bytes{"abc"}; });
   pair.server.add_resource_template("b://{c}", "c", "", [](const Json &arguments) { return arguments.string("/c"); });
-  HandlerOptions any;
-  any.unchecked_variables = "c";
+  HandlerOptions unchecked;
+  unchecked.unchecked_variables = "c";
   pair.server.add_resource_template(
-      "any://{c}", "any", "", [](const Json &arguments) { return arguments.string("/c"); }, any);
+      R"({"uriTemplate":"any://{c}","name":"any"})", [](const Json &arguments) { return arguments.string("/c"); },
+      unchecked);
   pair.server.add_prompt("ask", "d", nullptr, [] { return "a message"; });
   pair.server.add_completion("b://{c}", "c", [](const Json &arguments) {
     return std::vector<std::string>{arguments.string("/argument/value") + "!"};

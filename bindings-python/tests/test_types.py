@@ -24,7 +24,7 @@ import msgspec
 import pydantic
 import pytest
 from mcpline import Context, RpcError, Server, _native
-from support import SOURCE, run, text
+from support import run, text
 from typing_extensions import Doc, NotRequired, TypedDict
 
 T = TypeVar("T")
@@ -690,7 +690,7 @@ def test_types_of_the_standard_library_do_not_import_pydantic() -> None:
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(source)],
-        env={"PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, timeout=60,
+        env={"PYTHONPATH": str(pathlib.Path(_native.__file__).parents[1])}, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["Path", "IPv4Address", "list", "str", "Share"]
