@@ -506,6 +506,10 @@ fn request(scope: &Bound<'_, PyDict>) -> PyResult<(Request<RequestBody>, Feed)> 
         request.extensions_mut().insert(RemoteAddress(address));
     }
     let (body, feed) = RequestBody::new(length);
+    if !is_expected {
+        // The body is complete: a refusal need not wait for it. It has no reader yet.
+        let _ = feed.push(Bytes::new(), false);
+    }
     let feed = Feed {
         body: feed,
         received: Arc::default(),

@@ -248,6 +248,19 @@ def test_only_the_configured_paths_are_served(path, root, served, others):
     run(main())
 
 
+def test_a_refusal_does_not_wait_for_a_body_that_cannot_come():
+    app = make().asgi()
+
+    async def main() -> None:
+        async with app.lifespan():
+            for method in ("GET", "OPTIONS", "DELETE"):
+                exchange = Exchange(app, "", method=method, path="/nothing")
+                answer, _ = app._app.begin(exchange.scope)
+                assert answer is not None and answer[0] == 404, method
+
+    run(main())
+
+
 def test_a_mount_whose_lifespan_is_not_running_says_what_to_write():
     entered: list[str] = []
 

@@ -3,6 +3,8 @@
 mod support;
 
 use mcpline::protocol::RpcError;
+use mcpline::protocol::vocabulary::Tool;
+use mcpline::server::ToolOptions;
 use mcpline::{Context, Server, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -117,7 +119,7 @@ async fn what_the_schema_allows_is_decoded() {
         assert_eq!(result["content"][0]["text"], expected, "{tool}");
     }
     // Arguments may be missing.
-    for (tool, expected) in [("none", "called"), ("any", "{}")] {
+    for (tool, expected) in [("none", "called"), ("any", "{}"), ("optional", "None")] {
         let id = client.begin_modern("tools/call", json!({"name": tool}));
         let result = client.response(&id).await.expect(tool);
         assert_eq!(result["content"][0]["text"], expected);
@@ -131,6 +133,23 @@ async fn what_the_schema_allows_is_decoded() {
         let id = client.begin_modern("tools/call", params);
         let result = client.response(&id).await.expect(tool);
         assert_eq!(result["isError"], true, "{tool}");
+    }
+}
+
+#[test]
+fn alternatives_of_several_types_are_accepted() {
+    let server = Server::new("typed", "1");
+    for alternatives in [
+        json!([{"type": ["object", "null"]}, {"type": "string"}]),
+        json!([{"required": ["a"]}]),
+    ] {
+        let name = format!("tool-{}", alternatives.to_string().len());
+        let tool = Tool::new(name, json!({"anyOf": alternatives}));
+        let added =
+            server.add_tool_fn(tool, ToolOptions::default(), |_: Value, _: Context| async {
+                "done"
+            });
+        added.expect("some objects match");
     }
 }
 

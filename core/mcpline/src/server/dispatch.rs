@@ -445,7 +445,7 @@ fn template(
     };
     permit(current_request, &entry.options.scopes)?;
     let unchecked = &entry.options.unchecked_variables;
-    checks::path_variables(entry.pattern.as_str(), uri, &variables, unchecked)
+    checks::path_variables(&entry.pattern, &variables, unchecked)
         .map_err(|reason| RpcError::invalid_params(format!("params.uri: {reason}")))?;
     let variables = Raw::from_serialize(&variables)
         .map_err(|error| RpcError::internal_error(error.to_string()))?;

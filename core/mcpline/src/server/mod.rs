@@ -822,7 +822,11 @@ fn accept_objects(schema: &mut Value) -> Result<(), &'static str> {
     let members = schema.as_object_mut().ok_or("must be an object")?;
     for alternatives in ["oneOf", "anyOf"] {
         let alternatives = members.get(alternatives).and_then(Value::as_array);
-        let is_other = |schema: &Value| schema.get("type").is_some_and(|kind| *kind != "object");
+        let is_other = |schema: &Value| match schema.get("type") {
+            Some(Value::Array(kinds)) => !kinds.iter().any(|kind| kind == "object"),
+            Some(kind) => kind != "object",
+            None => false,
+        };
         if alternatives.is_some_and(|all| !all.is_empty() && all.iter().all(is_other)) {
             return Err("none of its alternatives has the type \"object\"");
         }
@@ -848,6 +852,8 @@ fn object_schema(mut schema: Value) -> Value {
             }
             Some(Value::Array(kinds)) if kinds.contains(&object) => {
                 members.insert("type".into(), object);
+                // No arguments mean `None`.
+                members.shift_remove("required");
             }
             _ => {}
         }

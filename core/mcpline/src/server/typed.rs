@@ -311,7 +311,11 @@ fn decode<T: DeserializeOwned>(arguments: &Raw) -> Result<T, serde_json::Error> 
         Ok(decoded) => return Ok(decoded),
         Err(error) => error,
     };
-    if size_of::<T>() == 0 || arguments.as_str() == "{}" {
+    if size_of::<T>() == 0
+        || arguments
+            .members()
+            .is_some_and(|mut members| members.next().is_none())
+    {
         // A unit, which serde writes as `null`, or `None`.
         return serde_json::from_str("null").map_err(|_| error);
     }

@@ -4,65 +4,68 @@
 
 use std::borrow::Cow;
 
-use crate::uri_template::{Variable, Variables};
+use crate::uri_template::{UriTemplate, Variable, Variables};
 
 /// Checks the variables of a URI that matches a template, except those named in `unchecked`.
 ///
 /// Values are checked as the handler gets them, percent-decoded, and decoded once more, because a handler may do so,
-/// too. No value contains the character NUL or a segment `..`, whether slashes or backslashes separate it. In the path,
-/// no value is an absolute path such as `/etc` or `C:`, which would replace the directory when the two are joined.
+/// too. No value contains the character NUL or a segment `..`, whether slashes or backslashes separate it, nor do
+/// several together. No value is an absolute path such as `/etc` or `C:`, which would replace the directory when the
+/// two are joined.
 ///
-/// A `file:` template without a directory, such as `file://{+path}`, names all files: there, paths are absolute.
+/// In `file://{+path}` and `file:///{+path}`, which name all files, the path is absolute.
 ///
 /// # Errors
 /// The rule that is broken, and the variable.
 pub fn path_variables(
-    template: &str,
-    uri: &str,
+    template: &UriTemplate,
     variables: &Variables,
     unchecked: &[String],
 ) -> Result<(), String> {
-    let is_checked = |name: &str| !unchecked.iter().any(|other| other == name);
-    for (name, value) in variables.iter().filter(|(name, _)| is_checked(name)) {
+    let whole_path = whole_file_path(template.as_str());
+    let mut checked = Variables::new();
+    for (name, value) in variables.iter() {
+        if unchecked.iter().any(|other| other == name) {
+            continue;
+        }
+        checked.set(name.to_owned(), value.clone());
         let problem = match () {
-            () if has_text(value, has_nul) => "the character NUL",
-            () if has_text(value, climbs) => "`..` segments",
+            () if has_text(value, has_nul) => "contain the character NUL",
+            () if has_text(value, climbs) => "contain `..` segments",
+            () if whole_path != Some(name) && has_text(value, is_rooted) => "be an absolute path",
             () => continue,
         };
-        return Err(format!("the variable `{name}` must not contain {problem}"));
+        return Err(format!("the variable `{name}` must not {problem}"));
     }
-    let directory = file_directory(template);
-    if directory == Some("") {
-        return match unchecked.is_empty() && climbs(uri) {
-            true => Err(CLIMBS.to_owned()),
-            false => Ok(()),
-        };
+    let uri = template.expand(&checked);
+    if climbs(&uri) {
+        return Err("the variables must not make a `..` segment together".to_owned());
     }
-    if let Some(name) = rooted_variable(template, variables, is_checked) {
-        return Err(format!(
-            "the variable `{name}` must not be an absolute path"
-        ));
-    }
-    match directory {
-        Some(directory) if unchecked.is_empty() => file_below(directory, uri),
+    match file_directory(template.as_str()) {
+        Some(directory) if !directory.is_empty() => file_below(directory, &uri),
         _ => Ok(()),
     }
 }
 
-const CLIMBS: &str = "the path of a file must not contain `..` segments";
-
 /// Checks that a `file:` URI stays below the directory that its template begins with, however several variables share
 /// its path.
 fn file_below(directory: &str, uri: &str) -> Result<(), String> {
-    if climbs(uri) {
-        return Err(CLIMBS.to_owned());
-    }
     let slashes = directory.matches('/').count();
     let below = file_path(uri).splitn(slashes + 1, '/').nth(slashes);
     match below.is_some_and(is_rooted) {
-        true => Err("the path of a file must not begin anew behind its directory".to_owned()),
+        true => Err(format!(
+            "the path below {directory} must not begin with a slash or a drive"
+        )),
         false => Ok(()),
     }
+}
+
+/// Returns the variable that is the whole path of a template of `file:` URIs.
+fn whole_file_path(template: &str) -> Option<&str> {
+    let (scheme, rest) = template.split_once("://")?;
+    let expression = rest.strip_prefix('/').unwrap_or(rest);
+    let name = expression.strip_prefix("{+")?.strip_suffix('}')?;
+    (scheme.eq_ignore_ascii_case("file") && !name.contains(['{', ',', ':', '*'])).then_some(name)
 }
 
 /// Returns the directory that a template of `file:` URIs begins with, which is empty if it names all files. `None` for
@@ -98,45 +101,6 @@ fn climbs(text: &str) -> bool {
     decode_ascii(&decode_ascii(text))
         .split(['/', '\\'])
         .any(|segment| segment == "..")
-}
-
-/// Returns a checked variable of the path whose value would be absolute when it is joined to the text before it.
-fn rooted_variable<'a>(
-    template: &'a str,
-    variables: &Variables,
-    is_checked: impl Fn(&str) -> bool,
-) -> Option<&'a str> {
-    let mut rest = template;
-    while let Some((before, (expression, after))) = rest
-        .split_once('{')
-        .and_then(|(before, after)| Some((before, after.split_once('}')?)))
-    {
-        rest = after;
-        if before.contains(['?', '#']) || expression.starts_with(['?', '&', '#']) {
-            return None;
-        }
-        if expression.starts_with(['.', ';']) {
-            continue;
-        }
-        let begins_path = before.ends_with(['/', ':']) || expression.starts_with('/');
-        let is_bad = |text: &str| match begins_path {
-            true => is_rooted(text),
-            // Its first slash may be the separator after the directory.
-            false => decode_ascii(&decode_ascii(text))
-                .strip_prefix(['/', '\\'])
-                .is_some_and(is_rooted),
-        };
-        let names = expression.trim_start_matches(['+', '/']).split(',');
-        let mut names = names.map(|name| name.split([':', '*']).next().unwrap_or_default());
-        let found = names.find(|name| {
-            let value = variables.get(name).filter(|_| is_checked(name));
-            value.is_some_and(|value| has_text(value, is_bad))
-        });
-        if found.is_some() {
-            return found;
-        }
-    }
-    None
 }
 
 /// Whether a path is absolute or begins with a Windows drive.
@@ -184,13 +148,12 @@ fn decode_ascii(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::uri_template::UriTemplate;
 
     fn read_unchecked(template: &str, uri: &str, unchecked: &[&str]) -> Result<(), String> {
         let parsed = UriTemplate::parse(template).expect("a template");
         let variables = parsed.matches(uri).expect("the template makes the URI");
         let unchecked: Vec<_> = unchecked.iter().map(ToString::to_string).collect();
-        path_variables(template, uri, &variables, &unchecked)
+        path_variables(&parsed, &variables, &unchecked)
     }
 
     fn read(template: &str, uri: &str) -> Result<(), String> {
@@ -227,6 +190,11 @@ mod tests {
             ("note://{+path}", "note:///etc/passwd", "absolute"),
             ("note://all{/path*}", "note://all/a/%2Fetc", "absolute"),
             ("note://all{?path}", "note://all?path=..%2Fx", "`..`"),
+            ("note://all{?path}", "note://all?path=%2Fetc", "absolute"),
+            ("note://all{#path}", "note://all#/etc", "absolute"),
+            ("note://all{+path}", "note://all/etc/passwd", "absolute"),
+            ("note://{dir}-{+path}", "note://x-/etc/passwd", "absolute"),
+            ("note://all/{a}{b}", "note://all/..", "together"),
             (
                 "note://{a}/{b}",
                 "note://x/%2Fetc",
@@ -247,8 +215,6 @@ mod tests {
             ("note://{name}", "note://12%3A30"),
             ("note://{name}", "note://urn%3Aisbn%3A1"),
             ("note://all/{+path}", "note://all/a//b"),
-            ("note://all{+path}", "note://all/a"),
-            ("note://all{?path}", "note://all?path=%2Fetc"),
             ("web://{url}", "web://https%3A%2F%2Fexample.com%2F"),
             ("note://{name}{.type}", "note://a.txt"),
         ] {
@@ -269,6 +235,7 @@ mod tests {
             assert_eq!(read_unchecked(template, uri, &["name"]), Ok(()), "{uri}");
         }
         read_unchecked("note://{a}/{b}", "note://..%2Fx/..", &["a"]).unwrap_err();
+        read_unchecked("note://all/{a}{b}{?q}", "note://all/..?q=..", &["q"]).unwrap_err();
     }
 
     #[test]
@@ -281,6 +248,11 @@ mod tests {
             ("file:///docs/{name}", "file:///docs/..%5C..%5Cwindows"),
             ("file:///docs/{+path}", "file:///docs/a/../../etc/passwd"),
             ("file:///docs/{a}{b}", "file:///docs/.."),
+            ("file:///{name}", "file:///%2Fetc%2Fpasswd"),
+            ("file:///{user}/docs/{+path}", "file:///u/docs//etc/passwd"),
+            ("file:///docs{+path}", "file:///docs/a.txt"),
+            ("file:///docs/{a}{+rest}", "file:///docs/a/b"),
+            ("file:///docs/{name}{?path}", "file:///docs/a?path=%2Fetc"),
             ("file:///docs{/path*}", "file:///docs/a/../b"),
             ("file:///docs/x{?path}", "file:///docs/x?path=..%2Fetc"),
             ("FILE:///{name}", "FILE:///.."),
@@ -328,11 +300,8 @@ mod tests {
                 "file:///cache/https%3A%2F%2Fexample.com",
             ),
             ("file:///docs/{+path}", "file:///docs/a//b"),
-            ("file:///docs{+path}", "file:///docs/a.txt"),
             ("file:///docs{/path*}", "file:///docs/a/b.txt"),
-            ("file:///docs/{a}{+rest}", "file:///docs/a/b"),
             ("file:///d%C3%B6k/{name}", "file:///d%C3%B6k/%C3%A4"),
-            ("file:///docs/{name}{?path}", "file:///docs/a?path=%2Fetc"),
         ] {
             assert_eq!(read(template, uri), Ok(()), "{template} {uri}");
         }

@@ -83,6 +83,13 @@ impl ListedOrigin {
     }
 }
 
+/// Keeps caches from giving a response to pages of listed origins, which could not read it.
+pub(super) fn vary(response: &mut Response<Body>, options: &HttpOptions) {
+    if !options.allowed_origins.is_empty() {
+        response.headers_mut().entry(VARY).or_insert(VARIES);
+    }
+}
+
 /// Returns a list of header names if it is one.
 fn names(list: &HeaderValue) -> Option<HeaderValue> {
     let text = security::ascii(list)?;

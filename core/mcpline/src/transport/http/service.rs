@@ -27,7 +27,7 @@ use crate::server::{Principal, Server};
 use crate::warning_limit::warn_limited;
 
 use super::authorization::Authorization;
-use super::cors::ListedOrigin;
+use super::cors::{self, ListedOrigin};
 use super::endpoints::{self, Endpoint};
 use super::in_flight::RequestsInFlight;
 use super::options::HttpOptions;
@@ -134,7 +134,9 @@ impl HttpService {
         // Not an async function: its future would contain the request twice, and is moved as a whole.
         async move {
             let Some(origin) = ListedOrigin::of(&parts.headers, &self.shared.options) else {
-                return self.answer(&mut parts, pin!(body)).await;
+                let mut response = self.answer(&mut parts, pin!(body)).await;
+                cors::vary(&mut response, &self.shared.options);
+                return response;
             };
             let mut response = match origin.preflight(&parts) {
                 Some(preflight) => preflight,
