@@ -23,7 +23,7 @@ import annotated_types
 import msgspec
 import pydantic
 import pytest
-from mcpline import Context, RpcError, Server, _native
+from mcpline import Context, RpcError, Server, _decoding, _native
 from support import run, text
 from typing_extensions import Doc, NotRequired, TypedDict
 
@@ -729,3 +729,98 @@ if sys.version_info >= (3, 12):
                     assert (await client.call_tool("tool", {"value": bad})).get("isError"), annotation
 
         run(main())
+
+
+@dataclass
+class AllOf:
+    of: list[Condition]
+    label: str = ""
+
+
+@dataclass
+class AnyOf:
+    of: list[Condition]
+    negate: bool = False
+
+
+@dataclass
+class Equal:
+    field: str
+    value: str
+
+
+Condition = Union[AllOf, AnyOf, Equal]
+
+
+def nested_condition(leaf: dict[str, Any], depth: int) -> dict[str, Any]:
+    for _ in range(depth):
+        leaf = {"of": [leaf]}
+    return leaf
+
+
+def conversions(arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> tuple[int, dict[str, Any]]:
+    """Return how many values the hooks converted for a call, and its result."""
+    count = 0
+    convert = _decoding._convert
+
+    def counted(kind: Any, value: Any, strict: bool) -> Any:
+        nonlocal count
+        count += 1
+        return convert(kind, value, strict)
+
+    def tool(condition: Condition) -> str:
+        return "ok"
+
+    monkeypatch.setattr(_decoding, "_convert", counted)
+    server = Server("test")
+    server.add_tool(tool)
+
+    async def called() -> dict[str, Any]:
+        async with server.test_client() as client:
+            return await client.call_tool("tool", arguments)
+
+    result = run(called())
+    monkeypatch.setattr(_decoding, "_convert", convert)
+    return count, result
+
+
+@pytest.mark.parametrize("value", ["b", ["b"]], ids=["valid", "invalid"])
+def test_the_work_for_a_recursive_union_grows_linearly_with_its_depth(value, monkeypatch):
+    counts = []
+    for depth in (3, 6, 9):
+        arguments = {"condition": nested_condition({"field": "a", "value": value}, depth)}
+        count, result = conversions(arguments, monkeypatch)
+        assert result.get("isError", False) is (value != "b")
+        counts.append(count)
+    assert counts[2] - counts[1] == counts[1] - counts[0]
+
+
+def test_the_work_for_a_union_is_limited(monkeypatch):
+    monkeypatch.setattr(_decoding, "MAX_ATTEMPTS", 10)
+    leaf = {"field": "a", "value": "b"}
+    assert text(conversions({"condition": {"of": [leaf] * 9}}, monkeypatch)[1]) == "ok"
+    count, result = conversions({"condition": {"of": [leaf] * 1000}}, monkeypatch)
+    assert result["isError"]
+    assert text(result) == (
+        "Invalid arguments: at /condition/of/9: can't be decoded: the validation limit was reached before an option "
+        "was found (anyOf)"
+    )
+    assert count < 100
+
+
+def test_the_option_with_the_most_given_fields_wins_within_itself():
+    seen: list[Any] = []
+
+    def tool(condition: Condition) -> None:
+        seen.append(condition)
+
+    inner = {"of": [], "label": "x"}
+    server = Server("test")
+    server.add_tool(tool)
+
+    async def called() -> dict[str, Any]:
+        async with server.test_client() as client:
+            return await client.call_tool("tool", {"condition": {"of": [inner], "label": "y"}})
+
+    assert not run(called()).get("isError")
+    assert seen == [AllOf([AllOf([], "x")], "y")]

@@ -6,6 +6,7 @@ JSON value. The placeholder's converter returns the value of the real type.
 
 from __future__ import annotations
 
+import threading
 import typing
 from typing import Any
 
@@ -17,7 +18,9 @@ if typing.TYPE_CHECKING:
     Converter = Callable[[Any, bool], Any]
 
 __all__ = [
+    "MAX_ATTEMPTS",
     "DecodeError",
+    "Option",
     "checked",
     "chosen",
     "constructed",
@@ -32,6 +35,13 @@ __all__ = [
     "validated",
 ]
 
+MAX_ATTEMPTS = 50_000
+"""How often a value, with all that is within it, may be compared with an option of a union.
+
+An attempt takes some tens of microseconds, so that a value keeps its thread busy for seconds at most. A valid value
+needs one or a few attempts for each of its unions, so that the limit is far above what tools are given.
+"""
+
 
 class DecodeError(ValueError):
     """A value that a converter rejected.
@@ -45,10 +55,44 @@ class DecodeError(ValueError):
         self.reasons = reasons
 
 
+class Option(typing.NamedTuple):
+    """An option of a union."""
+
+    kind: Any
+    """The type that is decoded."""
+    rank: int
+    """Of several options that have as many of the given fields, the one with the lowest rank is tried first."""
+    fields: frozenset[str] = frozenset()
+    """The names of the fields, if the type is a class with fields."""
+    required: frozenset[str] = frozenset()
+    """The names of the fields without which a value can't match."""
+
+
+class _Work:
+    """What has been done to decode a value and all that is within it."""
+
+    def __init__(self) -> None:
+        self.attempts = 0
+        """How many options of unions were tried."""
+        self.is_exhausted = False
+        self.outcomes: dict[tuple[int, int, bool], tuple[Any, Any]] = {}
+        """By union, value and strictness: the value, which is kept so that its id stays its own, and the result."""
+
+
+class _Local(threading.local):
+    work: _Work | None = None
+
+
+_local = _Local()
+_FAILED = object()
+
+
 class _Placeholder(type):
     """The class of placeholders. Every value is an instance: msgspec checks what the hooks return."""
 
     convert: Converter
+    fields: frozenset[str] = frozenset()
+    required: frozenset[str] = frozenset()
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return True
@@ -72,7 +116,13 @@ def lax_hook(kind: Any, value: Any) -> Any:
 def _convert(kind: Any, value: Any, strict: bool) -> Any:
     if not isinstance(kind, _Placeholder):
         raise NotImplementedError(f"{kind!r} can't be decoded")
-    return kind.convert(value, strict)
+    if _local.work is not None:
+        return kind.convert(value, strict)
+    _local.work = _Work()
+    try:
+        return kind.convert(value, strict)
+    finally:
+        _local.work = None
 
 
 def _decode(value: Any, kind: Any, strict: bool) -> Any:
@@ -160,7 +210,8 @@ def sequence(build: Callable[..., Any], items: list[Any], required: int) -> Conv
     """Return a converter for a class whose fields are the items of an array."""
 
     def convert(value: Any, strict: bool) -> Any:
-        given = _decode(value, list[Any], strict)
+        # Not decoded if it is a list: the items must stay the same objects, by which unions know their results.
+        given = value if isinstance(value, list) else _decode(value, list[Any], strict)
         if len(given) < required:
             raise _refuse(f"must have at least {required} items (minItems)")
         if len(given) > len(items):
@@ -195,31 +246,60 @@ def keyed(key: Any, value: Any) -> Converter:
     return convert
 
 
-def one_of(options: Iterable[tuple[Any, frozenset[str], int]]) -> Converter:
+def one_of(options: Iterable[Option]) -> Converter:
     """Return a converter for a union.
 
-    Args:
-        options: For each option its type, the names of its fields if it is a class with fields, and its rank: of
-            several options that match, the one with the most given fields wins, then the one with the lowest rank.
+    Of several options that match, the one with the most given fields wins, then the one with the lowest rank. They are
+    tried in this order, so that the first that matches is the result. An array or object within several options is
+    decoded once for all of them: otherwise, the time for recursive unions would grow exponentially with the depth.
     """
-    ordered = sorted(options, key=lambda option: option[2])
+    ordered = sorted(options, key=lambda option: option.rank)
 
     def convert(value: Any, strict: bool) -> Any:
-        for exact in (True,) if strict else (True, False):
-            found: list[tuple[int, Any]] = []
-            for kind, fields, _ in ordered:
-                try:
-                    decoded = _decode(value, kind, exact)
-                except DecodeError:
-                    continue
-                if not isinstance(value, dict):
-                    return decoded
-                found.append((len(fields & value.keys()), decoded))
-            if found:
-                return max(found, key=lambda match: match[0])[1]
-        raise _refuse("must match one of the options (anyOf)")
+        work = _local.work
+        if work is None:
+            raise RuntimeError("a union is decoded outside of a hook")
+        key = (id(ordered), id(value), strict)
+        if (known := work.outcomes.get(key)) is not None:
+            result = known[1]
+        else:
+            result = _FAILED if strict else attempt(value, True, work)
+            if result is _FAILED:
+                result = attempt(value, strict, work)
+            if isinstance(value, (dict, list)):
+                work.outcomes[key] = (value, result)
+        if result is _FAILED:
+            raise _refuse("must match one of the options (anyOf)")
+        return result
+
+    def attempt(value: Any, strict: bool, work: _Work) -> Any:
+        for option in _candidates(ordered, value):
+            if work.attempts >= MAX_ATTEMPTS:
+                work.is_exhausted = True
+                raise _refuse("can't be decoded: the validation limit was reached before an option was found (anyOf)")
+            work.attempts += 1
+            try:
+                return _decode(value, option.kind, strict)
+            except DecodeError:
+                if work.is_exhausted:
+                    raise
+        return _FAILED
 
     return convert
+
+
+def _candidates(options: list[Option], value: Any) -> list[Option]:
+    """Return the options whose required fields are given, those with the most given fields first."""
+    if not isinstance(value, dict):
+        return options
+    found: list[tuple[int, Option]] = []
+    for option in options:
+        # A class that contains the union was still being read when the union was made: its placeholder has the fields.
+        named = option.kind if not option.fields and is_placeholder(option.kind) else option
+        if named.required <= value.keys():
+            found.append((len(named.fields & value.keys()), option))
+    found.sort(key=lambda match: -match[0])
+    return [option for _, option in found]
 
 
 def validated(adapter: Any) -> Converter:

@@ -59,6 +59,8 @@ class Type(msgspec.Struct, frozen=True):
     """Pydantic's adapter, if pydantic decodes the whole type."""
     fields: frozenset[str] = frozenset()
     """The names of the fields of a class, in JSON."""
+    required: frozenset[str] = frozenset()
+    """The names of the fields that must be given, unless pydantic decodes the type."""
 
     def described(self, keywords: dict[str, Any]) -> Type:
         """Return the type with keywords that annotate its schema."""
@@ -352,8 +354,17 @@ class TypeReader:
                 schema["additionalProperties"] = False
         recursion.decoded.convert = staticmethod(_converter(cls, record, types))
         native = record.native and all(type_.native for type_ in types)
-        fields = frozenset() if record.is_array else frozenset(properties)
-        found = Type(schema, recursion.decoded, native, _pending(types), fields=fields)
+        if not record.is_array:
+            recursion.decoded.fields = frozenset(properties)
+            recursion.decoded.required = frozenset(field.key for field in record.fields if field.required)
+        found = Type(
+            schema,
+            recursion.decoded,
+            native,
+            _pending(types),
+            fields=recursion.decoded.fields,
+            required=recursion.decoded.required,
+        )
         return self._leave(annotation, recursion, found)
 
     # Aliases and other names
@@ -531,7 +542,10 @@ def _union(options: list[Type]) -> Type:
     native = all(option.native for option in options)
     if _is_decodable([option.decoded for option in options]):
         return Type(schema, Union[tuple(option.decoded for option in options)], native, pending)
-    ranked = [(option.decoded, option.fields, _rank(option.decoded, index)) for index, option in enumerate(options)]
+    ranked = [
+        _decoding.Option(option.decoded, _rank(option.decoded, index), option.fields, option.required)
+        for index, option in enumerate(options)
+    ]
     return Type(schema, _decoding.placeholder("Union", _decoding.one_of(ranked)), False, pending)
 
 
