@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import enum
 import functools
 from dataclasses import dataclass
@@ -147,6 +148,28 @@ def test_unknown_arguments_are_refused_with_the_name_that_was_meant():
     assert text(call(tool, {"city": "Oslo", "zzz": 1})) == (
         'Invalid arguments: at the root: must not have the property "zzz" (additionalProperties)'
     )
+
+
+def test_suggestions_for_unknown_arguments_are_bounded(monkeypatch):
+    compared: list[str] = []
+    compare = difflib.get_close_matches
+
+    def counted(name: str, *rest: Any) -> list[str]:
+        compared.append(name)
+        return compare(name, *rest)
+
+    monkeypatch.setattr(difflib, "get_close_matches", counted)
+
+    def tool(city: str = "") -> str:
+        return city
+
+    result = call(tool, {f"city{number}": 1 for number in range(20_000)})
+    assert text(result).endswith(
+        '; did you mean "city" instead of "city0", "city" instead of "city1", "city" instead of "city2"?'
+    )
+    assert compared == ["city0", "city1", "city2"]
+    assert "did you mean" not in text(call(tool, {"city" * 17: 1}))
+    assert len(compared) == 3
 
     def empty() -> str:
         return "ran"

@@ -26,6 +26,9 @@ __all__ = ["Arguments"]
 _INVALID_PARAMS = -32602
 # The core starts its own errors, for schemas that the author provides, with the same words.
 _REFUSED = "Invalid arguments: "
+# Names of unknown arguments are the client's: how many are compared with those of the parameters, and of which length.
+_MAX_SUGGESTIONS = 3
+_MAX_NAME_LENGTH = 64
 _PLAIN_DEFAULTS = (int, str, float, bool, bytes, type(None), enum.Enum, msgspec.UnsetType)
 
 
@@ -114,10 +117,11 @@ class Arguments:
             return value
 
     def _suggestion(self, arguments: bytes) -> str:
-        """Return the parameters that were probably meant by unknown arguments."""
+        """Return the parameters that were probably meant by the first unknown arguments."""
         given = msgspec.json.decode(arguments)
         known = self.schema["properties"]
         unknown = [] if not isinstance(given, dict) else [name for name in given if name not in known]
+        unknown = [name for name in unknown[:_MAX_SUGGESTIONS] if len(name) <= _MAX_NAME_LENGTH]
         if not unknown:
             return ""
         from difflib import get_close_matches
