@@ -34,6 +34,15 @@ class Point:
     y: int = 0
 
 
+@dataclass
+class Measure:
+    size: float
+
+
+class Measured(msgspec.Struct):
+    size: float
+
+
 class Color(enum.Enum):
     RED = "red"
 
@@ -148,6 +157,34 @@ def test_unknown_arguments_are_refused_with_the_name_that_was_meant():
     assert text(call(tool, {"city": "Oslo", "zzz": 1})) == (
         'Invalid arguments: at the root: must not have the property "zzz" (additionalProperties)'
     )
+
+
+@pytest.mark.parametrize("word", ["nan", "NaN", "-nan", "inf", "-inf", "Infinity", "-infinity"])
+def test_strings_are_not_converted_to_nan_or_infinity(word):
+    def tool(
+        a: float = 0,
+        b: Annotated[float, annotated_types.Ge(0)] = 0,
+        c: Optional[list[float]] = None,
+        d: Optional[dict[str, Measure]] = None,
+        e: Optional[Measured] = None,
+        f: float = float("inf"),
+        g: str = "",
+    ) -> str:
+        return f"{a} {g}"
+
+    for arguments in (
+        {"a": word},
+        {"b": word},
+        {"c": [1, word]},
+        {"c": f'[1, "{word}"]'},
+        {"d": {"x": {"size": word}}},
+        {"e": {"size": word}},
+    ):
+        result = call(tool, arguments)
+        assert result["isError"], arguments
+        (name,) = arguments
+        assert text(result).startswith(f"Invalid arguments: at /{name}"), arguments
+    assert text(call(tool, {"a": "1.5", "g": word})) == f"1.5 {word}"
 
 
 def test_suggestions_for_unknown_arguments_are_bounded(monkeypatch):

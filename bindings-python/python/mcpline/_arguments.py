@@ -7,7 +7,10 @@ that need pydantic are kept as raw JSON in this pass, and then validated by pyda
 from __future__ import annotations
 
 import enum
+import math
+import re
 import typing
+from collections import abc
 from typing import Any
 
 import msgspec
@@ -29,6 +32,8 @@ _REFUSED = "Invalid arguments: "
 # Names of unknown arguments are the client's: how many are compared with those of the parameters, and of which length.
 _MAX_SUGGESTIONS = 3
 _MAX_NAME_LENGTH = 64
+# The strings that msgspec converts to numbers that JSON does not have.
+_NOT_FINITE = re.compile(rb'"-?(?:nan|inf(?:inity)?)"', re.IGNORECASE)
 _PLAIN_DEFAULTS = (int, str, float, bool, bytes, type(None), enum.Enum, msgspec.UnsetType)
 
 
@@ -163,7 +168,16 @@ class Arguments:
         )
 
     def _decode_lax(self, arguments: bytes) -> Any:
-        return msgspec.json.decode(arguments, type=self._struct, strict=False, dec_hook=_decoding.lax_hook)
+        """Decode arguments of other JSON types, but no string as NaN or infinity, for which bounds do not hold."""
+        values = msgspec.json.decode(arguments, type=self._struct, strict=False, dec_hook=_decoding.lax_hook)
+        # Encoded again, because the characters of a string may be escaped.
+        given = msgspec.json.decode(arguments)
+        if _NOT_FINITE.search(_json.encode(given)):
+            for parameter in self.parameters:
+                # A default may be infinity.
+                if parameter.key in given and not _is_finite(getattr(values, parameter.name)):
+                    raise _decoding.DecodeError([((parameter.key,), "must be of finite numbers (type)")])
+        return values
 
     def _decode_converted(self, arguments: bytes) -> Any:
         return self._converted(self._strict.decode(arguments))
@@ -190,6 +204,25 @@ def _with_whole_numbers(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _with_whole_numbers(item) for key, item in value.items()}
     return value
+
+
+def _is_finite(value: Any) -> bool:
+    """Return whether a decoded value has neither NaN nor infinity in it."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, (str, bytes, bytearray, memoryview)):
+        return True
+    if isinstance(value, abc.Mapping):
+        return all(_is_finite(key) and _is_finite(item) for key, item in value.items())
+    if isinstance(value, (abc.Sequence, abc.Set)):
+        return all(map(_is_finite, value))
+    kind: Any = type(value)
+    names = [
+        *getattr(kind, "__struct_fields__", ()),
+        *getattr(kind, "__dataclass_fields__", ()),
+        *(field.name for field in getattr(kind, "__attrs_attrs__", ())),
+    ]
+    return all(_is_finite(getattr(value, name, None)) for name in names)
 
 
 def _takes_text(schema: dict[str, Any]) -> bool:
