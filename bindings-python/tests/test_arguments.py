@@ -187,6 +187,15 @@ def test_strings_are_not_converted_to_nan_or_infinity(word):
     assert text(call(tool, {"a": "1.5", "g": word})) == f"1.5 {word}"
 
 
+@pytest.mark.parametrize("value", ["[" * 100_000, "[" * 900 + "]" * 900], ids=["open", "closed"])
+def test_strings_of_deeply_nested_json_are_invalid_arguments(value):
+    def tool(numbers: list[int]) -> None: ...
+
+    result = call(tool, {"numbers": value})
+    assert result["isError"]
+    assert text(result) == "Invalid arguments: at /numbers: must be of type array (type)"
+
+
 def test_suggestions_for_unknown_arguments_are_bounded(monkeypatch):
     compared: list[str] = []
     compare = difflib.get_close_matches

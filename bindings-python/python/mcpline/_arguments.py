@@ -92,11 +92,15 @@ class Arguments:
             violation = self._validator.violation(arguments)
             if violation is not None and not self._coerce:
                 raise ToolError(f"{_REFUSED}{violation}{self._suggestion(arguments)}")
-            for allowed in self._convertible(arguments):
-                try:
-                    return self._converted(self._decode_lax(allowed))
-                except Exception as lax:  # noqa: BLE001 - the types' own checks may raise anything
-                    error = lax
+            try:
+                for allowed in self._convertible(arguments):
+                    try:
+                        return self._converted(self._decode_lax(allowed))
+                    except Exception as lax:  # noqa: BLE001 - the types' own checks may raise anything
+                        error = lax
+            except RecursionError as nested:
+                # The JSON in a string is not limited in its depth by the core.
+                error = nested
             if violation is not None:
                 raise ToolError(f"{_REFUSED}{violation}{self._suggestion(arguments)}")
         from . import _argument_errors
@@ -118,7 +122,7 @@ class Arguments:
             return value
         try:
             return msgspec.json.decode(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return value
 
     def _suggestion(self, arguments: bytes) -> str:
