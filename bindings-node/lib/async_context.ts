@@ -15,6 +15,9 @@ export function captureContext(): AsyncContext {
   return new AsyncResource("McplineRequest");
 }
 
+/** The context in which this module was loaded, which is that of no request. */
+const neutral = new AsyncResource("Mcpline");
+
 /** Contexts by the number of their HTTP exchange or channel (`hub.ts`, column of calls). */
 const origins = new Map<number, AsyncContext>();
 
@@ -28,7 +31,10 @@ export function endOrigin(number: number): void {
   origins.delete(number);
 }
 
-/** Returns the context of a call's origin. */
-export function contextOf(origin: number): AsyncContext | undefined {
-  return origins.get(origin);
+/**
+ * Returns the context of a call: that of its origin, or `other` if it has none (0). If neither is known, it is that of no
+ * request: the current context may be that of another caller, whose calls are drained in the same turn.
+ */
+export function contextOf(origin: number, other: AsyncContext | undefined): AsyncContext {
+  return (origin === 0 ? other : origins.get(origin)) ?? neutral;
 }

@@ -33,6 +33,7 @@ import {
   release,
 } from "./hub.js";
 import type { NativeHttpApp } from "./native.js";
+import { Recent } from "./recent.js";
 
 /** A response: its head, and its body as far as it is available and fits the recipient's `room`. */
 export interface Answer {
@@ -60,24 +61,38 @@ export interface Recipient {
 /** Time to write the last responses of a closed application, in milliseconds; as in the core. */
 const LAST_ANSWERS = 750;
 
+/** Status of responses to messages that get no response of their own. */
+const ACCEPTED = 202;
+
 /** Longest delay of a timer, in milliseconds. */
 const LONGEST = 0x7fff_ffff;
 
-/** The open exchanges of an application, by number. */
+/** The open exchanges of an application, by number, and those that ended before their calls. */
 class OpenExchanges {
   readonly #open = new Map<number, Exchange>();
+  readonly #ended = new Recent<Exchange>(endOrigin);
   #onEmpty: (() => void) | undefined;
 
   get(exchange: number): Exchange | undefined {
-    return this.#open.get(exchange);
+    return this.#open.get(exchange) ?? this.#ended.get(exchange);
   }
 
   add(exchange: Exchange): void {
     this.#open.set(exchange.number, exchange);
   }
 
-  remove(exchange: Exchange): void {
-    this.#open.delete(exchange.number);
+  /**
+   * Removes an exchange that has ended. If calls may follow its end, their handlers still find it and its context for a
+   * short time. How many calls follow is not known here, nor when: they may have to wait for others.
+   */
+  remove(exchange: Exchange, callsMayFollow: boolean): void {
+    const { number } = exchange;
+    this.#open.delete(number);
+    if (callsMayFollow) {
+      this.#ended.keep(number, exchange);
+    } else {
+      endOrigin(number);
+    }
     if (this.#open.size === 0) {
       this.#onEmpty?.();
     }
@@ -97,6 +112,7 @@ class OpenExchanges {
     for (const exchange of [...this.#open.values()]) {
       exchange.close(new ClosedError("the server is closed"));
     }
+    this.#ended.clear();
   }
 }
 
@@ -295,7 +311,8 @@ export class Exchange implements Progressing {
     const headers = head.split("\n");
     headers.pop();
     if (isComplete) {
-      this.#end();
+      // Notifications, also those of a batch, and messages of HTTP+SSE are answered before their calls run.
+      this.#end(status === ACCEPTED || body.startsWith("["));
     } else {
       attend(this.number, this);
     }
@@ -313,11 +330,10 @@ export class Exchange implements Progressing {
     this.#recipient?.failed(error);
   }
 
-  #end(): void {
+  #end(callsMayFollow = false): void {
     this.#isEnded = true;
     leave(this.number);
-    endOrigin(this.number);
-    this.open.remove(this);
+    this.open.remove(this, callsMayFollow);
   }
 }
 

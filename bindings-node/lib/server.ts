@@ -398,12 +398,8 @@ export class Server {
   /** Runs calls; lives as long as the server. */
   readonly #callee: Callee = {
     run: (plan, call, text, origin) => {
-      const context = contextOf(origin) ?? this.#contexts.at(-1);
-      if (context === undefined) {
-        this.#runHandler(plan, call, text);
-      } else {
-        context.runInAsyncScope(this.#runHandler, this, plan, call, text);
-      }
+      const context = contextOf(origin, this.#contexts.at(-1));
+      context.runInAsyncScope(this.#runHandler, this, plan, call, text);
     },
   };
   readonly #plans = new Map<number, Plan>();

@@ -8,6 +8,8 @@ import { test } from "node:test";
 
 import { Client, Server } from "mcpline";
 
+import { captureContext, contextOf } from "../dist/async_context.js";
+import { Recent } from "../dist/recent.js";
 import { Child, called, messageOf, posted } from "./peer.mjs";
 
 const storage = new AsyncLocalStorage();
@@ -90,6 +92,160 @@ test("resources, prompts and completions run in the context of their request", a
   const ref = { type: "ref/prompt", name: "store" };
   const { completion } = await ask("completion/complete", { ref, argument: { name: "a", value: "" } });
   assert.deepEqual(completion.values, ["ada"]);
+});
+
+const INITIALIZE = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "peer", version: "1" } };
+
+/** A server whose notifications are recorded: the user who sent each, and what its handler has seen. */
+function makeNotified() {
+  const server = make();
+  const seen = [];
+  const arrived = new EventEmitter();
+  server.onNotification("test/note", {}, ({ by }, ctx) => {
+    seen.push([by, storage.getStore(), ctx.context, ctx.request?.headers["x-user"]]);
+    arrived.emit("note");
+  });
+  /** Waits for a number of notifications. */
+  const notes = async (count) => {
+    while (seen.length < count) {
+      await once(arrived, "note");
+    }
+    return [...seen].sort();
+  };
+  return { server, notes };
+}
+
+/** Serves a server in an outer one that reads bodies, and passes on as many requests at a time as `together` says. */
+async function outerOf(t, server, together) {
+  const mcp = server.httpApp();
+  let waiting = [];
+  const outer = createServer(async (request, response) => {
+    const pieces = [];
+    for await (const piece of request) {
+      pieces.push(piece);
+    }
+    const parsedBody = request.method === "POST" ? Buffer.concat(pieces) : undefined;
+    const user = request.headers["x-user"];
+    waiting.push(() => storage.run(user, () => mcp.handler(request, response, { parsedBody, context: user })));
+    if (waiting.length >= together.count) {
+      const passed = waiting;
+      waiting = [];
+      passed.forEach((pass) => pass());
+    }
+  }).listen(0, "127.0.0.1");
+  await once(outer, "listening");
+  t.after(async () => {
+    outer.closeAllConnections();
+    outer.close();
+    await server.close();
+  });
+  const base = `http://127.0.0.1:${outer.address().port}`;
+  const post = async (user, path, message, session) => {
+    const headers = {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "x-user": user,
+      ...session,
+    };
+    const body = JSON.stringify(Array.isArray(message) ? message : { jsonrpc: "2.0", ...message });
+    const response = await fetch(base + path, { method: "POST", headers, body });
+    return { response, text: await response.text() };
+  };
+  return { base, post };
+}
+
+const noted = (by) => ({ method: "test/note", params: { by } });
+const NOTED = USERS.map((user) => [user, user, user, user]);
+
+test("notifications at the same time run in the context of each, and have its request", async (t) => {
+  const { server, notes } = makeNotified();
+  const together = { count: 1 };
+  const { post } = await outerOf(t, server, together);
+  const { response } = await post("host", "/mcp", { id: 1, method: "initialize", params: INITIALIZE });
+  const session = { "mcp-session-id": response.headers.get("mcp-session-id"), "mcp-protocol-version": "2025-06-18" };
+  await post("host", "/mcp", { method: "notifications/initialized" }, session);
+  together.count = USERS.length;
+  const answers = await Promise.all(USERS.map((user) => post(user, "/mcp", noted(user), session)));
+  assert.deepEqual(
+    answers.map(({ response }) => response.status),
+    [202, 202, 202],
+  );
+  assert.deepEqual(await notes(USERS.length), NOTED);
+});
+
+test("notifications of a batch with a request run in the context of the batch, and have its request", async (t) => {
+  const { server, notes } = makeNotified();
+  const { post } = await outerOf(t, server, { count: 1 });
+  const params = { ...INITIALIZE, protocolVersion: "2025-03-26" };
+  const { response } = await post("host", "/mcp", { id: 1, method: "initialize", params });
+  const session = { "mcp-session-id": response.headers.get("mcp-session-id") };
+  await post("host", "/mcp", { method: "notifications/initialized" }, session);
+  const batch = [noted("ada"), { id: 2, method: "ping" }].map((message) => ({ jsonrpc: "2.0", ...message }));
+  const { text } = await post("ada", "/mcp", batch, session);
+  assert.deepEqual(JSON.parse(text), [{ jsonrpc: "2.0", id: 2, result: {} }]);
+  assert.deepEqual(await notes(1), [NOTED[0]]);
+});
+
+test("messages of HTTP+SSE at the same time run in the context of each, and have its request", async (t) => {
+  const { server, notes } = makeNotified();
+  const together = { count: 1 };
+  const { base, post } = await outerOf(t, server, together);
+  const abort = new AbortController();
+  const stream = await fetch(`${base}/sse`, {
+    headers: { accept: "text/event-stream", "x-user": "stream" },
+    signal: abort.signal,
+  });
+  let received = "";
+  const pieces = stream.body.pipeThrough(new TextDecoderStream()).getReader();
+  const until = async (pattern) => {
+    while (!pattern.test(received)) {
+      received += (await pieces.read()).value;
+    }
+    return pattern.exec(received)[1];
+  };
+  const path = await until(/data: (\S*messages\S*)/);
+  await post("host", path, { id: 1, method: "initialize", params: { ...INITIALIZE, protocolVersion: "2024-11-05" } });
+  await post("host", path, { method: "notifications/initialized" });
+  together.count = USERS.length;
+  await Promise.all(USERS.map((user) => post(user, path, noted(user))));
+  assert.deepEqual(await notes(USERS.length), NOTED);
+  for (const tool of ["now", "later"]) {
+    const params = { name: tool, arguments: {} };
+    await Promise.all(USERS.map((user) => post(user, path, { id: `${tool}-${user}`, method: "tools/call", params })));
+    for (const user of USERS) {
+      assert.equal(await until(new RegExp(`"id":"${tool}-${user}".*"text":"(\\w+)"`)), user);
+    }
+  }
+  abort.abort();
+});
+
+test("a call of an unknown origin runs in the context of no request", () => {
+  const runs = (context) => context.runInAsyncScope(() => storage.getStore());
+  const [unknown, none, other] = storage.run("another", () => {
+    const current = captureContext();
+    return storage.run("ambient", () => [
+      runs(contextOf(0xffff_ffff, current)),
+      runs(contextOf(0, undefined)),
+      runs(contextOf(0, current)),
+    ]);
+  });
+  assert.deepEqual([unknown, none, other], [undefined, undefined, "another"]);
+});
+
+test("values are kept for two generations at most", () => {
+  const dropped = [];
+  const recent = new Recent((number) => dropped.push(number));
+  for (let number = 0; number < 2048; number++) {
+    recent.keep(number, `value ${number}`);
+  }
+  assert.equal(dropped.length, 1024);
+  assert.deepEqual([recent.get(1023), recent.get(1024)], [undefined, "value 1024"]);
+  recent.clear();
+  assert.deepEqual(
+    dropped,
+    Array.from({ length: 2048 }, (_, number) => number),
+  );
+  assert.equal(recent.get(2047), undefined);
 });
 
 test("listeners of a call's signal run in the context of its handler", async () => {

@@ -1,0 +1,60 @@
+/** Values that are kept for a short time after their end. */
+
+/** Maximum number of values per generation. */
+const MOST = 1024;
+
+/** Duration of a generation in milliseconds. */
+const GENERATION = 1000;
+
+/**
+ * Keeps values by number for one to two seconds, and at most 2048 of them; whichever bound is reached first ends the
+ * oldest ones. It does not keep the process alive.
+ */
+export class Recent<T> {
+  #current = new Map<number, T>();
+  #previous = new Map<number, T>();
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `dropped` is called with the number of each value that is no longer kept. */
+  constructor(private readonly dropped: (number: number) => void) {}
+
+  get(number: number): T | undefined {
+    return this.#current.get(number) ?? this.#previous.get(number);
+  }
+
+  keep(number: number, value: T): void {
+    this.#current.set(number, value);
+    if (this.#current.size === MOST) {
+      this.#advance();
+    }
+    this.#wait();
+  }
+
+  /** Drops all values. */
+  clear(): void {
+    this.#advance();
+    this.#advance();
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** Begins a generation, and drops the last but one. */
+  #advance(): void {
+    const old = this.#previous;
+    this.#previous = this.#current;
+    this.#current = new Map();
+    for (const number of old.keys()) {
+      this.dropped(number);
+    }
+  }
+
+  #wait(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.#advance();
+      if (this.#previous.size > 0) {
+        this.#wait();
+      }
+    }, GENERATION).unref();
+  }
+}
