@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 import enum
 import functools
+import re
+import zoneinfo
 from dataclasses import dataclass
-from typing import Annotated, Any, Optional, Union
+from typing import Annotated, Any, NamedTuple, Optional, Union
 from urllib.parse import unquote
 
 import annotated_types
@@ -194,6 +196,94 @@ def test_strings_of_deeply_nested_json_are_invalid_arguments(value):
     result = call(tool, {"numbers": value})
     assert result["isError"]
     assert text(result) == "Invalid arguments: at /numbers: must be of type array (type)"
+
+
+SECRET = "postgres://admin:secret@host"
+
+
+def refuse(value: Any) -> Any:
+    raise LookupError(SECRET)
+
+
+@dataclass
+class Native:
+    size: int
+
+    def __post_init__(self) -> None:
+        refuse(self)
+
+
+@dataclass
+class Converted:
+    size: Annotated[int, annotated_types.Predicate(lambda size: size > 0)]
+
+    def __post_init__(self) -> None:
+        refuse(self)
+
+
+class Validated(pydantic.BaseModel):
+    size: Annotated[int, pydantic.AfterValidator(refuse)]
+
+
+class Pair(NamedTuple):
+    size: Annotated[int, annotated_types.Predicate(refuse)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (Native, {"size": 1}),
+        (Converted, {"size": 1}),
+        (Validated, {"size": 1}),
+        (Pair, [1]),
+        (Annotated[int, annotated_types.Predicate(refuse)], 1),
+    ],
+    ids=["native", "converted", "pydantic", "tuple", "predicate"],
+)
+def test_the_text_of_an_unexpected_exception_is_logged_and_not_sent(kind, value, caplog):
+    def tool(given: Any) -> None: ...
+
+    tool.__annotations__["given"] = kind
+    result = call(tool, {"given": value})
+    assert result["isError"]
+    assert text(result).startswith("Invalid arguments: at /given") or text(result).endswith("is not valid")
+    assert "secret" not in str(result)
+    assert SECRET in caplog.text
+
+
+def test_the_text_of_an_assertion_reaches_the_client():
+    def positive(size: int) -> bool:
+        assert size > 0, "must be above zero"
+        return True
+
+    def tool(size: Any) -> None: ...
+
+    tool.__annotations__["size"] = Annotated[int, annotated_types.Predicate(positive)]
+    assert "must be above zero" in text(call(tool, {"size": 0}))
+
+
+def test_a_value_nested_too_deeply_for_its_type_is_not_logged(caplog):
+    def tool(pattern: re.Pattern[str]) -> None: ...
+
+    expected = "Invalid arguments: at /pattern: must be a valid regular expression: is nested too deeply"
+    assert text(call(tool, {"pattern": "(" * 5000})) == expected
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "reason"),
+    [
+        (zoneinfo.ZoneInfo, "Nowhere/None", "must be a valid time zone: there is no time zone 'Nowhere/None'"),
+        (re.Pattern, "(", "must be a valid regular expression: missing ), unterminated subpattern at position 0"),
+    ],
+    ids=["zone", "pattern"],
+)
+def test_invalid_time_zones_and_patterns_are_explained_and_not_logged(kind, value, reason, caplog):
+    def tool(given: Any) -> None: ...
+
+    tool.__annotations__["given"] = kind
+    assert text(call(tool, {"given": value})) == f"Invalid arguments: at /given: {reason}"
+    assert caplog.text == ""
 
 
 def test_suggestions_for_unknown_arguments_are_bounded(monkeypatch):

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ._decoding import DecodeError
+import msgspec
+
+from ._decoding import NOT_VALID, DecodeError, author_text
 
 __all__ = ["ArgumentDecodeError", "reason", "reasons"]
 
@@ -53,11 +55,13 @@ def reasons(error: BaseException) -> list[tuple[tuple[str | int, ...], str]]:
         return [((error.name, *path), text) for path, text in reasons(error.error)]
     if isinstance(error, DecodeError):
         return error.reasons
-    if hasattr(error, "errors"):
+    if type(error).__module__.partition(".")[0] in ("pydantic", "pydantic_core") and hasattr(error, "errors"):
         # A ValidationError of pydantic, which this module must not import.
         reported: Any = error
         found = reported.errors(include_url=False, include_context=False, include_input=False)
         return [(item["loc"], _author(item["msg"])) for item in found]
+    if not isinstance(error, msgspec.MsgspecError):
+        return [((), _lower(author_text(error) or NOT_VALID))]
     # msgspec appends the location of a converter's error, and keeps the error as the cause.
     if isinstance(error.__cause__, DecodeError):
         _, outer = _parts(str(error).rpartition(" - at `")[2].rstrip("`"))

@@ -19,8 +19,10 @@ if typing.TYPE_CHECKING:
 
 __all__ = [
     "MAX_ATTEMPTS",
+    "NOT_VALID",
     "DecodeError",
     "Option",
+    "author_text",
     "checked",
     "chosen",
     "constructed",
@@ -41,6 +43,7 @@ MAX_ATTEMPTS = 50_000
 An attempt takes some tens of microseconds, so that a value keeps its thread busy for seconds at most. A valid value
 needs one or a few attempts for each of its unions, so that the limit is far above what tools are given.
 """
+NOT_VALID = "is not valid"
 
 
 class DecodeError(ValueError):
@@ -139,6 +142,23 @@ def _refuse(text: str) -> DecodeError:
     return DecodeError([((), text)])
 
 
+def author_text(error: BaseException) -> str | None:
+    """Return the text of an exception of the author's code, or log the exception, if it is not about the value.
+
+    With `ValueError`, `TypeError` and `AssertionError`, classes and validators say what is wrong with a value. The text
+    of any other exception, such as one of a database, is not for the client.
+    """
+    if isinstance(error, (ValueError, TypeError, AssertionError)):
+        return str(error)
+    if isinstance(error, RecursionError):
+        # Caused by the value; its traceback of a thousand steps would let clients fill the log.
+        return "is nested too deeply"
+    from logging import getLogger
+
+    getLogger("mcpline").error("An argument could not be checked", exc_info=error)
+    return None
+
+
 def constructed(base: Any, build: Callable[[Any], Any], name: str) -> Converter:
     """Return a converter that calls `build` with a value of the type `base`."""
 
@@ -147,7 +167,8 @@ def constructed(base: Any, build: Callable[[Any], Any], name: str) -> Converter:
         try:
             return build(plain)
         except Exception as error:  # noqa: BLE001 - constructors may raise anything
-            raise _refuse(f"must be a valid {name}: {error}") from None
+            told = author_text(error)
+            raise _refuse(f"must be a valid {name}{'' if told is None else f': {told}'}") from None
 
     return convert
 
@@ -178,7 +199,8 @@ def checked(base: Any, rules: Iterable[tuple[Callable[[Any], Any], str]]) -> Con
             try:
                 satisfied = holds(result)
             except Exception as error:  # noqa: BLE001 - predicates of the author may raise anything
-                raise _refuse(f"{requirement}: {error}") from None
+                told = author_text(error)
+                raise _refuse(f"{requirement}{'' if told is None else f': {told}'}") from None
             if not satisfied:
                 raise _refuse(requirement)
         return result
@@ -201,7 +223,7 @@ def record(build: Callable[..., Any], struct: Any, names: Mapping[str, str]) -> 
         try:
             return build(**given)
         except Exception as error:  # noqa: BLE001 - the class's own checks may raise anything
-            raise _refuse(str(error)) from None
+            raise _refuse(author_text(error) or NOT_VALID) from None
 
     return convert
 
@@ -225,7 +247,7 @@ def sequence(build: Callable[..., Any], items: list[Any], required: int) -> Conv
         try:
             return build(*decoded)
         except Exception as error:  # noqa: BLE001 - the class's own checks may raise anything
-            raise _refuse(str(error)) from None
+            raise _refuse(author_text(error) or NOT_VALID) from None
 
     return convert
 

@@ -504,10 +504,29 @@ def _text(cls: Any, format_: str | None, name: str) -> Type:
     schema = {"type": "string"} if format_ is None else {"type": "string", "format": format_}
     build = cls
     if name == "regular expression":
-        import re
-
-        build = re.compile
+        build = _pattern
+    elif name == "time zone":
+        build = _time_zone
     return Type(schema, _decoding.placeholder(cls.__name__, _decoding.constructed(str, build, name)), False)
+
+
+def _pattern(text: str) -> Any:
+    import re
+
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ValueError(str(error)) from None
+
+
+def _time_zone(text: str) -> Any:
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(text)
+    except (KeyError, OSError) as error:
+        # Of a name that is unknown, or that of a directory.
+        raise ValueError(f"there is no time zone {text!r}") from error
 
 
 def _converter(cls: Any, record: Record, types: list[Type]) -> Any:
