@@ -15,6 +15,7 @@ const FOREIGN_NAMES: Readonly<Record<string, string>> = {
   args: "arguments",
   _meta: "meta",
   completer: "complete",
+  authInfo: "auth",
 };
 
 /** Number of edits (insertions, deletions, replacements, swaps of neighbours) that turn one name into another. */

@@ -18,8 +18,8 @@ export interface MountedRequestOptions {
   parsedBody?: unknown;
   /**
    * The caller, as authenticated by the program. Handlers read it from {@link Context.auth}; sessions are bound to it,
-   * and scopes of features apply. Without it the caller may use everything. Cannot be combined with {@link
-   * HttpSettings.auth}.
+   * and scopes of features apply. Without it the caller is anonymous: features that require scopes are refused (HTTP
+   * 403), and all others may be used. Cannot be combined with {@link HttpSettings.auth}.
    */
   auth?: Verified;
   /** A value for handlers, which read it from {@link Context.context}. */
@@ -93,21 +93,32 @@ export function encodedBody(body: unknown): Uint8Array {
 const OPTIONS = optionNames<MountedRequestOptions>({ parsedBody: true, auth: true, context: true });
 
 /**
+ * Names in objects that frameworks and runtimes pass as the second argument of a handler of the Fetch API: `params` by
+ * Next.js, `incoming` by the server of Hono for Node, `remoteAddr` by Deno, `waitUntil` by Netlify and Vercel.
+ */
+const NAMES_OF_FRAMEWORKS = ["params", "incoming", "remoteAddr", "waitUntil"];
+
+/**
  * Returns the options of a request. Frameworks and runtimes pass arguments of their own in their place, such as `next`
- * of Express and the server of Bun: these are ignored.
+ * of Express and the server of Bun: these are ignored. Whatever has the name of an option is taken, also the instance of
+ * a class.
  *
- * @throws UsageError if an option is misspelt: a caller without `auth` may use everything.
+ * @throws UsageError if an option is misspelt or unknown: without its `auth`, a request would be treated as that of an
+ *   anonymous caller, who may use all features that require no scopes.
  */
 export function mountedOptions(given: unknown): MountedRequestOptions {
-  if (typeof given !== "object" || given === null || Object.getPrototypeOf(given) !== Object.prototype) {
+  if (typeof given !== "object" || given === null) {
     return NO_OPTIONS;
   }
-  for (const name of Object.keys(given)) {
-    if (!OPTIONS.includes(name) && closestName(name, OPTIONS) !== undefined) {
-      checkOptions("the options of a request", given, OPTIONS);
-    }
+  const isTaken = OPTIONS.some((name) => name in given);
+  const prototype: unknown = Object.getPrototypeOf(given);
+  if (prototype !== Object.prototype && prototype !== null) {
+    return isTaken ? given : NO_OPTIONS;
   }
-  return given;
+  const isForeign = !isTaken && NAMES_OF_FRAMEWORKS.some((name) => name in given);
+  const ours = Object.entries(given).filter(([name]) => !isForeign || closestName(name, OPTIONS) !== undefined);
+  checkOptions("the options of a request", Object.fromEntries(ours), OPTIONS);
+  return isForeign ? NO_OPTIONS : given;
 }
 
 const NO_OPTIONS: MountedRequestOptions = {};

@@ -168,6 +168,32 @@ test("handlers see the caller and the value that the program passes with a reque
   assert.equal(await textOf(response), "ada with 42");
 });
 
+test("options are taken from objects of any kind", async () => {
+  class Options {
+    constructor() {
+      this.auth = CALLER.auth;
+      this.user = "ada";
+    }
+  }
+  class Derived {
+    get auth() {
+      return CALLER.auth;
+    }
+  }
+  const { mcp } = make();
+  for (const options of [Object.assign(Object.create(null), CALLER), new Options(), new Derived()]) {
+    const request = new Request("http://localhost/mcp", posted("tools/call", WHO));
+    assert.equal(await textOf(await mcp.fetch(request, options)), `ada with ${options.context}`);
+  }
+});
+
+test("a request without a caller is refused features that require scopes", async () => {
+  const { mcp } = make();
+  const request = (params) => new Request("http://localhost/mcp", posted("tools/call", params));
+  assert.equal((await mcp.fetch(request({ name: "secret", arguments: {} }))).status, 403);
+  assert.equal(await textOf(await mcp.fetch(request(ECHO))), "hello");
+});
+
 test("scopes apply to the caller that the program passes with a request", async () => {
   const { mcp } = make();
   const call = (scopes) => {
@@ -183,6 +209,17 @@ test("an invalid option of a request is refused", async () => {
   const request = () => new Request("http://localhost/mcp", posted("tools/call", WHO));
   await assert.rejects(mcp.fetch(request(), { auth: null }), { name: "UsageError", message: /`auth`/ });
   await assert.rejects(mcp.fetch(request(), { atuh: {} }), { name: "UsageError", message: /did you mean `auth`/ });
+  const { auth: caller } = CALLER;
+  const unknown = [
+    [{ authInfo: caller }, /unknown option `authInfo`; did you mean `auth`/],
+    [{ params: {}, authInfo: caller }, /did you mean `auth`/],
+    [Object.assign(Object.create(null), { authInfo: caller }), /did you mean `auth`/],
+    [{ principal: caller }, /unknown option `principal`; the options are parsedBody, auth, context/],
+    [{ ...CALLER, params: {} }, /unknown option `params`/],
+  ];
+  for (const [options, message] of unknown) {
+    await assert.rejects(mcp.fetch(request(), options), { name: "UsageError", message });
+  }
   await assert.rejects(mcp.fetch(request(), { parsedBody: () => 1 }), { name: "UsageError", message: /parsedBody/ });
   const auth = {
     resource: "https://mcp.example.com/mcp",
@@ -200,7 +237,29 @@ test("an invalid option of a request is refused", async () => {
 test("arguments that frameworks and runtimes pass in the place of options are ignored", async (t) => {
   const { mcp } = make();
   const request = () => new Request("http://localhost/mcp", posted("tools/call", ECHO));
-  for (const extra of [new (class BunServer {})(), { ASSETS: {} }, { remoteAddr: {}, completed: {} }, undefined]) {
+  const passed = [
+    new (class BunServer {})(),
+    { params: Promise.resolve({}) },
+    { incoming: {}, outgoing: {} },
+    { remoteAddr: {}, completed: {} },
+    {
+      account: {},
+      cookies: {},
+      geo: {},
+      ip: "",
+      next: () => 0,
+      params: {},
+      requestId: "",
+      site: {},
+      waitUntil: () => 0,
+    },
+    {},
+    Object.create(null),
+    "text",
+    null,
+    undefined,
+  ];
+  for (const extra of passed) {
     assert.equal(await textOf(await mcp.fetch(request(), extra)), "hello");
   }
   const next = () => assert.fail("next was called");
