@@ -94,10 +94,13 @@ export function checkTemplate(uriTemplate: unknown, options: unknown, handler: u
   checkName("the URI template", uriTemplate);
   const where = `resource template \`${uriTemplate as string}\``;
   checkOptions(where, options, TEMPLATE);
-  const { name, complete } = options as Partial<ResourceTemplateOptions>;
+  const { name, complete, uncheckedVariables } = options as Partial<ResourceTemplateOptions>;
   checkName(`${where}: \`name\``, name);
+  const variables = variablesOf(uriTemplate as string);
+  if (uncheckedVariables !== undefined) {
+    checkUnchecked(`${where}: \`uncheckedVariables\``, uncheckedVariables, variables);
+  }
   if (complete !== undefined) {
-    const variables = variablesOf(uriTemplate as string);
     for (const [variable, completer] of Object.entries(complete)) {
       if (!variables.includes(variable)) {
         const list = variables.join(", ");
@@ -161,6 +164,21 @@ function checkCompleter(where: string, completer: unknown): void {
   if (completer !== undefined && typeof completer !== "function" && !isList) {
     const given = Array.isArray(completer) ? "an array of other values" : typeName(completer);
     throw new UsageError(`${where} must be an array of strings or a function, not ${given}`);
+  }
+}
+
+function checkUnchecked(where: string, given: unknown, variables: readonly string[]): void {
+  if (!Array.isArray(given)) {
+    throw new UsageError(`${where} must be an array of names of variables, not ${typeName(given)}`);
+  }
+  for (const variable of given as unknown[]) {
+    if (typeof variable !== "string") {
+      throw new UsageError(`${where} must be an array of names of variables; one is ${typeName(variable)}`);
+    }
+    if (!variables.includes(variable)) {
+      const list = variables.join(", ");
+      throw new UsageError(`${where} names no variable of the template: \`${variable}\`; it has ${list}`);
+    }
   }
 }
 

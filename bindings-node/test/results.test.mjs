@@ -249,10 +249,18 @@ test("a variable that leads elsewhere is refused, unless it is excepted", async 
     const { result } = await ask("resources/read", { uri: `any://${name}` });
     assert.equal(result.contents[0].text, decodeURIComponent(name));
   }
-  assert.throws(
-    () => server.resourceTemplate("other://{name}", { name: "o", uncheckedVariables: ["naem"] }, () => ""),
-    { name: "UsageError", message: /naem/ },
-  );
+  const invalid = [
+    [["naem"], /`uncheckedVariables` names no variable of the template: `naem`; it has name$/],
+    ["name", /`uncheckedVariables` must be an array of names of variables, not string$/],
+    [null, /`uncheckedVariables` must be an array of names of variables, not null$/],
+    [[1], /`uncheckedVariables` must be an array of names of variables; one is number$/],
+  ];
+  for (const [uncheckedVariables, message] of invalid) {
+    assert.throws(() => server.resourceTemplate("other://{name}", { name: "o", uncheckedVariables }, () => ""), {
+      name: "UsageError",
+      message,
+    });
+  }
 });
 
 test("prompts are text of the user, messages or a complete result", async () => {
