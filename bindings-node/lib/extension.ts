@@ -6,7 +6,8 @@ import { checkMethod } from "./feature_checks.js";
 import { checkHandler, checkName, checkOptions } from "./option_checks.js";
 import { optionNames } from "./option_names.js";
 import type { Schema } from "./schemas.js";
-import type { Awaitable, MethodOptions, ParamsOf, RequestReturn, Server } from "./server.js";
+import type { Awaitable, MethodOptions, ParamsOf, RequestReturn } from "./feature_options.js";
+import type { Server } from "./server.js";
 
 /** Options of an extension of a server. */
 export interface ExtensionOptions {

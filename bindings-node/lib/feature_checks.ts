@@ -9,9 +9,9 @@ import type {
   PromptOptions,
   ResourceOptions,
   ResourceTemplateOptions,
-  ServerOptions,
   ToolOptions,
-} from "./server.js";
+} from "./feature_options.js";
+import type { ServerOptions } from "./server.js";
 
 const DESCRIBED = { title: true, description: true, icons: true, meta: true, scopes: true };
 const SERVER = optionNames<ServerOptions>({

@@ -1,14 +1,15 @@
-/** Errors of handlers that the program did not expect, and the function that it is told of them with. */
+/** Unexpected errors of handlers, and the function of the program that receives them. */
 
 import { errorText, warn } from "./client/host.js";
 import type { Context } from "./context.js";
 import { isForModel, NotSupportedError, RpcError, UrlElicitationRequiredError } from "./errors.js";
 import { isPromise } from "./is_promise.js";
+import type { FeatureKind } from "./native.js";
 
 /** A handler that failed. */
 export interface FailedHandler {
   /** What the handler belongs to. `event`: {@link Server.onInitialized} or {@link Server.onRootsChanged}. */
-  readonly kind: "tool" | "resource" | "prompt" | "completion" | "request" | "notification" | "event";
+  readonly kind: FeatureKind;
   /**
    * Name of the tool or prompt, URI or URI template of the resource, or method. For completions: name of the prompt or
    * URI template, and empty for {@link Server.completion}.

@@ -610,7 +610,7 @@ function headerLines({ rawHeaders, httpVersionMajor }: IncomingMessage): string 
   return lines.join("\n");
 }
 
-/** The response to a request whose body is gone. */
+/** The response to a request whose body was already read. */
 const REFUSAL = JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32603, message: CONSUMED } });
 
 function warnConsumed(): void {

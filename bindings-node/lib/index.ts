@@ -83,6 +83,7 @@ export type {
   StandardSchema,
 } from "./schemas.js";
 export { Server } from "./server.js";
+export type * from "./feature_options.js";
 export type * from "./server.js";
 export { result, ToolResult } from "./tool_result.js";
 export type { ResultMembers } from "./tool_result.js";

@@ -136,7 +136,7 @@ export function callerJson({ auth }: MountedRequestOptions, verifiesTokens: bool
   return principalJson(auth, "auth");
 }
 
-/** Response text for a request whose body is gone. */
+/** Response text for a request whose body was already read. */
 export const CONSUMED =
   "the body of the request was read before mcpline received the request: pass it as `parsedBody` or set `request.body`; " +
   "with Fastify, pass `request` and `reply` instead of `request.raw` and `reply.raw`";

@@ -13,28 +13,32 @@ import type { FastifyReplyLike, FastifyRequestLike, MountedRequestOptions } from
 import { type Callee, disown, finish, hub, isHeldUp, keep, Kind, letGo, promised, register } from "./hub.js";
 import { type FeatureKind, native, type NativeHttpApp, type NativeServer, type NativeServedChannel } from "./native.js";
 import { checkMethod, checkPrompt, checkResource, checkServer, checkTemplate, checkTool } from "./feature_checks.js";
+import type {
+  ArgumentsOf,
+  Awaitable,
+  Completer,
+  CompletionReturn,
+  Literals,
+  MethodOptions,
+  NoArguments,
+  ParamsOf,
+  PromptArgumentOptions,
+  PromptArgumentValues,
+  PromptOptions,
+  PromptReturn,
+  RequestReturn,
+  ResourceOptions,
+  ResourceReturn,
+  ResourceTemplateOptions,
+  ReturnOf,
+  ToolOptions,
+  VariablesOf,
+} from "./feature_options.js";
 import { type FailedHandler, isUnexpected, type OnError, report } from "./handler_errors.js";
 import { isPromise } from "./is_promise.js";
 import { checkHandler, checkName, checkOptions } from "./option_checks.js";
-import type {
-  Annotations,
-  CallToolResult,
-  CompleteParams,
-  CompletionValues,
-  ContentBlock,
-  GetPromptResult,
-  Icon,
-  Implementation,
-  JsonSchema,
-  Meta,
-  PromptMessage,
-  ReadResourceResult,
-  ToolAnnotations,
-} from "./protocol.js";
-import type { PartialContents } from "./content.js";
-import type { ExtendedResult, Extension } from "./extension.js";
-import type { InputRequired } from "./input_requests.js";
-import type { ToolResult } from "./tool_result.js";
+import type { CompleteParams, Implementation, JsonSchema } from "./protocol.js";
+import type { Extension } from "./extension.js";
 import {
   finishCompletion,
   finishEvent,
@@ -44,16 +48,8 @@ import {
   finishResource,
   finishTool,
 } from "./results.js";
-import { type Parsed, type Returned, type Schema, usableSchema, type Validate } from "./schemas.js";
-import {
-  HTTP_NAMES,
-  httpOptions,
-  type HttpSettings,
-  type Rate,
-  rateOf,
-  serverOptions,
-  type ServerSettings,
-} from "./settings.js";
+import { type Schema, usableSchema, type Validate } from "./schemas.js";
+import { HTTP_NAMES, httpOptions, type HttpSettings, rateOf, serverOptions, type ServerSettings } from "./settings.js";
 
 /** Options of a server. */
 export interface ServerOptions extends Implementation {
@@ -71,252 +67,6 @@ export interface ServerOptions extends Implementation {
    */
   onError?: OnError;
 }
-
-/** A value, or a promise of it. */
-export type Awaitable<T> = T | Promise<T>;
-
-/**
- * Return value of a tool's handler without an output schema. Values other than content and results are returned as JSON
- * text.
- */
-export type ToolReturn =
-  | string
-  | ContentBlock
-  | readonly (string | ContentBlock)[]
-  | ToolResult
-  | Partial<CallToolResult>
-  | InputRequired
-  | number
-  | boolean
-  | object
-  | null
-  | undefined
-  | void;
-
-/**
- * Return value of a resource's handler: text, bytes, contents, an array of contents, or the complete result. Any other
- * value is written as JSON.
- */
-export type ResourceReturn =
-  | string
-  | Uint8Array
-  | PartialContents
-  | readonly PartialContents[]
-  | ReadResourceResult
-  | InputRequired
-  | ExtendedResult
-  | object;
-
-/** Return value of a prompt's handler: text or content of a user message, messages, or the complete result. */
-export type PromptReturn =
-  | string
-  | ContentBlock
-  | LooseMessage
-  | readonly (string | ContentBlock | LooseMessage)[]
-  | GetPromptResult
-  | InputRequired
-  | ExtendedResult;
-
-/** A message of a prompt, whose content may be a string or an array. */
-export interface LooseMessage {
-  /** Author of the message. */
-  role: PromptMessage["role"];
-  /** A string, a content block, or an array of these. */
-  content: string | ContentBlock | readonly (string | ContentBlock)[];
-}
-
-/** Return value of a completion's handler: the candidates, best first. */
-export type CompletionReturn = readonly string[] | CompletionValues | null | undefined;
-
-/** Candidates for an argument: an array, which is ranked by the text typed so far, or a function that returns them. */
-export type Completer =
-  readonly string[] | ((value: string, ctx: Context, params: CompleteParams) => Awaitable<CompletionReturn>);
-
-/** Options of every feature. */
-export interface Described {
-  /** Display name. */
-  title?: string;
-  /** Description for the model. */
-  description?: string;
-  /** Icons to display. */
-  icons?: Icon[];
-  /** `_meta` of the definition. */
-  meta?: Meta;
-  /**
-   * Scopes that a caller over HTTP needs, all of them, if {@link HttpSettings.auth} is set. The feature is hidden from
-   * other callers, and their calls are refused with the missing scopes (2025-11-25, `basic/authorization`, step-up).
-   */
-  scopes?: readonly string[];
-}
-
-/** Options of a tool. */
-export interface ToolOptions<
-  I extends Schema | undefined = Schema,
-  O extends Schema | undefined = Schema,
-> extends Described {
-  /** Schema of the arguments, an object. Default: no arguments. */
-  input?: I;
-  /**
-   * Schema of the structured content. Default: none. The schema of a library is applied to what the handler returns: the
-   * client gets the value with its defaults and transformations, and the tool's `outputSchema` describes that.
-   */
-  output?: O;
-  /** Hints about the tool's behaviour. */
-  annotations?: ToolAnnotations;
-  /**
-   * Never run the handler twice for one request. A retry that reaches another process is refused instead of replayed
-   * (2026-07-28). Default: `false`.
-   */
-  runOnce?: boolean;
-  /** Rate limit for all clients together. Default: the server's `toolRate`. */
-  rate?: Rate;
-}
-
-/** Options of a resource. */
-export interface ResourceOptions extends Described {
-  /** Name for programs. */
-  name: string;
-  /** Media type of the contents. Default for strings: `text/plain`. */
-  mimeType?: string;
-  /** Size of the contents in bytes. */
-  size?: number;
-  /** Audience, priority and time of the last change. */
-  annotations?: Annotations;
-}
-
-/** Options of a resource template. */
-export interface ResourceTemplateOptions extends Described {
-  /** Name for programs. */
-  name: string;
-  /** Media type of the contents. Default for strings: `text/plain`. */
-  mimeType?: string;
-  /** Audience, priority and time of the last change. */
-  annotations?: Annotations;
-  /** Completions of its variables, by name. */
-  complete?: Record<string, Completer>;
-  /**
-   * Variables that may have any value. A URI in which another variable contains a `..` segment, an absolute path or the
-   * character NUL is answered with an error, and the handler is not called: joined to a directory, such a value names a
-   * file elsewhere. Default: none.
-   */
-  uncheckedVariables?: readonly string[];
-}
-
-/** Options of a prompt's argument. */
-export interface PromptArgumentOptions {
-  /** Display name. */
-  title?: string;
-  /** Description. */
-  description?: string;
-  /** Whether the argument must be given. Default: `true`. */
-  required?: boolean;
-  /** Completions of the argument. */
-  complete?: Completer;
-}
-
-/** Options of a prompt. */
-export interface PromptOptions<
-  A extends Record<string, PromptArgumentOptions> = Record<string, PromptArgumentOptions>,
-> extends Described {
-  /** Arguments, by name. */
-  arguments?: A & Record<string, PromptArgumentOptions>;
-}
-
-/** Options of a handler of custom requests or notifications. */
-export interface MethodOptions<P extends Schema | undefined = Schema> {
-  /**
-   * Schema of `params`, an object. Default: any object. Requests that do not match are refused with -32602;
-   * notifications are dropped with a warning.
-   */
-  params?: P;
-  /**
-   * Scopes that a caller over HTTP needs, all of them, if {@link HttpSettings.auth} is set. Requests of other callers
-   * are refused with the missing scopes (2025-11-25, `basic/authorization`, step-up); notifications are dropped with a
-   * warning.
-   */
-  scopes?: readonly string[];
-  /**
-   * Identifier of one of the server's extensions, to which the method belongs. Clients that do not declare it are
-   * refused with -32021. See {@link Extension.onRequest}.
-   */
-  extension?: string;
-  /**
-   * Never run the handler twice for one request. A retry that reaches another process is refused instead of replayed
-   * (2026-07-28). Default: `false`.
-   */
-  runOnce?: boolean;
-}
-
-/** Return value of a custom request's handler: an object, which becomes the result. */
-export type RequestReturn = object | InputRequired | null | undefined | void;
-
-/** The arguments of a prompt without arguments. */
-export type NoArguments = Record<never, PromptArgumentOptions>; // eslint-disable-line @typescript-eslint/no-generated-empty-object-type
-
-/** The argument of a prompt's handler: the values of the prompt's arguments, by name. */
-export type PromptArgumentValues<A> = {
-  [Name in keyof A as A[Name] extends { readonly required: false } ? never : Name]: string;
-} & {
-  [Name in keyof A as A[Name] extends { readonly required: false } ? Name : never]?: string;
-};
-
-type ArgumentsOf<I> = [I] extends [Schema] ? Parsed<I> : Record<string, never>;
-/** The type of a custom method's `params`. */
-export type ParamsOf<P> = [P] extends [Schema] ? Parsed<P> : Record<string, unknown>;
-// The members outside the condition give literals in handlers their types.
-type ReturnOf<O> =
-  | CallToolResult
-  | InputRequired
-  | ExtendedResult
-  | ([O] extends [Schema] ? Returned<O> | ToolResult<Returned<O>> : ToolReturn);
-
-declare const literals: unique symbol;
-
-/**
- * Lets literals in a handler's return value keep their types: `{ unit: "C" }` is not widened to `{ unit: string }` while
- * the output schema is inferred. No value has this type.
- */
-export interface Literals<Literal> {
-  readonly [literals]: never;
-  readonly [name: string]: LiteralTree<Literal>;
-}
-type LiteralTree<Literal> =
-  Literal | { readonly [name: string]: LiteralTree<Literal> } | readonly LiteralTree<Literal>[];
-
-/**
- * The variables of a URI template, which handlers of resource templates receive: strings, and arrays of exploded ones.
- * Those of an expression with one of the operators `#./;?&` may be missing.
- */
-export type VariablesOf<Template extends string> = string extends Template
-  ? Record<string, string>
-  : ValuesOf<ExpressionsOf<Template>>;
-
-type ValuesOf<Expression extends string> = {
-  [Variable in VariableOf<RequiredOf<Expression>> as NameOf<Variable>]: ValueOf<Variable>;
-} & {
-  [Variable in VariableOf<OptionalOf<Expression>> as NameOf<Variable>]?: ValueOf<Variable>;
-};
-
-/** The expressions of a template, without braces. */
-type ExpressionsOf<Template extends string> = Template extends `${string}{${infer Expression}}${infer Rest}`
-  ? Expression | ExpressionsOf<Rest>
-  : never;
-type OptionalOf<Expression extends string> = Expression extends `${"#" | "." | "/" | ";" | "?" | "&"}${infer List}`
-  ? List
-  : never;
-type RequiredOf<Expression extends string> = Expression extends `${"#" | "." | "/" | ";" | "?" | "&"}${string}`
-  ? never
-  : Expression extends `+${infer List}`
-    ? List
-    : Expression;
-/** The variables of an expression, with their modifiers. */
-type VariableOf<List extends string> = List extends `${infer One},${infer Rest}` ? One | VariableOf<Rest> : List;
-type NameOf<Variable extends string> = Variable extends `${infer Name}*`
-  ? Name
-  : Variable extends `${infer Name}:${string}`
-    ? Name
-    : Variable;
-type ValueOf<Variable extends string> = Variable extends `${string}*` ? string[] : string;
 
 /** Options of {@link Server.listen}. */
 export interface ListenOptions extends HttpSettings {
