@@ -1,9 +1,9 @@
 //! Streamable HTTP of both eras on one endpoint, and HTTP+SSE of 2024-11-05 beside it.
 //!
-//! Start at `service`, which routes a request by path and method. `post` determines its era; `modern` and `legacy`
-//! serve it. The response to a POST is an `exchange`, which becomes a `stream` if one body is not enough.
-//! `authorization` decides whether a request is allowed, `caller` identifies its caller, and `replicas` shares sessions
-//! with other processes.
+//! Start at `service`, which routes a request by its endpoint (`endpoints`) and method. `post` determines its era;
+//! `modern` and `legacy` serve it. The response to a POST is an `exchange`, which becomes a `stream` if one body is not
+//! enough. `authorization` decides whether a request is allowed, `caller` identifies its caller, and `replicas` shares
+//! sessions with other processes.
 
 #[cfg(feature = "auth")]
 mod authorization;
