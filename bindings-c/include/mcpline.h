@@ -690,7 +690,7 @@ typedef struct {
      * Names of variables of a resource template that may have any value, separated by spaces. `NULL`: none.
      *
      * A URI in which another variable contains a `..` segment, an absolute path or the character NUL is answered with
-     * an error, and the handler is not run: joined to a directory, such a value names a file elsewhere.
+     * an error, and the handler is not run: joined to a directory, such a value names a file outside of it.
      */
     const char *unchecked_variables;
 } mcpl_handler_options;

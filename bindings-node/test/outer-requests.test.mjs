@@ -87,7 +87,7 @@ function warnings(t) {
   return said;
 }
 
-test("handler: a request whose body is gone is answered at once, and the program is told", async (t) => {
+test("handler: a request whose body was already read is answered at once, with a warning", async (t) => {
   const said = warnings(t);
   const { mcp } = make();
   const response = await callAt(t, async (request, response) => {
@@ -99,7 +99,7 @@ test("handler: a request whose body is gone is answered at once, and the program
   assert.ok(said.some((message) => message.includes("parsedBody")));
 });
 
-test("fetch: a request whose body is gone is answered at once, and the program is told", async (t) => {
+test("fetch: a request whose body was already read is answered at once, with a warning", async (t) => {
   const said = warnings(t);
   const { mcp } = make();
   const request = new Request("http://localhost/mcp", posted("tools/call", ECHO));

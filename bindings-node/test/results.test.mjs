@@ -239,7 +239,7 @@ test("a template's handler receives its variables, and completes them", async ()
   assert.deepEqual(await values("day", "m"), ["m1", "m2"]);
 });
 
-test("a variable that leads elsewhere is refused, unless it is excepted", async () => {
+test("an unsafe path in a variable is refused, unless it is excepted", async () => {
   server.resourceTemplate("path://{name}", { name: "p" }, ({ name }) => name);
   server.resourceTemplate("any://{name}", { name: "a", uncheckedVariables: ["name"] }, ({ name }) => name);
   for (const name of ["..%2Fx", "%2Fetc", "a%00"]) {

@@ -234,7 +234,7 @@ test("an output schema may transform, also asynchronously", async () => {
   assert.equal((await call(server, "forecast", { year: "1999" })).isError, true);
 });
 
-test("a value that the output schema refuses is not sent, and the program is told why", async (t) => {
+test("a value that the output schema refuses is not sent, and the program is warned", async (t) => {
   const warned = [];
   const onWarning = ({ message }) => warned.push(message);
   process.on("warning", onWarning);

@@ -479,7 +479,7 @@ def test_a_handler_can_take_all_arguments_of_a_given_schema():
     assert call(tool, {"a": "x"}, input_schema=schema)["isError"]
 
 
-def test_a_variable_that_leads_elsewhere_is_refused_unless_it_is_excepted():
+def test_an_unsafe_path_in_a_variable_is_refused_unless_it_is_excepted():
     server = Server("test")
 
     @server.resource("path://{name}")

@@ -167,8 +167,8 @@ def constructed(base: Any, build: Callable[[Any], Any], name: str) -> Converter:
         try:
             return build(plain)
         except Exception as error:  # noqa: BLE001 - constructors may raise anything
-            told = author_text(error)
-            raise _refuse(f"must be a valid {name}{'' if told is None else f': {told}'}") from None
+            text = author_text(error)
+            raise _refuse(f"must be a valid {name}{'' if text is None else f': {text}'}") from None
 
     return convert
 
@@ -199,8 +199,8 @@ def checked(base: Any, rules: Iterable[tuple[Callable[[Any], Any], str]]) -> Con
             try:
                 satisfied = holds(result)
             except Exception as error:  # noqa: BLE001 - predicates of the author may raise anything
-                told = author_text(error)
-                raise _refuse(f"{requirement}{'' if told is None else f': {told}'}") from None
+                text = author_text(error)
+                raise _refuse(f"{requirement}{'' if text is None else f': {text}'}") from None
             if not satisfied:
                 raise _refuse(requirement)
         return result

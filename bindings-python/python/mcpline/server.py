@@ -319,7 +319,7 @@ class Server:
             scopes: See `tool`.
             unchecked_variables: Variables of a template that may have any value. A URI in which another variable
                 contains a `..` segment, an absolute path or the character NUL is answered with an error, and the
-                function is not called: joined to a directory, such a value names a file elsewhere.
+                function is not called: joined to a directory, such a value names a file outside of it.
         """
 
         def decorate(function: F) -> F:

@@ -909,7 +909,7 @@ fn variables() -> Arc<dyn mcpline::Handler> {
 }
 
 #[runtimes::test]
-async fn rejects_uris_whose_variables_lead_elsewhere() {
+async fn rejects_unsafe_paths_in_variables() {
     let server = Server::new("authors", "1");
     for (template, unchecked) in [
         ("file:///docs/{name}", vec![]),

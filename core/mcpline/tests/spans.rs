@@ -1,4 +1,4 @@
-//! Handlers run in the span of their call, below the span of whoever serves, before and after they wait.
+//! Handlers run in the span of their call, below the span that was current, before and after they wait.
 
 mod support;
 
@@ -67,7 +67,7 @@ async fn spans_of_a_handler() -> String {
 // One test: `tracing` remembers for all threads whether a line of code is wanted, so that tests without a subscriber would
 // disturb the others.
 #[tokio::test]
-async fn a_handler_runs_in_the_span_of_its_call_or_of_whoever_serves() {
+async fn a_handler_runs_in_the_span_of_its_call_or_in_the_current_one() {
     assert_eq!(spans_of_a_handler().await, "none, none");
     {
         let spans = Spans::default();

@@ -67,7 +67,7 @@ pub struct ResourceOptions {
     /// Variables of a template that may have any value. Default: none.
     ///
     /// A URI in which another variable contains a `..` segment, an absolute path or the character NUL is answered with
-    /// an error, and the handler is not run: joined to a directory, such a value names a file elsewhere.
+    /// an error, and the handler is not run: joined to a directory, such a value names a file outside of it.
     pub unchecked_variables: Vec<String>,
     /// A value given as a scope that is not a valid one. Kept to refuse the registration, which would lack protection.
     unusable: Option<String>,

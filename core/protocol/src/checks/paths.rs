@@ -1,4 +1,4 @@
-//! Checks that the values of a template's variables do not lead out of the place that the template names.
+//! Checks that the values of a template's variables are safe as parts of a path.
 //!
 //! Handlers join them to a directory, a key prefix or a URL (2026-07-28, `server/resources`, security considerations).
 
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_leads_elsewhere_is_refused_for_every_scheme() {
+    fn unsafe_paths_are_refused_for_every_scheme() {
         for (template, uri, expected) in [
             (
                 "note://{name}",
