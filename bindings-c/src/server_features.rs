@@ -402,7 +402,7 @@ pub unsafe extern "C" fn mcpl_server_add_candidates(
             let candidates = text::list("the candidates", candidates, count)?;
             server
                 .core
-                .add_completer(reference, argument, Completer::Candidates(candidates));
+                .add_completer(reference, argument, Completer::Candidates(candidates))?;
         }
         Ok(())
     })

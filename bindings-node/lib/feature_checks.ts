@@ -5,15 +5,20 @@ import { checkHandler, checkName, checkOptions, closestName, typeName } from "./
 import { optionNames } from "./option_names.js";
 import type {
   MethodOptions,
+  DescriptionChanges,
+  FeatureSelection,
+  MountOptions,
   PromptArgumentOptions,
   PromptOptions,
+  ResourceChanges,
   ResourceOptions,
   ResourceTemplateOptions,
+  ToolChanges,
   ToolOptions,
 } from "./feature_options.js";
 import type { ServerOptions } from "./server.js";
 
-const DESCRIBED = { title: true, description: true, icons: true, meta: true, scopes: true };
+const DESCRIBED = { title: true, description: true, icons: true, meta: true, scopes: true, tags: true };
 const SERVER = optionNames<ServerOptions>({
   name: true,
   version: true,
@@ -57,6 +62,37 @@ const ARGUMENT = optionNames<PromptArgumentOptions>({
   complete: true,
 });
 const METHOD = optionNames<MethodOptions>({ params: true, scopes: true, extension: true, runOnce: true });
+
+const CHANGED = { name: true, title: true, description: true, icons: true, meta: true };
+/** What can be changed, by kind of feature. */
+const CHANGES = {
+  tool: optionNames<ToolChanges>({ ...CHANGED, annotations: true }),
+  resource: optionNames<ResourceChanges>({ ...CHANGED, mimeType: true, size: true, annotations: true }),
+  prompt: optionNames<DescriptionChanges>(CHANGED),
+};
+const SELECTION = optionNames<FeatureSelection>({ kinds: true, names: true, tags: true });
+const MOUNT = optionNames<MountOptions>({ prefix: true, snapshot: true });
+
+/** Checks the changes of a definition. */
+export function checkChanges(kind: keyof typeof CHANGES, name: unknown, changes: unknown): void {
+  checkName(`the name of a ${kind}`, name);
+  checkOptions(`${kind} \`${name as string}\``, changes, CHANGES[kind]);
+}
+
+/** Checks a selection of features. */
+export function checkSelection(selection: unknown): void {
+  checkOptions("the selection", selection, SELECTION);
+  for (const [name, values] of Object.entries(selection as object)) {
+    if (values !== undefined && !(Array.isArray(values) && values.every((value) => typeof value === "string"))) {
+      throw new UsageError(`\`${name}\` of the selection must be an array of strings`);
+    }
+  }
+}
+
+/** Checks the options of a mount. */
+export function checkMount(options: unknown): void {
+  checkOptions("`mount`", options, MOUNT);
+}
 
 /** Checks the options of a server. */
 export function checkServer(options: unknown): void {

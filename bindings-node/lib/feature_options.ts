@@ -96,6 +96,62 @@ export interface Described {
    * other callers, and their calls are refused with the missing scopes (2025-11-25, `basic/authorization`, step-up).
    */
   scopes?: readonly string[];
+  /** Words by which {@link Server.enable} and {@link Server.disable} select the feature. They are not sent to clients. */
+  tags?: readonly string[];
+}
+
+/** What {@link Server.updateTool} changes. `null` removes a value; what is absent stays. */
+export interface ToolChanges extends DescriptionChanges {
+  /** Hints about the tool's behaviour. They replace all earlier ones. */
+  annotations?: ToolAnnotations | null;
+}
+
+/** What {@link Server.updateResource} changes. `null` removes a value; what is absent stays. */
+export interface ResourceChanges extends DescriptionChanges {
+  /** Media type that lists show. The contents keep theirs. */
+  mimeType?: string | null;
+  /** Size of the contents in bytes. Resources only. */
+  size?: number | null;
+  /** Audience, priority and time of the last change. They replace all earlier ones. */
+  annotations?: Annotations | null;
+}
+
+/** What {@link Server.updatePrompt} changes. `null` removes a value; what is absent stays. */
+export interface DescriptionChanges {
+  /** Another name. */
+  name?: string;
+  /** Display name. */
+  title?: string | null;
+  /** Description for the model. */
+  description?: string | null;
+  /** Icons to display. They replace all earlier ones. */
+  icons?: Icon[] | null;
+  /** `_meta` of the definition. */
+  meta?: Meta | null;
+}
+
+/**
+ * Tools, resources, resource templates and prompts. A feature is selected if it matches each of the criteria that are
+ * given; without criteria, every feature is.
+ */
+export interface FeatureSelection {
+  /** Kinds of features; resources include templates. */
+  kinds?: readonly ("tool" | "resource" | "prompt")[];
+  /** Names of tools and prompts, URIs of resources and templates. */
+  names?: readonly string[];
+  /** Tags of which a feature has at least one. */
+  tags?: readonly string[];
+}
+
+/** Options of {@link Server.mount}. */
+export interface MountOptions {
+  /**
+   * With `work`, the tool or prompt `search` becomes `work_search`, and the resource `note://{id}` becomes
+   * `note://work/{id}`. 1 to 64 of A-Z, a-z, 0-9, `_`, `-` and `.`. Default: names stay the same.
+   */
+  prefix?: string;
+  /** Add only what the mounted server has now. Default: `false`. */
+  snapshot?: boolean;
 }
 
 /** Options of a tool. */

@@ -66,6 +66,10 @@ export interface NativeServer {
   addFeature(kind: FeatureKind, definition: string, options: string | undefined, plan: number): void;
   removeFeature(kind: FeatureKind, name: string): boolean;
   addCandidates(reference: string, argument: string, candidates: string[]): void;
+  updateFeature(kind: FeatureKind, name: string, changes: string): void;
+  setEnabled(enabled: boolean, kinds: string[], names: string[], tags: string[]): number;
+  mount(server: NativeServer, prefix: string | undefined, snapshot: boolean): void;
+  unmount(server: NativeServer): boolean;
   notifyResourceUpdated(uri: string): void;
   notifyElicitationComplete(elicitationId: string): void;
   serveStdio(ended: number): NativeServedChannel;

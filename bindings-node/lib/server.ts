@@ -12,14 +12,27 @@ import { type Exchange, HttpApp } from "./http.js";
 import type { FastifyReplyLike, FastifyRequestLike, MountedRequestOptions } from "./outer_request.js";
 import { type Callee, disown, finish, hub, isHeldUp, keep, Kind, letGo, promised, register } from "./hub.js";
 import { type FeatureKind, native, type NativeHttpApp, type NativeServer, type NativeServedChannel } from "./native.js";
-import { checkMethod, checkPrompt, checkResource, checkServer, checkTemplate, checkTool } from "./feature_checks.js";
+import {
+  checkChanges,
+  checkMethod,
+  checkMount,
+  checkPrompt,
+  checkResource,
+  checkSelection,
+  checkServer,
+  checkTemplate,
+  checkTool,
+} from "./feature_checks.js";
 import type {
   ArgumentsOf,
   Awaitable,
   Completer,
   CompletionReturn,
+  DescriptionChanges,
+  FeatureSelection,
   Literals,
   MethodOptions,
+  MountOptions,
   NoArguments,
   ParamsOf,
   PromptArgumentOptions,
@@ -27,16 +40,18 @@ import type {
   PromptOptions,
   PromptReturn,
   RequestReturn,
+  ResourceChanges,
   ResourceOptions,
   ResourceReturn,
   ResourceTemplateOptions,
   ReturnOf,
+  ToolChanges,
   ToolOptions,
   VariablesOf,
 } from "./feature_options.js";
 import { type FailedHandler, isUnexpected, type OnError, report } from "./handler_errors.js";
 import { isPromise } from "./is_promise.js";
-import { checkHandler, checkName, checkOptions } from "./option_checks.js";
+import { checkHandler, checkName, checkOptions, typeName } from "./option_checks.js";
 import type { CompleteParams, Implementation, JsonSchema } from "./protocol.js";
 import type { Extension } from "./extension.js";
 import {
@@ -148,7 +163,7 @@ export class Server {
   /** Runs calls; lives as long as the server. */
   readonly #callee: Callee = {
     run: (plan, call, text, origin) => {
-      const context = contextOf(origin, this.#contexts.at(-1));
+      const context = contextOf(origin, this.#context());
       context.runInAsyncScope(this.#runHandler, this, plan, call, text);
     },
   };
@@ -160,6 +175,11 @@ export class Server {
   readonly #apps = new Set<HttpApp>();
   /** Contexts of stdio, of HTTP and of clients in this process while they are served. The last one is used. */
   readonly #contexts: AsyncContext[] = [];
+  /** The servers that are mounted in this one, and those that this one is mounted in. */
+  readonly #mounted = new Set<Server>();
+  readonly #parents = new Set<WeakRef<Server>>();
+  /** Whether another server may have handlers of this one that were removed here. */
+  #isCopied = false;
   #lastPlan = 0;
   #app: HttpApp | undefined;
 
@@ -202,7 +222,7 @@ export class Server {
     handler: (args: ArgumentsOf<I>, ctx: Context) => Awaitable<ReturnOf<O> | Literals<Literal>>,
   ): this {
     checkTool(name, options, handler);
-    const { input, output, runOnce, rate, scopes, meta, ...rest } = options;
+    const { input, output, runOnce, rate, scopes, tags, meta, ...rest } = options;
     const where = `tool \`${name}\``;
     const taken =
       input === undefined ? undefined : usableSchema(input, "input", `${where}: \`input\``, invalidArguments);
@@ -231,7 +251,13 @@ export class Server {
     });
     const limits = rate === undefined ? undefined : rateOf("rate", rate);
     const decodes = validate !== undefined;
-    this.#add("tool", name, definition, plan, { run_once: runOnce, rate: limits, scopes, decodes_itself: decodes });
+    this.#add("tool", name, definition, plan, {
+      run_once: runOnce,
+      rate: limits,
+      scopes,
+      tags,
+      decodes_itself: decodes,
+    });
     return this;
   }
 
@@ -250,13 +276,14 @@ export class Server {
    */
   resource(uri: string, options: ResourceOptions, handler: (ctx: Context) => Awaitable<ResourceReturn>): this {
     checkResource(uri, options, handler);
-    const { meta, scopes, ...rest } = options;
+    const { meta, scopes, tags, ...rest } = options;
     const definition = { uri, ...rest, ...(meta === undefined ? {} : { _meta: meta }) };
     const place: Place = { kind: "resource", name: uri };
     const plan = this.#planned(place, (call) => {
-      this.#endResource(place, call, handler(new Context(call, this)), () => uri, options.mimeType);
+      const requested = () => hub.callName(call) ?? uri;
+      this.#endResource(place, call, handler(new Context(call, this)), requested, options.mimeType);
     });
-    this.#add("resource", uri, definition, plan, { scopes });
+    this.#add("resource", uri, definition, plan, { scopes, tags });
     return this;
   }
 
@@ -272,7 +299,7 @@ export class Server {
     handler: (variables: VariablesOf<Template>, ctx: Context) => Awaitable<ResourceReturn>,
   ): this {
     checkTemplate(uriTemplate, options, handler);
-    const { meta, complete, scopes, uncheckedVariables, ...rest } = options;
+    const { meta, complete, scopes, tags, uncheckedVariables, ...rest } = options;
     const definition = { uriTemplate, ...rest, ...(meta === undefined ? {} : { _meta: meta }) };
     const place: Place = { kind: "resource", name: uriTemplate };
     const plan = this.#planned(place, (call, text) => {
@@ -280,7 +307,7 @@ export class Server {
       const uri = () => hub.callName(call) ?? uriTemplate;
       this.#endResource(place, call, handler(variables, new Context(call, this)), uri, options.mimeType);
     });
-    this.#add("resource", uriTemplate, definition, plan, { scopes, unchecked_variables: uncheckedVariables });
+    this.#add("resource", uriTemplate, definition, plan, { scopes, tags, unchecked_variables: uncheckedVariables });
     for (const [variable, completer] of Object.entries(complete ?? {})) {
       this.#complete(uriTemplate, variable, completer);
     }
@@ -304,7 +331,7 @@ export class Server {
     handler: (args: PromptArgumentValues<A>, ctx: Context) => Awaitable<PromptReturn>,
   ): this {
     checkPrompt(name, options, handler);
-    const { meta, scopes, arguments: given, ...rest } = options;
+    const { meta, scopes, tags, arguments: given, ...rest } = options;
     const described = Object.entries<PromptArgumentOptions>(given ?? {});
     const definition = {
       name,
@@ -321,7 +348,7 @@ export class Server {
     const plan = this.#planned(place, (call, text) => {
       this.#end(place, call, run(JSON.parse(text), new Context(call, this)), finishPrompt);
     });
-    this.#add("prompt", name, definition, plan, { scopes });
+    this.#add("prompt", name, definition, plan, { scopes, tags });
     for (const [argument, { complete }] of described) {
       if (complete !== undefined) {
         this.#complete(name, argument, complete);
@@ -336,6 +363,104 @@ export class Server {
    */
   removePrompt(name: string): boolean {
     return this.#remove("prompt", name);
+  }
+
+  /**
+   * Changes the definition of a tool and notifies clients (`notifications/tools/list_changed`).
+   *
+   * The handler, the options and the place in lists stay the same. To change the handler, remove the tool and add another
+   * one.
+   *
+   * @throws UsageError if there is no such tool, it belongs to a mounted server, or the new name is taken.
+   */
+  updateTool(name: string, changes: ToolChanges): void {
+    this.#update("tool", name, changes);
+  }
+
+  /**
+   * Changes the definition of a resource or resource template and notifies clients; see {@link updateTool}.
+   *
+   * @param uri The URI of the resource, or the URI template.
+   * @throws UsageError if there is no such resource, or it belongs to a mounted server.
+   */
+  updateResource(uri: string, changes: ResourceChanges): void {
+    this.#update("resource", uri, changes);
+  }
+
+  /**
+   * Changes the definition of a prompt and notifies clients (`notifications/prompts/list_changed`); see {@link updateTool}.
+   *
+   * @throws UsageError if there is no such prompt, it belongs to a mounted server, or the new name is taken.
+   */
+  updatePrompt(name: string, changes: DescriptionChanges): void {
+    this.#update("prompt", name, changes);
+  }
+
+  /**
+   * Enables the features that are selected, and notifies clients. Returns how many were disabled before.
+   *
+   * The rule also holds for features that are registered later; where several rules select a feature, the last one
+   * decides. To show features to some callers only, use `scopes`.
+   *
+   * ```ts
+   * server.disable({ tags: ["admin"] });
+   * server.enable({ names: ["report"] });
+   * ```
+   *
+   * @throws UsageError if there is no such kind.
+   */
+  enable(selection: FeatureSelection = {}): number {
+    return this.#setEnabled(true, selection);
+  }
+
+  /**
+   * Disables features: for clients they do not exist. Returns how many were enabled before. Calls in flight continue. See
+   * {@link enable}.
+   */
+  disable(selection: FeatureSelection = {}): number {
+    return this.#setEnabled(false, selection);
+  }
+
+  /**
+   * Adds the tools, resources, templates, prompts, completions and custom methods of another server to this one.
+   *
+   * What is registered, changed, enabled, disabled or removed at the mounted server later does the same here, unless
+   * `snapshot` is set. A feature whose name is taken by then is left out, with a warning in the log.
+   *
+   * Calls are served by this server: its settings, sessions and authorization apply. The instructions, extensions and
+   * event handlers of the mounted server do not. Errors go to the `onError` of the mounted server. It can be mounted in
+   * several servers, and be served itself.
+   *
+   * @throws UsageError if the prefix is invalid, a name is taken, or the servers would contain each other. Nothing is
+   *   mounted then.
+   */
+  mount(server: Server, options: MountOptions = {}): this {
+    if (!(server instanceof Server)) {
+      throw new UsageError(`\`mount\` takes a server, not ${typeName(server)}`);
+    }
+    checkMount(options);
+    const { prefix, snapshot = false } = options;
+    attempt(() => {
+      this.#native.mount(server.#native, prefix, snapshot);
+    });
+    server.#isCopied ||= snapshot;
+    if (!this.#mounted.has(server)) {
+      this.#mounted.add(server);
+      server.#parents.add(new WeakRef(this));
+    }
+    return this;
+  }
+
+  /** Reverts {@link mount}, whatever the prefixes. Returns whether the server was mounted. */
+  unmount(server: Server): boolean {
+    const wasMounted = this.#native.unmount(server.#native);
+    this.#mounted.delete(server);
+    for (const parent of server.#parents) {
+      if (parent.deref() === this || parent.deref() === undefined) {
+        server.#parents.delete(parent);
+      }
+    }
+    return wasMounted;
   }
 
   /**
@@ -697,7 +822,25 @@ export class Server {
         return exchange;
       }
     }
+    for (const parent of this.#parents) {
+      const exchange = parent.deref()?.mounted(number);
+      if (exchange !== undefined) {
+        return exchange;
+      }
+    }
     return undefined;
+  }
+
+  /** The context of calls without one of their own: that of this server, or of one that it is mounted in. */
+  #context(): AsyncContext | undefined {
+    let context = this.#contexts.at(-1);
+    for (const reference of this.#parents) {
+      const parent = reference.deref();
+      if (context === undefined && parent !== undefined) {
+        context = parent.#context();
+      }
+    }
+    return context;
   }
 
   /**
@@ -787,8 +930,31 @@ export class Server {
   }
 
   #remove(kind: FeatureKind, name: string): boolean {
-    this.#forget(kind, name);
-    return this.#native.removeFeature(kind, name);
+    const wasRegistered = this.#native.removeFeature(kind, name);
+    if (wasRegistered) {
+      this.#forget(kind, name);
+    }
+    return wasRegistered;
+  }
+
+  #update(kind: "tool" | "resource" | "prompt", name: string, changes: object): void {
+    checkChanges(kind, name, changes);
+    const { meta, ...rest } = changes as DescriptionChanges;
+    const members = meta === undefined ? rest : { ...rest, _meta: meta };
+    attempt(() => {
+      this.#native.updateFeature(kind, name, JSON.stringify(members));
+    });
+    const plan = this.#names.get(`${kind} ${name}`);
+    if (kind !== "resource" && rest.name !== undefined && plan !== undefined) {
+      this.#names.delete(`${kind} ${name}`);
+      this.#names.set(`${kind} ${rest.name}`, plan);
+    }
+  }
+
+  #setEnabled(enabled: boolean, selection: FeatureSelection): number {
+    checkSelection(selection);
+    const { kinds = [], names = [], tags = [] } = selection;
+    return attempt(() => this.#native.setEnabled(enabled, [...kinds], [...names], [...tags]));
   }
 
   /** Drops the plan of a feature that was removed. That of a replaced one stays: it may have calls that are queued. */
@@ -797,7 +963,9 @@ export class Server {
     const plan = this.#names.get(key);
     if (plan !== undefined) {
       this.#names.delete(key);
-      this.#plans.delete(plan);
+      if (!this.#isCopied) {
+        this.#plans.delete(plan);
+      }
     }
   }
 
@@ -806,7 +974,9 @@ export class Server {
       const plan = this.#completing(reference, (params, ctx) => completer(params.argument.value, ctx, params));
       this.#add("completion", `${reference}\n${argument}`, { reference, argument }, plan);
     } else {
-      this.#native.addCandidates(reference, argument, [...completer]);
+      attempt(() => {
+        this.#native.addCandidates(reference, argument, [...completer]);
+      });
     }
   }
 

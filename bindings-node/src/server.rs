@@ -9,7 +9,7 @@ use mcpline::foreign::options::{
 use mcpline::foreign::{self, CallQueue, Feature, FeatureKey};
 use mcpline::protocol::vocabulary::Implementation;
 use mcpline::protocol::wire::Raw;
-use mcpline::server::Completer;
+use mcpline::server::{Completer, MountOptions};
 use mcpline::transport::http::HttpOptions;
 use mcpline::{Call, Handler, transport};
 use napi::Result;
@@ -128,9 +128,53 @@ impl Server {
 
     /// Completes one argument from a list of candidates.
     #[napi(catch_unwind)]
-    pub fn add_candidates(&self, reference: String, argument: String, candidates: Vec<String>) {
+    pub fn add_candidates(
+        &self,
+        reference: String,
+        argument: String,
+        candidates: Vec<String>,
+    ) -> Result<()> {
         let completer = Completer::Candidates(candidates);
-        self.core.add_completer(&reference, &argument, completer);
+        done(self.core.add_completer(&reference, &argument, completer))
+    }
+
+    /// Changes a definition: see [`FeatureKey::update`].
+    #[napi(catch_unwind)]
+    pub fn update_feature(&self, kind: String, name: String, changes: String) -> Result<()> {
+        let kind = foreign::call_kind(&kind).map_err(|error| Failure::core(&error))?;
+        done(FeatureKey::new(kind, name).update(&self.core, changes.as_bytes()))
+    }
+
+    /// Enables or disables features: see [`foreign::feature_selection`]. Returns how many have changed.
+    #[napi(catch_unwind)]
+    pub fn set_enabled(
+        &self,
+        enabled: bool,
+        kinds: Vec<String>,
+        names: Vec<String>,
+        tags: Vec<String>,
+    ) -> Result<u32> {
+        let selection = foreign::feature_selection(&kinds, names, tags)
+            .map_err(|error| Failure::core(&error))?;
+        let changed = match enabled {
+            true => self.core.enable(selection),
+            false => self.core.disable(selection),
+        };
+        Ok(u32::try_from(changed).unwrap_or(u32::MAX))
+    }
+
+    /// Mounts another server: see [`mcpline::Server::mount`].
+    #[napi(catch_unwind)]
+    pub fn mount(&self, server: &Server, prefix: Option<String>, snapshot: bool) -> Result<()> {
+        let mut options = MountOptions::default().with_snapshot(snapshot);
+        options.prefix = prefix;
+        done(self.core.mount(&server.core, options))
+    }
+
+    /// Unmounts a server. Returns whether it was mounted.
+    #[napi(catch_unwind)]
+    pub fn unmount(&self, server: &Server) -> bool {
+        self.core.unmount(&server.core)
     }
 
     /// Notifies the subscribers of a resource that it has changed.

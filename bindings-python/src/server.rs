@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 use mcpline::foreign::channel::ServedChannel;
 use mcpline::foreign::options::{self, CallerOptions, FeatureOptions, ServerOptions};
 use mcpline::foreign::{self, Feature, FeatureKey};
-use mcpline::protocol::vocabulary::Implementation;
-use mcpline::server::Completer;
+use mcpline::protocol::vocabulary::{Implementation, JsonObject};
+use mcpline::server::{CallKind, Completer, MountOptions};
 use mcpline::transport::{self, Stop};
 use mcpline::{Call as CoreCall, Handler};
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
+use serde_json::Value;
 
 use crate::client::Channel;
 use crate::context::WaitMode;
@@ -33,6 +34,8 @@ pub(crate) struct Server {
     runtime: RuntimeSlot,
     /// The plans that the registry refers to, visible to the garbage collector.
     plans: Mutex<HashMap<FeatureKey, Arc<SharedPlan>>>,
+    /// The servers that are mounted in this one, once for each time.
+    mounted: Mutex<Vec<Py<Server>>>,
     stops: Mutex<Vec<Stop>>,
 }
 
@@ -58,13 +61,40 @@ impl Server {
             .attach(runtime.handle().clone(), runtime.completions().clone());
         Ok(runtime)
     }
+}
 
-    fn handler(&self, plan: &Plan) -> Arc<dyn Handler> {
-        let planned = plan.planned.clone();
-        match (planned.is_async, planned.inline) {
-            (true, _) => self.hub.calls().handler(planned),
-            (false, false) => self.pool.handler(planned),
-            (false, true) => Arc::new(InlineHandler(planned)),
+/// What the handlers of a server's calls run on.
+struct Executors {
+    hub: Arc<Hub>,
+    pool: Arc<Pool>,
+}
+
+fn handler(plan: &Plan) -> Arc<dyn Handler> {
+    let planned = plan.planned.clone();
+    match (planned.is_async, planned.inline) {
+        (false, true) => Arc::new(InlineHandler(planned)),
+        _ => Arc::new(QueuedHandler(planned)),
+    }
+}
+
+/// Runs an async handler on the event loop, and a sync one on the threads, of the server that serves its call: that of the
+/// handler, or one that it is mounted in.
+struct QueuedHandler(Arc<SharedPlan>);
+
+impl Handler for QueuedHandler {
+    fn call(&self, call: CoreCall) {
+        let planned = self.0.clone();
+        let Some(executors) = foreign::executors_of::<Executors>(&call) else {
+            // Every server of this binding has executors, and others cannot be mounted.
+            drop(call);
+            return;
+        };
+        if planned.is_async {
+            let calls = executors.hub.calls().clone();
+            calls.push(planned, call);
+        } else {
+            let pool = executors.pool.clone();
+            pool.run_call(planned, call);
         }
     }
 }
@@ -106,12 +136,20 @@ impl Server {
         };
         let builder = options.builder(info, instructions);
         let core = builder.and_then(mcpline::ServerBuilder::build);
+        let core = core.map_err(|error| errors::core(py, &error))?;
+        let (hub, pool) = (Hub::new(), workers::new_pool());
+        let executors = Executors {
+            hub: hub.clone(),
+            pool: pool.clone(),
+        };
+        foreign::set_executors(&core, Arc::new(executors));
         Ok(Self {
-            core: core.map_err(|error| errors::core(py, &error))?,
-            hub: Hub::new(),
-            pool: workers::new_pool(),
+            core,
+            hub,
+            pool,
             runtime: RuntimeSlot::default(),
             plans: Mutex::default(),
+            mounted: Mutex::default(),
             stops: Mutex::default(),
         })
     }
@@ -133,7 +171,7 @@ impl Server {
         let feature = Feature::read(plan.planned.kind, definition, options)
             .map_err(|error| errors::core(py, &error))?;
         let key = feature.key();
-        let handler = self.handler(plan);
+        let handler = handler(plan);
         py.detach(|| feature.add(&self.core, handler))
             .map_err(|error| errors::core(py, &error))?;
         // Dropped after the lock is released: objects of a handler may use the server.
@@ -152,6 +190,78 @@ impl Server {
         Ok(was_registered)
     }
 
+    /// Changes a definition: see [`FeatureKey::update`].
+    fn update_feature(
+        &self,
+        py: Python<'_>,
+        kind: &str,
+        name: &str,
+        changes: &[u8],
+    ) -> PyResult<()> {
+        let kind = foreign::call_kind(kind).map_err(|error| errors::core(py, &error))?;
+        let key = FeatureKey::new(kind, name);
+        py.detach(|| key.update(&self.core, changes))
+            .map_err(|error| errors::core(py, &error))?;
+        let changed: JsonObject = read(py, "the changes", changes)?;
+        let new_name = match kind {
+            CallKind::Resource => changed.get("uri").or(changed.get("uriTemplate")),
+            _ => changed.get("name"),
+        };
+        if let Some(new_name) = new_name.and_then(Value::as_str) {
+            let mut plans = lock(&self.plans);
+            if let Some(plan) = plans.remove(&key) {
+                plans.insert(FeatureKey::new(kind, new_name), plan);
+            }
+        }
+        Ok(())
+    }
+
+    /// Enables or disables features: see [`foreign::feature_selection`]. Returns how many have changed.
+    fn set_enabled(
+        &self,
+        py: Python<'_>,
+        enabled: bool,
+        kinds: Vec<String>,
+        names: Vec<String>,
+        tags: Vec<String>,
+    ) -> PyResult<usize> {
+        let selection = foreign::feature_selection(&kinds, names, tags)
+            .map_err(|error| errors::core(py, &error))?;
+        Ok(py.detach(|| match enabled {
+            true => self.core.enable(selection),
+            false => self.core.disable(selection),
+        }))
+    }
+
+    /// Mounts another server: see [`mcpline::Server::mount`].
+    fn mount(
+        &self,
+        py: Python<'_>,
+        server: &Bound<'_, Server>,
+        prefix: Option<String>,
+        snapshot: bool,
+    ) -> PyResult<()> {
+        let mut options = MountOptions::default().with_snapshot(snapshot);
+        options.prefix = prefix;
+        let mounted = server.get().core.clone();
+        py.detach(|| self.core.mount(&mounted, options))
+            .map_err(|error| errors::core(py, &error))?;
+        lock(&self.mounted).push(server.clone().unbind());
+        Ok(())
+    }
+
+    /// Unmounts a server. Returns whether it was mounted.
+    fn unmount(&self, py: Python<'_>, server: &Bound<'_, Server>) -> bool {
+        let mounted = server.get().core.clone();
+        let was_mounted = py.detach(|| self.core.unmount(&mounted));
+        let unmounted: Vec<_> = lock(&self.mounted)
+            .extract_if(.., |other| other.is(server))
+            .collect();
+        // Dropped after the lock is released.
+        drop(unmounted);
+        was_mounted
+    }
+
     /// Notifies the client that the URL elicitation with this id is complete.
     fn notify_elicitation_complete(&self, py: Python<'_>, elicitation_id: &str) {
         py.detach(|| self.core.notify_elicitation_complete(elicitation_id));
@@ -163,9 +273,16 @@ impl Server {
     }
 
     /// Completes one argument from a list of candidates.
-    fn add_candidates(&self, reference: &str, argument: &str, candidates: Vec<String>) {
+    fn add_candidates(
+        &self,
+        py: Python<'_>,
+        reference: &str,
+        argument: &str,
+        candidates: Vec<String>,
+    ) -> PyResult<()> {
         let completer = Completer::Candidates(candidates);
-        self.core.add_completer(reference, argument, completer);
+        py.detach(|| self.core.add_completer(reference, argument, completer))
+            .map_err(|error| errors::core(py, &error))
     }
 
     /// Begins to serve stdio.
@@ -241,13 +358,28 @@ impl Server {
     /// The kinds of handlers: whether there are async ones, and sync ones for the pool.
     #[getter]
     fn handlers(&self) -> (bool, bool) {
-        let plans = lock(&self.plans);
-        let any_async = plans.values().any(|plan| plan.is_async);
-        let any_sync = plans.values().any(|plan| !plan.is_async && !plan.inline);
+        let (mut any_async, mut any_sync) = {
+            let plans = lock(&self.plans);
+            (
+                plans.values().any(|plan| plan.is_async),
+                plans.values().any(|plan| !plan.is_async && !plan.inline),
+            )
+        };
+        // Mounts have no cycles.
+        for mounted in lock(&self.mounted).iter() {
+            let (mounted_async, mounted_sync) = mounted.get().handlers();
+            any_async |= mounted_async;
+            any_sync |= mounted_sync;
+        }
         (any_async, any_sync)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if let Ok(mounted) = self.mounted.try_lock() {
+            for server in mounted.iter() {
+                visit.call(server)?;
+            }
+        }
         if let Ok(plans) = self.plans.try_lock() {
             for planned in plans.values() {
                 planned.traverse(&visit)?;
@@ -257,6 +389,11 @@ impl Server {
     }
 
     fn __clear__(&self) {
+        let mounted = match self.mounted.try_lock() {
+            Ok(mut mounted) => std::mem::take(&mut *mounted),
+            Err(_) => return,
+        };
+        drop(mounted);
         let plans = match self.plans.try_lock() {
             Ok(mut plans) => std::mem::take(&mut *plans),
             Err(_) => return,

@@ -7,7 +7,7 @@ import contextlib
 import typing
 from typing import Any
 
-from . import _loops, _native
+from . import _composition, _loops, _native
 from ._asgi_flow import BodyReading, BodyWriter, WriteTimeout
 
 if typing.TYPE_CHECKING:
@@ -127,8 +127,7 @@ class Application:
         Raises:
             UsageError: Nothing has entered the server's lifespan, on which handlers rely.
         """
-        running = self.server._running_lifespan
-        if self.server._lifespan is not None and (running is None or not running.users):
+        if _composition.waiting_lifespans(self.server):
             from .errors import UsageError
 
             raise UsageError(

@@ -215,19 +215,27 @@ class RunningLifespan:
 
 @contextlib.asynccontextmanager
 async def lifespan(server: Server) -> AsyncIterator[None]:
-    """Enter the server's lifespan, unless another transport has, and exit it with the last one."""
-    if server._lifespan is None:
+    """Enter the lifespans of the server and of those that are mounted in it, unless another transport has.
+
+    The last transport exits them.
+    """
+    from . import _composition
+
+    async with contextlib.AsyncExitStack() as stack:
+        for other in _composition.with_lifespans(server):
+            await stack.enter_async_context(_running_lifespan(other))
         yield
-        return
+
+
+def _running_lifespan(server: Server) -> RunningLifespan:
     running = server._running_lifespan
     if running is None or (running.loop is not asyncio.get_running_loop() and not running.users):
         running = server._running_lifespan = RunningLifespan(server)
     elif running.loop is not asyncio.get_running_loop():
         from .errors import UsageError
 
-        raise UsageError("the server's lifespan runs on another event loop already")
-    async with running:
-        yield
+        raise UsageError(f"the lifespan of the server {server.name!r} runs on another event loop already")
+    return running
 
 
 async def serve(server: Server, transport: str, options: dict[str, Any]) -> None:

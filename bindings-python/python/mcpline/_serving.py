@@ -49,7 +49,7 @@ def run(server: Server, transport: str, options: dict[str, Any]) -> None:
         serving = start(server, transport, options)
         signals.watch(serving)
         any_async, _ = server._native.handlers
-        if not any_async and server._lifespan is None:
+        if not any_async and not _has_lifespan(server):
             _run_without_loop(server, serving)
             return
         try:
@@ -58,6 +58,10 @@ def run(server: Server, transport: str, options: dict[str, Any]) -> None:
             serving.close()
             raise
         _loops.run(server, serving)
+
+
+def _has_lifespan(server: Server) -> bool:
+    return server._lifespan is not None or any(_has_lifespan(mounted) for mounted in server._mounted)
 
 
 def _run_without_loop(server: Server, serving: _native.Serving) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from contextvars import Context
     from typing import Any, Literal, TypeVar, overload
+    from weakref import ReferenceType
 
     from typing_extensions import Unpack
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from .auth import Caller
     from .content import Annotations, Icon, ToolAnnotations
     from .extension import Extension
-    from .settings import HttpSettings, ListenSettings, ServerSettings
+    from .settings import HttpSettings, ListenSettings, PromptChanges, ResourceChanges, ServerSettings, ToolChanges
     from .testing import TestClient, TestClientOptions
     from .transports import Channel
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     Lifespan = Callable[["Server"], AbstractAsyncContextManager[Any] | AbstractContextManager[Any]]
     Transport = Literal["stdio", "http"]
     UnknownArguments = Literal["refuse", "ignore"]
+    FeatureKind = Literal["tool", "resource", "prompt"]
 else:
 
     def overload(function):
@@ -119,6 +121,8 @@ class Server:
         self._contexts: list[Context] = []
         self._attachment: Attachment | None = None
         self._running_lifespan: RunningLifespan | None = None
+        self._mounted: list[Server] = []
+        self._parents: list[ReferenceType[Server]] = []
         if extensions:
             from .extension import register
 
@@ -153,6 +157,7 @@ class Server:
         run_once: bool = False,
         rate: tuple[int, int] | None = None,
         scopes: Iterable[str] = (),
+        tags: Iterable[str] = (),
     ) -> Callable[[F], F]: ...
 
     @overload
@@ -175,6 +180,7 @@ class Server:
         run_once: bool = False,
         rate: tuple[int, int] | None = None,
         scopes: Iterable[str] = (),
+        tags: Iterable[str] = (),
     ) -> Callable[[F], F]: ...
 
     def tool(self, call: Any = None, /, **options: Any) -> Any:
@@ -207,6 +213,7 @@ class Server:
                 `tool_rate`.
             scopes: Scopes that a caller over HTTP needs, all of them. The tool is hidden from other callers, and their
                 calls are refused with the missing scopes. See `mcpline.auth`.
+            tags: Words by which `enable` and `disable` select the tool. They are not sent to clients.
         """
         if isinstance(call, str):
             options["name"], call = call, None
@@ -239,6 +246,7 @@ class Server:
         run_once: bool = False,
         rate: tuple[int, int] | None = None,
         scopes: Iterable[str] = (),
+        tags: Iterable[str] = (),
     ) -> None:
         """Register a function as a tool; see `tool`.
 
@@ -272,6 +280,7 @@ class Server:
             "run_once": run_once,
             "rate": rate,
             "scopes": _scopes(scopes),
+            "tags": _list("tags", tags),
         }
         self._add(plan, definition, options)
 
@@ -298,6 +307,7 @@ class Server:
         meta: Mapping[str, Any] | None = None,
         inline: bool = False,
         scopes: Iterable[str] = (),
+        tags: Iterable[str] = (),
         unchecked_variables: Iterable[str] = (),
     ) -> Callable[[F], F]:
         """Register a function as a resource, or as a resource template (`server/resources`).
@@ -317,6 +327,7 @@ class Server:
             meta: `_meta` of the definition.
             inline: See `tool`.
             scopes: See `tool`.
+            tags: See `tool`.
             unchecked_variables: Variables of a template that may have any value. A URI in which another variable
                 contains a `..` segment, an absolute path or the character NUL is answered with an error, and the
                 function is not called: joined to a directory, such a value names a file outside of it.
@@ -336,6 +347,7 @@ class Server:
                 meta=meta,
                 inline=inline,
                 scopes=scopes,
+                tags=tags,
                 unchecked_variables=unchecked_variables,
             )
             return function
@@ -357,6 +369,7 @@ class Server:
         meta: Mapping[str, Any] | None = None,
         inline: bool = False,
         scopes: Iterable[str] = (),
+        tags: Iterable[str] = (),
         unchecked_variables: Iterable[str] = (),
     ) -> None:
         """Register a function as a resource or resource template; see `resource`.
@@ -376,6 +389,7 @@ class Server:
         _extend(definition, title=title, size=size, annotations=annotations, icons=icons, meta=meta)
         options = {
             "scopes": _scopes(scopes),
+            "tags": _list("tags", tags),
             "unchecked_variables": _list("unchecked_variables", unchecked_variables),
         }
         self._add(plan, definition, options)
@@ -415,6 +429,7 @@ class Server:
         meta: Mapping[str, Any] | None = None,
         inline: bool = False,
         scopes: Iterable[str] = (),
+        tags: Iterable[str] = (),
     ) -> Callable[[F], F]: ...
 
     @overload
@@ -429,6 +444,7 @@ class Server:
         meta: Mapping[str, Any] | None = None,
         inline: bool = False,
         scopes: Iterable[str] = (),
+        tags: Iterable[str] = (),
     ) -> Callable[[F], F]: ...
 
     def prompt(self, call: Any = None, /, **options: Any) -> Any:
@@ -445,6 +461,7 @@ class Server:
             meta: `_meta` of the definition.
             inline: See `tool`.
             scopes: See `tool`.
+            tags: See `tool`.
         """
         if isinstance(call, str):
             options["name"], call = call, None
@@ -469,6 +486,7 @@ class Server:
         meta: Mapping[str, Any] | None = None,
         inline: bool = False,
         scopes: Iterable[str] = (),
+        tags: Iterable[str] = (),
     ) -> None:
         """Register a function as a prompt; see `prompt`.
 
@@ -482,7 +500,7 @@ class Server:
 
         plan, definition, candidates = _plans.prompt(self, call, name=name, description=description, inline=inline)
         _extend(definition, title=title, icons=icons, meta=meta)
-        self._add(plan, definition, {"scopes": _scopes(scopes)})
+        self._add(plan, definition, {"scopes": _scopes(scopes), "tags": _list("tags", tags)})
         for argument, values in candidates.items():
             self._native.add_candidates(definition["name"], argument, values)
 
@@ -742,6 +760,105 @@ class Server:
         self._add(_plans.event(self, call, inline=False), {"method": method})
         return call
 
+    # All features
+
+    def update_tool(self, tool: str, /, **changes: Unpack[ToolChanges]) -> None:
+        """Change the definition of a tool. Connected clients are notified (`notifications/tools/list_changed`).
+
+        The function, the options and the place in lists stay the same. To change the function, remove the tool and add
+        another one.
+
+        Args:
+            tool: Name of the tool.
+            changes: The new values; `None` removes one. See `mcpline.settings.ToolChanges`.
+
+        Raises:
+            UsageError: There is no such tool, it belongs to a mounted server, or the new name is taken.
+        """
+        self._update("tool", tool, {**changes})
+
+    def update_resource(self, uri: str, /, **changes: Unpack[ResourceChanges]) -> None:
+        """Change the definition of a resource or resource template; see `update_tool`.
+
+        Args:
+            uri: URI of the resource, or the URI template.
+            changes: The new values; `None` removes one. See `mcpline.settings.ResourceChanges`.
+
+        Raises:
+            UsageError: There is no such resource, or it belongs to a mounted server.
+        """
+        self._update("resource", uri, {**changes})
+
+    def update_prompt(self, prompt: str, /, **changes: Unpack[PromptChanges]) -> None:
+        """Change the definition of a prompt; see `update_tool`.
+
+        Args:
+            prompt: Name of the prompt.
+            changes: The new values; `None` removes one. See `mcpline.settings.PromptChanges`.
+
+        Raises:
+            UsageError: There is no such prompt, it belongs to a mounted server, or the new name is taken.
+        """
+        self._update("prompt", prompt, {**changes})
+
+    def enable(self, *, names: Iterable[str] = (), tags: Iterable[str] = (), kinds: Iterable[FeatureKind] = ()) -> int:
+        """Enable the tools, resources, templates and prompts that are selected. Return how many were disabled before.
+
+        A feature is selected if it matches each of the criteria that are given; without criteria, every feature is. The
+        rule also holds for features that are registered later; where several rules select a feature, the last one
+        decides. Connected clients are notified. To show features to some callers only, use `scopes`.
+
+        Example:
+            server.disable(tags=["admin"])
+            server.enable(names=["report"])
+
+        Args:
+            names: Names of tools and prompts, URIs of resources and templates.
+            tags: Tags of which a feature has at least one.
+            kinds: `"tool"`, `"resource"` (with templates) and `"prompt"`.
+
+        Raises:
+            UsageError: There is no such kind.
+        """
+        return self._native.set_enabled(True, _list("kinds", kinds), _list("names", names), _list("tags", tags))
+
+    def disable(self, *, names: Iterable[str] = (), tags: Iterable[str] = (), kinds: Iterable[FeatureKind] = ()) -> int:
+        """Disable features: for clients they do not exist. Return how many were enabled before.
+
+        Calls in flight continue. See `enable`, also for the arguments.
+        """
+        return self._native.set_enabled(False, _list("kinds", kinds), _list("names", names), _list("tags", tags))
+
+    def mount(self, server: Server, /, *, prefix: str | None = None, snapshot: bool = False) -> None:
+        """Add the tools, resources, templates, prompts, completions and custom methods of another server to this one.
+
+        What is registered, changed, enabled, disabled or removed at the mounted server later does the same here, unless
+        `snapshot` is set. A feature whose name is taken by then is left out, with a warning in the log.
+
+        Calls are served by this server: its settings, sessions, authorization, event loop and threads apply. The
+        lifespan of the mounted server runs whenever this server is served; its handlers get its value as
+        `ctx.lifespan`. Its instructions, extensions and handlers of events do not apply.
+
+        Args:
+            server: The server to mount. It can be mounted in several others, and be served itself.
+            prefix: With `"work"`, the tool or prompt `search` becomes `work_search`, and the resource `note://{id}`
+                becomes `note://work/{id}`. 1 to 64 of A-Z, a-z, 0-9, `_`, `-` and `.`. Default: names stay the same.
+            snapshot: Add only what the mounted server has now.
+
+        Raises:
+            UsageError: The prefix is invalid, a name is taken, the servers would contain each other, or the mounted
+                server has a lifespan and this one is being served. Nothing is mounted then.
+        """
+        from . import _composition
+
+        _composition.mount(self, server, prefix, snapshot)
+
+    def unmount(self, server: Server, /) -> bool:
+        """Remove what `mount` added, whatever the prefixes. Return whether the server was mounted."""
+        from . import _composition
+
+        return _composition.unmount(self, server)
+
     # Serving
 
     def run(self, transport: Transport = "stdio", **options: Unpack[ListenSettings]) -> None:
@@ -832,10 +949,26 @@ class Server:
     def _add(self, plan: _native.Plan, definition: Any, options: dict[str, Any] | None = None) -> None:
         """Register a feature; `options` are named as in the core."""
         self._native.add_feature(_json(definition), None if options is None else _json(options), plan)
-        if self._serving and plan.is_async and not self._native.has_loop:
-            from . import _loops
+        if plan.is_async and (self._serving or self._parents):
+            from . import _composition
 
-            _loops.attach_thread(self)
+            _composition.attach_if_serving(self)
+
+    def _update(self, kind: FeatureKind, name: str, changes: dict[str, Any]) -> None:
+        from . import settings
+
+        known = getattr(settings, f"{kind.capitalize()}Changes").__annotations__
+        for key in changes:
+            if key not in known:
+                raise TypeError(f"a {kind} has no {key!r} that can be changed: there are {', '.join(known)}")
+        _check_annotations(
+            f"{kind} {name!r}", changes.get("annotations"), "ToolAnnotations" if kind == "tool" else "Annotations"
+        )
+        renamed = {"meta": "_meta", "mime_type": "mimeType"}
+        members = {renamed.get(key, key): value for key, value in changes.items()}
+        if members.get("icons") is not None:
+            members["icons"] = list(members["icons"])
+        self._native.update_feature(kind, name, _json(members))
 
 
 def _scopes(scopes: Iterable[str]) -> list[str]:

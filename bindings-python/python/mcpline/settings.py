@@ -6,11 +6,12 @@ similar functions take these settings as keyword arguments.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Union
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Optional, TypedDict, Union
 
 if TYPE_CHECKING:
     from .auth import ResourceServer
+    from .content import Annotations, Icon, ToolAnnotations
 
 __all__ = [
     "ClientHttpSettings",
@@ -18,8 +19,11 @@ __all__ = [
     "HttpSettings",
     "ListenSettings",
     "ProgramSettings",
+    "PromptChanges",
+    "ResourceChanges",
     "Revision",
     "ServerSettings",
+    "ToolChanges",
 ]
 
 Revision = Literal["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
@@ -269,3 +273,56 @@ class ProgramSettings(ClientSettings, total=False):
     exits."""
     grace: float
     """Time that the program has to exit after its stdin is closed, and again after SIGTERM. Default: 2."""
+
+
+class ToolChanges(TypedDict, total=False):
+    """What `Server.update_tool` changes. `None` removes a value; what is absent stays."""
+
+    name: str
+    """Another name."""
+    title: Optional[str]
+    """Display name."""
+    description: Optional[str]
+    """Description for the model."""
+    annotations: Optional[Union[ToolAnnotations, Mapping[str, Any]]]
+    """Hints about the tool's behaviour. They replace all earlier ones."""
+    icons: Optional[Iterable[Union[Icon, Mapping[str, Any]]]]
+    """Icons to display. They replace all earlier ones."""
+    meta: Optional[Mapping[str, Any]]
+    """`_meta` of the definition."""
+
+
+class ResourceChanges(TypedDict, total=False):
+    """What `Server.update_resource` changes. `None` removes a value; what is absent stays."""
+
+    name: str
+    """Another name for programs."""
+    title: Optional[str]
+    """Display name."""
+    description: Optional[str]
+    """Description."""
+    mime_type: Optional[str]
+    """Media type that lists show. The contents keep theirs."""
+    size: Optional[int]
+    """Size of the contents in bytes. Resources only."""
+    annotations: Optional[Union[Annotations, Mapping[str, Any]]]
+    """Audience, priority and time of the last change. They replace all earlier ones."""
+    icons: Optional[Iterable[Union[Icon, Mapping[str, Any]]]]
+    """Icons to display. They replace all earlier ones."""
+    meta: Optional[Mapping[str, Any]]
+    """`_meta` of the definition."""
+
+
+class PromptChanges(TypedDict, total=False):
+    """What `Server.update_prompt` changes. `None` removes a value; what is absent stays."""
+
+    name: str
+    """Another name."""
+    title: Optional[str]
+    """Display name."""
+    description: Optional[str]
+    """Description."""
+    icons: Optional[Iterable[Union[Icon, Mapping[str, Any]]]]
+    """Icons to display. They replace all earlier ones."""
+    meta: Optional[Mapping[str, Any]]
+    """`_meta` of the definition."""

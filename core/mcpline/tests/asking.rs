@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use mcpline::protocol::Raw;
 use mcpline::protocol::mrtr::KeyRing;
 use mcpline::protocol::session::InputRequestError;
-use mcpline::protocol::vocabulary::{CacheHints, CacheScope, Prompt, Resource, Tool};
+use mcpline::protocol::vocabulary::{
+    CacheHints, CacheScope, Prompt, PromptArgument, Resource, Tool,
+};
 use mcpline::server::{Call, Completer, CompletionReply, Handler, InputRequest, ToolOptions};
 use mcpline::{
     Ask, AskMethod, Context, HandlerError, InputRequired, Reply, Server, Settings, ToolReply,
@@ -681,11 +683,13 @@ async fn completers_can_not_send_input_requests() {
             });
         }
     }
-    let server = Server::new("asker", "1")
-        .prompt(Prompt::new("greet"), |_: Nothing, _: Context| async {
-            "hello"
-        });
-    server.add_completer("greet", "name", Completer::Handler(Arc::new(Asks)));
+    let server = Server::new("asker", "1").prompt(
+        Prompt::new("greet").with_arguments(vec![PromptArgument::new("name")]),
+        |_: Nothing, _: Context| async { "hello" },
+    );
+    server
+        .add_completer("greet", "name", Completer::Handler(Arc::new(Asks)))
+        .expect("it has the argument");
     let mut client = Client::modern(&server);
     let params = json!({"ref": {"type": "ref/prompt", "name": "greet"},
                        "argument": {"name": "name", "value": ""}});

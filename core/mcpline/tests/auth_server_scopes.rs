@@ -4,7 +4,7 @@
 mod support;
 
 use mcpline::protocol::vocabulary::{
-    CacheHints, CacheScope, Prompt, Resource, ResourceTemplate, Tool,
+    CacheHints, CacheScope, Prompt, PromptArgument, Resource, ResourceTemplate, Tool,
 };
 use mcpline::server::{
     Completer, Handler, MethodOptions, PromptOptions, PromptReply, ResourceOptions, ResourceReply,
@@ -82,7 +82,7 @@ fn server() -> Server {
         .expect("added");
     server
         .add_prompt_with(
-            Prompt::new("audit"),
+            Prompt::new("audit").with_arguments(vec![PromptArgument::new("year")]),
             PromptOptions::default().with_scopes(["audit"]),
             says(prompt),
         )
@@ -94,11 +94,10 @@ fn server() -> Server {
     server
         .add_request_handler("acme/erase", options, done)
         .expect("added");
-    server.add_completer(
-        "audit",
-        "year",
-        Completer::Candidates(vec!["2024".into(), "2025".into()]),
-    );
+    let years = Completer::Candidates(vec!["2024".into(), "2025".into()]);
+    server
+        .add_completer("audit", "year", years)
+        .expect("it has the argument");
     server
 }
 

@@ -243,12 +243,7 @@ fn warns_of_tool_names_that_clients_may_refuse() {
     let add = |name: &str| add_tool(&server, Tool::new(name, json!({"type": "object"})));
     add("get_weather.v2-x").expect("a tool");
     assert!(!log.has("clients may refuse"));
-    for name in [
-        "get weather",
-        "get,weather",
-        "wetter/\u{fc}ber",
-        &"x".repeat(129),
-    ] {
+    for name in ["get,weather", "wetter/\u{fc}ber", &"x".repeat(129)] {
         let log = Log::new(tracing::Level::WARN);
         let _guard = tracing::subscriber::set_default(log.clone());
         add(name).expect("it is warned of alone");

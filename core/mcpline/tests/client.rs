@@ -354,9 +354,11 @@ async fn subscriptions_and_list_changes_are_delivered_on_every_revision() {
             );
             client.unsubscribe("test://a").await.expect("unsubscribed");
             server.notify_resource_updated("test://a");
-            let server = server
-                .clone()
-                .tool(way.name, "More", |_: Nothing, _: Context| async { "more" });
+            let server = server.clone().tool(
+                &way.name.replace(' ', "_"),
+                "More",
+                |_: Nothing, _: Context| async { "more" },
+            );
             assert_eq!(
                 next().await,
                 Method::NotificationsToolsListChanged,
@@ -388,9 +390,11 @@ async fn late_listeners_get_subsequent_notifications() {
                     Some(Method::NotificationsSubscriptionsAcknowledged)
                 );
             }
-            let server = server
-                .clone()
-                .tool(way.name, "More", |_: Nothing, _: Context| async { "more" });
+            let server = server.clone().tool(
+                &way.name.replace(' ', "_"),
+                "More",
+                |_: Nothing, _: Context| async { "more" },
+            );
             assert_eq!(
                 methods.recv().await,
                 Some(Method::NotificationsToolsListChanged),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpline::protocol::session::Rate;
-use mcpline::protocol::vocabulary::{Prompt, ResourceTemplate, Tool};
+use mcpline::protocol::vocabulary::{Prompt, PromptArgument, ResourceTemplate, Tool};
 use mcpline::server::{Completer, MethodOptions, ToolOptions};
 use mcpline::transport::lines;
 use mcpline::{Context, Json, Server, Settings};
@@ -80,13 +80,13 @@ async fn rate_limited_completions_are_busy_and_the_session_continues() {
         per_second: 0,
     });
     let server = Server::builder("limits", "1").settings(settings);
-    let server = server
-        .build()
-        .expect("a server")
-        .prompt(Prompt::new("greet"), |_: Nothing, _: Context| async {
-            "hello"
-        });
-    server.add_completer("greet", "name", Completer::Candidates(vec!["Ada".into()]));
+    let server = server.build().expect("a server").prompt(
+        Prompt::new("greet").with_arguments(vec![PromptArgument::new("name")]),
+        |_: Nothing, _: Context| async { "hello" },
+    );
+    server
+        .add_completer("greet", "name", Completer::Candidates(vec!["Ada".into()]))
+        .expect("it has the argument");
     let mut client = Client::modern(&server);
     let params = json!({"ref": {"type": "ref/prompt", "name": "greet"},
                        "argument": {"name": "name", "value": "A"}});
@@ -163,12 +163,14 @@ async fn a_listen_stream_honours_only_what_the_server_supports() {
 
 #[runtimes::test]
 async fn counts_completion_candidates_beyond_the_limit() {
-    let server = Server::new("limits", "1")
-        .prompt(Prompt::new("greet"), |_: Nothing, _: Context| async {
-            "hello"
-        });
+    let server = Server::new("limits", "1").prompt(
+        Prompt::new("greet").with_arguments(vec![PromptArgument::new("name")]),
+        |_: Nothing, _: Context| async { "hello" },
+    );
     let names = (0..150).map(|number| format!("name{number}")).collect();
-    server.add_completer("greet", "name", Completer::Candidates(names));
+    server
+        .add_completer("greet", "name", Completer::Candidates(names))
+        .expect("it has the argument");
     let mut client = Client::modern(&server);
     let params = json!({"ref": {"type": "ref/prompt", "name": "greet"},
                        "argument": {"name": "name", "value": "name"}});

@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 
 use mcpline::protocol::Raw;
-use mcpline::protocol::vocabulary::{Prompt, Resource, ResourceTemplate};
+use mcpline::protocol::vocabulary::{Prompt, PromptArgument, Resource, ResourceTemplate};
 use mcpline::server::{Completer, Handler, ResourceOptions, ResourceReply};
 use mcpline::{Call, Context, Reply, Server};
 use serde_json::{Value, json};
@@ -77,12 +77,14 @@ async fn slow_uris_share_one_matching_budget() {
 
 #[runtimes::test(one_blocking_thread)]
 async fn other_requests_are_served_while_many_candidates_are_ranked() {
-    let server = Server::new("completion", "1")
-        .prompt(Prompt::new("greet"), |_: Nothing, _: Context| async {
-            "hello"
-        });
+    let server = Server::new("completion", "1").prompt(
+        Prompt::new("greet").with_arguments(vec![PromptArgument::new("name")]),
+        |_: Nothing, _: Context| async { "hello" },
+    );
     let names = (0..200_000).map(|number| format!("name{number}")).collect();
-    server.add_completer("greet", "name", Completer::Candidates(names));
+    server
+        .add_completer("greet", "name", Completer::Candidates(names))
+        .expect("it has the argument");
     let mut client = Client::modern(&server);
     let params = json!({"ref": {"type": "ref/prompt", "name": "greet"},
                        "argument": {"name": "name", "value": "name19999"}});

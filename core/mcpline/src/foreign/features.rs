@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use mcpline_protocol::session::Rate;
-use mcpline_protocol::vocabulary::{Prompt, Resource, ResourceTemplate, Tool};
+use mcpline_protocol::vocabulary::{JsonObject, Prompt, Resource, ResourceTemplate, Tool};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::Error;
 use crate::server::{
-    CallKind, ClientNotification, Completer, Handler, MethodOptions, PromptOptions,
-    ResourceOptions, Server, ToolOptions,
+    CallKind, ClientNotification, Completer, FeatureSelection, Handler, MethodOptions,
+    PromptOptions, ResourceOptions, Server, ToolOptions,
 };
 
 use super::options::{CompletionDefinition, FeatureOptions, MethodDefinition, read};
@@ -48,6 +50,81 @@ impl FeatureKey {
             CallKind::Completion | CallKind::Event => false,
         }
     }
+
+    /// Changes the definition of a tool, resource, template or prompt. `patch` is JSON: the members of the definition that
+    /// change, and `null` for those that are removed.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the patch is not a JSON object, the feature is of another kind, or as
+    /// for [`Server::update_tool`].
+    pub fn update(&self, server: &Server, patch: &[u8]) -> Result<(), Error> {
+        let patch: JsonObject = read("the changes", patch)?;
+        let name = &self.name;
+        match self.kind {
+            CallKind::Tool => patched(&patch, |apply| server.update_tool(name, apply)),
+            CallKind::Prompt => patched(&patch, |apply| server.update_prompt(name, apply)),
+            CallKind::Resource if server.has_resource_template(name) => {
+                patched(&patch, |apply| server.update_resource_template(name, apply))
+            }
+            CallKind::Resource => patched(&patch, |apply| server.update_resource(name, apply)),
+            _ => Err(Error::usage(format!(
+                "a {} has no definition that could change",
+                self.kind.name()
+            ))),
+        }
+    }
+}
+
+/// Applies a patch to the definition that `update` passes to its argument.
+fn patched<T: Serialize + DeserializeOwned>(
+    patch: &JsonObject,
+    update: impl FnOnce(&mut dyn FnMut(&mut T)) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut outcome = Ok(());
+    let updated = update(&mut |definition| match merged(definition, patch) {
+        Ok(changed) => *definition = changed,
+        Err(error) => outcome = Err(error),
+    });
+    outcome.and(updated)
+}
+
+fn merged<T: Serialize + DeserializeOwned>(definition: &T, patch: &JsonObject) -> Result<T, Error> {
+    let unreadable =
+        |error: serde_json::Error| Error::usage(format!("the changes can't be read: {error}"));
+    let mut members = serde_json::to_value(definition).map_err(unreadable)?;
+    for (name, value) in patch {
+        match members.as_object_mut() {
+            Some(members) if value.is_null() => drop(members.shift_remove(name)),
+            Some(members) => drop(members.insert(name.clone(), value.clone())),
+            None => {}
+        }
+    }
+    serde_json::from_value(members).map_err(unreadable)
+}
+
+/// Reads a selection of features: kinds ([`CallKind::name`]), names and tags.
+///
+/// # Errors
+///
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a kind is unknown, or its features cannot be disabled.
+pub fn feature_selection(
+    kinds: &[String],
+    names: Vec<String>,
+    tags: Vec<String>,
+) -> Result<FeatureSelection, Error> {
+    let kind = |name: &String| match call_kind(name)? {
+        kind @ (CallKind::Tool | CallKind::Resource | CallKind::Prompt) => Ok(kind),
+        kind => Err(Error::usage(format!(
+            "a {} cannot be disabled: tools, resources and prompts can",
+            kind.name()
+        ))),
+    };
+    let kinds: Vec<_> = kinds.iter().map(kind).collect::<Result<_, Error>>()?;
+    Ok(FeatureSelection::all()
+        .with_kinds(kinds)
+        .with_names(names)
+        .with_tags(tags))
 }
 
 /// A feature to be added to a server.
@@ -93,6 +170,10 @@ impl Feature {
         if !has_scopes && !options.scopes.is_empty() {
             // Otherwise a protection that the author asked for would be missing.
             return Err(Error::usage("completions and events cannot require scopes"));
+        }
+        let has_tags = matches!(kind, CallKind::Tool | CallKind::Resource | CallKind::Prompt);
+        if !has_tags && !options.tags.is_empty() {
+            return Err(Error::usage(format!("a {} cannot have tags", kind.name())));
         }
         let definition = match kind {
             CallKind::Tool => Definition::Tool(read("the tool", definition)?),
@@ -168,8 +249,7 @@ impl Feature {
                 Ok(())
             }
             Definition::Completion(Some(of)) => {
-                server.add_completer(&of.reference, &of.argument, Completer::Handler(handler));
-                Ok(())
+                server.add_completer(&of.reference, &of.argument, Completer::Handler(handler))
             }
             Definition::Request(of) => {
                 server.add_request_handler(&of.method, options.method(of.params_schema), handler)
@@ -189,7 +269,9 @@ impl Feature {
 
 impl FeatureOptions {
     fn tool(self) -> ToolOptions {
-        let mut options = ToolOptions::default().with_scopes(self.scopes);
+        let mut options = ToolOptions::default()
+            .with_scopes(self.scopes)
+            .with_tags(self.tags);
         options.run_once = self.run_once;
         options.decodes_itself = self.decodes_itself;
         options.rate = self
@@ -201,11 +283,14 @@ impl FeatureOptions {
     fn resource(self) -> ResourceOptions {
         ResourceOptions::default()
             .with_scopes(self.scopes)
+            .with_tags(self.tags)
             .with_unchecked_variables(self.unchecked_variables)
     }
 
     fn prompt(self) -> PromptOptions {
-        PromptOptions::default().with_scopes(self.scopes)
+        PromptOptions::default()
+            .with_scopes(self.scopes)
+            .with_tags(self.tags)
     }
 
     fn method(self, params_schema: Option<Value>) -> MethodOptions {
@@ -277,6 +362,9 @@ mod tests {
     #[test]
     fn completions_and_handlers_of_events_replace_each_other() {
         let server = Server::new("test", "1");
+        let prompt = json!({"name": "p", "arguments": [{"name": "a"}]});
+        let prompt = feature(CallKind::Prompt, &prompt);
+        prompt.add(&server, Arc::new(FnHandler(drop))).unwrap();
         let definitions = [
             (CallKind::Completion, Value::Null),
             (

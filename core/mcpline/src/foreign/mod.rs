@@ -35,6 +35,8 @@ pub mod channel;
 #[cfg(feature = "client")]
 pub mod client;
 pub mod diagnostics;
+#[cfg(feature = "server")]
+mod executors;
 mod failure;
 #[cfg(feature = "server")]
 mod features;
@@ -56,13 +58,15 @@ pub mod workers;
 
 #[cfg(feature = "server")]
 pub use call_actions::{notification, report, request};
+#[cfg(feature = "server")]
+pub use executors::{executors_of, set_executors};
 #[cfg(feature = "client")]
 pub use failure::client_error_examples;
 #[cfg(feature = "server")]
 pub use failure::input_request_error_examples;
 pub use failure::{Failure, FailureDetails, FailureSource};
 #[cfg(feature = "server")]
-pub use features::{Feature, FeatureKey, call_kind};
+pub use features::{Feature, FeatureKey, call_kind, feature_selection};
 #[cfg(feature = "server")]
 pub use io_thread_queue::{InputResponseCallback, IoAction, IoThreadQueue};
 #[cfg(feature = "server")]

@@ -116,7 +116,8 @@ impl<T: Clone + Send + Sync + 'static> CallQueue<T> {
         drop(calls);
     }
 
-    fn push(&self, tag: T, call: Call) {
+    /// Puts a call into the queue.
+    pub fn push(&self, tag: T, call: Call) {
         let peer = call.quota_peer();
         let wake = {
             let mut state = self.shared.lock();

@@ -10,12 +10,13 @@ use crate::error::Error;
 use crate::quota::ClientTable;
 use crate::sharing::{Bus, BusEndpoint, BusEvent};
 use crate::sync::atomic::AtomicU64;
-use crate::sync::{Arc, Mutex, RwLock, Weak};
+use crate::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 use crate::timers::{Alarm, Timers};
 use crate::warning_limit::WarningLimit;
 
 use super::extension::{Extension, Extensions};
 use super::inner::Inner;
+use super::mounts::Mounts;
 use super::settings::Settings;
 use super::{Server, state_keys};
 
@@ -160,6 +161,8 @@ impl ServerBuilder {
             alarm: Alarm::default(),
             completions: Mutex::default(),
             warnings: WarningLimit::new(),
+            executors: OnceLock::new(),
+            mounts: Mounts::default(),
             this: this.clone(),
         });
         inner.refresh_profile();

@@ -21,7 +21,7 @@ use super::client_notifications::ClientNotification;
 use super::connection::Connection;
 use super::context::Context;
 use super::custom::MethodEntry;
-use super::registry::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
+use super::feature_entries::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 use super::reply::{HandlerError, Reply};
 use super::request_info::HttpInfo;
 
@@ -39,7 +39,8 @@ pub(crate) enum Target {
     Resource(Arc<ResourceEntry>),
     Template(Arc<TemplateEntry>),
     Prompt(Arc<PromptEntry>),
-    Completion,
+    /// The server that the prompt or resource comes from, if it is a mounted one.
+    Completion(Option<Arc<Inner>>),
     Request(Arc<MethodEntry>),
     Notification(Arc<MethodEntry>),
     Event(ClientNotification),
@@ -108,6 +109,11 @@ impl Call {
     /// Returns the kind of feature that is called.
     pub fn kind(&self) -> CallKind {
         self.state().kind()
+    }
+
+    /// Returns the server that serves the call.
+    pub(crate) fn server(&self) -> &Inner {
+        &self.state().server
     }
 
     /// Returns the method of the request.
@@ -241,7 +247,7 @@ impl CallState {
             Target::Tool(_) => CallKind::Tool,
             Target::Resource(_) | Target::Template(_) => CallKind::Resource,
             Target::Prompt(_) => CallKind::Prompt,
-            Target::Completion => CallKind::Completion,
+            Target::Completion(_) => CallKind::Completion,
             Target::Request(_) => CallKind::Request,
             Target::Notification(_) => CallKind::Notification,
             Target::Event(_) => CallKind::Event,
@@ -259,7 +265,7 @@ impl CallState {
                 .and_then(|params| params.get_str("uri"))
                 .map(std::borrow::Cow::into_owned)
                 .unwrap_or_default(),
-            Target::Completion => String::new(),
+            Target::Completion(_) => String::new(),
             Target::Request(entry) | Target::Notification(entry) => entry.method.to_string(),
             Target::Event(event) => event.method().as_str().to_owned(),
         }
@@ -279,10 +285,13 @@ impl CallState {
             Target::Template(entry) => entry.handler.call(call),
             Target::Prompt(entry) => entry.handler.call(call),
             Target::Request(entry) | Target::Notification(entry) => entry.handler.call(call),
-            Target::Completion => match self.server.completion_handler(&self.arguments) {
-                Some(handler) => handler.call(call),
-                None => call.reply(Ok(Reply::Completion(Default::default()))),
-            },
+            Target::Completion(source) => {
+                let server = source.as_ref().unwrap_or(&self.server);
+                match server.completion_handler(&self.arguments) {
+                    Some(handler) => handler.call(call),
+                    None => call.reply(Ok(Reply::Completion(Default::default()))),
+                }
+            }
             Target::Event(event) => match self.server.registry().event_handler(*event) {
                 Some(handler) => handler.call(call),
                 None => call.reply(Ok(Reply::Tool(Default::default()))),
@@ -426,7 +435,7 @@ impl Clone for Target {
             Self::Resource(entry) => Self::Resource(entry.clone()),
             Self::Template(entry) => Self::Template(entry.clone()),
             Self::Prompt(entry) => Self::Prompt(entry.clone()),
-            Self::Completion => Self::Completion,
+            Self::Completion(source) => Self::Completion(source.clone()),
             Self::Request(entry) => Self::Request(entry.clone()),
             Self::Notification(entry) => Self::Notification(entry.clone()),
             Self::Event(event) => Self::Event(*event),

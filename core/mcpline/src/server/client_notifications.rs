@@ -22,6 +22,7 @@ use super::connection::Connection;
 use super::custom;
 use super::offloaded_validation;
 use super::permission;
+use super::registry::MethodItem;
 use super::reply::{HandlerError, Reply};
 use super::request_info::HttpInfo;
 
@@ -164,7 +165,7 @@ pub(super) fn notified(
     let name = method.as_str();
     let server = connection.server();
     let registry = server.registry();
-    let Some(entry) = registry.notifications.get(name) else {
+    let Some(MethodItem { entry, .. }) = registry.notifications.get(name) else {
         // Removed since the session admitted it.
         return;
     };

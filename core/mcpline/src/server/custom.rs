@@ -13,8 +13,8 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::quota::{self, ClientQuota, Exceeded, UNCHARGED_BYTES};
 
+use super::feature_options::{check_scopes, checked_scopes};
 use super::handler::Handler;
-use super::registry::{check_scopes, checked_scopes};
 
 /// Options of a custom request or notification.
 #[derive(Debug, Clone, Default)]

@@ -13,6 +13,7 @@ use mcpline_protocol::session::AdmittedRequest;
 use mcpline_protocol::vocabulary::JsonObject;
 use mcpline_protocol::wire::{Kind, Method, Params, Raw};
 use mcpline_runtime::clock;
+use serde_json::Value;
 
 use crate::background;
 use crate::message_sink::{MessageSink, ResponseStatus};
@@ -22,12 +23,15 @@ use super::asking::{self, InputRecord, Resumed, Retry};
 use super::call::{CallState, CurrentRequest, Target};
 use super::connection::Connection;
 use super::custom::{self, MethodEntry};
+use super::feature_entries::ToolEntry;
 use super::finish_call::{respond_error, respond_result};
+use super::item_list::Item;
 use super::listing;
 use super::matching::{self, Matched};
+use super::mounts::source_of;
 use super::offloaded_validation;
 use super::permission;
-use super::registry::{Registry, ToolEntry};
+use super::registry::{MethodItem, Registry};
 use super::reply::{ResultEnvelope, ToolReply, write_tool};
 use super::request_info::HttpInfo;
 
@@ -159,7 +163,7 @@ fn custom_request(
     method: Method,
     params: Option<Params>,
 ) -> Result<(), Refusal> {
-    let Some(entry) = registry.requests.get(method.as_str()) else {
+    let Some(MethodItem { entry, .. }) = registry.requests.get(method.as_str()) else {
         // Removed since the session admitted it.
         return Err(Refusal::Request(RpcError::method_not_found(
             method.as_str(),
@@ -198,7 +202,7 @@ fn begin(
     let mut input = None;
     let mut record = InputRecord::default();
     if method.is_retried_with_input(current_request.peer.revision)
-        && !matches!(target, Target::Completion)
+        && !matches!(target, Target::Completion(_))
         && let Some(retry) = Retry::of(params.as_ref()).map_err(Refusal::Request)?
     {
         match asking::resume(
@@ -480,25 +484,24 @@ fn completion(
         }
     }
     let reference = |name: &str| text("ref", name);
-    let scopes = match (
+    let server = current_request.connection.server();
+    let found = match (
         reference("type").as_deref(),
         reference("name"),
         reference("uri"),
     ) {
-        (Some("ref/prompt"), Some(name), _) => registry
-            .prompts
-            .get(&name)
-            .map(|entry| &entry.options.scopes),
-        (Some("ref/resource"), _, Some(uri)) => match registry.templates.get(&uri) {
-            Some(entry) => Some(&entry.options.scopes),
-            None => registry
-                .resources
-                .get(&uri)
-                .map(|entry| &entry.options.scopes),
+        (Some("ref/prompt"), Some(name), _) => {
+            let item = enabled(registry.prompts.item(&name));
+            item.map(|item| (&item.entry.options.scopes, source_of(server, item)))
+        }
+        (Some("ref/resource"), _, Some(uri)) => match enabled(registry.templates.item(&uri)) {
+            Some(item) => Some((&item.entry.options.scopes, source_of(server, item))),
+            None => enabled(registry.resources.item(&uri))
+                .map(|item| (&item.entry.options.scopes, source_of(server, item))),
         },
         _ => None,
     };
-    let Some(scopes) = scopes else {
+    let Some((scopes, source)) = found else {
         return Err(RpcError::invalid_params(
             "params.ref is not a prompt or resource of this server",
         )
@@ -513,5 +516,27 @@ fn completion(
         let reason = "completions are asked for too often (`completion_rate`); try again later";
         return Err(RpcError::busy(reason).into());
     }
-    Ok((Target::Completion, params.raw().clone()))
+    let Some(source) = source else {
+        return Ok((Target::Completion(None), params.raw().clone()));
+    };
+    let arguments = completion_at_source(params, &source.name)
+        .map_err(|error| RpcError::internal_error(error.to_string()))?;
+    Ok((Target::Completion(Some(source.server)), arguments))
+}
+
+fn enabled<T>(item: Option<&Arc<Item<T>>>) -> Option<&Arc<Item<T>>> {
+    item.filter(|item| item.enabled)
+}
+
+/// Returns the parameters of a completion with the name that the prompt or resource has at the server that it comes from.
+fn completion_at_source(params: &Params, name: &str) -> Result<Raw, serde_json::Error> {
+    let mut members: JsonObject = params.raw().decode()?;
+    if let Some(Value::Object(reference)) = members.get_mut("ref") {
+        let key = match reference.contains_key("name") {
+            true => "name",
+            false => "uri",
+        };
+        reference.insert(key.into(), name.into());
+    }
+    Raw::from_serialize(&members)
 }

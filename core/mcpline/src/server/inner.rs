@@ -1,5 +1,6 @@
 //! The server state that handlers, connections and transports share: registry, suspended handlers, connections.
 
+use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
@@ -12,10 +13,11 @@ use mcpline_protocol::vocabulary::{
 use mcpline_protocol::wire::Raw;
 use mcpline_runtime::clock;
 
+use crate::error::Error;
 use crate::quota::{ClientTable, Exceeded};
 use crate::sharing::{BusEndpoint, BusEvent};
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use crate::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use crate::timers::{Alarm, Timed, Timers};
 use crate::warning_limit::WarningLimit;
 
@@ -23,9 +25,12 @@ use super::builder::Declared;
 use super::call::{Call, CallState};
 use super::completion_candidates;
 use super::connection::{Connection, TransportId};
+use super::custom::MethodEntry;
 use super::extension::Extensions;
+use super::feature_selection::FeatureSelection;
 use super::handler::{self, Handler};
-use super::registry::{Completer, Registry};
+use super::mounts::Mounts;
+use super::registry::{ChangedFeatures, Completer, Registry};
 use super::settings::Settings;
 use super::suspended_call::SuspendedCall;
 
@@ -54,6 +59,10 @@ pub(crate) struct Inner {
     pub(super) completions: Mutex<TokenBucket>,
     /// Limits the warnings about dropped notifications.
     pub(super) warnings: WarningLimit,
+    /// What a binding runs the handlers of this server's calls with: see `foreign::executors`.
+    pub(crate) executors: OnceLock<Arc<dyn Any + Send + Sync>>,
+    /// The servers that are mounted in this one, and those that this one is mounted in.
+    pub(super) mounts: Mounts,
     pub(super) this: Weak<Inner>,
 }
 
@@ -260,7 +269,36 @@ impl Inner {
         }
         self.refresh_profile();
         self.notify_change(&change);
+        self.update_parents();
         Some(())
+    }
+
+    /// Adds a rule that enables or disables features. Returns how many have changed.
+    pub(super) fn add_rule(&self, selection: FeatureSelection, enabled: bool) -> usize {
+        let mut changed = ChangedFeatures::default();
+        self.change_registry(|registry| {
+            changed = registry.add_rule(selection, enabled);
+            true
+        });
+        for change in changed.lists() {
+            self.notify_change(&change);
+        }
+        self.update_parents();
+        changed.sum()
+    }
+
+    /// Refuses a method of an extension that the server does not declare.
+    pub(super) fn check_extension_of(&self, entry: &MethodEntry) -> Result<(), Error> {
+        match &entry.extension {
+            Some(identifier) if !self.extensions.declared.contains_key(identifier) => {
+                Err(Error::usage(format!(
+                    "method {:?} belongs to extension {identifier:?}, which the server does not declare: add it to the \
+                     server's extensions",
+                    entry.method
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Adds or removes a custom method. Lists do not contain these.
@@ -268,6 +306,7 @@ impl Inner {
         let is_changed = self.change_registry(apply);
         if is_changed {
             self.refresh_profile();
+            self.update_parents();
         }
         is_changed
     }
@@ -286,8 +325,9 @@ impl Inner {
         }
     }
 
-    /// Notifies the clients of every process.
+    /// Notifies the clients of every process, and those of servers that this one is mounted in.
     pub(super) fn tell_everywhere(&self, change: &Change) {
+        self.tell_parents(change);
         self.notify_change(change);
         if let Some(others) = &self.others {
             others.publish(&BusEvent::Changed {
@@ -345,7 +385,7 @@ impl Inner {
         if declared.prompts || !registry.prompts.is_empty() {
             capabilities = capabilities.with_prompts(lists);
         }
-        let completes = registry.completion.is_some() || !registry.completers.is_empty();
+        let completes = registry.has_completions() || self.mounted_have_completions();
         if declared.completions || completes {
             capabilities = capabilities.with_completions(JsonObject::new());
         }

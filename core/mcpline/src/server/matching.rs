@@ -15,7 +15,8 @@ use mcpline_protocol::wire::{Method, Raw, Request};
 use crate::offload;
 use crate::turn_queue::PeerId;
 
-use super::registry::{Registry, TemplateEntry};
+use super::feature_entries::TemplateEntry;
+use super::registry::Registry;
 
 /// The template that matches a URI, with its variables. `None` if no template does.
 pub(super) type Matched = Option<(Arc<TemplateEntry>, Variables)>;

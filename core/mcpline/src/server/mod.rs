@@ -14,14 +14,20 @@ mod context;
 mod custom;
 mod dispatch;
 mod extension;
+mod feature_entries;
+mod feature_options;
+mod feature_selection;
+mod feature_updates;
 mod finish_call;
 mod handler;
 mod inner;
 mod input_response_check;
+mod item_list;
 mod listing;
 mod matching;
 #[cfg(all(test, mcpline_models))]
 pub(crate) mod models;
+mod mounts;
 mod offloaded_validation;
 mod permission;
 mod registry;
@@ -42,13 +48,8 @@ mod url_elicitation_required;
 use std::collections::hash_map::Entry;
 use std::future::Future;
 
-use mcpline_protocol::adapt;
-use mcpline_protocol::checks;
-use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::session::Change;
-use mcpline_protocol::uri_template::UriTemplate;
-use mcpline_protocol::vocabulary::{Prompt, Resource, ResourceTemplate, Tool, is_recommended_name};
-use mcpline_protocol::wire::header::ParamHeaders;
+use mcpline_protocol::vocabulary::{Prompt, Resource, ResourceTemplate, Tool};
 #[cfg(feature = "schemars")]
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -56,7 +57,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::sync::{Arc, Mutex};
+use crate::sync::Arc;
 
 pub use crate::caller::Caller;
 pub use asking::{Ask, AskMethod, CustomMethod};
@@ -67,8 +68,11 @@ pub use client_notifications::ClientNotification;
 pub use context::Context;
 pub use custom::MethodOptions;
 pub use extension::Extension;
+pub use feature_options::{PromptOptions, ResourceOptions, ToolOptions};
+pub use feature_selection::FeatureSelection;
 pub use handler::Handler;
-pub use registry::{Completer, PromptOptions, ResourceOptions, ToolOptions};
+pub use mounts::MountOptions;
+pub use registry::Completer;
 pub use reply::{
     CompletionReply, HandlerError, InputRequest, InputRequired, PromptReply, Reply, ResourceReply,
     ToolReply,
@@ -86,8 +90,9 @@ pub use typed::{IntoPromptReply, IntoResourceReply, IntoToolReply};
 
 use custom::MethodEntry;
 pub(crate) use custom::check_notification;
+use feature_entries::{FeatureEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 pub(crate) use inner::Inner;
-use registry::{Methods, PromptEntry, Registry, ResourceEntry, TemplateEntry, ToolEntry};
+use registry::{MethodItem, Methods, Registry};
 
 /// A server and everything that it offers. Cheap to clone; clones are the same server.
 ///
@@ -195,57 +200,15 @@ impl Server {
     /// execution as a task; or `_meta` has a malformed or reserved key.
     pub fn add_tool(
         &self,
-        mut tool: Tool,
+        tool: Tool,
         options: ToolOptions,
         handler: Arc<dyn Handler>,
     ) -> Result<(), Error> {
-        let name = tool.name.clone();
-        if name.is_empty() {
-            return Err(Error::usage("a tool needs a name"));
-        }
-        if !is_recommended_name(&name) {
-            tracing::warn!(
-                tool = name,
-                "clients may refuse a tool whose name isn't 1 to 128 of A-Z, a-z, 0-9, _, - and ."
-            );
-        }
-        options.check()?;
-        checked(&format_args!("tool {name:?}"), checks::tool(&tool))?;
-        let schema_error = |which: &str, error: &dyn std::fmt::Display| {
-            Error::usage(format!(
-                "the {which} of the tool {name} is unusable: {error}"
-            ))
-        };
-        accept_objects(&mut tool.input_schema)
-            .map_err(|error| schema_error("input schema", &error))?;
-        name_properties(&mut tool.input_schema);
-        let input = CompiledSchema::compile(&tool.input_schema)
-            .map_err(|error| schema_error("input schema", &error))?;
-        let output = tool
-            .output_schema
-            .as_ref()
-            .map(CompiledSchema::compile)
-            .transpose()
-            .map_err(|error| schema_error("output schema", &error))?;
-        let headers = ParamHeaders::compile(&tool.input_schema)
-            .map_err(|error| schema_error("x-mcp-header", &error))?;
-        let wrapped = tool.output_schema.as_ref().is_some_and(adapt::wraps_output);
-        let rate = options.rate.or(self.inner.settings.tool_rate);
-        let mut entry = Some(ToolEntry {
-            input: Some(input),
-            output,
-            wrapped,
-            headers,
-            bucket: rate.map(|rate| (rate, Mutex::default())),
-            tool,
-            options,
-            handler,
-        });
-        self.inner
-            .register(Change::Tools, |registry| {
-                registry.tools.add(&name, &mut entry)
-            })
-            .ok_or_else(|| Error::usage(format!("there is a tool named {name} already")))
+        let rate = self.inner.settings.tool_rate;
+        let entry = ToolEntry::new(tool, options, handler, rate)?;
+        self.add_feature(entry, |name| {
+            format!("there is a tool named {name} already")
+        })
     }
 
     /// Removes a tool and notifies connected clients. Returns `false` if there was none. Calls in flight continue.
@@ -297,24 +260,8 @@ impl Server {
         options: ResourceOptions,
         handler: Arc<dyn Handler>,
     ) -> Result<(), Error> {
-        options.check()?;
-        options.check_unchecked_variables(None)?;
-        let uri = resource.uri.clone();
-        checked(
-            &format_args!("resource {uri:?}"),
-            checks::resource(&resource),
-        )?;
-        let mut entry = Some(ResourceEntry {
-            resource,
-            options,
-            cache: None,
-            handler,
-        });
-        self.inner
-            .register(Change::Resources, |registry| {
-                registry.resources.add(&uri, &mut entry)
-            })
-            .ok_or_else(|| Error::usage(format!("there is a resource at {uri} already")))
+        let entry = ResourceEntry::new(resource, options, handler)?;
+        self.add_feature(entry, |uri| format!("there is a resource at {uri} already"))
     }
 
     /// Removes a resource and notifies connected clients. Returns `false` if there was none. Calls in flight continue.
@@ -371,27 +318,8 @@ impl Server {
         options: ResourceOptions,
         handler: Arc<dyn Handler>,
     ) -> Result<(), Error> {
-        options.check()?;
-        let text = template.uri_template.clone();
-        let pattern = UriTemplate::parse(&text)
-            .map_err(|error| Error::usage(format!("{text} is not a URI template: {error}")))?;
-        options.check_unchecked_variables(Some(&pattern))?;
-        checked(
-            &format_args!("resource template {text:?}"),
-            checks::resource_template(&template),
-        )?;
-        let mut entry = Some(TemplateEntry {
-            template,
-            pattern,
-            options,
-            cache: None,
-            handler,
-        });
-        self.inner
-            .register(Change::Resources, |registry| {
-                registry.templates.add(&text, &mut entry)
-            })
-            .ok_or_else(|| Error::usage(format!("there is a template {text} already")))
+        let entry = TemplateEntry::new(template, options, handler)?;
+        self.add_feature(entry, |text| format!("there is a template {text} already"))
     }
 
     /// Removes a resource template and notifies connected clients. Returns `false` if there was none. Calls in flight
@@ -441,19 +369,10 @@ impl Server {
         options: PromptOptions,
         handler: Arc<dyn Handler>,
     ) -> Result<(), Error> {
-        options.check()?;
-        let name = prompt.name.clone();
-        checked(&format_args!("prompt {name:?}"), checks::prompt(&prompt))?;
-        let mut entry = Some(PromptEntry {
-            prompt,
-            options,
-            handler,
-        });
-        self.inner
-            .register(Change::Prompts, |registry| {
-                registry.prompts.add(&name, &mut entry)
-            })
-            .ok_or_else(|| Error::usage(format!("there is a prompt named {name} already")))
+        let entry = PromptEntry::new(prompt, options, handler)?;
+        self.add_feature(entry, |name| {
+            format!("there is a prompt named {name} already")
+        })
     }
 
     /// Removes a prompt and notifies connected clients. Returns `false` if there was none. Calls in flight continue.
@@ -464,7 +383,20 @@ impl Server {
     /// Completes an argument of a prompt, or a variable of a resource template (`server/utilities/completion`).
     ///
     /// `reference` is the name of the prompt or the URI template. Replaces an earlier completer of the same argument.
-    pub fn add_completer(&self, reference: &str, argument: &str, completer: Completer) {
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the server has no such prompt or template, or it has no such argument
+    /// or variable. Register it first.
+    pub fn add_completer(
+        &self,
+        reference: &str,
+        argument: &str,
+        completer: Completer,
+    ) -> Result<(), Error> {
+        self.inner
+            .registry()
+            .check_completion(reference, argument)?;
         let key = (reference.to_owned(), argument.to_owned());
         let mut replaced = None;
         self.inner.change_registry(|registry| {
@@ -472,6 +404,8 @@ impl Server {
             true
         });
         self.inner.refresh_profile();
+        self.inner.update_parents();
+        Ok(())
     }
 
     /// Sets a closure that completes all arguments without a completer of their own.
@@ -495,6 +429,7 @@ impl Server {
             true
         });
         self.inner.refresh_profile();
+        self.inner.update_parents();
     }
 
     /// Sets a closure that runs for each session after its handshake (handshake revisions, `basic/lifecycle`).
@@ -615,7 +550,7 @@ impl Server {
 
     /// Removes the handler of a custom request. Returns `false` if there was none. Calls in flight continue.
     pub fn remove_request_handler(&self, method: &str) -> bool {
-        self.remove_method(|registry| registry.requests.remove(method))
+        self.remove_method(|registry| &mut registry.requests, method)
     }
 
     /// Handles notifications of a custom method with a typed closure, on every revision and transport.
@@ -695,7 +630,21 @@ impl Server {
 
     /// Removes the handler of a custom notification. Returns `false` if there was none. Calls in flight continue.
     pub fn remove_notification_handler(&self, method: &str) -> bool {
-        self.remove_method(|registry| registry.notifications.remove(method))
+        self.remove_method(|registry| &mut registry.notifications, method)
+    }
+
+    /// Adds a feature. If its name is taken, `taken` says so.
+    fn add_feature<T: FeatureEntry>(
+        &self,
+        entry: T,
+        taken: impl FnOnce(&str) -> String,
+    ) -> Result<(), Error> {
+        let name = entry.key().to_owned();
+        // Dropped once the registry is unlocked, if it is refused.
+        let mut entry = Some(entry);
+        self.inner
+            .register(T::CHANGE, |registry| registry.add(&mut entry))
+            .ok_or_else(|| Error::usage(taken(&name)))
     }
 
     /// Removes an item. It is dropped once the registry is unlocked, because what a handler holds may use the server.
@@ -710,11 +659,15 @@ impl Server {
 
     fn remove_method(
         &self,
-        remove: impl FnOnce(&mut Registry) -> Option<Arc<MethodEntry>>,
+        methods: impl FnOnce(&mut Registry) -> &mut Methods,
+        method: &str,
     ) -> bool {
         let mut removed = None;
         self.inner.register_method(|registry| {
-            removed = remove(registry);
+            let methods = methods(registry);
+            if methods.get(method).is_some_and(|item| item.mount.is_none()) {
+                removed = methods.remove(method);
+            }
             removed.is_some()
         })
     }
@@ -725,14 +678,7 @@ impl Server {
         methods: impl FnOnce(&mut Registry) -> &mut Methods,
     ) -> Result<(), Error> {
         let name = entry.method.clone();
-        if let Some(identifier) = &entry.extension
-            && !self.inner.extensions.declared.contains_key(identifier)
-        {
-            return Err(Error::usage(format!(
-                "method {name:?} belongs to extension {identifier:?}, which the server does not declare: add it to the \
-                 server's extensions"
-            )));
-        }
+        self.inner.check_extension_of(&entry)?;
         // Dropped once the registry is unlocked, if it is refused.
         let entry = Arc::new(entry);
         let is_added =
@@ -740,7 +686,10 @@ impl Server {
                 .register_method(|registry| match methods(registry).entry(name.clone()) {
                     Entry::Occupied(_) => false,
                     Entry::Vacant(vacant) => {
-                        vacant.insert(entry.clone());
+                        vacant.insert(MethodItem {
+                            entry: entry.clone(),
+                            mount: None,
+                        });
                         true
                     }
                 });
@@ -750,6 +699,23 @@ impl Server {
                 "method {name:?} has a handler already"
             ))),
         }
+    }
+
+    /// Enables the features that the selection selects. Returns how many were disabled before.
+    ///
+    /// The rule also holds for features that are registered later; where several rules select a feature, the last one
+    /// decides. Connected clients are notified of the lists that change. To show features to some callers only, use
+    /// scopes ([`ToolOptions::scopes`]).
+    pub fn enable(&self, selection: FeatureSelection) -> usize {
+        self.inner.add_rule(selection, true)
+    }
+
+    /// Disables the features that the selection selects: they are missing from lists, and clients that use them get the
+    /// same errors as for features that do not exist. Returns how many were enabled before. Calls in flight continue.
+    ///
+    /// The rule also holds for features that are registered later: see [`Server::enable`].
+    pub fn disable(&self, selection: FeatureSelection) -> usize {
+        self.inner.add_rule(selection, false)
     }
 
     /// Notifies the subscribers of a resource that it changed.
@@ -785,57 +751,6 @@ impl std::fmt::Debug for Server {
             .field("name", &self.inner.info.name)
             .field("version", &self.inner.info.version)
             .finish_non_exhaustive()
-    }
-}
-
-/// Turns the result of checking a definition into a usage error, or logs its warning.
-fn checked(
-    definition: &std::fmt::Arguments<'_>,
-    outcome: Result<Option<String>, String>,
-) -> Result<(), Error> {
-    match outcome {
-        Ok(None) => {}
-        Ok(Some(warning)) => tracing::warn!("{definition}: {warning}"),
-        Err(reason) => return Err(Error::usage(format!("{definition}: {reason}"))),
-    }
-    Ok(())
-}
-
-/// Adds an empty `properties` to an arguments schema that does not describe its members: hosts with strict function
-/// calling reject objects without it.
-fn name_properties(schema: &mut Value) {
-    const OTHERS: [&str; 5] = ["properties", "$ref", "allOf", "anyOf", "oneOf"];
-    if let Some(members) = schema.as_object_mut()
-        && members.get("type") == Some(&Value::from("object"))
-        && !OTHERS.iter().any(|name| members.contains_key(*name))
-    {
-        members.insert("properties".into(), Value::Object(Default::default()));
-    }
-}
-
-/// Adds `"type": "object"` to the schema of a tool's arguments, which every revision requires.
-///
-/// # Errors
-///
-/// If the schema has another type.
-fn accept_objects(schema: &mut Value) -> Result<(), &'static str> {
-    let members = schema.as_object_mut().ok_or("must be an object")?;
-    for alternatives in ["oneOf", "anyOf"] {
-        let alternatives = members.get(alternatives).and_then(Value::as_array);
-        let is_other = |schema: &Value| match schema.get("type") {
-            Some(Value::Array(kinds)) => !kinds.iter().any(|kind| kind == "object"),
-            Some(kind) => kind != "object",
-            None => false,
-        };
-        if alternatives.is_some_and(|all| !all.is_empty() && all.iter().all(is_other)) {
-            return Err("none of its alternatives has the type \"object\"");
-        }
-    }
-    let kind = members.entry("type").or_insert_with(|| "object".into());
-    if kind == "object" {
-        Ok(())
-    } else {
-        Err("its type is not \"object\"")
     }
 }
 

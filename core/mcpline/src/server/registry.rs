@@ -4,190 +4,27 @@
 //! lists are rendered once per revision and snapshot.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use foldhash::quality::RandomState;
 use mcpline_protocol::ListMethod;
 use mcpline_protocol::Scopes;
 use mcpline_protocol::adapt;
 use mcpline_protocol::revision::Revision;
-use mcpline_protocol::schema::{Budget, CompiledSchema};
-use mcpline_protocol::session::{Rate, TokenBucket};
-use mcpline_protocol::uri_template::{MatchLimit, UriTemplate, Variables};
-use mcpline_protocol::vocabulary::{CacheHints, Prompt, Resource, ResourceTemplate, Tool};
+use mcpline_protocol::schema::Budget;
+use mcpline_protocol::session::Change;
+use mcpline_protocol::uri_template::{MatchLimit, Variables};
 use mcpline_protocol::wire::Raw;
-use mcpline_protocol::wire::header::ParamHeaders;
 
 use crate::error::Error;
-use crate::sync::{Arc, Mutex, OnceLock, PoisonError};
+use crate::sync::{Arc, OnceLock};
 
 use super::client_notifications::ClientNotification;
 use super::custom::MethodEntry;
+use super::feature_entries::{FeatureEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
+use super::feature_selection::{FeatureRules, FeatureSelection};
 use super::handler::Handler;
-
-/// Options of a tool, besides its definition.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct ToolOptions {
-    /// Never run the handler twice for one request: a retry (2026-07-28) that reaches another process fails instead.
-    pub run_once: bool,
-    /// The handler validates its arguments itself while it decodes them.
-    pub decodes_itself: bool,
-    /// Maximum rate of calls, server-wide. `None`: the server's `tool_rate`.
-    pub rate: Option<Rate>,
-    /// Scopes that a caller needs, all of them. Default: none.
-    ///
-    /// The tool is missing from lists for callers that lack one, and a call fails with an error that names the required
-    /// scopes (2025-11-25, `basic/authorization`, scope challenge handling). Enforced where the transport knows the
-    /// caller: over HTTP and for [principals](crate::Server::connect_as). Callers over stdio and in memory may call it.
-    pub scopes: Scopes,
-    /// A value given as a scope that is not a valid one. Kept to refuse the registration, which would lack protection.
-    unusable: Option<String>,
-}
-
-impl ToolOptions {
-    pub(super) fn check(&self) -> Result<(), Error> {
-        check_scopes(self.unusable.as_deref())
-    }
-
-    /// Sets the required scopes.
-    #[must_use]
-    pub fn with_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        (self.scopes, self.unusable) = checked_scopes(scopes);
-        self
-    }
-}
-
-/// Options of a resource or resource template, besides its definition.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct ResourceOptions {
-    /// Scopes that a caller needs to list, read and subscribe to the resource: see [`ToolOptions::scopes`].
-    pub scopes: Scopes,
-    /// Variables of a template that may have any value. Default: none.
-    ///
-    /// A URI in which another variable contains a `..` segment, an absolute path or the character NUL is answered with
-    /// an error, and the handler is not run: joined to a directory, such a value names a file outside of it.
-    pub unchecked_variables: Vec<String>,
-    /// A value given as a scope that is not a valid one. Kept to refuse the registration, which would lack protection.
-    unusable: Option<String>,
-}
-
-impl ResourceOptions {
-    pub(super) fn check(&self) -> Result<(), Error> {
-        check_scopes(self.unusable.as_deref())
-    }
-
-    /// Sets the variables of a template that may have any value: see
-    /// [`unchecked_variables`](Self::unchecked_variables).
-    #[must_use]
-    pub fn with_unchecked_variables<S: Into<String>>(
-        mut self,
-        names: impl IntoIterator<Item = S>,
-    ) -> Self {
-        self.unchecked_variables = names.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// Refuses exceptions for variables that the template does not have, such as misspelt ones.
-    pub(super) fn check_unchecked_variables(
-        &self,
-        template: Option<&UriTemplate>,
-    ) -> Result<(), Error> {
-        let has =
-            |name: &str| template.is_some_and(|template| template.names().any(|own| own == name));
-        match self.unchecked_variables.iter().find(|name| !has(name)) {
-            None => Ok(()),
-            Some(name) => Err(Error::usage(format!(
-                "unchecked_variables names {name:?}, which is not a variable of the resource's URI"
-            ))),
-        }
-    }
-
-    /// Sets the required scopes.
-    #[must_use]
-    pub fn with_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        (self.scopes, self.unusable) = checked_scopes(scopes);
-        self
-    }
-}
-
-/// Options of a prompt, besides its definition.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct PromptOptions {
-    /// Scopes that a caller needs to list and get it: see [`ToolOptions::scopes`].
-    pub scopes: Scopes,
-    /// A value given as a scope that is not a valid one. Kept to refuse the registration, which would lack protection.
-    unusable: Option<String>,
-}
-
-impl PromptOptions {
-    pub(super) fn check(&self) -> Result<(), Error> {
-        check_scopes(self.unusable.as_deref())
-    }
-
-    /// Sets the required scopes.
-    #[must_use]
-    pub fn with_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        (self.scopes, self.unusable) = checked_scopes(scopes);
-        self
-    }
-}
-
-pub(crate) struct ToolEntry {
-    pub(crate) tool: Tool,
-    pub(crate) options: ToolOptions,
-    pub(crate) handler: Arc<dyn Handler>,
-    pub(crate) input: Option<CompiledSchema>,
-    pub(crate) output: Option<CompiledSchema>,
-    /// The output schema is not an object's: older revisions get the structured content wrapped.
-    pub(crate) wrapped: bool,
-    pub(crate) headers: ParamHeaders,
-    /// Rate limit of its calls, with the current state.
-    pub(crate) bucket: Option<(Rate, Mutex<TokenBucket>)>,
-}
-
-pub(crate) struct ResourceEntry {
-    pub(crate) resource: Resource,
-    pub(crate) options: ResourceOptions,
-    pub(crate) cache: Option<CacheHints>,
-    pub(crate) handler: Arc<dyn Handler>,
-}
-
-pub(crate) struct TemplateEntry {
-    pub(crate) template: ResourceTemplate,
-    pub(crate) pattern: UriTemplate,
-    pub(crate) options: ResourceOptions,
-    pub(crate) cache: Option<CacheHints>,
-    pub(crate) handler: Arc<dyn Handler>,
-}
-
-pub(crate) struct PromptEntry {
-    pub(crate) prompt: Prompt,
-    pub(crate) options: PromptOptions,
-    pub(crate) handler: Arc<dyn Handler>,
-}
-
-/// Returns the scopes, or the first value that is not a valid one.
-pub(super) fn checked_scopes<S: AsRef<str>>(
-    scopes: impl IntoIterator<Item = S>,
-) -> (Scopes, Option<String>) {
-    match Scopes::checked(scopes) {
-        Ok(scopes) => (scopes, None),
-        Err(unusable) => (Scopes::new(), Some(unusable)),
-    }
-}
-
-/// Refuses a registration with an invalid scope.
-pub(super) fn check_scopes(unusable: Option<&str>) -> Result<(), Error> {
-    match unusable {
-        None => Ok(()),
-        Some(text) => Err(Error::usage(format!(
-            "{text:?} can't be a scope: scopes are visible ASCII without quotes and backslashes"
-        ))),
-    }
-}
+use super::item_list::ItemList;
+use super::mounts::MountId;
 
 /// Completes an argument.
 #[derive(Clone)]
@@ -208,71 +45,16 @@ impl std::fmt::Debug for Completer {
     }
 }
 
-/// Items of one kind in the order of registration. The number of an item never changes, so a cursor that contains it
-/// stays valid whatever is added or removed.
-pub(crate) struct ItemList<T> {
-    items: Vec<(u64, Arc<T>)>,
-    by_name: HashMap<String, Arc<T>, RandomState>,
-    next: u64,
-}
-
-impl<T> Clone for ItemList<T> {
-    fn clone(&self) -> Self {
-        Self {
-            items: self.items.clone(),
-            by_name: self.by_name.clone(),
-            next: self.next,
-        }
-    }
-}
-
-impl<T> Default for ItemList<T> {
-    fn default() -> Self {
-        Self {
-            items: Vec::new(),
-            by_name: HashMap::default(),
-            next: 1,
-        }
-    }
-}
-
-impl<T> ItemList<T> {
-    /// Adds an item. Returns `false` and leaves it in `item` if the name is taken.
-    pub(crate) fn add(&mut self, name: &str, item: &mut Option<T>) -> bool {
-        if self.by_name.contains_key(name) {
-            return false;
-        }
-        let Some(item) = item.take() else {
-            return false;
-        };
-        let item = Arc::new(item);
-        self.by_name.insert(name.to_owned(), item.clone());
-        self.items.push((self.next, item));
-        self.next += 1;
-        true
-    }
-
-    pub(crate) fn remove(&mut self, name: &str) -> Option<Arc<T>> {
-        let item = self.by_name.remove(name)?;
-        self.items.retain(|(_, other)| !Arc::ptr_eq(other, &item));
-        Some(item)
-    }
-
-    pub(crate) fn get(&self, name: &str) -> Option<&Arc<T>> {
-        self.by_name.get(name)
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
-        self.items.iter().map(|(_, item)| item)
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.items.is_empty()
-    }
-}
-
 /// Custom methods, by name.
-pub(crate) type Methods = HashMap<Box<str>, Arc<MethodEntry>, RandomState>;
+pub(crate) type Methods = HashMap<Box<str>, MethodItem, RandomState>;
+
+/// A custom method, with what the registry knows of it.
+#[derive(Clone)]
+pub(crate) struct MethodItem {
+    pub(crate) entry: Arc<MethodEntry>,
+    /// The mount that it comes from; `None` if it was registered here.
+    pub(crate) mount: Option<MountId>,
+}
 
 /// Snapshot of everything that a server offers.
 #[derive(Default)]
@@ -291,6 +73,8 @@ pub(crate) struct Registry {
     pub(crate) notifications: Methods,
     /// By [`ClientNotification`].
     pub(crate) events: [Option<Arc<dyn Handler>>; ClientNotification::COUNT],
+    /// Which features are enabled.
+    pub(crate) rules: FeatureRules,
     rendered: Rendered,
 }
 
@@ -306,8 +90,42 @@ impl Clone for Registry {
             requests: self.requests.clone(),
             notifications: self.notifications.clone(),
             events: self.events.clone(),
+            rules: self.rules.clone(),
             rendered: Rendered::default(),
         }
+    }
+}
+
+/// How many features of each kind have changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ChangedFeatures {
+    pub(crate) tools: usize,
+    pub(crate) resources: usize,
+    pub(crate) prompts: usize,
+}
+
+impl ChangedFeatures {
+    pub(crate) fn sum(self) -> usize {
+        self.tools + self.resources + self.prompts
+    }
+
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            tools: self.tools + other.tools,
+            resources: self.resources + other.resources,
+            prompts: self.prompts + other.prompts,
+        }
+    }
+
+    /// Returns the lists that have changed.
+    pub(crate) fn lists(self) -> impl Iterator<Item = Change> {
+        let all = [
+            (self.tools, Change::Tools),
+            (self.resources, Change::Resources),
+            (self.prompts, Change::Prompts),
+        ];
+        all.into_iter()
+            .filter_map(|(count, change)| (count > 0).then_some(change))
     }
 }
 
@@ -339,6 +157,42 @@ impl Registry {
         apply(self)
     }
 
+    /// Adds a feature. Returns `false` and leaves it in `entry` if its name is taken.
+    pub(crate) fn add<T: FeatureEntry>(&mut self, entry: &mut Option<T>) -> bool {
+        let Some(name) = entry.as_ref().map(|entry| entry.key().to_owned()) else {
+            return false;
+        };
+        let enabled = entry.as_ref().is_none_or(|entry| self.enables(entry));
+        T::list_mut(self).add(&name, entry, enabled)
+    }
+
+    /// Whether the rules enable a feature.
+    pub(crate) fn enables<T: FeatureEntry>(&self, entry: &T) -> bool {
+        self.rules.enables(T::KIND, entry.key(), entry.tags())
+    }
+
+    /// Adds a rule, and applies all rules. Returns the number of features that are enabled or disabled by it.
+    pub(crate) fn add_rule(
+        &mut self,
+        selection: FeatureSelection,
+        enabled: bool,
+    ) -> ChangedFeatures {
+        self.rules.add(selection, enabled);
+        ChangedFeatures {
+            tools: self.apply_rules::<ToolEntry>(),
+            resources: self.apply_rules::<ResourceEntry>() + self.apply_rules::<TemplateEntry>(),
+            prompts: self.apply_rules::<PromptEntry>(),
+        }
+    }
+
+    fn apply_rules<T: FeatureEntry>(&mut self) -> usize {
+        let rules = std::mem::take(&mut self.rules);
+        let changed = T::list_mut(self)
+            .set_enabled(|item| rules.enables(T::KIND, &item.name, item.entry.tags()));
+        self.rules = rules;
+        changed
+    }
+
     /// Returns a list in the form of this revision, rendered on first use.
     pub(crate) fn list(&self, kind: ListMethod, revision: Revision) -> Arc<RenderedList> {
         self.rendered.cells[kind as usize][revision as usize]
@@ -363,6 +217,33 @@ impl Registry {
         Ok(matched.map(|(entry, _)| &entry.options.scopes))
     }
 
+    /// Refuses completions that no client can ask for.
+    pub(crate) fn check_completion(&self, reference: &str, argument: &str) -> Result<(), Error> {
+        let (kind, has_argument) = if let Some(item) = self.prompts.item(reference) {
+            let mut arguments = item.entry.prompt.arguments.iter().flatten();
+            ("prompt", arguments.any(|own| own.name == argument))
+        } else if let Some(item) = self.templates.item(reference) {
+            let mut names = item.entry.pattern.names();
+            ("resource template", names.any(|own| own == argument))
+        } else {
+            return Err(Error::usage(format!(
+                "a completion is for {reference:?}, but the server has no such prompt or resource template: register it \
+                 before its completions"
+            )));
+        };
+        match has_argument {
+            true => Ok(()),
+            false => Err(Error::usage(format!(
+                "a completion is for {argument:?}, which the {kind} {reference:?} does not have"
+            ))),
+        }
+    }
+
+    /// Whether arguments are completed.
+    pub(crate) fn has_completions(&self) -> bool {
+        self.completion.is_some() || !self.completers.is_empty()
+    }
+
     /// Returns the handler of a session event.
     pub(crate) fn event_handler(&self, event: ClientNotification) -> Option<Arc<dyn Handler>> {
         self.events[event as usize].clone()
@@ -377,7 +258,8 @@ impl Registry {
         uri: &str,
         budget: &mut Budget<'_>,
     ) -> Result<Option<(&Arc<TemplateEntry>, Variables)>, MatchLimit> {
-        for entry in self.templates.iter() {
+        for item in self.templates.iter() {
+            let entry = &item.entry;
             if let Some(variables) = entry.pattern.matches_within(uri, budget)? {
                 return Ok(Some((entry, variables)));
             }
@@ -391,11 +273,11 @@ impl Registry {
             scopes: impl Fn(&T) -> &Scopes,
             render: impl Fn(&T) -> Result<Raw, serde_json::Error>,
         ) -> RenderedList {
-            let items = list.items.iter().filter_map(|(number, item)| {
+            let items = list.iter().filter_map(|item| {
                 Some(RenderedItem {
-                    number: *number,
-                    json: render(item).ok()?,
-                    scopes: scopes(item).clone(),
+                    number: item.number,
+                    json: render(&item.entry).ok()?,
+                    scopes: scopes(&item.entry).clone(),
                 })
             });
             let items: Vec<_> = items.collect();
@@ -426,18 +308,5 @@ impl Registry {
                 |entry| Raw::from_serialize(&adapt::prompt(&entry.prompt, revision)),
             ),
         }
-    }
-}
-
-impl ToolEntry {
-    /// Returns whether the rate limit admits a call at the time that `now` returns. `now` is called only for tools with
-    /// a limit.
-    pub(crate) fn admit(&self, now: impl FnOnce() -> Duration) -> bool {
-        self.bucket.as_ref().is_none_or(|(rate, bucket)| {
-            bucket
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take(*rate, now())
-        })
     }
 }

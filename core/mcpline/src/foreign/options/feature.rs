@@ -10,6 +10,8 @@ options! {
     pub struct FeatureOptions {
         /// Scopes that a caller needs, all of them.
         pub scopes: Vec<String>,
+        /// Words by which features are selected to be enabled or disabled. Tools, resources, templates and prompts.
+        pub tags: Vec<String>,
         /// Never run the handler again for a retried request. Tools and custom requests.
         pub run_once: bool,
         /// The handler validates its arguments while it decodes them. Tools.

@@ -17,6 +17,17 @@ impl<T: Clone + Send + Sync + 'static> WorkerPool<(T, Call)> {
             tag,
         })
     }
+
+    /// Runs a call on a thread of the pool, or answers it with an error if too many wait or the pool has ended.
+    pub fn run_call(&self, tag: T, call: Call) {
+        match self.push(call.quota_peer(), (tag, call)) {
+            Ok(()) => {}
+            Err(Refused::Full((_, call))) => call.reply(Err(too_many_calls())),
+            Err(Refused::Closed((_, call))) => call.reply(Err(HandlerError::Internal(
+                "the server's worker threads have ended".into(),
+            ))),
+        }
+    }
 }
 
 /// Returns the error for a call that is refused because too many wait.
@@ -34,12 +45,6 @@ struct PooledHandler<T: Send + 'static> {
 
 impl<T: Clone + Send + Sync + 'static> Handler for PooledHandler<T> {
     fn call(&self, call: Call) {
-        match self.pool.push(call.quota_peer(), (self.tag.clone(), call)) {
-            Ok(()) => {}
-            Err(Refused::Full((_, call))) => call.reply(Err(too_many_calls())),
-            Err(Refused::Closed((_, call))) => call.reply(Err(HandlerError::Internal(
-                "the server's worker threads have ended".into(),
-            ))),
-        }
+        self.pool.run_call(self.tag.clone(), call);
     }
 }

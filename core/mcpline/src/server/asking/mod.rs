@@ -73,7 +73,7 @@ pub(crate) type InputResponseCallback = Box<dyn FnOnce(Result<Raw, InputRequestE
 /// Sends an input request to the client of `call`.
 pub(super) fn ask(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback) {
     let is_outside_request = call.is_outside_request();
-    if matches!(call.target, Target::Completion)
+    if matches!(call.target, Target::Completion(_))
         || is_outside_request && call.current_request().peer.revision.features().mrtr
     {
         callback(Err(InputRequestError::OutsideCall));

@@ -21,7 +21,7 @@ pub(in crate::server) fn put_returned_requests(
     let current_request = call.current_request();
     let round = call.input.as_ref().map_or(0, |input| input.round) + 1;
     let settings = &call.server.settings;
-    if matches!(call.target, Target::Completion) {
+    if matches!(call.target, Target::Completion(_)) {
         respond_error(
             &current_request,
             ResponseStatus::Error(RpcError::internal_error("").code.0),

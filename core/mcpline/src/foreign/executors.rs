@@ -1,0 +1,20 @@
+//! What a binding runs the handlers of a server's calls with: an event loop, threads.
+//!
+//! A handler can be called for several servers: its own and those that its server is mounted in. Each call runs with the
+//! executors of the server that serves it, because only these are known to be running.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use crate::server::{Call, Server};
+
+/// Sets the executors of a server. Without effect if it has some.
+pub fn set_executors(server: &Server, executors: Arc<dyn Any + Send + Sync>) {
+    // A server is set up once, when its binding creates it.
+    let _ = server.inner().executors.set(executors);
+}
+
+/// Returns the executors of the server that serves a call, if it has some of this type.
+pub fn executors_of<T: Any + Send + Sync>(call: &Call) -> Option<&T> {
+    call.server().executors.get()?.downcast_ref()
+}

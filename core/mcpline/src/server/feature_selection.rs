@@ -1,0 +1,144 @@
+//! Selections of features by kind, name and tag, and the rules that enable or disable what they select.
+
+use std::collections::BTreeSet;
+
+use super::call_kind::CallKind;
+use crate::error::Error;
+
+/// Tools, resources, resource templates and prompts with a kind, a name or a tag, to
+/// [enable](crate::Server::enable) or [disable](crate::Server::disable) them.
+///
+/// A feature is selected if it matches each of the criteria that are given; without criteria, every feature is.
+///
+/// ```
+/// use mcpline::Server;
+/// use mcpline::server::{CallKind, FeatureSelection};
+///
+/// let server = Server::new("files", "1.0.0");
+/// server.disable(FeatureSelection::all().with_tags(["destructive"]));
+/// server.enable(
+///     FeatureSelection::all()
+///         .with_kinds([CallKind::Tool])
+///         .with_names(["trash"]),
+/// );
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FeatureSelection {
+    kinds: Vec<CallKind>,
+    names: BTreeSet<String>,
+    tags: BTreeSet<String>,
+}
+
+impl FeatureSelection {
+    /// Selects every tool, resource, resource template and prompt.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Selects features of these kinds only. [`CallKind::Resource`] includes templates; other kinds than tools, resources
+    /// and prompts cannot be disabled, and select nothing.
+    #[must_use]
+    pub fn with_kinds(mut self, kinds: impl IntoIterator<Item = CallKind>) -> Self {
+        self.kinds = kinds.into_iter().collect();
+        self.kinds.sort_by_key(|kind| kind.name());
+        self.kinds.dedup();
+        self
+    }
+
+    /// Selects features with these names only: names of tools and prompts, URIs of resources and templates.
+    #[must_use]
+    pub fn with_names<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.names = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Selects features with at least one of these tags only.
+    #[must_use]
+    pub fn with_tags<S: Into<String>>(mut self, tags: impl IntoIterator<Item = S>) -> Self {
+        self.tags = tags.into_iter().map(Into::into).collect();
+        self
+    }
+
+    pub(super) fn matches(&self, kind: CallKind, name: &str, tags: &[String]) -> bool {
+        (self.kinds.is_empty() || self.kinds.contains(&kind))
+            && (self.names.is_empty() || self.names.contains(name))
+            && (self.tags.is_empty() || tags.iter().any(|tag| self.tags.contains(tag)))
+    }
+}
+
+/// Which features are enabled: for each feature the last rule that selects it decides.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FeatureRules(Vec<(FeatureSelection, bool)>);
+
+impl FeatureRules {
+    /// Adds a rule. It takes the place of an earlier one with the same selection, so that toggling needs no memory.
+    pub(super) fn add(&mut self, selection: FeatureSelection, enabled: bool) {
+        if selection == FeatureSelection::all() {
+            self.0.clear();
+        }
+        self.0.retain(|(earlier, _)| *earlier != selection);
+        self.0.push((selection, enabled));
+    }
+
+    pub(super) fn enables(&self, kind: CallKind, name: &str, tags: &[String]) -> bool {
+        let mut rules = self.0.iter().rev();
+        rules
+            .find(|(selection, _)| selection.matches(kind, name, tags))
+            .is_none_or(|(_, enabled)| *enabled)
+    }
+}
+
+/// Refuses tags that select nothing.
+pub(super) fn check_tags(tags: &[String]) -> Result<(), Error> {
+    match tags.iter().any(String::is_empty) {
+        false => Ok(()),
+        true => Err(Error::usage("a tag is empty")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tags(tags: &[&str]) -> Vec<String> {
+        tags.iter().map(|tag| (*tag).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_selection_needs_every_criterion_and_one_of_its_tags() {
+        let selection = FeatureSelection::all()
+            .with_kinds([CallKind::Tool])
+            .with_tags(["beta", "admin"]);
+        assert!(selection.matches(CallKind::Tool, "a", &tags(&["x", "admin"])));
+        assert!(!selection.matches(CallKind::Prompt, "a", &tags(&["admin"])));
+        assert!(!selection.matches(CallKind::Tool, "a", &tags(&["x"])));
+        assert!(!selection.matches(CallKind::Tool, "admin", &[]));
+        let named = FeatureSelection::all().with_names(["a"]);
+        assert!(named.matches(CallKind::Prompt, "a", &[]));
+        assert!(!named.matches(CallKind::Prompt, "b", &[]));
+    }
+
+    #[test]
+    fn the_last_rule_that_selects_a_feature_decides() {
+        let mut rules = FeatureRules::default();
+        assert!(rules.enables(CallKind::Tool, "a", &[]));
+        rules.add(FeatureSelection::all(), false);
+        rules.add(FeatureSelection::all().with_tags(["public"]), true);
+        rules.add(FeatureSelection::all().with_names(["secret"]), false);
+        assert!(!rules.enables(CallKind::Tool, "a", &[]));
+        assert!(rules.enables(CallKind::Tool, "a", &tags(&["public"])));
+        assert!(!rules.enables(CallKind::Tool, "secret", &tags(&["public"])));
+    }
+
+    #[test]
+    fn toggling_keeps_one_rule() {
+        let mut rules = FeatureRules::default();
+        for _ in 0..100 {
+            rules.add(FeatureSelection::all().with_names(["a"]), false);
+            rules.add(FeatureSelection::all().with_names(["a"]), true);
+        }
+        assert_eq!(rules.0.len(), 1);
+        rules.add(FeatureSelection::all(), true);
+        assert_eq!(rules.0.len(), 1);
+    }
+}

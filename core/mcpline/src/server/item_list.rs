@@ -1,0 +1,206 @@
+//! A list of features of one kind, in the order of registration, found by name.
+
+use std::collections::HashMap;
+
+use foldhash::quality::RandomState;
+
+use crate::sync::Arc;
+
+use super::mounts::MountId;
+
+/// Items of one kind in the order of registration. The number of an item never changes, so a cursor that contains it
+/// stays valid whatever is added or removed.
+pub(crate) struct ItemList<T> {
+    items: Vec<Arc<Item<T>>>,
+    by_name: HashMap<Arc<str>, Arc<Item<T>>, RandomState>,
+    next: u64,
+}
+
+/// One feature, with what the registry knows of it.
+pub(crate) struct Item<T> {
+    pub(crate) number: u64,
+    pub(crate) name: Arc<str>,
+    pub(crate) entry: Arc<T>,
+    /// Whether clients see and may use the feature.
+    pub(crate) enabled: bool,
+    /// Where the feature comes from; `None` if it was registered here.
+    pub(crate) origin: Option<Origin<T>>,
+}
+
+/// The feature of another server that an item is a copy of.
+pub(crate) struct Origin<T> {
+    pub(crate) mount: MountId,
+    /// The name of the feature at that server.
+    pub(crate) name: Arc<str>,
+    pub(crate) entry: Arc<T>,
+}
+
+impl<T> Clone for Origin<T> {
+    fn clone(&self) -> Self {
+        Self {
+            mount: self.mount,
+            name: self.name.clone(),
+            entry: self.entry.clone(),
+        }
+    }
+}
+
+impl<T> Clone for ItemList<T> {
+    fn clone(&self) -> Self {
+        Self {
+            items: self.items.clone(),
+            by_name: self.by_name.clone(),
+            next: self.next,
+        }
+    }
+}
+
+impl<T> Default for ItemList<T> {
+    fn default() -> Self {
+        Self {
+            items: Vec::new(),
+            by_name: HashMap::default(),
+            next: 1,
+        }
+    }
+}
+
+impl<T> ItemList<T> {
+    /// Adds an item. Returns `false` and leaves it in `entry` if the name is taken.
+    pub(crate) fn add(&mut self, name: &str, entry: &mut Option<T>, enabled: bool) -> bool {
+        if self.by_name.contains_key(name) {
+            return false;
+        }
+        let Some(entry) = entry.take() else {
+            return false;
+        };
+        self.insert(name.into(), Arc::new(entry), enabled, None);
+        true
+    }
+
+    /// Adds the copy of another server's feature. Returns `false` if the name is taken.
+    pub(crate) fn add_copy(
+        &mut self,
+        name: Arc<str>,
+        entry: Arc<T>,
+        enabled: bool,
+        origin: Origin<T>,
+    ) -> bool {
+        if self.by_name.contains_key(&name) {
+            return false;
+        }
+        self.insert(name, entry, enabled, Some(origin));
+        true
+    }
+
+    fn insert(&mut self, name: Arc<str>, entry: Arc<T>, enabled: bool, origin: Option<Origin<T>>) {
+        let item = Arc::new(Item {
+            number: self.next,
+            name: name.clone(),
+            entry,
+            enabled,
+            origin,
+        });
+        self.next += 1;
+        self.by_name.insert(name, item.clone());
+        self.items.push(item);
+    }
+
+    /// Removes an item that was registered here.
+    pub(crate) fn remove(&mut self, name: &str) -> Option<Arc<T>> {
+        if self.by_name.get(name)?.origin.is_some() {
+            return None;
+        }
+        let item = self.by_name.remove(name)?;
+        self.items.retain(|other| !Arc::ptr_eq(other, &item));
+        Some(item.entry.clone())
+    }
+
+    /// Removes the copies for which `keep` is false. Returns the removed items.
+    pub(crate) fn remove_copies(&mut self, keep: impl Fn(&Origin<T>) -> bool) -> Vec<Arc<Item<T>>> {
+        let mut removed = Vec::new();
+        self.items.retain(|item| {
+            let stays = item.origin.as_ref().is_none_or(&keep);
+            if !stays {
+                removed.push(item.clone());
+            }
+            stays
+        });
+        for item in &removed {
+            self.by_name.remove(&item.name);
+        }
+        removed
+    }
+
+    /// Puts another entry, possibly with another name, in the place of an item. The new name must be free.
+    /// Returns the old item.
+    pub(crate) fn replace(
+        &mut self,
+        name: &str,
+        new_name: Arc<str>,
+        entry: Arc<T>,
+        enabled: bool,
+    ) -> Option<Arc<Item<T>>> {
+        let old = self.by_name.remove(name)?;
+        let item = Arc::new(Item {
+            number: old.number,
+            name: new_name.clone(),
+            entry,
+            enabled,
+            origin: old.origin.clone(),
+        });
+        self.by_name.insert(new_name, item.clone());
+        if let Some(place) = self.items.iter_mut().find(|item| Arc::ptr_eq(item, &old)) {
+            *place = item;
+        }
+        Some(old)
+    }
+
+    /// Sets for each item whether it is enabled. Returns the number of items that changed.
+    pub(crate) fn set_enabled(&mut self, is_enabled: impl Fn(&Item<T>) -> bool) -> usize {
+        let mut changed = 0;
+        for place in &mut self.items {
+            let enabled = is_enabled(place);
+            if enabled == place.enabled {
+                continue;
+            }
+            let item = Arc::new(Item {
+                number: place.number,
+                name: place.name.clone(),
+                entry: place.entry.clone(),
+                enabled,
+                origin: place.origin.clone(),
+            });
+            self.by_name.insert(place.name.clone(), item.clone());
+            *place = item;
+            changed += 1;
+        }
+        changed
+    }
+
+    /// Returns the enabled feature with this name.
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<T>> {
+        let item = self.by_name.get(name)?;
+        item.enabled.then_some(&item.entry)
+    }
+
+    /// Returns the item with this name, enabled or not.
+    pub(crate) fn item(&self, name: &str) -> Option<&Arc<Item<T>>> {
+        self.by_name.get(name)
+    }
+
+    /// Returns the enabled items in the order of registration.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Item<T>>> {
+        self.items.iter().filter(|item| item.enabled)
+    }
+
+    /// Returns all items in the order of registration, also disabled ones.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Item<T>>> {
+        self.items.iter()
+    }
+
+    /// Whether there are no items, not even disabled ones.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+}
