@@ -162,6 +162,13 @@ export interface HttpSettings {
   /** Maximum number of open connections; further ones wait to be accepted. Default: 10,000. */
   connections?: number;
   /**
+   * Serve clients of handshake revisions without sessions, so that any process can answer any request. Default: `false`.
+   * Nothing is kept between their requests then: there are no input requests, subscriptions, notifications of changes and
+   * resumable streams, the log level that they set has no effect, and HTTP+SSE is not served. Clients of 2026-07-28 never
+   * have sessions.
+   */
+  stateless?: boolean;
+  /**
    * Maximum number of sessions (revisions up to 2025-11-25). Default: 10,000. At the limit, a session that was idle for
    * at least a thirtieth of `sessionIdle` is closed to make room; if there is none, `initialize` is refused with HTTP
    * 503.
@@ -251,6 +258,7 @@ const HTTP_SETTINGS: Readonly<Record<keyof HttpSettings, Kind>> = {
   readTimeout: "time",
   writeTimeout: "time",
   connections: "count",
+  stateless: "flag",
   sessions: "count",
   sessionIdle: "time",
   silence: "time",

@@ -20,9 +20,11 @@ import {
 import { called, messageOf, posted } from "./peer.mjs";
 
 const server = new Server({ name: "results", version: "1" });
-const returning = (name, value, options = {}) => server.tool(name, options, () => value);
+/** The name of the tool of a case: names of tools have no spaces. */
+const toolName = (name) => name.replaceAll(" ", "_");
+const returning = (name, value, options = {}) => server.tool(toolName(name), options, () => value);
 const result = async (name, args, options) => {
-  const { content, structuredContent, isError, _meta } = await called(server.fetch, name, args, options);
+  const { content, structuredContent, isError, _meta } = await called(server.fetch, toolName(name), args, options);
   const { "io.modelcontextprotocol/serverInfo": _, ...meta } = _meta;
   return Object.fromEntries(
     Object.entries({ content, structuredContent, isError, meta }).filter(
@@ -169,7 +171,7 @@ test("large results arrive whole", async () => {
 
 test("a ToolError is for the model, an RpcError for the client, and nothing else is shown", async () => {
   const throwing = (name, error) =>
-    server.tool(name, {}, () => {
+    server.tool(toolName(name), {}, () => {
       throw error;
     });
   throwing("tool error", new ToolError("try a city"));

@@ -148,6 +148,11 @@ class HttpSettings(TypedDict, total=False):
     """Time after which a response ends if the client reads nothing of it. Default: 30."""
     connections: int
     """Maximum number of open connections; further ones wait to be accepted. Default: 10,000."""
+    stateless: bool
+    """Serve clients of handshake revisions without sessions, so that any process can answer any request. Default:
+    `False`. Nothing is kept between their requests then: there are no input requests, subscriptions, notifications of
+    changes and resumable streams, the log level that they set has no effect, and HTTP+SSE is not served. Clients of
+    2026-07-28 never have sessions."""
     sessions: int
     """Maximum number of sessions (revisions up to 2025-11-25). Default: 10,000. At the limit, a session that was idle
     for at least a thirtieth of `session_idle` is closed to make room; if there is none, `initialize` is refused with

@@ -6,7 +6,10 @@ use crate::adapt;
 use crate::error::RpcError;
 use crate::input_method::InputMethod;
 use crate::revision::Revision;
-use crate::vocabulary::{CacheHints, CacheScope, Implementation, ServerCapabilities, meta};
+use crate::vocabulary::{
+    CacheHints, CacheScope, Implementation, ListCapability, ResourcesCapability,
+    ServerCapabilities, meta,
+};
 use crate::wire::{Kind, Raw};
 
 /// A server's description of itself in `initialize` and `server/discover`.
@@ -156,11 +159,24 @@ fn non_null_member(object: &Raw, name: &str) -> Option<Raw> {
     object.member(name).filter(|value| !value.is_null())
 }
 
-/// The result of `initialize` for a client of this revision.
-pub(super) fn initialize_result(profile: &ServerProfile, revision: Revision) -> Vec<u8> {
+/// The result of `initialize` for a client of this revision. A server that does not keep state between requests declares
+/// neither subscriptions nor notifications of changes.
+pub(super) fn initialize_result(
+    profile: &ServerProfile,
+    revision: Revision,
+    keeps_state: bool,
+) -> Vec<u8> {
+    let mut capabilities = profile.capabilities.clone();
+    if !keeps_state {
+        capabilities.resources = capabilities
+            .resources
+            .map(|_| ResourcesCapability::default());
+        capabilities.tools = capabilities.tools.map(|_| ListCapability::default());
+        capabilities.prompts = capabilities.prompts.map(|_| ListCapability::default());
+    }
     let mut result = serde_json::json!({
         "protocolVersion": revision.as_str(),
-        "capabilities": adapt::server_capabilities(&profile.capabilities, revision),
+        "capabilities": adapt::server_capabilities(&capabilities, revision),
         "serverInfo": adapt::implementation(&profile.info, revision),
     });
     if let Some(instructions) = &profile.instructions {

@@ -122,12 +122,17 @@ impl<C, A> ServerSession<C, A> {
         }
     }
 
+    /// Whether what a client sets lasts until its next request.
+    fn keeps_state(&self) -> bool {
+        self.scope != SessionScope::Sessionless
+    }
+
     /// Decides the era of a message by one rule for the connection: a request that names its version is modern, an
     /// exchange always is, and `server/discover` exists nowhere else.
     fn is_modern(&self, method: &Method, meta: &RequestMeta) -> bool {
         match self.scope {
             SessionScope::Exchange => true,
-            SessionScope::Session => false,
+            SessionScope::Session | SessionScope::Sessionless => false,
             SessionScope::Connection => meta.version.is_some() || *method == Method::ServerDiscover,
         }
     }
@@ -254,7 +259,7 @@ impl<C, A> ServerSession<C, A> {
         self.phase = Phase::Initializing(peer.clone());
         Ok(ReceiveOutcome::Initialized {
             id: request.id,
-            result: peer::initialize_result(profile, revision),
+            result: peer::initialize_result(profile, revision, self.keeps_state()),
             peer,
         })
     }
@@ -267,6 +272,9 @@ impl<C, A> ServerSession<C, A> {
                 .ok_or_else(|| RpcError::invalid_params("params.uri must be a string"))
         };
         match request.method {
+            Method::ResourcesSubscribe | Method::ResourcesUnsubscribe if !self.keeps_state() => {
+                return Err(RpcError::method_not_found(request.method.as_str()));
+            }
             Method::LoggingSetLevel => {
                 let level = params
                     .and_then(|params| params.get("level"))
@@ -407,7 +415,7 @@ impl<C, A> ServerSession<C, A> {
         let meta = RequestMeta::of(notification.params.as_ref());
         let is_modern = match (self.scope, &self.phase) {
             (SessionScope::Exchange, _) => true,
-            (SessionScope::Session, _) => false,
+            (SessionScope::Session | SessionScope::Sessionless, _) => false,
             (SessionScope::Connection, Phase::Fresh) => true,
             (SessionScope::Connection, _) => meta.version.is_some(),
         };

@@ -30,6 +30,9 @@ pub enum SessionScope {
     Session,
     /// One 2026-07-28 HTTP request; ids of other exchanges don't matter.
     Exchange,
+    /// One HTTP request of a handshake revision, served without a session: nothing is kept between requests, so there are
+    /// no subscriptions and no notifications of changes.
+    Sessionless,
 }
 
 /// Limits of one session.
@@ -266,6 +269,16 @@ impl<C, A> ServerSession<C, A> {
     /// `basic/transports/streamable-http`, `MCP-Protocol-Version`).
     pub fn declare_revision(&mut self, revision: Revision) {
         self.declared_revision = Some(revision);
+    }
+
+    /// Serves the messages of a client whose handshake was not kept ([`SessionScope::Sessionless`]). All that is known of
+    /// it is its revision; it cannot be sent requests.
+    pub fn assume_client(&mut self, revision: Revision) {
+        self.phase = Phase::Ready(Arc::new(Peer {
+            revision,
+            info: None,
+            capabilities: Raw::EMPTY_OBJECT,
+        }));
     }
 
     /// The client, once the handshake has identified it.

@@ -29,6 +29,7 @@ options! {
         read_timeout: Option<f64>,
         write_timeout: Option<f64>,
         connections: Option<usize>,
+        stateless: bool,
         sessions: Option<usize>,
         session_idle: Option<f64>,
         silence: Option<f64>,
@@ -65,6 +66,7 @@ impl HttpServingOptions {
         set_seconds(&mut options.read_timeout, self.read_timeout)?;
         set_seconds(&mut options.write_timeout, self.write_timeout)?;
         set(&mut options.connections, self.connections);
+        options.stateless = self.stateless;
         set(&mut options.sessions, self.sessions);
         set_seconds(&mut options.session_idle, self.session_idle)?;
         set_seconds(&mut options.silence, self.silence)?;

@@ -36,7 +36,9 @@ impl Endpoint {
             }
             _ => (path, false),
         };
-        if let Some((stream, messages)) = &options.sse_paths {
+        // HTTP+SSE is a session.
+        if let Some((stream, messages)) = options.sse_paths.as_ref().filter(|_| !options.stateless)
+        {
             if below == stream {
                 return Self::SseStream;
             }

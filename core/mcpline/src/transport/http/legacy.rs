@@ -180,13 +180,7 @@ fn hand_on(
     if is_used {
         session.note_use();
     }
-    let awaits = match &incoming {
-        Incoming::Single(message) => matches!(message, Message::Request(_)),
-        Incoming::Batch(entries) => entries.iter().any(|entry| match entry {
-            Ok(message) => matches!(message, Message::Request(_)),
-            Err(error) => error.is_answerable(),
-        }),
-    };
+    let awaits = awaits_response(&incoming);
     let opener = Arc::downgrade(session);
     let options = shared.options.clone();
     let primes = session.primes();
@@ -204,6 +198,17 @@ fn hand_on(
     let http = Arc::new(HttpInfo::of(parts));
     session.connection.receive(Ok(incoming), &sink, Some(&http));
     Ok(awaits.then_some(exchange))
+}
+
+/// Whether a message has a response.
+pub(super) fn awaits_response(incoming: &Incoming) -> bool {
+    match incoming {
+        Incoming::Single(message) => matches!(message, Message::Request(_)),
+        Incoming::Batch(entries) => entries.iter().any(|entry| match entry {
+            Ok(message) => matches!(message, Message::Request(_)),
+            Err(error) => error.is_answerable(),
+        }),
+    }
 }
 
 /// Opens a stream for the response to one POST. Called while the connection's session may be locked, so it must not
@@ -281,7 +286,7 @@ fn no_such_session() -> Refusal {
 
 /// Refuses an invalid or unsupported version (2025-06-18, `basic/transports`, protocol version header). Without a
 /// version the client is an older one.
-fn check_version(headers: &HeaderMap, served: &[Revision]) -> Result<(), Refusal> {
+pub(super) fn check_version(headers: &HeaderMap, served: &[Revision]) -> Result<(), Refusal> {
     let Some(version) = headers.get(PROTOCOL_VERSION) else {
         return Ok(());
     };

@@ -30,6 +30,7 @@ mod request_body;
 mod response_body;
 mod security;
 mod service;
+mod sessionless;
 mod sessions;
 mod sessions_by_client;
 mod stream;

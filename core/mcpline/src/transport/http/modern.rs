@@ -17,9 +17,9 @@ use crate::server::connection::{Connection, ConnectionOptions};
 
 use super::caller;
 use super::exchange::Exchange;
-use super::in_flight::InFlight;
 use super::post::{PendingResponse, accepted, unreadable};
 use super::service::{Shared, json, principal, refusal};
+use super::sessionless::SessionlessRequest;
 use super::stream::Stream;
 
 /// Whether the headers contain a modern revision.
@@ -67,7 +67,7 @@ pub(super) fn begin<'a>(
         encode::error(&mut body, Some(&request.id), &error);
         return json(StatusCode::BAD_REQUEST, body).into();
     }
-    PendingResponse::Modern(serve(shared, parts, request, client))
+    PendingResponse::Sessionless(serve(shared, parts, request, client))
 }
 
 fn check_headers(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
@@ -154,7 +154,7 @@ fn serve(
     parts: &mut Parts,
     request: Request,
     client: &Arc<ClientQuota>,
-) -> ModernRequest {
+) -> SessionlessRequest {
     let inner = shared.server.inner();
     inner.start(&tokio::runtime::Handle::current());
     let options = shared.options.clone();
@@ -177,42 +177,7 @@ fn serve(
         &sink,
         Some(&http),
     );
-    let in_flight = (!exchange.is_answered()).then(|| shared.in_flight.add(&connection));
-    ModernRequest {
-        exchange,
-        connection: Some(connection),
-        in_flight,
-    }
-}
-
-/// A request that is being served. If its client disconnects it is cancelled: while the outcome is awaited this is
-/// dropped, and later the stream reports it.
-pub(super) struct ModernRequest {
-    pub(super) exchange: Arc<Exchange>,
-    /// `None` once there is an outcome.
-    connection: Option<Arc<Connection>>,
-    in_flight: Option<InFlight>,
-}
-
-impl ModernRequest {
-    /// Watches the stream for its end from now on, if the outcome is a stream.
-    pub(super) fn follow(mut self) {
-        if let Some(connection) = self.connection.take() {
-            let in_flight = self.in_flight.take();
-            self.exchange.on_lost(move || {
-                connection.close();
-                drop(in_flight);
-            });
-        }
-    }
-}
-
-impl Drop for ModernRequest {
-    fn drop(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            connection.cancel_all();
-        }
-    }
+    SessionlessRequest::new(shared, exchange, connection, status)
 }
 
 /// Returns the status of a response without a stream (2026-07-28, `basic/transports/streamable-http`).

@@ -50,6 +50,13 @@ pub struct HttpOptions {
     /// Maximum number of open connections, each of which uses a file descriptor. More wait to be accepted. Default:
     /// 10,000.
     pub connections: usize,
+    /// Serve clients of handshake revisions without sessions. Default: `false`.
+    ///
+    /// Then any process can answer any request, without shared sessions. But nothing is kept between requests: there are
+    /// no input requests to these clients, no subscriptions, no notifications of changes and no resumption of streams, the
+    /// client's log level has no effect, and HTTP+SSE is not served. Clients of 2026-07-28 are not affected: they never
+    /// have sessions.
+    pub stateless: bool,
     /// Maximum number of sessions of handshake revisions. Default: 10,000.
     ///
     /// Above it, a session that has been idle for a thirtieth of `session_idle` is closed; if there is none,
@@ -98,6 +105,7 @@ impl Default for HttpOptions {
             read_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(30),
             connections: 10_000,
+            stateless: false,
             sessions: 10_000,
             session_idle: Duration::from_secs(1_800),
             silence: Duration::from_secs(10),

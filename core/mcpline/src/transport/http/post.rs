@@ -19,6 +19,7 @@ use crate::quota::ClientQuota;
 use super::exchange::{Exchange, Outcome};
 use super::response_body::Body;
 use super::service::{Refusal, Shared, empty, json, refusal};
+use super::sessionless::{self, SessionlessRequest};
 use super::stream::Stream;
 use super::{authorization, legacy, modern};
 
@@ -30,7 +31,8 @@ pub(super) enum PendingResponse<'a> {
     Ready(Response<Body>),
     /// A message of a handshake revision that has a response.
     Legacy(Arc<Exchange>),
-    Modern(modern::ModernRequest),
+    /// A request that no session tracks.
+    Sessionless(SessionlessRequest),
     Later(Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>>),
 }
 
@@ -50,7 +52,10 @@ impl<'a> PendingResponse<'a> {
             Self::Ready(response) => return response,
             Self::Later(response) => return response.await,
             Self::Legacy(exchange) => (exchange, None, legacy::status),
-            Self::Modern(serving) => (serving.exchange.clone(), Some(serving), modern::status),
+            Self::Sessionless(serving) => {
+                let status = serving.status;
+                (serving.exchange.clone(), Some(serving), status)
+            }
         };
         let response = outcome(shared, &exchange, status).await;
         if let Some(serving) = serving {
@@ -72,7 +77,7 @@ pub(super) fn begin<'a>(
     }
     let incoming = wire::read_within(body, shared.server.inner().settings.wire);
     match era(&parts.headers, &incoming) {
-        Era::Legacy if !shared.has_sessions() => match incoming {
+        Era::Legacy if !shared.has_handshake() => match incoming {
             Ok(Incoming::Single(Message::Request(request)))
                 if request.method == Method::Initialize =>
             {
@@ -81,6 +86,9 @@ pub(super) fn begin<'a>(
             incoming => modern::begin(shared, parts, incoming, client),
         },
         Era::Modern => modern::begin(shared, parts, incoming, client),
+        Era::Legacy if shared.options.stateless => {
+            sessionless::begin(shared, parts, incoming, client)
+        }
         Era::Legacy => legacy::begin(shared, parts, incoming, client),
         Era::Unsupported(version) => {
             let reason = format!("{} {version} is not supported", header::PROTOCOL_VERSION);

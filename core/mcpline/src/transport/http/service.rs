@@ -400,8 +400,13 @@ async fn discard<B: http_body::Body>(mut body: Pin<&mut B>, most: usize) {
 }
 
 impl Shared {
-    /// Whether a served revision has sessions.
+    /// Whether clients of a served revision get sessions.
     pub(super) fn has_sessions(&self) -> bool {
+        self.has_handshake() && !self.options.stateless
+    }
+
+    /// Whether a served revision has the handshake.
+    pub(super) fn has_handshake(&self) -> bool {
         let served = &self.server.inner().settings.revisions;
         served.iter().any(|revision| !revision.is_modern())
     }
