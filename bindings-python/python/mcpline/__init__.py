@@ -91,6 +91,7 @@ if TYPE_CHECKING:
         SampleResult,
         SyncContext,
     )
+    from .dependencies import Depends
     from .extension import ClientExtension, Extension
     from .input_requests import ElicitParams, ReceivedResult, SampleParams, SampleReturn, ToolCall, ToolCallOutcome
     from .results import (
@@ -131,6 +132,7 @@ __all__ = [
     "ContentBlock",
     "Context",
     "DeclinedElicitation",
+    "Depends",
     "ElicitParams",
     "ElicitRequest",
     "ElicitResult",
@@ -202,6 +204,7 @@ __all__ = [
 
 _LATER = {
     "Client": "client",
+    "Depends": "dependencies",
     "Header": "_metadata",
     "SyncClient": "sync_client",
     "TestClient": "testing",

@@ -32,12 +32,20 @@ MISSING: Any = _Missing()
 class SignatureParameter:
     """One parameter of a callable."""
 
-    __slots__ = ("default", "keyword_only", "name", "stars")
+    __slots__ = ("default", "keyword_only", "name", "positional_only", "stars")
 
-    def __init__(self, name: str, default: Any = MISSING, keyword_only: bool = False, stars: str = "") -> None:
+    def __init__(
+        self,
+        name: str,
+        default: Any = MISSING,
+        keyword_only: bool = False,
+        stars: str = "",
+        positional_only: bool = False,
+    ) -> None:
         self.name = name
         self.default = default
         self.keyword_only = keyword_only
+        self.positional_only = positional_only
         self.stars = stars
         """`*` or `**` if it takes all remaining arguments."""
 
@@ -48,7 +56,8 @@ def signature_parameters(call: Callable[..., Any]) -> list[SignatureParameter]:
         return _signature_parameters_of_any(call)
     code: Any = call.__code__
     names = iter(code.co_varnames)
-    positional = [SignatureParameter(next(names)) for _ in range(code.co_argcount)]
+    only = code.co_posonlyargcount
+    positional = [SignatureParameter(next(names), positional_only=at < only) for at in range(code.co_argcount)]
     defaults = call.__defaults__ or ()
     for slot, default in zip(reversed(positional), reversed(defaults)):
         slot.default = default
@@ -127,6 +136,7 @@ def _signature_parameters_of_any(call: Callable[..., Any]) -> list[SignaturePara
             MISSING if parameter.default is parameter.empty else parameter.default,
             parameter.kind is parameter.KEYWORD_ONLY,
             stars.get(parameter.kind, ""),
+            parameter.kind is parameter.POSITIONAL_ONLY,
         )
         for parameter in inspect.signature(call).parameters.values()
     ]

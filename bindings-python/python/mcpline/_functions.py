@@ -12,7 +12,10 @@ from ._callables import MISSING
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MISSING", "Function", "Parameter", "read", "surroundings"]
+    from ._callables import SignatureParameter
+    from .dependencies import Dependency
+
+__all__ = ["MISSING", "Function", "Parameter", "dependency_of", "is_context", "parameter_hints", "read", "surroundings"]
 
 
 class Parameter:
@@ -38,7 +41,18 @@ class Parameter:
 class Function:
     """A handler and its signature."""
 
-    __slots__ = ("call", "context", "description", "is_async", "name", "parameters", "returns")
+    __slots__ = (
+        "call",
+        "context",
+        "context_name",
+        "dependencies",
+        "description",
+        "has_positional_only",
+        "is_async",
+        "name",
+        "parameters",
+        "returns",
+    )
 
     def __init__(
         self,
@@ -56,6 +70,10 @@ class Function:
         self.parameters = parameters
         self.context = context
         """Parameter for the context: a position, or a keyword."""
+        self.context_name: str | None = None
+        self.dependencies: dict[str, Dependency] = {}
+        """Parameters for the values of dependencies, by name."""
+        self.has_positional_only = False
         self.returns = returns
         self.is_async = is_async
 
@@ -68,10 +86,12 @@ def read(call: Callable[..., Any]) -> Function:
     """
     name = getattr(call, "__name__", None) or type(call).__name__
     declared = _callables.signature_parameters(call)
-    hints = _hints(_callables.annotated_function(call), {parameter.name for parameter in declared}, name)
+    hints = parameter_hints(_callables.annotated_function(call), declared, name, "return")
     description, texts = _docstrings.read(_callables.docstring(call))
     parameters: list[Parameter] = []
     context: tuple[int, str | None] | None = None
+    context_name: str | None = None
+    dependencies: dict[str, Dependency] = {}
     position = 0
     for parameter in declared:
         if parameter.stars:
@@ -85,10 +105,14 @@ def read(call: Callable[..., Any]) -> Function:
                 f"{getattr(call, '__qualname__', name)} is not bound to an object, so {parameter.name} has no value: "
                 "register the method of an object"
             )
-        if _is_context(annotation, parameter.name):
+        dependency = dependency_of(annotation, parameter, name)
+        if dependency is not None:
+            dependencies[parameter.name] = dependency
+        elif is_context(annotation, parameter.name):
             if context is not None:
                 raise TypeError(f"{name}: more than one parameter takes the context")
             context = (position, parameter.name if parameter.keyword_only else None)
+            context_name = parameter.name
         else:
             parameters.append(
                 Parameter(
@@ -102,10 +126,28 @@ def read(call: Callable[..., Any]) -> Function:
         if not parameter.keyword_only:
             position += 1
     returns = hints.get("return", MISSING)
-    return Function(call, name, description, parameters, context, returns, _callables.is_async(call))
+    function = Function(call, name, description, parameters, context, returns, _callables.is_async(call))
+    if dependencies:
+        function.context_name = context_name
+        function.dependencies = dependencies
+        function.has_positional_only = any(parameter.positional_only for parameter in declared)
+    return function
 
 
-def _hints(target: Any, parameters: set[str], name: str) -> dict[str, Any]:
+def parameter_hints(target: Any, declared: list[SignatureParameter], name: str, *others: str) -> dict[str, Any]:
+    """Return the annotations of the parameters of a function, resolved, and `others`.
+
+    An annotation that cannot be resolved is left out if nothing depends on it: that of a parameter whose default is a
+    dependency.
+
+    Raises:
+        TypeError: Another annotation cannot be resolved.
+    """
+    needed = {parameter.name for parameter in declared if not _is_dependency(parameter.default)}
+    return _hints(target, needed.union(others), name)
+
+
+def _hints(target: Any, needed: set[str], name: str) -> dict[str, Any]:
     annotations: dict[str, Any] = getattr(target, "__annotations__", {})
     try:
         return _resolved(annotations, target, None)
@@ -121,7 +163,7 @@ def _hints(target: Any, parameters: set[str], name: str) -> dict[str, Any]:
             # A context that is imported only for type checkers counts as well.
             if isinstance(annotation, str) and _names_context(annotation):
                 hints[key] = _context_types()[0]
-            elif key == "return" or key in parameters:
+            elif key in needed:
                 raise TypeError(f"{name}: the annotation {annotation!r} of {key} can't be resolved: {error}") from None
     return hints
 
@@ -166,7 +208,47 @@ def _names_context(annotation: str) -> bool:
     return annotation.replace(" ", "").split("|")[0].rpartition(".")[2] in ("Context", "SyncContext")
 
 
-def _is_context(annotation: Any, name: str) -> bool:
+def dependency_of(annotation: Any, parameter: SignatureParameter, name: str) -> Dependency | None:
+    """Return the dependency that fills a parameter: its default, or metadata of its annotation; `None` without one.
+
+    Raises:
+        TypeError: The parameter has a dependency and a default, or a dependency within its type.
+    """
+    # Until the module of dependencies is imported, there are none.
+    if f"{__package__}.dependencies" not in sys.modules:
+        return None
+    metadata: list[Any] = []
+    if typing.get_origin(annotation) is typing.Annotated:
+        annotation, *items = typing.get_args(annotation)
+        metadata = [item for item in items if _is_dependency(item)]
+    if _has_dependency(annotation):
+        raise TypeError(
+            f"{name}: the parameter {parameter.name} has a dependency within its type: write "
+            f"{parameter.name}: Annotated[…, Depends(…)], with the whole type inside of `Annotated`"
+        )
+    if not metadata:
+        return parameter.default if _is_dependency(parameter.default) else None
+    if len(metadata) > 1 or parameter.default is not MISSING:
+        raise TypeError(f"{name}: the parameter {parameter.name} has a dependency and another one, or a default")
+    found: Dependency = metadata[0]
+    return found
+
+
+def _has_dependency(annotation: Any) -> bool:
+    """Return whether a dependency is somewhere within a type."""
+    arguments = typing.get_args(annotation)
+    if typing.get_origin(annotation) is typing.Literal:
+        return False
+    return any(_is_dependency(each) or _has_dependency(each) for each in arguments)
+
+
+def _is_dependency(value: Any) -> bool:
+    module = sys.modules.get(f"{__package__}.dependencies")
+    return module is not None and isinstance(value, module.Dependency)
+
+
+def is_context(annotation: Any, name: str) -> bool:
+    """Return whether a parameter receives the context: by its type, or without a type by its name."""
     if annotation is MISSING:
         return name == "ctx"
     if typing.get_origin(annotation) is typing.Annotated:

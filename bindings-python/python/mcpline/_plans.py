@@ -376,17 +376,24 @@ def _plan(
 ) -> _native.Plan:
     if inline and function.is_async:
         raise TypeError(f"{function.name}: inline is for sync functions; async ones run on the event loop")
+    call, is_async, context = function.call, function.is_async, function.context
+    positional, keywords = fill.positional, fill.keywords
+    if function.dependencies:
+        from . import _injection
+
+        call, is_async = _injection.injected(function, inline=inline)
+        context, positional, keywords = (0, None), (), (*positional, *keywords)
     return _native.Plan(
         kind=kind,
-        call=function.call,
-        is_async=function.is_async,
+        call=call,
+        is_async=is_async,
         inline=inline,
         decode=fill.decode,
         recover=fill.recover,
-        positional=fill.positional,
-        keywords=fill.keywords,
-        context=function.context,
-        context_type=Context if function.is_async else SyncContext,
+        positional=positional,
+        keywords=keywords,
+        context=context,
+        context_type=Context if is_async else SyncContext,
         server=server,
         convert=convert,
         encode=encode,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._asgi import Application
+    from ._injection import Provider
     from ._loops import Attachment, RunningLifespan
     from .auth import Caller
     from .content import Annotations, Icon, ToolAnnotations
@@ -119,6 +120,8 @@ class Server:
         self._native = _native.Server(_json(info), instructions, _json(options) if options else None)
         self._serving = 0
         self._contexts: list[Context] = []
+        self._overrides: list[Mapping[Callable[..., Any], Provider]] = []
+        self._replacements: Mapping[Callable[..., Any], Provider] = {}
         self._attachment: Attachment | None = None
         self._running_lifespan: RunningLifespan | None = None
         self._mounted: list[Server] = []
@@ -935,6 +938,28 @@ class Server:
         from .testing import TestClient
 
         return TestClient(self, **options)
+
+    def override_dependencies(
+        self, replacements: Mapping[Callable[..., Any], Callable[..., Any]], /
+    ) -> AbstractContextManager[None]:
+        """Replace dependencies of this server's handlers in tests:
+        `with server.override_dependencies({open_database: lambda: FakeDatabase()}): …`.
+
+        The replacements apply to the calls that start within the block, in all threads and tasks. They may be of any
+        kind that `mcpline.Depends` takes, and run where the originals run: that of an async function on the event loop.
+        If blocks are nested, the inner one applies.
+
+        Args:
+            replacements: Replacements by the functions that they replace, as given to `Depends`.
+
+        Raises:
+            TypeError: A replacement has a signature that cannot be filled.
+            UsageError: A replacement is async, but the original is not; or, on entering, replacements depend on each
+                other.
+        """
+        from ._injection import Override
+
+        return Override(self, replacements)
 
     def stop(self) -> None:
         """Stop serving gracefully. Thread-safe.

@@ -1,0 +1,473 @@
+"""Calls of handlers with dependencies: reads the dependencies at registration, and computes their values in each call.
+
+Imported with the first handler that has a dependency; see `dependencies.Depends`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import threading
+import types
+import typing
+from contextvars import copy_context
+from typing import Any
+
+from . import _callables, _functions
+from .context import Context, SyncContext
+from .errors import UsageError
+
+if typing.TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Mapping
+
+    from ._functions import Function
+    from .dependencies import Dependency
+    from .server import Server
+
+    Replacements = Mapping[Callable[..., Any], "Provider"]
+
+__all__ = ["InjectedCall", "Override", "Provider", "injected"]
+
+
+class Provider:
+    """A function that computes the value of a dependency."""
+
+    __slots__ = ("call", "context", "dependencies", "is_async", "is_manager", "name", "needs_loop")
+
+    def __init__(
+        self,
+        call: Callable[..., Any],
+        name: str,
+        context: str | None,
+        dependencies: dict[str, Dependent],
+        is_async: bool,
+        is_manager: bool,
+    ) -> None:
+        self.call = call
+        """Returns the value, or the context manager that provides it."""
+        self.name = name
+        self.context = context
+        """Name of the parameter for the context."""
+        self.dependencies = dependencies
+        """Its own dependencies, by parameter."""
+        self.is_async = is_async
+        """Whether `call` returns an awaitable, or an async context manager."""
+        self.is_manager = is_manager
+        self.needs_loop: bool = is_async or any(dependent.provider.needs_loop for dependent in dependencies.values())
+        """Whether it, or one of its dependencies, is async."""
+
+
+class Dependent(typing.NamedTuple):
+    """A parameter that receives the value of a provider."""
+
+    key: Callable[..., Any]
+    """The function that the author wrote, which identifies the value within a call."""
+    provider: Provider
+    inline: bool
+
+
+class InjectedCall(typing.NamedTuple):
+    """How to call a handler with dependencies."""
+
+    call: Callable[..., Any]
+    """Takes the context, and the arguments by name."""
+    is_async: bool
+
+
+def injected(function: Function, *, inline: bool) -> InjectedCall:
+    """Return how to call a handler that has dependencies.
+
+    Raises:
+        TypeError: A dependency depends on itself, or has a signature that cannot be filled.
+    """
+    if function.has_positional_only:
+        raise TypeError(f"{function.name}: a handler with dependencies has no positional-only parameters")
+    reader = _Reader()
+    dependencies = {name: reader.dependent(dependency) for name, dependency in function.dependencies.items()}
+    context = None if function.context is None else function.context_name
+    handler = Provider(function.call, function.name, context, dependencies, function.is_async, is_manager=False)
+    if inline and handler.needs_loop and not function.is_async:
+        name = next(name for name, dependent in dependencies.items() if dependent.provider.needs_loop)
+        raise TypeError(f"{function.name}: inline is for functions without async dependencies; {name} is async")
+    if handler.needs_loop:
+        return InjectedCall(_async_call(handler), is_async=True)
+    return InjectedCall(_sync_call(handler), is_async=False)
+
+
+# Reading
+
+
+class _Reader:
+    """Reads functions and their dependencies, each once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Callable[..., Any], Provider] = {}
+        self._path: list[Callable[..., Any]] = []
+
+    def dependent(self, dependency: Dependency) -> Dependent:
+        return Dependent(dependency.call, self.provider(dependency.call), dependency.inline)
+
+    def provider(self, call: Callable[..., Any]) -> Provider:
+        known = self._known.get(call)
+        if known is not None:
+            return known
+        if call in self._path:
+            circle = [*self._path[self._path.index(call) :], call]
+            raise TypeError(f"dependencies depend on each other: {' → '.join(map(_name_of, circle))}")
+        self._path.append(call)
+        provider = self._known[call] = self._read(call)
+        self._path.pop()
+        return provider
+
+    def _read(self, call: Callable[..., Any]) -> Provider:
+        name = _name_of(call)
+        try:
+            declared = _callables.signature_parameters(call)
+        except ValueError as error:
+            raise TypeError(f"the dependency {name}: {error}") from None
+        context: str | None = None
+        dependencies: dict[str, Dependent] = {}
+        hints = _functions.parameter_hints(_annotated(call), declared, name)
+        for parameter in declared:
+            if parameter.stars:
+                # Nothing is passed to it.
+                continue
+            annotation = hints.get(parameter.name, _functions.MISSING)
+            dependency = _functions.dependency_of(annotation, parameter, name)
+            is_context = dependency is None and _functions.is_context(annotation, parameter.name)
+            if dependency is not None:
+                dependencies[parameter.name] = self.dependent(dependency)
+            elif is_context and context is None:
+                context = parameter.name
+            elif parameter.default is not _functions.MISSING:
+                continue
+            else:
+                raise TypeError(
+                    f"the dependency {name}: the parameter {parameter.name} has no value: a dependency takes one "
+                    "context, other dependencies (`Depends`), and parameters with defaults"
+                )
+            if parameter.positional_only:
+                raise TypeError(f"the dependency {name}: the parameter {parameter.name} is positional-only")
+        is_async, is_manager = _kind(call)
+        return Provider(call, name, context, dependencies, is_async, is_manager)
+
+
+def _name_of(call: Callable[..., Any]) -> str:
+    return getattr(call, "__name__", None) or type(call).__name__
+
+
+def _annotated(call: Any) -> Any:
+    """Return the function that has the annotations of the parameters."""
+    return call.__init__ if inspect.isclass(call) else _callables.annotated_function(call)
+
+
+def _kind(call: Any) -> tuple[bool, bool]:
+    """Return whether a function is async, and whether it provides a context manager or a generator."""
+    if inspect.isclass(call):
+        if hasattr(call, "__aenter__") and hasattr(call, "__aexit__"):
+            return True, True
+        return False, hasattr(call, "__enter__") and hasattr(call, "__exit__")
+    # A function of contextlib's decorators refers to the generator.
+    function = _callables.annotated_function(call)
+    if inspect.isasyncgenfunction(function):
+        return True, True
+    if inspect.isgeneratorfunction(function):
+        return False, True
+    # A mock of a coroutine function has its code only.
+    code = getattr(call, "__code__", None)
+    return _callables.is_async(call) or bool(code and code.co_flags & inspect.CO_COROUTINE), False
+
+
+# Calling
+
+
+def _sync_call(handler: Provider) -> Callable[..., Any]:
+    """Return a function that calls a handler, and computes the values of its dependencies, on its own thread."""
+
+    def call(context: SyncContext, **arguments: Any) -> Any:
+        failure: BaseException | None = None
+        try:
+            with contextlib.ExitStack() as stack:
+                try:
+                    values = _SyncValues(context, stack)
+                    return handler.call(**arguments, **values.arguments_of(handler))
+                except BaseException as error:
+                    failure = error
+                    raise
+            # A dependency has suppressed the exception, but there is no result.
+            raise failure
+        finally:
+            # The traceback of the exception refers to this frame.
+            del failure
+
+    return call
+
+
+def _async_call(handler: Provider) -> Callable[..., Any]:
+    """Return a coroutine function that calls a handler, and computes the values of its dependencies."""
+
+    async def call(context: Context, **arguments: Any) -> Any:
+        failure: BaseException | None = None
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                try:
+                    values = _AsyncValues(context, stack)
+                    arguments.update(await values.arguments_of(handler))
+                    if handler.is_async:
+                        return await handler.call(**arguments)
+                    from ._thread_pool import run_in_thread
+
+                    bound = _bound(handler.call, arguments)
+                    return await run_in_thread(lambda: copy_context().run(bound))
+                except BaseException as error:
+                    failure = error
+                    raise
+            # A dependency has suppressed the exception, but there is no result.
+            raise failure
+        finally:
+            # The traceback of the exception refers to this frame.
+            del failure
+
+    return call
+
+
+class _SyncValues:
+    """The values of a call without async functions."""
+
+    def __init__(self, context: SyncContext, stack: contextlib.ExitStack) -> None:
+        self._context = context
+        self._stack = stack
+        self._replacements: Replacements = context.server._replacements
+        self._values: dict[Callable[..., Any], Any] = {}
+
+    def arguments_of(self, provider: Provider) -> dict[str, Any]:
+        """Return the context and the values of the dependencies of a function, by parameter."""
+        arguments = {name: self._value(dependent) for name, dependent in provider.dependencies.items()}
+        if provider.context is not None:
+            arguments[provider.context] = self._context
+        return arguments
+
+    def _value(self, dependent: Dependent) -> Any:
+        key = dependent.key
+        if key not in self._values:
+            provider = self._replacements.get(key, dependent.provider)
+            arguments = self.arguments_of(provider)
+            if provider.is_manager:
+                value = self._stack.enter_context(_manager(provider.call(**arguments)))
+            else:
+                value = _checked(provider, provider.call(**arguments))
+            self._values[key] = value
+        return self._values[key]
+
+
+class _AsyncValues:
+    """The values of a call with async functions. Sync functions run in threads, unless they are inline."""
+
+    def __init__(self, context: Context, stack: contextlib.AsyncExitStack) -> None:
+        self._context = context
+        self._stack = stack
+        self._replacements: Replacements = context.server._replacements
+        self._values: dict[Callable[..., Any], Any] = {}
+
+    async def arguments_of(self, provider: Provider) -> dict[str, Any]:
+        """Return the context and the values of the dependencies of a function, by parameter."""
+        arguments = {name: await self._value(dependent) for name, dependent in provider.dependencies.items()}
+        if provider.context is not None:
+            arguments[provider.context] = self._context if provider.is_async else _blocking(self._context)
+        return arguments
+
+    async def _value(self, dependent: Dependent) -> Any:
+        key = dependent.key
+        if key not in self._values:
+            provider = self._replacements.get(key, dependent.provider)
+            # A replacement runs where the original runs.
+            inline = dependent.inline or dependent.provider.is_async
+            arguments = await self.arguments_of(provider)
+            self._values[key] = await self._provided(provider, arguments, inline)
+        return self._values[key]
+
+    async def _provided(self, provider: Provider, arguments: dict[str, Any], inline: bool) -> Any:
+        if provider.is_async:
+            provided = provider.call(**arguments)
+            if provider.is_manager:
+                return await self._stack.enter_async_context(_async_manager(provided))
+            return await provided
+        if inline:
+            provided = provider.call(**arguments)
+            if provider.is_manager:
+                return self._stack.enter_context(_manager(provided))
+            return _checked(provider, provided)
+        if provider.is_manager:
+            return await _ThreadManager(_bound(provider.call, arguments)).enter(self._stack)
+        from ._thread_pool import run_in_thread
+
+        context, bound = copy_context(), _bound(provider.call, arguments)
+        return _checked(provider, await run_in_thread(lambda: context.run(bound)))
+
+
+class _ThreadManager:
+    """A sync context manager that is entered and exited in threads, in one copy of the task's context."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._context = copy_context()
+        self._lock = threading.Lock()
+        self._entered: contextlib.AbstractContextManager[Any] | None = None
+
+    async def enter(self, stack: contextlib.AsyncExitStack) -> Any:
+        """Enter the context manager and return its value. It is exited with `stack`."""
+        from ._thread_pool import run_in_thread
+
+        # Added before, for the case that the task is cancelled meanwhile.
+        stack.push_async_exit(self._exit)
+        return await run_in_thread(lambda: self._context.run(self._enter), abandon=self._abandon)
+
+    def _enter(self) -> Any:
+        manager = _manager(self._make())
+        value = manager.__enter__()
+        self._entered = manager
+        return value
+
+    async def _exit(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: types.TracebackType | None,
+    ) -> bool:
+        from ._thread_pool import run_in_thread
+
+        manager = self._take()
+        if manager is None:
+            return False
+        return await run_in_thread(lambda: bool(self._context.run(manager.__exit__, kind, error, trace)))
+
+    def _abandon(self) -> None:
+        """Exit the context manager after nobody waits for its value any more."""
+        manager = self._take()
+        if manager is not None:
+            self._context.run(manager.__exit__, None, None, None)
+
+    def _take(self) -> contextlib.AbstractContextManager[Any] | None:
+        """Return the context manager, once, if it has been entered."""
+        with self._lock:
+            manager, self._entered = self._entered, None
+            return manager
+
+
+def _bound(call: Callable[..., Any], arguments: dict[str, Any]) -> Callable[[], Any]:
+    return lambda: call(**arguments)
+
+
+def _manager(provided: Any) -> contextlib.AbstractContextManager[Any]:
+    """Return a context manager of what a function has returned: a context manager or a generator."""
+    if hasattr(type(provided), "__enter__"):
+        return typing.cast("contextlib.AbstractContextManager[Any]", provided)
+    return contextlib.contextmanager(lambda: provided)()
+
+
+def _async_manager(provided: Any) -> contextlib.AbstractAsyncContextManager[Any]:
+    """Return an async context manager of what a function has returned: a context manager or a generator."""
+    if hasattr(type(provided), "__aenter__"):
+        return typing.cast("contextlib.AbstractAsyncContextManager[Any]", provided)
+    return contextlib.asynccontextmanager(lambda: provided)()
+
+
+def _checked(provider: Provider, value: Any) -> Any:
+    if type(value) is types.CoroutineType:
+        value.close()
+        raise TypeError(f"the dependency {provider.name} returned a coroutine: define it with `async def`")
+    return value
+
+
+class _BlockingCall:
+    """The native half of a context for a thread of an async call: requests to the client go over the event loop."""
+
+    def __init__(self, context: Context, loop: asyncio.AbstractEventLoop) -> None:
+        self._context = context
+        self._loop = loop
+
+    def ask(self, method: str, params: bytes | None, key: str | None) -> bytes:
+        """Send an input request and wait for the answer, which is JSON."""
+        import asyncio
+
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is self._loop:
+            raise UsageError("an inline dependency must not wait for an answer")
+        return asyncio.run_coroutine_threadsafe(self._context._ask(method, params, key), self._loop).result()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context._call, name)
+
+
+def _blocking(context: Context) -> SyncContext:
+    """Return the context of a sync function in an async call."""
+    import asyncio
+
+    return SyncContext(typing.cast("Any", _BlockingCall(context, asyncio.get_running_loop())), context.server)
+
+
+# Replacing
+
+
+class Override:
+    """Replaces dependencies of a server while it is entered; see `Server.override_dependencies`."""
+
+    def __init__(self, server: Server, replacements: Mapping[Callable[..., Any], Callable[..., Any]]) -> None:
+        """Read the replacements.
+
+        Raises:
+            TypeError: A replacement has a signature that cannot be filled.
+            UsageError: A replacement is async, but the original is not.
+        """
+        self._server = server
+        reader = _Reader()
+        self._providers = {original: reader.provider(call) for original, call in replacements.items()}
+        for original, provider in self._providers.items():
+            if provider.needs_loop and not _Reader().provider(original).needs_loop:
+                raise UsageError(
+                    f"override_dependencies: {provider.name} is async or has async dependencies, but "
+                    f"{_name_of(original)} runs on the threads of sync handlers: replace it by a sync function"
+                )
+
+    def __enter__(self) -> None:
+        _check_circles({**self._server._replacements, **self._providers})
+        self._server._overrides.append(self._providers)
+        self._merge()
+
+    def __exit__(self, *_: object) -> None:
+        # Compared by identity: two overrides may be equal. In place of a pop: they may end in any order.
+        self._server._overrides[:] = [other for other in self._server._overrides if other is not self._providers]
+        self._merge()
+
+    def _merge(self) -> None:
+        merged: dict[Callable[..., Any], Provider] = {}
+        for providers in self._server._overrides:
+            merged.update(providers)
+        # Replaced at once: calls on other threads read it.
+        self._server._replacements = merged
+
+
+def _check_circles(replacements: Replacements) -> None:
+    """Check that no replacement depends on itself.
+
+    Raises:
+        UsageError: One does.
+    """
+    done: set[Callable[..., Any]] = set()
+
+    def visit(key: Callable[..., Any], provider: Provider, path: tuple[Callable[..., Any], ...]) -> None:
+        if key in path:
+            circle = " → ".join(map(_name_of, (*path[path.index(key) :], key)))
+            raise UsageError(f"override_dependencies: the replaced dependencies depend on each other: {circle}")
+        if key in done:
+            return
+        for dependent in provider.dependencies.values():
+            visit(dependent.key, replacements.get(dependent.key, dependent.provider), (*path, key))
+        done.add(key)
+
+    for key, provider in replacements.items():
+        visit(key, provider, ())
