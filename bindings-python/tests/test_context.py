@@ -10,7 +10,7 @@ import queue
 from collections.abc import Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import annotated_types
 import pydantic
@@ -512,6 +512,56 @@ def test_lifespans_wrap_serving():
 
     run(main())
     assert events == ["start test", "end"]
+
+
+T = TypeVar("T")
+
+
+class State(Generic[T]):
+    def __init__(self, value: T) -> None:
+        self.value = value
+
+
+StateContext = Context[State[int]]
+
+
+def test_contexts_have_the_type_of_the_lifespan():
+    @contextmanager
+    def lifespan(server: Server) -> Iterator[State[int]]:
+        yield State(7)
+
+    server = Server("test", lifespan=lifespan)
+    if TYPE_CHECKING:
+        OnlyForTypeCheckers = State[int]
+
+    @server.tool
+    async def typed(ctx: Context[State[int]], x: int) -> int:
+        return ctx.lifespan.value + x
+
+    @server.tool
+    async def by_alias(ctx: StateContext, x: int) -> int:
+        return ctx.lifespan.value + x
+
+    @server.tool
+    async def optional(x: int, ctx: Context[State[int]] | None = None) -> int:
+        assert ctx is not None
+        return ctx.lifespan.value + x
+
+    @server.tool
+    def sync(ctx: SyncContext[State[int]], x: int) -> int:
+        return ctx.lifespan.value + x
+
+    @server.tool
+    async def only_for_type_checkers(x: int, *, ctx: Context[OnlyForTypeCheckers]) -> int:
+        return ctx.lifespan.value + x
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            for tool in await client.list_tools():
+                assert list(tool["inputSchema"]["properties"]) == ["x"]
+                assert text(await client.call_tool(tool["name"], {"x": 1})) == "8"
+
+    run(main())
 
 
 def test_a_lifespan_is_left_by_the_last_that_serves():

@@ -6,7 +6,7 @@ import sys
 import typing
 from typing import Any
 
-from . import _callables, _docstrings
+from . import _annotations, _callables, _docstrings
 from ._callables import MISSING
 
 if typing.TYPE_CHECKING:
@@ -205,7 +205,8 @@ def _context_types() -> tuple[type, ...]:
 
 
 def _names_context(annotation: str) -> bool:
-    return annotation.replace(" ", "").split("|")[0].rpartition(".")[2] in ("Context", "SyncContext")
+    name = annotation.replace(" ", "").partition("|")[0].partition("[")[0]
+    return name.rpartition(".")[2] in ("Context", "SyncContext")
 
 
 def dependency_of(annotation: Any, parameter: SignatureParameter, name: str) -> Dependency | None:
@@ -258,5 +259,7 @@ def is_context(annotation: Any, name: str) -> bool:
     if module is None:
         return False
     classes = (module.Context, module.SyncContext)
-    options = typing.get_args(annotation) or (annotation,)
-    return any(isinstance(option, type) and issubclass(option, classes) for option in options)
+    options = typing.get_args(annotation) if _annotations.is_union(annotation) else (annotation,)
+    # `Context[State]` is an alias, whose origin is the class.
+    classes_of_options = (typing.get_origin(option) or option for option in options)
+    return any(isinstance(option, type) and issubclass(option, classes) for option in classes_of_options)

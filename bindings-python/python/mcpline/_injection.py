@@ -6,6 +6,7 @@ Imported with the first handler that has a dependency; see `dependencies.Depends
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import threading
 import types
@@ -123,7 +124,7 @@ class _Reader:
     def _read(self, call: Callable[..., Any]) -> Provider:
         name = _name_of(call)
         try:
-            declared = _callables.signature_parameters(call)
+            declared = _callables.signature_parameters(_signed(call))
         except ValueError as error:
             raise TypeError(f"the dependency {name}: {error}") from None
         context: str | None = None
@@ -160,6 +161,12 @@ def _name_of(call: Callable[..., Any]) -> str:
 def _annotated(call: Any) -> Any:
     """Return the function that has the annotations of the parameters."""
     return call.__init__ if inspect.isclass(call) else _callables.annotated_function(call)
+
+
+def _signed(call: Any) -> Any:
+    """Return what has the signature of a callable: the method of an object, because a mock also looks like a function."""
+    is_object = not (inspect.isclass(call) or inspect.isroutine(call) or isinstance(call, functools.partial))
+    return call.__call__ if is_object else call
 
 
 def _kind(call: Any) -> tuple[bool, bool]:

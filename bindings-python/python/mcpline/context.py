@@ -19,6 +19,8 @@ from .errors import RpcError, UsageError
 if typing.TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
     from . import _native
     from .auth import Caller
     from .server import Server
@@ -37,6 +39,11 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+if typing.TYPE_CHECKING:
+    State = TypeVarWithDefault("State", default=Any, covariant=True)
+else:
+    # Defaults of type parameters are new in Python 3.13.
+    State = TypeVar("State", covariant=True)
 
 Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 _ELICIT = "elicitation/create"
@@ -211,7 +218,7 @@ class _CompletedAwaitable:
 _COMPLETED = _CompletedAwaitable()
 
 
-class _Base:
+class _Base(Generic[State]):
     """The part of both contexts that never waits."""
 
     __slots__ = ("_call", "_server")
@@ -399,9 +406,12 @@ class _Base:
         return self._call.cancelled
 
     @property
-    def lifespan(self) -> Any:
-        """The value that the server's lifespan yielded."""
-        return self._server.lifespan_value
+    def lifespan(self) -> State:
+        """The value that the server's lifespan yielded; `None` without a lifespan.
+
+        Its type is the type parameter of the context: `ctx: Context[State]`.
+        """
+        return typing.cast("State", self._server.lifespan_value)
 
     @property
     def server(self) -> Server:
@@ -464,8 +474,11 @@ def _read_roots(answer: bytes) -> list[Root]:
     return msgspec.json.decode(answer, type=_Roots).roots
 
 
-class Context(_Base):
-    """The request context of async handlers."""
+class Context(_Base[State]):
+    """The request context of async handlers.
+
+    The type parameter is the type of `lifespan`, and optional: `ctx: Context`, or `ctx: Context[State]`.
+    """
 
     __slots__ = ()
 
@@ -581,8 +594,11 @@ class Context(_Base):
         return _read_roots(await self._ask(_ROOTS, None, key))
 
 
-class SyncContext(_Base):
-    """The request context of sync handlers. Methods that wait for the client block the thread."""
+class SyncContext(_Base[State]):
+    """The request context of sync handlers. Methods that wait for the client block the thread.
+
+    The type parameter is the type of `lifespan`, and optional: `ctx: SyncContext`, or `ctx: SyncContext[State]`.
+    """
 
     __slots__ = ()
 

@@ -26,8 +26,13 @@ def plain(ctx: SyncContext) -> Database:
     return Database()
 
 
-async def coroutine(ctx: Context) -> Database:
+async def coroutine() -> Database:
     """Return a value."""
+    return Database()
+
+
+async def with_context(ctx: Context) -> Database:
+    """Return a value. For mypy it is `Any` in a default, because the type of the parameter contains `Any`."""
     return Database()
 
 
@@ -80,8 +85,9 @@ Db = Annotated[Database, Depends(async_iterator)]
 
 
 @server.tool
-async def annotated(city: str, db: Db, other: Database = Depends(coroutine)) -> str:
+async def annotated(city: str, db: Db, other: Database = Depends(with_context)) -> str:
     """Both forms."""
+    assert_type(other, Database)
     assert_type(db, Database)
     return city
 
