@@ -164,7 +164,7 @@ def _annotated(call: Any) -> Any:
 
 
 def _signed(call: Any) -> Any:
-    """Return what has the signature of a callable: the method of an object, because a mock also looks like a function."""
+    """Return what has the signature of a callable: the method of an object, as a mock looks like a function too."""
     is_object = not (inspect.isclass(call) or inspect.isroutine(call) or isinstance(call, functools.partial))
     return call.__call__ if is_object else call
 
