@@ -43,6 +43,12 @@ __all__ = [
 # Annotations below are read by msgspec at run time, on Python 3.10 too: hence Optional and Union.
 
 
+def _base64(data: bytes) -> str:
+    from binascii import b2a_base64
+
+    return b2a_base64(data, newline=False).decode("ascii")
+
+
 class Annotations(Struct, omit_defaults=True, rename="camel", kw_only=True):
     """Annotations of content or of a resource."""
 
@@ -96,6 +102,11 @@ class ResourceContents(Struct, omit_defaults=True, rename="camel"):
     meta: Optional[dict[str, Any]] = field(name="_meta", default=None)
     """`_meta` of the contents."""
 
+    @property
+    def base64(self) -> Optional[str]:
+        """`blob` in base64; `None` for text."""
+        return None if self.blob is None else _base64(self.blob)
+
 
 class TextContent(Struct, omit_defaults=True, rename="camel", tag_field="type", tag="text"):
     """Text content."""
@@ -109,18 +120,30 @@ class ImageContent(Struct, omit_defaults=True, rename="camel", tag_field="type",
     """Image content."""
 
     data: bytes
+    """The image; in base64 on the wire."""
     mime_type: str
     annotations: Optional[Annotations] = None
     meta: Optional[dict[str, Any]] = field(name="_meta", default=None)
+
+    @property
+    def base64(self) -> str:
+        """`data` in base64."""
+        return _base64(self.data)
 
 
 class AudioContent(Struct, omit_defaults=True, rename="camel", tag_field="type", tag="audio"):
     """Audio content."""
 
     data: bytes
+    """The audio; in base64 on the wire."""
     mime_type: str
     annotations: Optional[Annotations] = None
     meta: Optional[dict[str, Any]] = field(name="_meta", default=None)
+
+    @property
+    def base64(self) -> str:
+        """`data` in base64."""
+        return _base64(self.data)
 
 
 class ResourceLink(Struct, omit_defaults=True, rename="camel", tag_field="type", tag="resource_link"):

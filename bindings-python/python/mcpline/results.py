@@ -6,7 +6,7 @@ Members without a field are kept: `extra` contains them, and `raw` is the JSON t
 from __future__ import annotations
 
 import typing
-from typing import Any, Optional, TypeVar, Union
+from typing import Any, Generic, Optional, TypeVar, Union
 
 import msgspec
 from msgspec import Struct, field
@@ -22,7 +22,10 @@ from .content import (
     TextContent,
     ToolAnnotations,
 )
-from .errors import InvalidResponse
+from .errors import InvalidResponse, ToolError, UsageError
+
+if typing.TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
 
 __all__ = [
     "CallToolResult",
@@ -44,6 +47,12 @@ __all__ = [
 ]
 
 R = TypeVar("R", bound="Received")
+T = TypeVar("T")
+if typing.TYPE_CHECKING:
+    Data = TypeVarWithDefault("Data", default=Any, covariant=True)
+else:
+    # Defaults of type parameters are new in Python 3.13.
+    Data = TypeVar("Data", covariant=True)
 
 # Annotations below are read by msgspec at run time, on Python 3.10 too: hence Optional and Union.
 
@@ -232,8 +241,8 @@ class _Answer(Received):
     """State to return with the responses."""
 
 
-class CallToolResult(_Answer):
-    """The result of a tool call."""
+class CallToolResult(_Answer, Generic[Data]):
+    """The result of a tool call. The type parameter is the type of `data`, and optional."""
 
     content: list[Block] = []
     """Content blocks."""
@@ -246,6 +255,28 @@ class CallToolResult(_Answer):
     def text(self) -> str:
         """The text of all text blocks, joined by newlines."""
         return "\n".join(block.text for block in self.content if isinstance(block, TextContent))
+
+    @property
+    def data(self) -> Data:
+        """The data that the tool returned: a value of the `result_type` of the call.
+
+        Without `result_type` it is the structured content, and `None` if there is none. A value that `fastmcp` has
+        wrapped in an object, `{"result": 5}`, is unwrapped; other servers do not say whether they have done so.
+
+        Raises:
+            ToolError: The tool failed, and this is its text. Check `is_error` first.
+            UsageError: The result requests input (`manual_results`).
+        """
+        if self.is_error:
+            raise ToolError(self.text or "the tool failed without a text")
+        if self.result_type != "complete":
+            raise UsageError(f"a result of type {self.result_type!r} has no `data`")
+        members = vars(self)
+        if "decoded_data" not in members:
+            from . import _data
+
+            members["decoded_data"] = _data.unwrapped(self)
+        return typing.cast("Data", members["decoded_data"])
 
 
 class ReadResourceResult(_Answer):
@@ -344,6 +375,31 @@ def read(decoder: msgspec.json.Decoder[R], raw: bytes) -> R:
     return result
 
 
+def read_call(raw: bytes, name: str, result_type: Any) -> CallToolResult[Any]:
+    """Decode the result of a tool call, and its data to a type.
+
+    Raises:
+        InvalidResponse: A member is invalid, or the data does not match the type.
+    """
+    result = read(CALL, raw)
+    if not result.is_error and result.result_type == "complete":
+        from . import _data
+
+        vars(result)["decoded_data"] = _data.decode(result, result_type, name)
+    return result
+
+
+def check_result_type(result_type: Any) -> None:
+    """Check that the data of a result can be decoded to a type.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    from . import _data
+
+    _data.check(result_type)
+
+
 def _read_leniently(kind: Any, raw: bytes) -> Any:
     """Decode a result with unknown content or invalid members.
 
@@ -387,7 +443,7 @@ def _block(value: Any) -> Any:
         return UnknownContent(value)
 
 
-CALL = msgspec.json.Decoder(CallToolResult)
+CALL: msgspec.json.Decoder[CallToolResult[Any]] = msgspec.json.Decoder(CallToolResult)
 READ = msgspec.json.Decoder(ReadResourceResult)
 PROMPT = msgspec.json.Decoder(GetPromptResult)
 LOG = msgspec.json.Decoder(LogMessage)

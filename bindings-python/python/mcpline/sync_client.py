@@ -45,6 +45,7 @@ if typing.TYPE_CHECKING:
 __all__ = ["SyncClient"]
 
 R = typing.TypeVar("R", bound=results.Received)
+D = typing.TypeVar("D")
 
 
 class SyncClient:
@@ -305,6 +306,7 @@ class SyncClient:
 
     # Requests
 
+    @typing.overload
     def call_tool(
         self,
         name: str,
@@ -317,7 +319,54 @@ class SyncClient:
         log_level: Level | None = None,
         reissue: Reissue | None = None,
         manual_results: bool = False,
-    ) -> CallToolResult:
+    ) -> CallToolResult: ...
+
+    @typing.overload
+    def call_tool(
+        self,
+        name: str,
+        arguments: Any = None,
+        *,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        on_progress: Progress | None = None,
+        meta: Mapping[str, Any] | None = None,
+        log_level: Level | None = None,
+        reissue: Reissue | None = None,
+        manual_results: bool = False,
+        result_type: type[D],
+    ) -> CallToolResult[D]: ...
+
+    @typing.overload
+    def call_tool(
+        self,
+        name: str,
+        arguments: Any = None,
+        *,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        on_progress: Progress | None = None,
+        meta: Mapping[str, Any] | None = None,
+        log_level: Level | None = None,
+        reissue: Reissue | None = None,
+        manual_results: bool = False,
+        result_type: Any,
+    ) -> CallToolResult: ...
+
+    def call_tool(
+        self,
+        name: str,
+        arguments: Any = None,
+        *,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        on_progress: Progress | None = None,
+        meta: Mapping[str, Any] | None = None,
+        log_level: Level | None = None,
+        reissue: Reissue | None = None,
+        manual_results: bool = False,
+        result_type: Any = None,
+    ) -> CallToolResult[Any]:
         """Call a tool (`server/tools`).
 
         Args:
@@ -335,18 +384,27 @@ class SyncClient:
                 if the server is `trusted`. `"always"` repeats any call, `"never"` none.
             manual_results: Return a result that requests input unchanged, instead of calling the client's handlers
                 (2026-07-28).
+            result_type: Type of the data, `result.data`: a class with fields (dataclass, Struct, TypedDict, model), or
+                any other type that a tool could return, such as `list[int]`. The structured content is decoded to it,
+                also if the server has wrapped it in an object with the member `result`. Without structured content the
+                text is, as JSON or as a string.
 
         Returns:
             The result. If `is_error` is true, the tool failed, and the content describes the failure for the model.
 
         Raises:
+            InvalidResponse: The data does not match `result_type`.
+            UsageError: `result_type` cannot be decoded. Nothing was sent.
             RpcError: The server returned an error.
             McplineError: The request failed in another way; see the subclasses.
         """
         options = _requests.options(
             timeout, on_progress, meta, log_level, reissue, False, manual_results, total_timeout
         )
-        return results.read(results.CALL, self._handle.request("tools/call", _requests.call(name, arguments), options))
+        if result_type is not None:
+            results.check_result_type(result_type)
+        raw = self._handle.request("tools/call", _requests.call(name, arguments), options)
+        return results.read(results.CALL, raw) if result_type is None else results.read_call(raw, name, result_type)
 
     def read_resource(
         self,

@@ -9,14 +9,16 @@ from typing import Any
 
 import msgspec
 
+from ._json import encode
 from .client import Client
+from .results import check_result_type, read_call
 
 if typing.TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from ._setup import HostOptions
     from .extension import ClientExtension
-    from .results import Notification, Received
+    from .results import CallToolResult, Notification, Received
     from .server import Server
     from .settings import Revision
 
@@ -24,6 +26,8 @@ if typing.TYPE_CHECKING:
     ProgressListener = Callable[[dict[str, Any]], object]
 
 __all__ = ["TestClient"]
+
+D = typing.TypeVar("D")
 
 _HANDLER_CAPABILITIES = ("elicitation", "sampling", "roots")
 
@@ -165,17 +169,56 @@ class TestClient:
         """Return all tools, of all pages."""
         return [_decoded(tool) for tool in await self._client.list_tools()]
 
+    @typing.overload
     async def call_tool(
         self, name: str, arguments: dict[str, Any] | None = None, *, progress: ProgressListener | None = None
-    ) -> dict[str, Any]:
-        """Call a tool and return its result.
+    ) -> dict[str, Any]: ...
+
+    @typing.overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        progress: ProgressListener | None = None,
+        result_type: type[D],
+    ) -> CallToolResult[D]: ...
+
+    @typing.overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        progress: ProgressListener | None = None,
+        result_type: Any,
+    ) -> CallToolResult: ...
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        progress: ProgressListener | None = None,
+        result_type: Any = None,
+    ) -> dict[str, Any] | CallToolResult[Any]:
+        """Call a tool and return its result; with `result_type` as a `CallToolResult` with `data` of this type.
 
         Args:
             name: Name of the tool.
             arguments: Arguments of the tool.
             progress: Called with `progress`, `total` and `message` of each progress notification, as a dict.
+            result_type: Type of the data; see `Client.call_tool`.
+
+        Raises:
+            RpcError: The server returned an error.
+            InvalidResponse: The data does not match `result_type`.
+            McplineError: The request failed in another way; see the subclasses.
         """
-        return await self.request("tools/call", {"name": name, "arguments": arguments or {}}, progress=progress)
+        if result_type is not None:
+            check_result_type(result_type)
+        result = await self.request("tools/call", {"name": name, "arguments": arguments or {}}, progress=progress)
+        return result if result_type is None else read_call(encode(result), name, result_type)
 
     async def list_resources(self) -> list[dict[str, Any]]:
         """Return all resources, of all pages."""
