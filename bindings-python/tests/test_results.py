@@ -20,6 +20,7 @@ from mcpline import (
     Message,
     ResourceContents,
     ResourceLink,
+    RpcError,
     Server,
     TextContent,
     ToolResult,
@@ -234,3 +235,43 @@ def test_prompts_have_messages():
             ]
 
     run(main())
+
+
+def test_clients_get_the_text_of_exposed_errors_only(caplog):
+    class Missing(KeyError):
+        def __str__(self) -> str:
+            return "no such city"
+
+    server = Server("exposed", exposed_errors=[ValueError, Missing])
+
+    @server.tool
+    async def tool(kind: str) -> str:
+        raise {"value": ValueError("no days"), "missing": Missing(), "key": KeyError("secret")}[kind]
+
+    @server.tool
+    def sync() -> str:
+        raise ValueError("no days")
+
+    @server.resource("exposed://{kind}")
+    def read(kind: str) -> str:
+        raise ValueError("no days") if kind == "value" else KeyError("secret")
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            texts = [text(await client.call_tool("tool", {"kind": kind})) for kind in ("value", "missing", "key")]
+            assert texts == ["no days", "no such city", "Error executing tool tool"]
+            assert text(await client.call_tool("sync")) == "no days"
+            with pytest.raises(RpcError, match="no days"):
+                await client.read_resource("exposed://value")
+            with pytest.raises(RpcError, match="Error executing exposed"):
+                await client.read_resource("exposed://key")
+
+    run(main())
+    logged = [record.getMessage() for record in caplog.records]
+    assert logged == ["Error executing tool tool", "Error executing exposed://{kind}"]
+
+
+@pytest.mark.parametrize("given", [[ValueError()], ["ValueError"], [int], [KeyboardInterrupt]])
+def test_exposed_errors_are_classes_of_exceptions(given):
+    with pytest.raises(TypeError, match=r"exposed_errors: .* is not a class of exceptions"):
+        Server("exposed", exposed_errors=given)

@@ -74,7 +74,7 @@ def tool(
         convert=results.convert,
         encode=results.encode,
         inline=inline,
-        fail=_ErrorConverter(name).tool,
+        fail=_ErrorConverter(name, server).tool,
     )
     return plan, definition
 
@@ -123,7 +123,7 @@ def resource(
         convert=convert,
         encode=None,
         inline=inline,
-        fail=_ErrorConverter(uri).other,
+        fail=_ErrorConverter(uri, server).other,
     )
     return plan, definition
 
@@ -160,7 +160,7 @@ def prompt(
         convert=_results.messages,
         encode=None,
         inline=inline,
-        fail=_ErrorConverter(name).other,
+        fail=_ErrorConverter(name, server).other,
     )
     return plan, definition, candidates
 
@@ -188,7 +188,7 @@ def completion(server: Server, call: Callable[..., Any], *, inline: bool) -> _na
         convert=_results.complete,
         encode=None,
         inline=inline,
-        fail=_ErrorConverter(function.name).other,
+        fail=_ErrorConverter(function.name, server).other,
     )
 
 
@@ -231,7 +231,7 @@ def _method(
         convert=convert,
         encode=None,
         inline=inline,
-        fail=_ErrorConverter(method).other,
+        fail=_ErrorConverter(method, server).other,
     )
     return plan, params_schema
 
@@ -253,7 +253,7 @@ def event(server: Server, call: Callable[..., Any], *, inline: bool) -> _native.
         convert=_nothing,
         encode=None,
         inline=inline,
-        fail=_ErrorConverter(function.name).other,
+        fail=_ErrorConverter(function.name, server).other,
     )
 
 
@@ -321,18 +321,19 @@ class _CompleteParams(msgspec.Struct, rename={"asked": "argument", "reference": 
 class _ErrorConverter:
     """Converts exceptions of a handler to errors for the client, and logs them."""
 
-    __slots__ = ("name",)
+    __slots__ = ("_exposed", "name")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, server: Server) -> None:
         self.name = name
+        self._exposed = server._exposed_errors
 
     def tool(self, error: BaseException) -> _native.Failure:
-        if _is_readable(error):
+        if self._is_readable(error):
             return _native.Failure.tool(str(error))
         return self._other(error, f"Error executing tool {self.name}", tool=True)
 
     def other(self, error: BaseException) -> _native.Failure:
-        if _is_readable(error):
+        if self._is_readable(error):
             return _native.Failure.rpc(-32603, str(error), None)
         return self._other(error, f"Error executing {self.name}", tool=False)
 
@@ -350,10 +351,11 @@ class _ErrorConverter:
             getLogger("mcpline").error("%s", text, exc_info=error)
         return _native.Failure.tool(text) if tool else _native.Failure.rpc(-32603, text, None)
 
-
-def _is_readable(error: BaseException) -> bool:
-    """Return whether the text of an exception is meant for the model."""
-    return isinstance(error, ToolError) or (isinstance(error, McplineError) and error._is_for_model)
+    def _is_readable(self, error: BaseException) -> bool:
+        """Return whether the text of an exception is meant for the model."""
+        if isinstance(error, McplineError):
+            return isinstance(error, ToolError) or error._is_for_model
+        return isinstance(error, self._exposed)
 
 
 def _is_cancelled(error: BaseException) -> bool:

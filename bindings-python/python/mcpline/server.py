@@ -74,6 +74,7 @@ class Server:
         extensions: Iterable[Extension] = (),
         coerce: bool = True,
         unknown_arguments: UnknownArguments = "refuse",
+        exposed_errors: Iterable[type[Exception]] = (),
         **settings: Unpack[ServerSettings],
     ) -> None:
         """Create a server.
@@ -94,9 +95,12 @@ class Server:
                 them.
             unknown_arguments: What to do with arguments that a tool has no parameter for: `"refuse"`, with the name
                 that was probably meant, or `"ignore"`.
+            exposed_errors: Classes of exceptions whose text clients get if a handler raises them, as with `ToolError`.
+                Of all others, clients get a fixed text. List only classes whose texts contain no secrets.
             settings: Limits and timeouts; see `mcpline.settings.ServerSettings`.
 
         Raises:
+            TypeError: A value of `exposed_errors` is not a class of exceptions.
             UsageError: A setting has an invalid value, or an extension cannot be registered.
         """
         info: dict[str, Any] = {"name": name, "version": version}
@@ -111,6 +115,7 @@ class Server:
         self._lifespan = lifespan
         self._coerce = coerce
         self._unknown_arguments = _checked_unknown_arguments(unknown_arguments)
+        self._exposed_errors = _exception_classes(exposed_errors)
         options: dict[str, Any] = {**settings}
         extensions = tuple(extensions)
         if extensions:
@@ -1004,6 +1009,14 @@ def _list(name: str, texts: Iterable[str]) -> list[str]:
     if isinstance(texts, str):
         raise TypeError(f"{name} must be a list of strings, not a string")
     return list(texts)
+
+
+def _exception_classes(classes: Iterable[type[Exception]]) -> tuple[type[Exception], ...]:
+    found = tuple(classes)
+    for each in found:
+        if not isinstance(each, type) or not issubclass(each, Exception):
+            raise TypeError(f"exposed_errors: {each!r} is not a class of exceptions")
+    return found
 
 
 def _checked_unknown_arguments(value: UnknownArguments) -> UnknownArguments:
