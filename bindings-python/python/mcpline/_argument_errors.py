@@ -18,21 +18,44 @@ __all__ = ["ArgumentDecodeError", "reason", "reasons"]
 # Messages of msgspec, and the core's messages for the corresponding schema rules.
 _DEMANDS = (
     (re.compile(r"Invalid base64 encoded string"), "must be encoded as base64 (contentEncoding)"),
-    (re.compile(r"Invalid RFC3339 encoded datetime"), "must be a valid date-time (format)"),
+    (re.compile(r"Invalid RFC3339 encoded datetime|Timestamp is out of range"), "must be a valid date-time (format)"),
     (re.compile(r"Invalid RFC3339 encoded (date|time)"), r"must be a valid \1 (format)"),
     (re.compile(r"Invalid ISO8601 (duration)"), r"must be a valid \1 (format)"),
     (re.compile(r"Duration is out of range"), "must be a valid duration (format)"),
     (re.compile(r"Invalid (decimal) string"), r"must be a valid \1 (format)"),
     (re.compile(r"Invalid UUID"), "must be a valid uuid (format)"),
+    (re.compile(r"(?:Integer value|Number) out of range"), "must be a number within the range of its type (type)"),
     (re.compile(r"Expected `(?:float|int)` that's a multiple of (\S+)"), r"must be a multiple of \1 (multipleOf)"),
     (
         re.compile(r"Expected `(?:datetime|time)` with (a|no) timezone component"),
         r"must be a time with \1 timezone (format)",
     ),
+    (re.compile(r"Expected `(?:int|float)` >= (\S+)"), r"must be at least \1 (minimum)"),
+    (re.compile(r"Expected `(?:int|float)` <= (\S+)"), r"must be at most \1 (maximum)"),
+    (re.compile(r"Expected `(?:int|float)` > (\S+)"), r"must be more than \1 (exclusiveMinimum)"),
+    (re.compile(r"Expected `(?:int|float)` < (\S+)"), r"must be less than \1 (exclusiveMaximum)"),
+    (re.compile(r"Object missing required field `(.*)`"), r'must have the property "\1" (required)'),
+    (re.compile(r"Object contains unknown field `(.*)`"), r'must not have the property "\1" (additionalProperties)'),
+    (re.compile(r"Invalid (?:enum )?value"), "must be one of the allowed values (enum)"),
+    (re.compile(r"JSON is malformed|Input data was truncated"), "must be valid JSON"),
 )
+_LENGTH = re.compile(
+    r"Expected `(str|bytes|array|object)` of (?:(at least|at most) )?length (?:(>=|<=) )?(\d+(?: to \d+)?)"
+)
+_DEGREES = {">=": "at least ", "<=": "at most ", "at least": "at least ", "at most": "at most ", None: ""}
+_PATTERN = re.compile(r"Expected `str` matching regex (.+)")
+_TYPE = re.compile(r"Expected `([^`]+)`(?:, got `[^`]+`)?$")
 _KEY = re.compile(r"Expected `(\w+)`, got `str`")
-_TYPES = {"int": "integer", "float": "number"}
-_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
+_TYPES = {
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    "null": "null",
+    "array": "array",
+    "object": "object",
+}
+# msgspec writes `[...]` for the key of any item.
+_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|\[(\.\.\.)\]")
 
 
 class ArgumentDecodeError(Exception):
@@ -69,7 +92,7 @@ def reasons(error: BaseException) -> list[tuple[tuple[str | int, ...], str]]:
     text, _, path = str(error).partition(" - at `")
     is_key, steps = _parts(path.rstrip("`"))
     if is_key and (wanted := _KEY.match(text)):
-        kind = _TYPES.get(wanted[1], wanted[1])
+        kind = _TYPES.get(wanted[1], "string")
         text = f"has a property name that must be of type {kind} (propertyNames)"
     return [(steps, _demand(text))]
 
@@ -78,14 +101,35 @@ def _parts(path: str) -> tuple[bool, tuple[str | int, ...]]:
     """Return whether msgspec's path is that of a key, and its steps."""
     is_key = path.startswith("key` in `")
     steps = _STEP.findall(path.removeprefix("key` in `"))
-    return is_key, tuple(name or int(index) for name, index in steps)
+    return is_key, tuple("*" if any_key else name or int(index) for name, index, any_key in steps)
 
 
 def _demand(text: str) -> str:
     for pattern, words in _DEMANDS:
         if found := pattern.match(text):
             return found.expand(words)
+    if found := _LENGTH.match(text):
+        return _length(*found.groups())
+    if found := _PATTERN.match(text):
+        from ast import literal_eval
+
+        return f"must match the pattern {literal_eval(found[1])} (pattern)"
+    if found := _TYPE.match(text):
+        # Dates and the like are strings in JSON.
+        kinds = dict.fromkeys(_TYPES.get(name, "string") for name in found[1].split(" | "))
+        return f"must be of type {' or '.join(kinds)} (type)"
     return _lower(text)
+
+
+def _length(kind: str, words: str | None, sign: str | None, count: str) -> str:
+    degree = _DEGREES[words or sign]
+    rule = "max" if degree == "at most " else "min"
+    plural = "" if count == "1" else "s"
+    if kind == "array":
+        return f"must have {degree}{count} item{plural} ({rule}Items)"
+    if kind == "object":
+        return f"must have {degree}{count} properties ({rule}Properties)"
+    return f"must be {degree}{count} character{plural} long ({rule}Length)"
 
 
 def _author(text: str) -> str:

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from . import _decoding
 from ._annotations import ARRAYS, OBJECTS, name_of, spelled
+from ._metadata import stricter
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ._metadata import Metadata
     from ._types import Type
@@ -60,19 +61,21 @@ def apply(found: Type, target: Any, metadata: Metadata) -> Type:
         TypeError: A constraint does not apply to the type.
     """
     known = applicable(target)
-    for name in metadata.bounds:
+    for name in (*metadata.bounds, *(name for name, _ in metadata.further)):
         if name not in known:
             raise TypeError(f"`{name}` does not apply to {spelled(target)}")
     if metadata.tz is not None and "tz" not in known:
         raise TypeError(f"`tz` does not apply to {spelled(target)}")
-    schema = {**found.schema, **_keywords(found.schema, target, metadata)}
+    schema = found.schema
+    for name, value in (*metadata.bounds.items(), *metadata.further):
+        schema = _restricted(schema, target, name, value)
     if metadata.tz is False:
         # RFC 3339 requires a timezone.
         schema.pop("format", None)
-    decoded, rules = found.decoded, [(holds, "is not allowed") for holds in metadata.predicates]
+    decoded, rules = found.decoded, [*_rules(metadata.further), *metadata.predicates]
     meta = dict(metadata.bounds)
     if meta and not _is_native(target, meta, decoded):
-        rules = [*_rules(meta), *rules]
+        rules = [*_rules(meta.items()), *rules]
         meta = {}
     if metadata.tz is not None:
         meta["tz"] = metadata.tz
@@ -84,22 +87,38 @@ def apply(found: Type, target: Any, metadata: Metadata) -> Type:
     return replace(found, schema=schema, decoded=decoded, native=native, adapter=None)
 
 
-def _keywords(schema: dict[str, Any], target: Any, metadata: Metadata) -> dict[str, Any]:
-    """Return what JSON Schema can express. It cannot compare dates."""
-    written: dict[str, Any] = {}
-    is_number = name_of(target) in _NUMBERS
-    for name, value in metadata.bounds.items():
-        if name in _ORDER or name == "multiple_of":
-            if is_number:
-                written[_ORDER.get(name, "multipleOf")] = _number(value)
-        elif name == "pattern":
-            written["pattern"] = value if isinstance(value, str) else value.pattern
-        else:
-            kinds = _SIZES.get(schema.get("type", ""), ("minLength", "maxLength"))
-            if "contentEncoding" in schema:
-                value = 4 * ((value + 2) // 3)
-            written[kinds[name == "max_length"]] = value
-    return written
+def _restricted(schema: dict[str, Any], target: Any, name: str, value: Any) -> dict[str, Any]:
+    """Return a schema with one more constraint, if JSON Schema can express it. It cannot compare dates."""
+    written: str
+    if name in _ORDER or name == "multiple_of":
+        if name_of(target) not in _NUMBERS:
+            return schema
+        written, value = _ORDER.get(name, "multipleOf"), _number(value)
+    elif name == "pattern":
+        if _has_flags(value):
+            return schema
+        written, value = "pattern", _pattern_text(value)
+    else:
+        written = _SIZES.get(schema.get("type", ""), ("minLength", "maxLength"))[name == "max_length"]
+        if "contentEncoding" in schema:
+            value = 4 * ((value + 2) // 3)
+    if written not in schema:
+        return {**schema, written: value}
+    kept = stricter(name, schema[written], value)
+    if kept is not None:
+        return {**schema, written: kept}
+    return {**schema, "allOf": [*schema.get("allOf", ()), {written: value}]}
+
+
+def _has_flags(pattern: Any) -> bool:
+    """Return whether a pattern was compiled with flags, which JSON Schema does not have."""
+    import re
+
+    return not isinstance(pattern, str) and bool(pattern.flags & ~re.UNICODE)
+
+
+def _pattern_text(pattern: Any) -> str:
+    return pattern if isinstance(pattern, str) else str(pattern.pattern)
 
 
 def _number(value: Any) -> Any:
@@ -126,11 +145,12 @@ def _is_native(target: Any, bounds: dict[str, Any], decoded: Any) -> bool:
     return name != "decimal.Decimal" and name not in _ORDERED
 
 
-def _rules(bounds: dict[str, Any]) -> list[tuple[Callable[[Any], Any], str]]:
+def _rules(bounds: Iterable[tuple[str, Any]]) -> list[tuple[Callable[[Any], Any], str]]:
     """Return the bounds as predicates, with the requirements in the core's words."""
     rules: list[tuple[Callable[[Any], Any], str]] = []
-    for name, bound in bounds.items():
-        rules.append((_PREDICATES[name](bound), _REQUIREMENTS[name].format(bound=bound)))
+    for name, bound in bounds:
+        written = _pattern_text(bound) if name == "pattern" else bound
+        rules.append((_PREDICATES[name](bound), _REQUIREMENTS[name].format(bound=written)))
     return rules
 
 

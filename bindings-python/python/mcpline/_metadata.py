@@ -10,10 +10,12 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["BOUNDS", "Header", "Metadata", "is_field", "is_validator", "key_of", "read", "renames"]
+__all__ = ["BOUNDS", "Header", "Metadata", "is_field", "is_validator", "key_of", "read", "renames", "stricter"]
 
 BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern")
 """Names of the constraints that can be converted between the libraries."""
+
+_LOWER, _UPPER = ("gt", "ge", "min_length"), ("lt", "le", "max_length")
 
 # Attributes of pydantic's `FieldInfo` that change how a value is read or written.
 _FIELD_RULES = ("discriminator", "deprecated", "field_title_generator")
@@ -37,17 +39,21 @@ class Header:
 class Metadata:
     """What the metadata of one `Annotated` says."""
 
-    __slots__ = ("bounds", "foreign", "keywords", "ours", "predicates", "theirs", "tz")
+    __slots__ = ("bounds", "error", "foreign", "further", "keywords", "ours", "predicates", "theirs", "tz")
 
     def __init__(self) -> None:
         self.keywords: dict[str, Any] = {}
         """Keywords of the schema that annotate it, such as `description`."""
         self.bounds: dict[str, Any] = {}
         """Constraints, under the names of `BOUNDS`."""
-        self.predicates: list[typing.Callable[[Any], Any]] = []
-        """Functions that a value must satisfy (annotated-types)."""
+        self.further: list[tuple[str, Any]] = []
+        """Constraints that hold beside those of the same name in `bounds`: a second pattern or divisor."""
+        self.predicates: list[tuple[typing.Callable[[Any], Any], str]] = []
+        """Functions that a value must satisfy (annotated-types), and the requirements in words."""
         self.tz: bool | None = None
         """Whether a date-time has a timezone; `None` if both are allowed."""
+        self.error: str | None = None
+        """Why the metadata cannot be applied to any type."""
         self.foreign = False
         """Whether a constraint is not msgspec's."""
         self.theirs: list[Any] = []
@@ -59,6 +65,7 @@ class Metadata:
         """Return the constraints with these names, and those that apply to every type."""
         part = Metadata()
         part.bounds = {name: value for name, value in self.bounds.items() if name in names}
+        part.further = [(name, value) for name, value in self.further if name in names]
         part.predicates = self.predicates
         part.tz = self.tz if "tz" in names else None
         part.theirs = self.theirs
@@ -69,6 +76,20 @@ class Metadata:
     def constrains(self) -> bool:
         """Whether it restricts the values of the type, apart from what only pydantic can apply."""
         return bool(self.bounds or self.predicates or self.tz is not None)
+
+    def restrict(self, bounds: dict[str, Any]) -> None:
+        """Add constraints. Of several with the same name, all hold."""
+        for name, value in bounds.items():
+            if name not in self.bounds:
+                self.bounds[name] = value
+                continue
+            # msgspec applies only one of them, the last.
+            self.foreign = True
+            kept = stricter(name, self.bounds[name], value)
+            if kept is None:
+                self.further.append((name, value))
+            else:
+                self.bounds[name] = kept
 
     def describe(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Return a schema with the description and the other annotations."""
@@ -96,7 +117,7 @@ def _absorb(item: Any, found: Metadata) -> None:
         if bounds is None:
             found.ours.append(item)
         else:
-            found.bounds.update(bounds)
+            found.restrict(bounds)
             found.foreign = found.foreign or bool(bounds)
             found.keywords.update(_field_keywords(item))
     elif is_validator(item):
@@ -111,9 +132,7 @@ def _absorb(item: Any, found: Metadata) -> None:
 
 
 def _absorb_meta(item: msgspec.Meta, found: Metadata) -> None:
-    for name in BOUNDS:
-        if (value := getattr(item, name)) is not None:
-            found.bounds[name] = value
+    found.restrict(_bounds(item))
     if item.tz is not None:
         found.tz = item.tz
     for name in ("title", "description", "examples"):
@@ -128,14 +147,49 @@ def _absorb_constraint(item: Any, found: Metadata) -> None:
         for part in item:
             _absorb_constraint(part, found)
     elif bounds := _bounds(item):
-        found.bounds.update(bounds)
+        found.restrict(bounds)
     elif callable(function := getattr(item, "func", None)):
-        found.predicates.append(function)
+        found.predicates.append((function, "is not allowed"))
     elif hasattr(item, "tz"):
         if item.tz is None or item.tz is Ellipsis:
             found.tz = item.tz is Ellipsis
+        elif (timezone := _timezone(item.tz)) is None:
+            found.error = f"there is no time zone {item.tz!r}"
         else:
-            found.predicates.append(lambda value: value.tzinfo is not None and value.tzname() == str(item.tz))
+            found.predicates.append((_has_offset_of(timezone), f"must be a time in the timezone {item.tz} (format)"))
+
+
+def _timezone(given: Any) -> Any:
+    """Return a timezone, by its name or itself; `None` if there is no such timezone."""
+    if not isinstance(given, str):
+        return given
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(given)
+    except (KeyError, OSError, ValueError):
+        return None
+
+
+def _has_offset_of(timezone: Any) -> typing.Callable[[Any], bool]:
+    """Return whether a date-time has the offset of a timezone at that time. In JSON, it has no name of a timezone."""
+
+    def holds(value: Any) -> bool:
+        return value.tzinfo is not None and value.utcoffset() == value.astimezone(timezone).utcoffset()
+
+    return holds
+
+
+def stricter(name: str, first: Any, second: Any) -> Any:
+    """Return the stricter of two constraints with the same name; `None` if both are needed."""
+    if first == second:
+        return first
+    choose: Any = max if name in _LOWER else min if name in _UPPER else None
+    try:
+        return None if choose is None else choose(first, second)
+    except TypeError:
+        # Values that cannot be compared, of which at least one does not apply to the type.
+        return None
 
 
 def _bounds(item: Any) -> dict[str, Any]:

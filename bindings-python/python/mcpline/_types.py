@@ -145,7 +145,10 @@ class TypeReader:
             return self._delegated(annotation, place)
         if origin is typing.Annotated:
             base, *extras = typing.get_args(annotation)
-            return self._annotated(base, _metadata.read(extras), place)
+            metadata = _metadata.read(extras)
+            if metadata.error is not None:
+                raise InapplicableMetadata(place, metadata.error)
+            return self._annotated(base, metadata, place)
         if origin is not None:
             return self._parametrized(annotation, origin, typing.get_args(annotation), place)
         if isinstance(annotation, type):
