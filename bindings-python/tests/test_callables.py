@@ -75,3 +75,19 @@ def test_a_function_marked_as_a_coroutine_function_is_one():
 )
 def test_docstrings_are_cleaned_as_usual(text):
     assert "\n".join(_docstrings.clean(text)) == inspect.cleandoc(text)
+
+
+def test_decorated_functions_have_the_annotations_of_the_original():
+    @functools.lru_cache
+    def cached(a: int, b: str = "") -> str:
+        """Compute."""
+
+    class Decorator:
+        def __init__(self, function):
+            functools.update_wrapper(self, function)
+
+        def __call__(self, *arguments, **keywords): ...
+
+    for decorated in (cached, Decorator(cached), functools.partial(cached)):
+        assert _callables.annotated_function(decorated) is cached.__wrapped__
+        assert _callables.docstring(decorated) == "Compute."

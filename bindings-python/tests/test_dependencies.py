@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ from mcpline import (
     Client,
     Context,
     Depends,
+    LimitExceeded,
     RpcError,
     Server,
     SyncContext,
@@ -135,6 +137,34 @@ def test_provides_values_of_every_kind_of_function(dependency, form, is_async):
     server.add_tool(async_tool if is_async else sync_tool, name="tool")
     assert call(server, arguments={"city": "Oslo"}) == "Oslo real"
     assert [database.closed for database in used] == [dependency in MANAGED]
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_arguments_may_have_any_name(is_async):
+    server = make()
+
+    async def async_tool(context: str, arguments: str, call: str, db: Database = Depends(sync_database)) -> str:
+        return f"{context}{arguments}{call}"
+
+    def sync_tool(context: str, arguments: str, call: str, db: Database = Depends(sync_database)) -> str:
+        return f"{context}{arguments}{call}"
+
+    server.add_tool(async_tool if is_async else sync_tool, name="tool")
+    assert call(server, arguments={"context": "a", "arguments": "b", "call": "c"}) == "abc"
+
+
+def test_cached_functions_are_called_with_their_dependencies():
+    server = make()
+
+    @functools.cache
+    def database(name: Annotated[str, Depends(lambda: "ada")]) -> Database:
+        return Database(name)
+
+    @server.tool
+    def tool(db: Annotated[Database, Depends(database)]) -> str:
+        return f"{db.name} {database.cache_info().currsize}"
+
+    assert call(server) == "ada 1"
 
 
 def test_is_invisible_to_clients():
@@ -983,8 +1013,8 @@ def test_threads_end_after_they_were_idle(monkeypatch):
     assert done.wait(60)
 
 
-def test_jobs_wait_for_the_maximum_number_of_threads(monkeypatch):
-    monkeypatch.setattr(_thread_pool, "MAX_THREADS", 2)
+def test_calls_that_hold_nothing_wait_for_a_thread(monkeypatch):
+    monkeypatch.setattr(_thread_pool, "MAX_RUNNING", 2)
     pool = _thread_pool._ThreadPool()
     go_on, lock = threading.Event(), threading.Lock()
     done: list[int] = []
@@ -997,9 +1027,66 @@ def test_jobs_wait_for_the_maximum_number_of_threads(monkeypatch):
     for _ in range(8):
         pool.submit(job)
     assert pool._threads == 2
-    go_on.set()
+    # Calls that hold values, for which these jobs may wait, get a thread at once.
+    pool.submit(go_on.set, holds_values=True)
     assert settles(lambda: len(done) == 8)
-    assert len(set(done)) <= 2
+    assert len(set(done)) <= 3
+
+
+def test_a_thread_that_waits_for_a_client_is_replaced(monkeypatch):
+    monkeypatch.setattr(_thread_pool, "MAX_RUNNING", 1)
+    monkeypatch.setattr(_thread_pool, "MAX_WAITING", 1)
+    pool = _thread_pool._ThreadPool()
+    monkeypatch.setattr(_thread_pool, "_POOL", pool)
+    answered = threading.Event()
+    refused: list[Exception] = []
+
+    def ask() -> None:
+        with _thread_pool.waiting():
+            assert answered.wait(60)
+
+    def ask_too() -> None:
+        try:
+            ask()
+        except LimitExceeded as error:
+            refused.append(error)
+        answered.set()
+
+    pool.submit(ask)
+    pool.submit(ask_too)
+    assert answered.wait(60)
+    assert "1 sync functions" in str(refused[0])
+    assert settles(lambda: pool._waiting == 0)
+
+
+def test_more_calls_than_threads_wait_for_a_resource(monkeypatch):
+    """The calls that hold it are finished, though all threads are taken by those that wait for it."""
+    monkeypatch.setattr(_thread_pool, "MAX_RUNNING", 2)
+    monkeypatch.setattr(_thread_pool, "_POOL", _thread_pool._ThreadPool())
+    connection = threading.Semaphore(1)
+    server = make()
+
+    def acquire() -> Iterator[None]:
+        with connection:
+            yield
+
+    def use(held: Annotated[None, Depends(acquire)]) -> str:
+        return "used"
+
+    @server.tool
+    async def tool(used: Annotated[str, Depends(use)]) -> str:
+        return used
+
+    @server.tool
+    def sync_tool(used: Annotated[str, Depends(use)], other: Annotated[Database, Depends(async_database)]) -> str:
+        return used
+
+    async def main() -> None:
+        async with Client.memory(server) as client:
+            calls = [client.call_tool(name) for name in ("tool", "sync_tool") * 8]
+            assert {result.text for result in await asyncio.gather(*calls)} == {"used"}
+
+    run(main())
 
 
 def test_no_module_of_dependencies_is_loaded_without_them():

@@ -79,7 +79,7 @@ def annotated_function(call: Any) -> Any:
     import inspect
 
     call = _without_partials(call)
-    if not inspect.isroutine(call) and not inspect.isclass(call):
+    if not inspect.isroutine(call) and not inspect.isclass(call) and not hasattr(call, "__wrapped__"):
         call = type(call).__call__
     return inspect.unwrap(getattr(call, "__func__", call))
 
@@ -91,8 +91,8 @@ def docstring(call: Any) -> str | None:
     import inspect
 
     call = _without_partials(call)
-    if inspect.isroutine(call):
-        return call.__doc__
+    if inspect.isroutine(call) or hasattr(call, "__wrapped__"):
+        return call.__doc__  # type: ignore[no-any-return]
     own = type(call).__call__.__doc__
     return own or type(call).__doc__
 

@@ -6,7 +6,6 @@ Imported with the first handler that has a dependency; see `dependencies.Depends
 from __future__ import annotations
 
 import contextlib
-import functools
 import inspect
 import threading
 import types
@@ -165,7 +164,7 @@ def _annotated(call: Any) -> Any:
 
 def _signed(call: Any) -> Any:
     """Return what has the signature of a callable: the method of an object, as a mock looks like a function too."""
-    is_object = not (inspect.isclass(call) or inspect.isroutine(call) or isinstance(call, functools.partial))
+    is_object = not inspect.isclass(call) and isinstance(type(call).__call__, types.FunctionType)
     return call.__call__ if is_object else call
 
 
@@ -192,7 +191,7 @@ def _kind(call: Any) -> tuple[bool, bool]:
 def _sync_call(handler: Provider) -> Callable[..., Any]:
     """Return a function that calls a handler, and computes the values of its dependencies, on its own thread."""
 
-    def call(context: SyncContext, **arguments: Any) -> Any:
+    def call(context: SyncContext, /, **arguments: Any) -> Any:
         failure: BaseException | None = None
         try:
             with contextlib.ExitStack() as stack:
@@ -214,7 +213,7 @@ def _sync_call(handler: Provider) -> Callable[..., Any]:
 def _async_call(handler: Provider) -> Callable[..., Any]:
     """Return a coroutine function that calls a handler, and computes the values of its dependencies."""
 
-    async def call(context: Context, **arguments: Any) -> Any:
+    async def call(context: Context, /, **arguments: Any) -> Any:
         failure: BaseException | None = None
         try:
             async with contextlib.AsyncExitStack() as stack:
@@ -225,8 +224,8 @@ def _async_call(handler: Provider) -> Callable[..., Any]:
                         return await handler.call(**arguments)
                     from ._thread_pool import run_in_thread
 
-                    bound = _bound(handler.call, arguments)
-                    return await run_in_thread(lambda: copy_context().run(bound))
+                    copied, bound = copy_context(), _bound(handler.call, arguments)
+                    return await run_in_thread(lambda: copied.run(bound), holds_values=True)
                 except BaseException as error:
                     failure = error
                     raise
@@ -306,11 +305,13 @@ class _AsyncValues:
                 return self._stack.enter_context(_manager(provided))
             return _checked(provider, provided)
         if provider.is_manager:
-            return await _ThreadManager(_bound(provider.call, arguments)).enter(self._stack)
+            manager = _ThreadManager(_bound(provider.call, arguments))
+            return await manager.enter(self._stack, holds_values=bool(self._values))
         from ._thread_pool import run_in_thread
 
         context, bound = copy_context(), _bound(provider.call, arguments)
-        return _checked(provider, await run_in_thread(lambda: context.run(bound)))
+        value = await run_in_thread(lambda: context.run(bound), holds_values=bool(self._values))
+        return _checked(provider, value)
 
 
 class _ThreadManager:
@@ -322,13 +323,16 @@ class _ThreadManager:
         self._lock = threading.Lock()
         self._entered: contextlib.AbstractContextManager[Any] | None = None
 
-    async def enter(self, stack: contextlib.AsyncExitStack) -> Any:
+    async def enter(self, stack: contextlib.AsyncExitStack, *, holds_values: bool) -> Any:
         """Enter the context manager and return its value. It is exited with `stack`."""
         from ._thread_pool import run_in_thread
 
         # Added before, for the case that the task is cancelled meanwhile.
         stack.push_async_exit(self._exit)
-        return await run_in_thread(lambda: self._context.run(self._enter), abandon=self._abandon)
+        entering = run_in_thread(
+            lambda: self._context.run(self._enter), holds_values=holds_values, abandon=self._abandon
+        )
+        return await entering
 
     def _enter(self) -> Any:
         manager = _manager(self._make())
@@ -347,7 +351,10 @@ class _ThreadManager:
         manager = self._take()
         if manager is None:
             return False
-        return await run_in_thread(lambda: bool(self._context.run(manager.__exit__, kind, error, trace)))
+        exiting = run_in_thread(
+            lambda: bool(self._context.run(manager.__exit__, kind, error, trace)), holds_values=True
+        )
+        return await exiting
 
     def _abandon(self) -> None:
         """Exit the context manager after nobody waits for its value any more."""
@@ -404,7 +411,10 @@ class _BlockingCall:
             running = None
         if running is self._loop:
             raise UsageError("an inline dependency must not wait for an answer")
-        return asyncio.run_coroutine_threadsafe(self._context._ask(method, params, key), self._loop).result()
+        from ._thread_pool import waiting
+
+        with waiting():
+            return asyncio.run_coroutine_threadsafe(self._context._ask(method, params, key), self._loop).result()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context._call, name)

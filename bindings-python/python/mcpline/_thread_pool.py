@@ -7,54 +7,88 @@ from __future__ import annotations
 
 import _thread
 import asyncio
+import contextlib
 import os
 import threading
 import typing
 from collections import deque
 from concurrent.futures import Future
 
-if typing.TYPE_CHECKING:
-    from collections.abc import Callable
+from .errors import LimitExceeded
 
-__all__ = ["run_in_thread"]
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["run_in_thread", "waiting"]
 
 T = typing.TypeVar("T")
 
-MAX_THREADS = 1024
-"""Maximum number of threads. A thread is held while its function waits for a client, so there may be as many as calls,
-whose number the core limits."""
+MAX_RUNNING = 64
+"""Number of threads above which calls that hold nothing yet wait for a thread; as in the native pool."""
+MAX_WAITING = 1024
+"""Maximum number of threads that wait for a client, each of which may take as long as a user; as in the native pool."""
 IDLE_TIMEOUT = 10.0
 """Time after which an idle thread ends, in seconds."""
 
 
 class _ThreadPool:
-    """Runs functions in daemon threads, which do not delay the end of the process."""
+    """Runs functions in daemon threads, which do not delay the end of the process.
+
+    A call that holds the value of a dependency never waits for a thread: others may wait, on all threads, for what it
+    is going to release. The core limits the number of calls.
+    """
 
     def __init__(self) -> None:
         self._jobs: deque[Callable[[], object]] = deque()
         self._changed = threading.Condition()
         self._threads = 0
         self._idle = 0
+        self._waiting = 0
 
-    def submit(self, job: Callable[[], object]) -> None:
+    def submit(self, job: Callable[[], object], *, holds_values: bool = False) -> None:
         """Run a function, which must not raise, in a thread.
+
+        Args:
+            job: The function.
+            holds_values: Do not wait until other functions have returned.
 
         Raises:
             RuntimeError: No thread can be started, and there is none.
         """
         with self._changed:
-            self._jobs.append(job)
+            if holds_values:
+                self._jobs.appendleft(job)
+            else:
+                self._jobs.append(job)
             if len(self._jobs) <= self._idle:
                 self._changed.notify()
-            elif self._threads < MAX_THREADS:
-                self._start_thread()
+            elif holds_values or self._threads - self._waiting < MAX_RUNNING:
+                self._start_thread(job)
 
-    def _start_thread(self) -> None:
+    def begin_waiting(self) -> None:
+        """Let another thread take the place of this one.
+
+        Raises:
+            LimitExceeded: Too many threads wait.
+        """
+        with self._changed:
+            if self._waiting >= MAX_WAITING:
+                raise LimitExceeded(f"{MAX_WAITING} sync functions of async calls wait for clients; try again later")
+            self._waiting += 1
+            if len(self._jobs) > self._idle:
+                self._start_thread(None)
+
+    def end_waiting(self) -> None:
+        """Take a place again, also if there is none: the thread ends with the others when it is idle."""
+        with self._changed:
+            self._waiting -= 1
+
+    def _start_thread(self, job: Callable[[], object] | None) -> None:
         try:
             _thread.start_new_thread(self._work, ())
         except Exception:
-            if self._threads == 0:
-                self._jobs.pop()
+            if job is not None and self._threads == 0:
+                self._jobs.remove(job)
                 raise
             # The job waits for one of the existing threads.
             return
@@ -84,7 +118,23 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_POOL.__init__)  # type: ignore[misc]
 
 
-async def run_in_thread(function: Callable[[], T], abandon: Callable[[], object] | None = None) -> T:
+@contextlib.contextmanager
+def waiting() -> Iterator[None]:
+    """Wait for a client in a thread of the pool, which another one replaces meanwhile.
+
+    Raises:
+        LimitExceeded: Too many threads wait.
+    """
+    _POOL.begin_waiting()
+    try:
+        yield
+    finally:
+        _POOL.end_waiting()
+
+
+async def run_in_thread(
+    function: Callable[[], T], *, holds_values: bool, abandon: Callable[[], object] | None = None
+) -> T:
     """Call a function in a thread and return what it returns.
 
     A task that is cancelled waits until the function has returned, because the function may use what the task is going
@@ -92,11 +142,12 @@ async def run_in_thread(function: Callable[[], T], abandon: Callable[[], object]
 
     Args:
         function: The function.
+        holds_values: Whether the call holds the value of a dependency.
         abandon: Called after an abandoned function has returned, in its thread.
     """
     loop = asyncio.get_running_loop()
     returned: asyncio.Future[None] = loop.create_future()
-    job = _start(function, loop, returned)
+    job = _start(function, holds_values, loop, returned)
     cancelled: asyncio.CancelledError | None = None
     failure: BaseException | None = None
     try:
@@ -121,7 +172,7 @@ async def run_in_thread(function: Callable[[], T], abandon: Callable[[], object]
 
 
 def _start(
-    function: Callable[[], T], loop: asyncio.AbstractEventLoop, returned: asyncio.Future[None]
+    function: Callable[[], T], holds_values: bool, loop: asyncio.AbstractEventLoop, returned: asyncio.Future[None]
 ) -> Future[tuple[T | None, BaseException | None]]:
     """Call a function in a thread. Set `returned` when it has returned, and return its outcome."""
     # The outcome is a value, because a future cannot contain every exception.
@@ -143,7 +194,7 @@ def _start(
             pass
 
     job.add_done_callback(wake)
-    _POOL.submit(run)
+    _POOL.submit(run, holds_values=holds_values)
     return job
 
 
