@@ -832,6 +832,19 @@ def test_unclear_parameters_are_refused():
             server.add_tool(handler)
 
 
+def test_fields_of_arguments_have_no_dependencies():
+    """Clients could set them."""
+    server = make()
+
+    def tool(settings: Arguments) -> str:
+        return settings.user
+
+    with pytest.raises(
+        TypeError, match=r"the parameter settings .* field user of Arguments: a dependency is the value"
+    ):
+        server.add_tool(tool)
+
+
 def test_depends_takes_functions_only():
     with pytest.raises(TypeError, match="takes a function, not 5"):
         Depends(5)  # type: ignore[call-overload]
@@ -869,6 +882,11 @@ def test_a_sync_function_that_returns_a_coroutine_is_an_error(caplog):
 
     assert call(server) == "Error executing tool tool"
     assert "define it with `async def`" in caplog.text
+
+
+@dataclass
+class Arguments:
+    user: Annotated[str, Depends(lambda: "ada")]
 
 
 @dataclass
@@ -995,6 +1013,25 @@ class TestOverrides:
         ):
             raise AssertionError
         assert call(server) == "real"
+
+    def test_functions_that_no_handler_depends_on_are_refused(self):
+        server = self.server()
+        with pytest.raises(UsageError, match="no handler of this server depends on needs_argument"):
+            server.override_dependencies({needs_argument: lambda: ""})
+
+    def test_dependencies_of_replacements_can_be_replaced(self):
+        server = self.server()
+
+        def fake(db: Annotated[Database, Depends(sync_database)]) -> Database:
+            return db
+
+        with (
+            server.override_dependencies({async_database: fake}),
+            server.override_dependencies({sync_database: lambda: Database("inner")}),
+        ):
+            assert call(server) == "inner"
+        with pytest.raises(UsageError, match="no handler of this server depends on sync_database"):
+            server.override_dependencies({sync_database: lambda: Database("inner")})
 
     def test_unusable_replacements_are_refused(self):
         with pytest.raises(TypeError, match="city has no value"):

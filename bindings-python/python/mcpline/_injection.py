@@ -75,8 +75,8 @@ class InjectedCall(typing.NamedTuple):
     is_async: bool
 
 
-def injected(function: Function, *, inline: bool) -> InjectedCall:
-    """Return how to call a handler that has dependencies.
+def injected(function: Function, server: Server, *, inline: bool) -> InjectedCall:
+    """Return how to call a handler of a server that has dependencies.
 
     Raises:
         TypeError: A dependency depends on itself, or has a signature that cannot be filled.
@@ -90,6 +90,7 @@ def injected(function: Function, *, inline: bool) -> InjectedCall:
     if inline and handler.needs_loop and not function.is_async:
         name = next(name for name, dependent in dependencies.items() if dependent.provider.needs_loop)
         raise TypeError(f"{function.name}: inline is for functions without async dependencies; {name} is async")
+    server._dependencies.update(reader.known)
     if handler.needs_loop:
         return InjectedCall(_async_call(handler), is_async=True)
     return InjectedCall(_sync_call(handler), is_async=False)
@@ -102,21 +103,22 @@ class _Reader:
     """Reads functions and their dependencies, each once."""
 
     def __init__(self) -> None:
-        self._known: dict[Callable[..., Any], Provider] = {}
+        self.known: dict[Callable[..., Any], Provider] = {}
+        """What has been read, by function."""
         self._path: list[Callable[..., Any]] = []
 
     def dependent(self, dependency: Dependency) -> Dependent:
         return Dependent(dependency.call, self.provider(dependency.call), dependency.inline)
 
     def provider(self, call: Callable[..., Any]) -> Provider:
-        known = self._known.get(call)
+        known = self.known.get(call)
         if known is not None:
             return known
         if call in self._path:
             circle = [*self._path[self._path.index(call) :], call]
             raise TypeError(f"dependencies depend on each other: {' → '.join(map(_name_of, circle))}")
         self._path.append(call)
-        provider = self._known[call] = self._read(call)
+        provider = self.known[call] = self._read(call)
         self._path.pop()
         return provider
 
@@ -438,12 +440,19 @@ class Override:
 
         Raises:
             TypeError: A replacement has a signature that cannot be filled.
-            UsageError: A replacement is async, but the original is not.
+            UsageError: No handler depends on an original; or a replacement is async, but the original is not.
         """
         self._server = server
         reader = _Reader()
         self._providers = {original: reader.provider(call) for original, call in replacements.items()}
+        self._known = {*reader.known}
+        known = server._dependencies.union(*(override._known for override in server._overrides))
         for original, provider in self._providers.items():
+            if original not in known:
+                raise UsageError(
+                    f"override_dependencies: no handler of this server depends on {_name_of(original)}; give the "
+                    "function that is in `Depends(…)`"
+                )
             if provider.needs_loop and not _Reader().provider(original).needs_loop:
                 raise UsageError(
                     f"override_dependencies: {provider.name} is async or has async dependencies, but "
@@ -452,18 +461,18 @@ class Override:
 
     def __enter__(self) -> None:
         _check_circles({**self._server._replacements, **self._providers})
-        self._server._overrides.append(self._providers)
+        self._server._overrides.append(self)
         self._merge()
 
     def __exit__(self, *_: object) -> None:
-        # Compared by identity: two overrides may be equal. In place of a pop: they may end in any order.
-        self._server._overrides[:] = [other for other in self._server._overrides if other is not self._providers]
+        # Blocks may end in any order.
+        self._server._overrides.remove(self)
         self._merge()
 
     def _merge(self) -> None:
         merged: dict[Callable[..., Any], Provider] = {}
-        for providers in self._server._overrides:
-            merged.update(providers)
+        for override in self._server._overrides:
+            merged.update(override._providers)
         # Replaced at once: calls on other threads read it.
         self._server._replacements = merged
 

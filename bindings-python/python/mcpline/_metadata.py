@@ -129,6 +129,9 @@ def _absorb(item: Any, found: Metadata) -> None:
         found.theirs.append(item)
         found.foreign = True
         _absorb_constraint(item, found)
+    elif _library(item) == __package__ and type(item).__name__ == "Dependency":
+        # Clients could set it.
+        found.error = "a dependency is the value of a parameter, not a part of its type"
 
 
 def _absorb_meta(item: msgspec.Meta, found: Metadata) -> None:

@@ -383,7 +383,7 @@ def _plan(
     if function.dependencies:
         from . import _injection
 
-        call, is_async = _injection.injected(function, inline=inline)
+        call, is_async = _injection.injected(function, server, inline=inline)
         context, positional, keywords = (0, None), (), (*positional, *keywords)
     return _native.Plan(
         kind=kind,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._asgi import Application
-    from ._injection import Provider
+    from ._injection import Override, Provider
     from ._loops import Attachment, RunningLifespan
     from .auth import Caller
     from .content import Annotations, Icon, ToolAnnotations
@@ -125,7 +125,8 @@ class Server:
         self._native = _native.Server(_json(info), instructions, _json(options) if options else None)
         self._serving = 0
         self._contexts: list[Context] = []
-        self._overrides: list[Mapping[Callable[..., Any], Provider]] = []
+        self._dependencies: set[Callable[..., Any]] = set()
+        self._overrides: list[Override] = []
         self._replacements: Mapping[Callable[..., Any], Provider] = {}
         self._attachment: Attachment | None = None
         self._running_lifespan: RunningLifespan | None = None
@@ -959,8 +960,8 @@ class Server:
 
         Raises:
             TypeError: A replacement has a signature that cannot be filled.
-            UsageError: A replacement is async, but the original is not; or, on entering, replacements depend on each
-                other.
+            UsageError: No handler depends on an original; a replacement is async, but the original is not; or, on
+                entering, replacements depend on each other.
         """
         from ._injection import Override
 
