@@ -845,6 +845,31 @@ def test_fields_of_arguments_have_no_dependencies():
         server.add_tool(tool)
 
 
+def foreign(module: str, name: str) -> Any:
+    """Return a value of a class that is named like that of another library, or derived from it."""
+    return type("Derived", (type(name, (), {"__module__": module}),), {})()
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("fastapi.params", "Depends"), ("uncalled_for.base", "Dependency"), ("mcp.server.mcpserver.resolve", "Resolve")],
+)
+def test_dependencies_of_other_libraries_are_refused(module, name):
+    """As a default or unknown metadata they would be ignored, and the parameter an argument that clients set."""
+    server = make()
+    other = foreign(module, name)
+
+    def default(user: str = other) -> str:
+        return user
+
+    def annotated(user: Annotated[str, other]) -> str:
+        return user
+
+    for handler in (default, annotated):
+        with pytest.raises(TypeError, match=rf"{handler.__name__}: the parameter user .*: use `mcpline.Depends`"):
+            server.add_tool(handler)
+
+
 def test_depends_takes_functions_only():
     with pytest.raises(TypeError, match="takes a function, not 5"):
         Depends(5)  # type: ignore[call-overload]

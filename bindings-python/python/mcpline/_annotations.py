@@ -9,10 +9,12 @@ from typing import Any, Union
 
 __all__ = [
     "ARRAYS",
+    "FOREIGN_DEPENDENCY",
     "MADE_FROM_LISTS",
     "OBJECTS",
     "UNION_TYPES",
     "is_alias",
+    "is_foreign_dependency",
     "is_union",
     "name_of",
     "spelled",
@@ -82,6 +84,23 @@ def unwrapped(annotation: Any) -> Any:
             annotation = annotation.__value__
         else:
             return annotation
+
+
+_FOREIGN_DEPENDENCIES = {
+    "fastapi.params.Depends",
+    "mcp.server.mcpserver.resolve.Resolve",
+    # The base class of those of fastmcp.
+    "uncalled_for.base.Dependency",
+}
+FOREIGN_DEPENDENCY = "this is a dependency of another library, which has no effect here: use `mcpline.Depends`"
+
+
+def is_foreign_dependency(value: Any) -> bool:
+    """Return whether a default or metadata is a dependency of another library, recognized by its class.
+
+    Ignored, it would make the parameter an argument that clients can set.
+    """
+    return any(f"{cls.__module__}.{cls.__qualname__}" in _FOREIGN_DEPENDENCIES for cls in type(value).__mro__)
 
 
 def spelled(annotation: Any) -> str:

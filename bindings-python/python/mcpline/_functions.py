@@ -105,6 +105,11 @@ def read(call: Callable[..., Any]) -> Function:
                 f"{getattr(call, '__qualname__', name)} is not bound to an object, so {parameter.name} has no value: "
                 "register the method of an object"
             )
+        if _annotations.is_foreign_dependency(parameter.default):
+            raise TypeError(
+                f"{name}: the parameter {parameter.name} has the default {parameter.default!r}: "
+                f"{_annotations.FOREIGN_DEPENDENCY}"
+            )
         dependency = dependency_of(annotation, parameter, name)
         if dependency is not None:
             dependencies[parameter.name] = dependency

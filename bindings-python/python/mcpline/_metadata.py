@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from . import _annotations
+
 __all__ = ["BOUNDS", "Header", "Metadata", "is_field", "is_validator", "key_of", "read", "renames", "stricter"]
 
 BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern")
@@ -132,6 +134,8 @@ def _absorb(item: Any, found: Metadata) -> None:
     elif _library(item) == __package__ and type(item).__name__ == "Dependency":
         # Clients could set it.
         found.error = "a dependency is the value of a parameter, not a part of its type"
+    elif _annotations.is_foreign_dependency(item):
+        found.error = _annotations.FOREIGN_DEPENDENCY
 
 
 def _absorb_meta(item: msgspec.Meta, found: Metadata) -> None:
