@@ -25,6 +25,7 @@ from mcpline import (
     ToolError,
     UsageError,
     _injection,
+    _providers,
     _thread_pool,
 )
 from mcpline.dependencies import Dependency
@@ -581,7 +582,7 @@ def test_a_dependency_that_is_abandoned_is_exited_in_its_thread():
         async def use() -> None:
             async with contextlib.AsyncExitStack() as stack:
                 values = _injection._AsyncValues(handed, stack)
-                dependent = _injection._Reader().dependent(Dependency(Slow, inline=False))
+                dependent = _providers.Reader().dependent(Dependency(Slow, inline=False))
                 await values._value(dependent)
 
         using = asyncio.create_task(use())
@@ -1159,7 +1160,7 @@ server = Server("plain")
 @server.tool
 def tool(x: int = 1) -> int:
     return x
-loaded = {"mcpline.dependencies", "mcpline._injection", "mcpline._thread_pool"} & set(sys.modules)
+loaded = {"mcpline.dependencies", "mcpline._injection", "mcpline._providers", "mcpline._thread_pool"} & set(sys.modules)
 assert not loaded, loaded
 assert "asyncio" not in sys.modules
 """

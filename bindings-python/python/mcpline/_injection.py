@@ -1,4 +1,4 @@
-"""Calls of handlers with dependencies: reads the dependencies at registration, and computes their values in each call.
+"""Calls of handlers with dependencies, whose values are computed in each call.
 
 Imported with the first handler that has a dependency; see `dependencies.Depends`.
 """
@@ -6,65 +6,25 @@ Imported with the first handler that has a dependency; see `dependencies.Depends
 from __future__ import annotations
 
 import contextlib
-import inspect
 import threading
 import types
 import typing
 from contextvars import copy_context
 from typing import Any
 
-from . import _callables, _functions
+from ._providers import Dependent, Provider, Reader
 from .context import Context, SyncContext
 from .errors import UsageError
 
 if typing.TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from ._functions import Function
-    from .dependencies import Dependency
+    from ._overrides import Replacements
     from .server import Server
 
-    Replacements = Mapping[Callable[..., Any], "Provider"]
-
-__all__ = ["InjectedCall", "Override", "Provider", "injected"]
-
-
-class Provider:
-    """A function that computes the value of a dependency."""
-
-    __slots__ = ("call", "context", "dependencies", "is_async", "is_manager", "name", "needs_loop")
-
-    def __init__(
-        self,
-        call: Callable[..., Any],
-        name: str,
-        context: str | None,
-        dependencies: dict[str, Dependent],
-        is_async: bool,
-        is_manager: bool,
-    ) -> None:
-        self.call = call
-        """Returns the value, or the context manager that provides it."""
-        self.name = name
-        self.context = context
-        """Name of the parameter for the context."""
-        self.dependencies = dependencies
-        """Its own dependencies, by parameter."""
-        self.is_async = is_async
-        """Whether `call` returns an awaitable, or an async context manager."""
-        self.is_manager = is_manager
-        self.needs_loop: bool = is_async or any(dependent.provider.needs_loop for dependent in dependencies.values())
-        """Whether it, or one of its dependencies, is async."""
-
-
-class Dependent(typing.NamedTuple):
-    """A parameter that receives the value of a provider."""
-
-    key: Callable[..., Any]
-    """The function that the author wrote, which identifies the value within a call."""
-    provider: Provider
-    inline: bool
+__all__ = ["InjectedCall", "injected"]
 
 
 class InjectedCall(typing.NamedTuple):
@@ -83,7 +43,7 @@ def injected(function: Function, server: Server, *, inline: bool) -> InjectedCal
     """
     if function.has_positional_only:
         raise TypeError(f"{function.name}: a handler with dependencies has no positional-only parameters")
-    reader = _Reader()
+    reader = Reader()
     dependencies = {name: reader.dependent(dependency) for name, dependency in function.dependencies.items()}
     context = None if function.context is None else function.context_name
     handler = Provider(function.call, function.name, context, dependencies, function.is_async, is_manager=False)
@@ -94,100 +54,6 @@ def injected(function: Function, server: Server, *, inline: bool) -> InjectedCal
     if handler.needs_loop:
         return InjectedCall(_async_call(handler), is_async=True)
     return InjectedCall(_sync_call(handler), is_async=False)
-
-
-# Reading
-
-
-class _Reader:
-    """Reads functions and their dependencies, each once."""
-
-    def __init__(self) -> None:
-        self.known: dict[Callable[..., Any], Provider] = {}
-        """What has been read, by function."""
-        self._path: list[Callable[..., Any]] = []
-
-    def dependent(self, dependency: Dependency) -> Dependent:
-        return Dependent(dependency.call, self.provider(dependency.call), dependency.inline)
-
-    def provider(self, call: Callable[..., Any]) -> Provider:
-        known = self.known.get(call)
-        if known is not None:
-            return known
-        if call in self._path:
-            circle = [*self._path[self._path.index(call) :], call]
-            raise TypeError(f"dependencies depend on each other: {' → '.join(map(_name_of, circle))}")
-        self._path.append(call)
-        provider = self.known[call] = self._read(call)
-        self._path.pop()
-        return provider
-
-    def _read(self, call: Callable[..., Any]) -> Provider:
-        name = _name_of(call)
-        try:
-            declared = _callables.signature_parameters(_signed(call))
-        except ValueError as error:
-            raise TypeError(f"the dependency {name}: {error}") from None
-        context: str | None = None
-        dependencies: dict[str, Dependent] = {}
-        hints = _functions.parameter_hints(_annotated(call), declared, name)
-        for parameter in declared:
-            if parameter.stars:
-                # Nothing is passed to it.
-                continue
-            annotation = hints.get(parameter.name, _functions.MISSING)
-            dependency = _functions.dependency_of(annotation, parameter, name)
-            is_context = dependency is None and _functions.is_context(annotation, parameter.name)
-            if dependency is not None:
-                dependencies[parameter.name] = self.dependent(dependency)
-            elif is_context and context is None:
-                context = parameter.name
-            elif parameter.default is not _functions.MISSING:
-                continue
-            else:
-                raise TypeError(
-                    f"the dependency {name}: the parameter {parameter.name} has no value: a dependency takes one "
-                    "context, other dependencies (`Depends`), and parameters with defaults"
-                )
-            if parameter.positional_only:
-                raise TypeError(f"the dependency {name}: the parameter {parameter.name} is positional-only")
-        is_async, is_manager = _kind(call)
-        return Provider(call, name, context, dependencies, is_async, is_manager)
-
-
-def _name_of(call: Callable[..., Any]) -> str:
-    return getattr(call, "__name__", None) or type(call).__name__
-
-
-def _annotated(call: Any) -> Any:
-    """Return the function that has the annotations of the parameters."""
-    return call.__init__ if inspect.isclass(call) else _callables.annotated_function(call)
-
-
-def _signed(call: Any) -> Any:
-    """Return what has the signature of a callable: the method of an object, as a mock looks like a function too."""
-    is_object = not inspect.isclass(call) and isinstance(type(call).__call__, types.FunctionType)
-    return call.__call__ if is_object else call
-
-
-def _kind(call: Any) -> tuple[bool, bool]:
-    """Return whether a function is async, and whether it provides a context manager or a generator."""
-    if inspect.isclass(call):
-        if hasattr(call, "__aenter__") and hasattr(call, "__aexit__"):
-            return True, True
-        return False, hasattr(call, "__enter__") and hasattr(call, "__exit__")
-    # A function of contextlib's decorators refers to the generator.
-    function = _callables.annotated_function(call)
-    if inspect.isasyncgenfunction(function):
-        return True, True
-    if inspect.isgeneratorfunction(function):
-        return False, True
-    # A mock of a coroutine function has its code only.
-    code = getattr(call, "__code__", None)
-    return _callables.is_async(call) or bool(code and code.co_flags & inspect.CO_COROUTINE), False
-
-
-# Calling
 
 
 def _sync_call(handler: Provider) -> Callable[..., Any]:
@@ -427,73 +293,3 @@ def _blocking(context: Context) -> SyncContext:
     import asyncio
 
     return SyncContext(typing.cast("Any", _BlockingCall(context, asyncio.get_running_loop())), context.server)
-
-
-# Replacing
-
-
-class Override:
-    """Replaces dependencies of a server while it is entered; see `Server.override_dependencies`."""
-
-    def __init__(self, server: Server, replacements: Mapping[Callable[..., Any], Callable[..., Any]]) -> None:
-        """Read the replacements.
-
-        Raises:
-            TypeError: A replacement has a signature that cannot be filled.
-            UsageError: No handler depends on an original; or a replacement is async, but the original is not.
-        """
-        self._server = server
-        reader = _Reader()
-        self._providers = {original: reader.provider(call) for original, call in replacements.items()}
-        self._known = {*reader.known}
-        known = server._dependencies.union(*(override._known for override in server._overrides))
-        for original, provider in self._providers.items():
-            if original not in known:
-                raise UsageError(
-                    f"override_dependencies: no handler of this server depends on {_name_of(original)}; give the "
-                    "function that is in `Depends(…)`"
-                )
-            if provider.needs_loop and not _Reader().provider(original).needs_loop:
-                raise UsageError(
-                    f"override_dependencies: {provider.name} is async or has async dependencies, but "
-                    f"{_name_of(original)} runs on the threads of sync handlers: replace it by a sync function"
-                )
-
-    def __enter__(self) -> None:
-        _check_circles({**self._server._replacements, **self._providers})
-        self._server._overrides.append(self)
-        self._merge()
-
-    def __exit__(self, *_: object) -> None:
-        # Blocks may end in any order.
-        self._server._overrides.remove(self)
-        self._merge()
-
-    def _merge(self) -> None:
-        merged: dict[Callable[..., Any], Provider] = {}
-        for override in self._server._overrides:
-            merged.update(override._providers)
-        # Replaced at once: calls on other threads read it.
-        self._server._replacements = merged
-
-
-def _check_circles(replacements: Replacements) -> None:
-    """Check that no replacement depends on itself.
-
-    Raises:
-        UsageError: One does.
-    """
-    done: set[Callable[..., Any]] = set()
-
-    def visit(key: Callable[..., Any], provider: Provider, path: tuple[Callable[..., Any], ...]) -> None:
-        if key in path:
-            circle = " → ".join(map(_name_of, (*path[path.index(key) :], key)))
-            raise UsageError(f"override_dependencies: the replaced dependencies depend on each other: {circle}")
-        if key in done:
-            return
-        for dependent in provider.dependencies.values():
-            visit(dependent.key, replacements.get(dependent.key, dependent.provider), (*path, key))
-        done.add(key)
-
-    for key, provider in replacements.items():
-        visit(key, provider, ())

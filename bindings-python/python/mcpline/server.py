@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._asgi import Application
-    from ._injection import Override, Provider
     from ._loops import Attachment, RunningLifespan
+    from ._overrides import Override
+    from ._providers import Provider
     from .auth import Caller
     from .content import Annotations, Icon, ToolAnnotations
     from .extension import Extension
@@ -963,7 +964,7 @@ class Server:
             UsageError: No handler depends on an original; a replacement is async, but the original is not; or, on
                 entering, replacements depend on each other.
         """
-        from ._injection import Override
+        from ._overrides import Override
 
         return Override(self, replacements)
 
