@@ -187,7 +187,7 @@ test("a ToolError is for the model, an RpcError for the client, and nothing else
   const onWarning = (warning) => warned.push(warning);
   process.on("warning", onWarning);
   for (const name of ["secret", "not an error", "unsayable"]) {
-    assert.deepEqual(await result(name), { content: [said(`Error executing tool ${name}`)], isError: true });
+    assert.deepEqual(await result(name), { content: [said(`Error executing tool ${toolName(name)}`)], isError: true });
   }
   await new Promise(setImmediate);
   process.off("warning", onWarning);
