@@ -132,8 +132,10 @@ class HttpSettings(TypedDict, total=False):
     """Path prefix that a reverse proxy removes before it forwards requests. Used for the message endpoint announced to
     HTTP+SSE clients. Default: none."""
     allowed_hosts: Sequence[str]
-    """Accepted host names of the `Host` header, without port; `*` accepts any. Loopback names and the bound address are
-    always accepted. The check prevents DNS rebinding. Default: none."""
+    """Accepted host names of the `Host` header, without port. `*.example.com` accepts all names below `example.com`,
+    but not the web pages of these hosts; `*` accepts any name. Loopback names and the bound address are always
+    accepted. The check prevents DNS rebinding: with `*`, a web page can send requests to a server that only this
+    machine or its network reaches. Default: none."""
     allowed_origins: Sequence[str]
     """Accepted values of the `Origin` header, such as `https://app.example.com`, in addition to the origins of allowed
     hosts; `*` accepts any. Pages of these origins may also read the responses (CORS). Requests without `Origin` are not

@@ -31,10 +31,12 @@ impl Target {
     /// [`ClientError::Usage`] if it is invalid, or neither `http` nor `https`.
     pub(crate) fn parse(url: &str) -> Result<Self, ClientError> {
         Self::read(url).map_err(|reason| {
-            ClientError::Usage(format!(
-                "invalid URL {:?}: {reason}",
-                without_user_info(url)
-            ))
+            let shown = without_user_info(url);
+            let reason = match with_scheme(&shown) {
+                Some(meant) => format!("it has no scheme; did you mean {meant:?}?"),
+                None => reason,
+            };
+            ClientError::Usage(format!("invalid URL {shown:?}: {reason}"))
         })
     }
 
@@ -141,9 +143,40 @@ pub(crate) fn is_loopback(url: &str) -> bool {
     Target::parse(url).is_ok_and(|target| target.origin.is_loopback())
 }
 
+/// Returns the URL that was probably meant, if this one has no scheme: servers on this machine rarely have certificates.
+fn with_scheme(url: &str) -> Option<String> {
+    if url.contains("://") || url.is_empty() || url.starts_with('/') {
+        return None;
+    }
+    let is_local = ["localhost", "127.", "[::1]"]
+        .iter()
+        .any(|local| url.starts_with(local));
+    let scheme = if is_local { "http" } else { "https" };
+    Some(format!("{scheme}://{url}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_url_without_a_scheme_is_refused_with_a_suggestion() {
+        for (url, meant) in [
+            ("localhost:8000/mcp", "http://localhost:8000/mcp"),
+            ("127.0.0.1/mcp", "http://127.0.0.1/mcp"),
+            ("mcp.example.com/mcp", "https://mcp.example.com/mcp"),
+        ] {
+            let error = Target::parse(url).expect_err(url).to_string();
+            assert!(
+                error.contains(&format!("did you mean {meant:?}?")),
+                "{error}"
+            );
+        }
+        for url in ["", "/mcp", "ftp://example.com"] {
+            let error = Target::parse(url).expect_err(url).to_string();
+            assert!(!error.contains("did you mean"), "{error}");
+        }
+    }
 
     fn target(url: &str) -> Target {
         Target::parse(url).expect("a URL")

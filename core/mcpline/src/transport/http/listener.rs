@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
+use tokio::net::{TcpListener, TcpStream, ToSocketAddrs, lookup_host};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -51,14 +51,16 @@ pub struct Http {
 ///
 /// [`ErrorKind::Transport`](crate::ErrorKind::Transport): the address cannot be bound.
 pub async fn http(address: impl ToSocketAddrs, options: HttpOptions) -> Result<Http, Error> {
-    let failed = |error| Error::transport("listen", "cannot listen on the address", error);
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    Ok(Http {
-        listener,
-        address,
-        options,
-    })
+    let resolved = lookup_host(address).await.map_err(|error| {
+        Error::transport("listen", "cannot resolve the address to listen on", error)
+    })?;
+    let addresses: Vec<_> = resolved.collect();
+    let listener = TcpListener::bind(&addresses[..]).await.map_err(|error| {
+        let shown: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+        let message = format!("cannot listen on {}", shown.join(" and "));
+        Error::transport("listen", message, error)
+    })?;
+    Http::from_listener(listener, options)
 }
 
 impl Http {

@@ -26,7 +26,8 @@ pub struct HttpOptions {
     pub health_path: Option<String>,
     /// Path prefix that a reverse proxy adds, for the endpoint URL that HTTP+SSE sends to clients. Default: empty.
     pub proxy_prefix: String,
-    /// Accepted host names of requests, without port; `*` accepts any. Loopback names and the bound address are always
+    /// Accepted host names of requests, without port. `*.example.com` accepts all names below `example.com`, but not the
+    /// web pages of these hosts; `*` accepts any name, and a web page can then reach a local server. Loopback names and the bound address are always
     /// accepted. Default: no others, because a web page could reach a local server by DNS rebinding.
     pub allowed_hosts: Vec<String>,
     /// Accepted origins of web pages (`https://app.example.com`), besides those of allowed hosts; `*` accepts any. Pages

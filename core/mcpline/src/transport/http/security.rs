@@ -64,7 +64,7 @@ pub(super) fn check(
         Ok(())
     } else {
         Err(format!(
-            "Origin {} is not allowed: add it to the option allowed_origins",
+            "Origin {} is not allowed: add it to `allowed_origins` (`allowedOrigins` in JavaScript)",
             printable(origin)
         ))
     }
@@ -80,11 +80,12 @@ pub(super) fn is_listed_origin(origin: &str, options: &HttpOptions) -> bool {
 
 fn check_host(host: &str, options: &HttpOptions, bound: Option<IpAddr>) -> Result<(), String> {
     let is_any = options.allowed_hosts.iter().any(|allowed| allowed == "*");
-    if is_any || host_name(host).is_some_and(|name| allows(name, options, bound)) {
+    let is_allowed = |name| allows(name, options, bound) || matches_pattern(name, options);
+    if is_any || host_name(host).is_some_and(is_allowed) {
         return Ok(());
     }
     Err(format!(
-        "Host {} is not allowed: add it to the option allowed_hosts",
+        "Host {} is not allowed: add it to `allowed_hosts` (`allowedHosts` in JavaScript)",
         printable(host)
     ))
 }
@@ -127,6 +128,22 @@ fn printable(text: &str) -> String {
         .filter(|character| !character.is_control())
         .take(most)
         .collect()
+}
+
+/// Whether a pattern such as `*.example.com` among the allowed hosts stands for this one. Patterns do not allow pages:
+/// those of other customers of a hosting provider match, too.
+fn matches_pattern(name: &str, options: &HttpOptions) -> bool {
+    options.allowed_hosts.iter().any(|allowed| {
+        let suffix = allowed
+            .strip_prefix('*')
+            .filter(|suffix| suffix.starts_with('.'));
+        suffix.is_some_and(|suffix| {
+            let head = name.len().checked_sub(suffix.len());
+            head.filter(|head| *head > 0)
+                .and_then(|head| name.get(head..))
+                .is_some_and(|end| end.eq_ignore_ascii_case(suffix))
+        })
+    })
 }
 
 fn allows(name: &str, options: &HttpOptions, bound: Option<IpAddr>) -> bool {
@@ -181,6 +198,27 @@ mod tests {
             headers.insert(ORIGIN, origin.parse().expect("a header"));
         }
         check(&headers, None, options, None, None)
+    }
+
+    #[test]
+    fn patterns_allow_hosts_but_not_pages() {
+        let options = HttpOptions {
+            allowed_hosts: vec!["*.example.app".into()],
+            ..HttpOptions::default()
+        };
+        for host in ["a.example.app", "A.B.Example.App:443"] {
+            assert_eq!(verdict(host, None, &options), Ok(()), "{host}");
+        }
+        for host in [
+            "example.app",
+            ".example.app",
+            "aexample.app",
+            "a.example.app.evil.com",
+        ] {
+            verdict(host, None, &options).expect_err(host);
+        }
+        let page = Some("https://evil.example.app");
+        verdict("a.example.app", page, &options).expect_err("a page of somebody else");
     }
 
     #[test]
