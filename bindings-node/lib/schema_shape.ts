@@ -2,6 +2,7 @@
 
 import { isPromise } from "./is_promise.js";
 import type { SchemaShape, StandardIssue, StandardResult, StandardSchema } from "./schemas.js";
+import { isRequired, standardValidate, type StandardValidate } from "./standard_validation.js";
 
 type Side = "input" | "output";
 type Converter = (options: { readonly target: string }) => Record<string, unknown>;
@@ -9,6 +10,7 @@ type Converter = (options: { readonly target: string }) => Record<string, unknow
 /** Returns the schema of an object with these properties. Other properties of a value are left out. */
 export function objectOf(shape: SchemaShape): StandardSchema {
   const entries = Object.entries(shape);
+  const validates = entries.map(([name, schema]) => [name, standardValidate(schema)] as const);
   const convert = (side: Side): Converter | undefined => {
     const converters = entries.map(([name, schema]) => [name, schema["~standard"].jsonSchema?.[side]] as const);
     if (converters.some(([, convert]) => convert === undefined)) {
@@ -28,21 +30,21 @@ export function objectOf(shape: SchemaShape): StandardSchema {
   const vendor = entries[0]?.[1]["~standard"].vendor ?? "mcpline";
   const jsonSchema = input === undefined || output === undefined ? undefined : { input, output };
   return {
-    "~standard": { version: 1, vendor, validate: (value) => validate(entries, value), jsonSchema },
+    "~standard": { version: 1, vendor, validate: (value) => validate(validates, value), jsonSchema },
   };
 }
 
 function validate(
-  entries: readonly (readonly [string, StandardSchema])[],
+  entries: readonly (readonly [string, StandardValidate])[],
   value: unknown,
 ): StandardResult<unknown> | Promise<StandardResult<unknown>> {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return { issues: [{ message: "must be an object" }] };
   }
   const given = value as Record<string, unknown>;
-  const results = entries.map(([name, schema]) =>
+  const results = entries.map(([name, validate]) =>
     // Not inherited members, such as `constructor`.
-    schema["~standard"].validate(Object.hasOwn(given, name) ? given[name] : undefined),
+    validate(Object.hasOwn(given, name) ? given[name] : undefined),
   );
   const join = (results: readonly StandardResult<unknown>[]) => joined(entries, given, results);
   if (results.some(isPromise)) {
@@ -53,14 +55,14 @@ function validate(
 
 /** Joins the results of the properties: all their issues, or the object of their values. */
 function joined(
-  entries: readonly (readonly [string, StandardSchema])[],
+  entries: readonly (readonly [string, unknown])[],
   given: Record<string, unknown>,
   results: readonly StandardResult<unknown>[],
 ): StandardResult<unknown> {
   const issues: StandardIssue[] = [];
   const values: [string, unknown][] = [];
   results.forEach((result, index) => {
-    const [name] = entries[index] as readonly [string, StandardSchema];
+    const [name] = entries[index] as readonly [string, unknown];
     if (result.issues !== undefined) {
       issues.push(...result.issues.map(({ message, path }) => ({ message, path: [name, ...(path ?? [])] })));
     } else if (result.value !== undefined || Object.hasOwn(given, name)) {
@@ -69,22 +71,6 @@ function joined(
   });
   // As own members, whatever their names are.
   return issues.length > 0 ? { issues } : { value: Object.fromEntries(values) };
-}
-
-/** Whether a property has to be given (`input`), or is always there after validation (`output`). */
-function isRequired(schema: StandardSchema, side: Side): boolean {
-  let result;
-  try {
-    result = schema["~standard"].validate(undefined);
-  } catch {
-    return true;
-  }
-  if (isPromise(result)) {
-    // An asynchronous check. Whether it refuses a missing value is not known here.
-    result.then(undefined, () => undefined);
-    return true;
-  }
-  return result.issues !== undefined || (side === "output" && result.value !== undefined);
 }
 
 /** Makes references within a schema point to its place in another. */

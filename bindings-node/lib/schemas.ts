@@ -11,6 +11,7 @@ import { UsageError } from "./errors.js";
 import { isPromise } from "./is_promise.js";
 import { objectOf } from "./schema_shape.js";
 import type { JsonSchema } from "./protocol.js";
+import { standardValidate } from "./standard_validation.js";
 
 /** A validation issue, as defined by Standard Schema (standardschema.dev, version 1). */
 export interface StandardIssue {
@@ -180,6 +181,15 @@ export function jsonSchemaOf(schema: Schema, where: string): JsonSchema {
   return standard === undefined ? (schema as JsonSchema) : converted(standard, "input", where);
 }
 
+/** Whether a value is a schema of a library, or a shape of such schemas. An empty object is neither. */
+export function isSchemaOfLibrary(value: unknown): boolean {
+  if (isStandard(value)) {
+    return true;
+  }
+  const members = Object.values(Object(value) as object);
+  return members.length > 0 && members.every(isStandard);
+}
+
 function isStandard(schema: unknown): schema is StandardSchema {
   // Includes functions, such as arktype's schemas.
   return Object(schema) === schema && "~standard" in (schema as object);
@@ -232,7 +242,7 @@ function converted(schema: StandardSchema, side: "input" | "output", where: stri
 }
 
 function validation(schema: StandardSchema, refused: (issues: string) => Error): Validate {
-  const { validate } = schema["~standard"];
+  const validate = standardValidate(schema);
   const take = (result: StandardResult<unknown>) => {
     if (result.issues !== undefined) {
       throw refused(result.issues.map(worded).join("; "));
