@@ -44,21 +44,36 @@ export type MountedRequest = unknown;
  *
  * Valid until the handler ends. After that, reports do nothing and input requests fail. If a call is suspended and
  * resumed (2026-07-28), the members are those of the client's latest request.
+ *
+ * @typeParam C Type of {@link context}: that of the server, `Server<C>`.
+ * @typeParam State Type of {@link state}: that of the server, `Server<C, State>`.
  */
-export class Context {
+export class Context<C = unknown, State = unknown> {
   readonly #call: number;
-  readonly #server: Server;
+  readonly #server: Server<C, State>;
   #controller: AbortController | undefined;
+  /** The value of the program, in an array once it is known. */
+  #value: [unknown] | undefined;
 
   /** @internal */
-  constructor(call: number, server: Server) {
+  constructor(call: number, server: Server<C, State>) {
     this.#call = call;
     this.#server = server;
   }
 
+  /** Number of the call. @internal */
+  get call(): number {
+    return this.#call;
+  }
+
   /** The server. */
-  get server(): Server {
+  get server(): Server<C, State> {
     return this.#server;
+  }
+
+  /** The {@link ServerOptions.state} of the server. */
+  get state(): State {
+    return this.#server.state;
   }
 
   /** Aborted when the client cancels the request, or its connection ends (`basic/utilities/cancellation`). */
@@ -332,11 +347,25 @@ export class Context {
   }
 
   /**
-   * The `context` that the program passed with the request to {@link Server.handler} or {@link Server.fetch};
-   * `undefined` on other transports.
+   * The value of the program for this call: the `context` that it passed with the request to {@link Server.handler} or
+   * {@link Server.fetch}. If it passed none, and on other transports, it is what {@link ServerOptions.createContext}
+   * returns, which is called when the value is first read; without that function, `undefined`.
    */
-  get context(): unknown {
-    return this.#exchange?.value;
+  get context(): C {
+    if (this.#value === undefined) {
+      const given = this.#exchange?.value;
+      // While the value is created, there is none.
+      this.#value = [given];
+      if (given === undefined) {
+        try {
+          this.#value = [this.#server.createContext(this)];
+        } catch (error) {
+          this.#value = undefined;
+          throw error;
+        }
+      }
+    }
+    return this.#value[0] as C;
   }
 
   /**

@@ -3,6 +3,7 @@
 import { UsageError } from "./errors.js";
 import { checkHandler, checkName, checkOptions, closestName, typeName } from "./option_checks.js";
 import { optionNames } from "./option_names.js";
+import { isSchemaOfLibrary } from "./schemas.js";
 import type {
   MethodOptions,
   DescriptionChanges,
@@ -30,6 +31,8 @@ const SERVER = optionNames<ServerOptions>({
   extensions: true,
   settings: true,
   onError: true,
+  createContext: true,
+  state: true,
 });
 const TOOL = optionNames<ToolOptions>({
   ...DESCRIBED,
@@ -54,7 +57,7 @@ const TEMPLATE = optionNames<ResourceTemplateOptions>({
   complete: true,
   uncheckedVariables: true,
 });
-const PROMPT = optionNames<PromptOptions>({ ...DESCRIBED, arguments: true });
+const PROMPT = optionNames<PromptOptions>({ ...DESCRIBED, arguments: true, complete: true });
 const ARGUMENT = optionNames<PromptArgumentOptions>({
   title: true,
   description: true,
@@ -97,11 +100,14 @@ export function checkMount(options: unknown): void {
 /** Checks the options of a server. */
 export function checkServer(options: unknown): void {
   checkOptions("the server", options, SERVER);
-  const { name, version, onError } = options as Partial<ServerOptions>;
+  const { name, version, onError, createContext } = options as Partial<ServerOptions>;
   checkName("`name` of the server", name);
   checkName("`version` of the server", version);
   if (onError !== undefined && typeof onError !== "function") {
     throw new UsageError(`\`onError\` of the server must be a function, not ${typeName(onError)}`);
+  }
+  if (createContext !== undefined && typeof createContext !== "function") {
+    throw new UsageError(`\`createContext\` of the server must be a function, not ${typeName(createContext)}`);
   }
 }
 
@@ -137,14 +143,14 @@ export function checkTemplate(uriTemplate: unknown, options: unknown, handler: u
     checkUnchecked(`${where}: \`uncheckedVariables\``, uncheckedVariables, variables);
   }
   if (complete !== undefined) {
-    for (const [variable, completer] of Object.entries(complete)) {
+    checkCompleters(where, complete);
+    for (const variable of Object.keys(complete)) {
       if (!variables.includes(variable)) {
         const list = variables.join(", ");
         throw new UsageError(
           `${where}: \`complete\` names no variable of the template: \`${variable}\`; it has ${list}`,
         );
       }
-      checkCompleter(`${where}: \`complete.${variable}\``, completer);
     }
   }
   checkHandler(where, handler);
@@ -155,14 +161,21 @@ export function checkPrompt(name: unknown, options: unknown, handler: unknown): 
   checkName("the name of a prompt", name);
   const where = `prompt \`${name as string}\``;
   checkOptions(where, options, PROMPT);
-  const { arguments: given = {} } = options as PromptOptions;
-  if (!isObject(given) || isSchema(given)) {
-    throw new UsageError(`${where}: \`arguments\` must be an object of options by argument, such as { city: {} }`);
+  const { arguments: given = {}, complete = {} } = options as PromptOptions;
+  checkCompleters(where, complete);
+  if (isSchemaOfLibrary(given)) {
+    checkHandler(where, handler);
+    return;
   }
-  for (const [argument, described] of Object.entries<unknown>(given)) {
+  if (!isObject(given)) {
+    throw new UsageError(
+      `${where}: \`arguments\` must be an object of options by argument, such as { city: {} }, or a schema of a library`,
+    );
+  }
+  for (const [argument, described] of Object.entries(given as Record<string, unknown>)) {
     const place = `${where}: argument \`${argument}\``;
     if (isSchema(described)) {
-      throw new UsageError(`${place} is a string: pass its options, such as { description: "…", required: false }`);
+      throw new UsageError(`${place} is a schema, but other arguments are not: pass a schema for each, or for none`);
     }
     checkOptions(place, described, ARGUMENT);
     checkCompleter(`${place}: \`complete\``, (described as PromptArgumentOptions).complete);
@@ -193,6 +206,15 @@ function isShape(options: object): boolean {
 /** Whether a value is the schema of a library. */
 function isSchema(value: unknown): boolean {
   return Object(value) === value && "~standard" in (value as object);
+}
+
+function checkCompleters(where: string, complete: unknown): void {
+  if (!isObject(complete)) {
+    throw new UsageError(`${where}: \`complete\` must be an object of completions by name, not ${typeName(complete)}`);
+  }
+  for (const [name, completer] of Object.entries(complete as Record<string, unknown>)) {
+    checkCompleter(`${where}: \`complete.${name}\``, completer);
+  }
 }
 
 function checkCompleter(where: string, completer: unknown): void {

@@ -17,9 +17,12 @@ import type {
   ReadResourceResult,
   ToolAnnotations,
 } from "./protocol.js";
-import type { Parsed, Returned, Schema } from "./schemas.js";
+import type { Parsed, Returned, Schema, SchemaShape, StandardSchema } from "./schemas.js";
 import type { Rate } from "./settings.js";
 import type { ToolResult } from "./tool_result.js";
+
+/** A type that is not inferred from this place, as with `NoInfer` of TypeScript 5.4. */
+type Fixed<T> = [T][T extends unknown ? 0 : never];
 
 /** A value, or a promise of it. */
 export type Awaitable<T> = T | Promise<T>;
@@ -60,14 +63,14 @@ export type ResourceReturn =
 export type PromptReturn =
   | string
   | ContentBlock
-  | LooseMessage
-  | readonly (string | ContentBlock | LooseMessage)[]
+  | PromptMessageOptions
+  | readonly (string | ContentBlock | PromptMessageOptions)[]
   | GetPromptResult
   | InputRequired
   | ExtendedResult;
 
 /** A message of a prompt, whose content may be a string or an array. */
-export interface LooseMessage {
+export interface PromptMessageOptions {
   /** Author of the message. */
   role: PromptMessage["role"];
   /** A string, a content block, or an array of these. */
@@ -77,9 +80,18 @@ export interface LooseMessage {
 /** Return value of a completion's handler: the candidates, best first. */
 export type CompletionReturn = readonly string[] | CompletionValues | null | undefined;
 
-/** Candidates for an argument: an array, which is ranked by the text typed so far, or a function that returns them. */
-export type Completer =
-  readonly string[] | ((value: string, ctx: Context, params: CompleteParams) => Awaitable<CompletionReturn>);
+/**
+ * Candidates for an argument: an array, which is ranked by the text typed so far, or a function that returns them.
+ *
+ * @typeParam Names Names of the arguments or variables that the request may contain.
+ */
+export type Completer<Names extends string = string, Ctx = Context> =
+  readonly string[] | ((value: string, ctx: Ctx, params: CompleteParams<Names>) => Awaitable<CompletionReturn>);
+
+/** Completions of arguments or variables, by name. */
+export type Completers<Names extends string = string, Ctx = Context> = Readonly<
+  Partial<Record<Names, Completer<Names, Ctx>>>
+>;
 
 /** Options of every feature. */
 export interface Described {
@@ -189,8 +201,12 @@ export interface ResourceOptions extends Described {
   annotations?: Annotations;
 }
 
-/** Options of a resource template. */
-export interface ResourceTemplateOptions extends Described {
+/**
+ * Options of a resource template.
+ *
+ * @typeParam Names Names of the template's variables.
+ */
+export interface ResourceTemplateOptions<Names extends string = string, Ctx = Context> extends Described {
   /** Name for programs. */
   name: string;
   /** Media type of the contents. Default for strings: `text/plain`. */
@@ -198,14 +214,23 @@ export interface ResourceTemplateOptions extends Described {
   /** Audience, priority and time of the last change. */
   annotations?: Annotations;
   /** Completions of its variables, by name. */
-  complete?: Record<string, Completer>;
+  complete?: Completers<Names, Ctx>;
   /**
    * Variables that may have any value. A URI in which another variable contains a `..` segment, an absolute path or the
    * character NUL is answered with an error, and the handler is not called: joined to a directory, such a value names a
    * file outside of it. Default: none.
    */
-  uncheckedVariables?: readonly string[];
+  uncheckedVariables?: readonly Names[];
 }
+
+/** Options of the resource or the resource template that a URI names, by its literal type. */
+export type OptionsOfUri<Uri extends string, Ctx = Context> = OptionsOf<Fixed<Uri>, Ctx>;
+
+type OptionsOf<Uri extends string, Ctx> = string extends Uri
+  ? ResourceOptions | ResourceTemplateOptions<string, Ctx>
+  : Uri extends `${string}{${string}}${string}`
+    ? ResourceTemplateOptions<VariableNamesOf<Uri>, Ctx>
+    : ResourceOptions;
 
 /** Options of a prompt's argument. */
 export interface PromptArgumentOptions {
@@ -219,12 +244,28 @@ export interface PromptArgumentOptions {
   complete?: Completer;
 }
 
+/** The arguments of a prompt: options by name, or the schema of an object. */
+export type PromptArguments = Readonly<Record<string, PromptArgumentOptions>> | StandardSchema | SchemaShape;
+
+/** Refuses unknown options of arguments. */
+type KnownOptions<A> = {
+  readonly [Name in keyof A]: A[Name] extends StandardSchema
+    ? unknown
+    : Readonly<Partial<Record<Exclude<keyof A[Name], keyof PromptArgumentOptions>, never>>>;
+};
+
 /** Options of a prompt. */
-export interface PromptOptions<
-  A extends Record<string, PromptArgumentOptions> = Record<string, PromptArgumentOptions>,
-> extends Described {
-  /** Arguments, by name. */
-  arguments?: A & Record<string, PromptArgumentOptions>;
+export interface PromptOptions<A extends PromptArguments = PromptArguments, Ctx = Context> extends Described {
+  /**
+   * The arguments: their options by name, or a schema of a library, such as `z.object({ city: z.string() })` or its shape
+   * `{ city: z.string() }`. The protocol transmits strings: a schema has to accept them (`z.coerce.number()`). Titles,
+   * descriptions and whether arguments are required follow from the schema.
+   */
+  arguments?: A extends StandardSchema
+    ? A
+    : A & (SchemaShape | Readonly<Record<string, PromptArgumentOptions>>) & KnownOptions<A>;
+  /** Completions of the arguments, by name. */
+  complete?: Completers<NamesOfArguments<Fixed<A>>, Ctx>;
 }
 
 /** Options of a handler of custom requests or notifications. */
@@ -259,11 +300,20 @@ export type RequestReturn = object | InputRequired | null | undefined | void;
 export type NoArguments = Record<never, PromptArgumentOptions>; // eslint-disable-line @typescript-eslint/no-generated-empty-object-type
 
 /** The argument of a prompt's handler: the values of the prompt's arguments, by name. */
-export type PromptArgumentValues<A> = {
+export type PromptArgumentValues<A> = A extends StandardSchema | SchemaShape
+  ? [keyof A] extends [never]
+    ? StringsOf<A>
+    : Parsed<A>
+  : StringsOf<A>;
+
+type StringsOf<A> = {
   [Name in keyof A as A[Name] extends { readonly required: false } ? never : Name]: string;
 } & {
   [Name in keyof A as A[Name] extends { readonly required: false } ? Name : never]?: string;
 };
+
+/** Names of a prompt's arguments. */
+export type NamesOfArguments<A> = (A extends StandardSchema<infer Input> ? keyof Input : keyof A) & string;
 
 /** Type of the arguments of a handler, by the schema of its input. */
 export type ArgumentsOf<I> = [I] extends [Schema] ? Parsed<I> : Record<string, never>;
@@ -293,12 +343,17 @@ type LiteralTree<Literal> =
   Literal | { readonly [name: string]: LiteralTree<Literal> } | readonly LiteralTree<Literal>[];
 
 /**
- * The variables of a URI template, which handlers of resource templates receive: strings, and arrays of exploded ones.
+ * The variables of a URI template, which handlers of resources receive: strings, and arrays of exploded ones.
  * Those of an expression with one of the operators `#./;?&` may be missing.
  */
 export type VariablesOf<Template extends string> = string extends Template
-  ? Record<string, string>
+  ? Record<string, string | string[]>
   : ValuesOf<ExpressionsOf<Template>>;
+
+/** The names of a URI template's variables. */
+export type VariableNamesOf<Template extends string> = string extends Template
+  ? string
+  : keyof VariablesOf<Template> & string;
 
 type ValuesOf<Expression extends string> = {
   [Variable in VariableOf<RequiredOf<Expression>> as NameOf<Variable>]: ValueOf<Variable>;

@@ -6,8 +6,13 @@ import { isForModel, NotSupportedError, RpcError, UrlElicitationRequiredError } 
 import { isPromise } from "./is_promise.js";
 import type { FeatureKind } from "./native.js";
 
-/** A handler that failed. */
-export interface FailedHandler {
+/**
+ * A handler that failed.
+ *
+ * @typeParam C Type of {@link Context.context}.
+ * @typeParam State Type of {@link Context.state}.
+ */
+export interface FailedHandler<C = unknown, State = unknown> {
   /** What the handler belongs to. `event`: {@link Server.onInitialized} or {@link Server.onRootsChanged}. */
   readonly kind: FeatureKind;
   /**
@@ -16,11 +21,11 @@ export interface FailedHandler {
    */
   readonly name: string;
   /** The request context. */
-  readonly ctx: Context;
+  readonly ctx: Context<C, State>;
 }
 
 /** Called with the errors of handlers; see {@link ServerOptions.onError}. */
-export type OnError = (error: unknown, failed: FailedHandler) => unknown;
+export type OnError<C = unknown, State = unknown> = (error: unknown, failed: FailedHandler<C, State>) => unknown;
 
 /** Whether an error is neither for the client nor for the model, and so is a bug or an outage. */
 export function isUnexpected(error: unknown): boolean {
@@ -32,7 +37,7 @@ export function isUnexpected(error: unknown): boolean {
 }
 
 /** Passes an error to the program. */
-export function report(onError: OnError, error: unknown, failed: FailedHandler): void {
+export function report<C, State>(onError: OnError<C, State>, error: unknown, failed: FailedHandler<C, State>): void {
   const failure = (reason: unknown) => {
     warn(`\`onError\` failed for ${errorText(error)}`, reason);
   };

@@ -385,7 +385,7 @@ export interface WellKnown {
  * A server as an HTTP application. It serves the paths of its options and no others, relative to the prefix below which it
  * is mounted.
  */
-export class HttpApp {
+export class HttpApp<C = unknown> {
   readonly #native: NativeHttpApp;
   readonly #writeTimeout: number;
   readonly #verifiesTokens: boolean;
@@ -411,7 +411,7 @@ export class HttpApp {
    *   ignored.
    * @throws UsageError if an option is invalid.
    */
-  async fetch(request: Request, options?: MountedRequestOptions): Promise<Response> {
+  async fetch(request: Request, options?: MountedRequestOptions<C>): Promise<Response> {
     const given = mountedOptions(options);
     const { parsedBody } = given;
     if (request.bodyUsed && parsedBody === undefined) {
@@ -485,7 +485,7 @@ export class HttpApp {
   handler(
     request: IncomingMessage | Http2ServerRequest | FastifyRequestLike,
     response: ServerResponse | Http2ServerResponse | FastifyReplyLike,
-    options?: MountedRequestOptions | ((error?: unknown) => void),
+    options?: MountedRequestOptions<C> | ((error?: unknown) => void),
   ): void {
     const given = mountedOptions(options);
     const principal = callerJson(given, this.#verifiesTokens);

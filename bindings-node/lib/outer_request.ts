@@ -9,8 +9,12 @@ import { mountPrefix } from "./mount_prefix.js";
 import { checkOptions, closestName } from "./option_checks.js";
 import { optionNames } from "./option_names.js";
 
-/** What the program knows of a request that it passes to {@link Server.fetch} or {@link Server.handler}. */
-export interface MountedRequestOptions {
+/**
+ * What the program knows of a request that it passes to {@link Server.fetch} or {@link Server.handler}.
+ *
+ * @typeParam C Type of {@link Context.context}.
+ */
+export interface MountedRequestOptions<C = unknown> {
   /**
    * The body of the request, if code that ran before has read it: the parsed JSON, a string or bytes. Default: the body
    * of the request, or its `body` if a framework has set that.
@@ -22,8 +26,11 @@ export interface MountedRequestOptions {
    * 403), and all others may be used. Cannot be combined with {@link HttpSettings.auth}.
    */
   auth?: Verified;
-  /** A value for handlers, which read it from {@link Context.context}. */
-  context?: unknown;
+  /**
+   * A value for handlers, which read it from {@link Context.context}: a session, a database connection or the like.
+   * Default: what {@link ServerOptions.createContext} returns.
+   */
+  context?: C;
 }
 
 /** A request of Fastify, as far as mcpline uses it. */

@@ -253,13 +253,17 @@ export interface CompletionValues {
 export type CompletionReference =
   { type: "ref/prompt"; name: string; title?: string } | { type: "ref/resource"; uri: string };
 
-/** Parameters of `completion/complete`. */
-export interface CompleteParams {
+/**
+ * Parameters of `completion/complete`.
+ *
+ * @typeParam Names Names of the arguments or variables.
+ */
+export interface CompleteParams<Names extends string = string> {
   ref: CompletionReference;
   /** Name of the argument or variable, and the text typed so far. */
-  argument: { name: string; value: string };
+  argument: { name: Names; value: string };
   /** Other arguments given so far. */
-  context?: { arguments?: Record<string, string> };
+  context?: { arguments?: Partial<Record<Names, string>> };
 }
 
 /** Name and version of a client or server. */

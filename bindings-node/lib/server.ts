@@ -27,6 +27,7 @@ import type {
   ArgumentsOf,
   Awaitable,
   Completer,
+  Completers,
   CompletionReturn,
   DescriptionChanges,
   FeatureSelection,
@@ -35,7 +36,8 @@ import type {
   MountOptions,
   NoArguments,
   ParamsOf,
-  PromptArgumentOptions,
+  OptionsOfUri,
+  PromptArguments,
   PromptArgumentValues,
   PromptOptions,
   PromptReturn,
@@ -52,6 +54,7 @@ import type {
 import { type FailedHandler, isUnexpected, type OnError, report } from "./handler_errors.js";
 import { isPromise } from "./is_promise.js";
 import { checkHandler, checkName, checkOptions, typeName } from "./option_checks.js";
+import { usableArguments } from "./prompt_arguments.js";
 import type { CompleteParams, Implementation, JsonSchema } from "./protocol.js";
 import type { Extension } from "./extension.js";
 import {
@@ -66,8 +69,13 @@ import {
 import { type Schema, usableSchema, type Validate } from "./schemas.js";
 import { HTTP_NAMES, httpOptions, type HttpSettings, rateOf, serverOptions, type ServerSettings } from "./settings.js";
 
-/** Options of a server. */
-export interface ServerOptions extends Implementation {
+/**
+ * Options of a server.
+ *
+ * @typeParam C Type of {@link Context.context}.
+ * @typeParam State Type of {@link Server.state}.
+ */
+export interface ServerOptions<C = unknown, State = unknown> extends Implementation {
   /** How to use the server, for the model. */
   instructions?: string;
   /** Protocol extensions to offer. */
@@ -80,8 +88,21 @@ export interface ServerOptions extends Implementation {
    * handler, before the client gets its response, which does not contain the error. The error is also emitted as a
    * warning of the process.
    */
-  onError?: OnError;
+  onError?: OnError<C, State>;
+  /**
+   * Creates the value of {@link Context.context} for a call whose request came without one, from the caller, the headers
+   * or the request. It is called when a handler first reads the value; other calls do not pay for it. If it returns a
+   * promise, handlers await `ctx.context`. What it throws is an error of the handler. In the function, `ctx.context` is
+   * `undefined`.
+   */
+  createContext?: (ctx: Context<undefined, State>) => C;
+  /** A value that all handlers share, such as a connection pool: {@link Server.state}. */
+  state?: State;
 }
+
+/** Options that a server needs because of its types: values that are not `undefined` have to come from somewhere. */
+type NeededOptions<C, State> = ([undefined] extends [C] ? unknown : { createContext: unknown }) &
+  ([undefined] extends [State] ? unknown : { state: State });
 
 /** Options of {@link Server.listen}. */
 export interface ListenOptions extends HttpSettings {
@@ -130,7 +151,7 @@ export interface ChannelOptions {
 /** The handler of a feature. */
 interface Plan extends Omit<FailedHandler, "ctx"> {
   /** Runs the handler for a call. */
-  run: (call: number, text: string) => void;
+  run: (ctx: Context, text: string) => void;
 }
 
 type Place = Omit<FailedHandler, "ctx">;
@@ -156,8 +177,12 @@ interface Serving {
  * ```
  *
  * Features can be registered before the server starts and while it runs.
+ *
+ * @typeParam C Type of {@link Context.context}, the value of the program for a call. Inferred from {@link
+ *   ServerOptions.createContext}.
+ * @typeParam State Type of {@link state}. Inferred from {@link ServerOptions.state}.
  */
-export class Server {
+export class Server<C = unknown, State = unknown> {
   readonly #native: NativeServer;
   readonly #number: number;
   /** Runs calls; lives as long as the server. */
@@ -169,6 +194,9 @@ export class Server {
   };
   readonly #plans = new Map<number, Plan>();
   readonly #onError: OnError | undefined;
+  readonly #createContext: ((ctx: Context<undefined>) => unknown) | undefined;
+  /** The {@link ServerOptions.state} of the program; `undefined` if it gave none. */
+  readonly state: State;
   /** Numbers of plans by feature, to be removed with it. */
   readonly #names = new Map<string, number>();
   readonly #servings = new Set<Serving>();
@@ -184,10 +212,20 @@ export class Server {
   #app: HttpApp | undefined;
 
   /** @throws UsageError if a setting has an invalid value, or an extension cannot be registered. */
-  constructor(options: ServerOptions) {
+  constructor(options: ServerOptions<C, State> & NeededOptions<C, State>) {
     checkServer(options);
-    const { instructions, extensions = [], settings, onError, ...info } = options;
+    const {
+      instructions,
+      extensions = [],
+      settings,
+      onError,
+      createContext,
+      state,
+      ...info
+    } = options as ServerOptions;
     this.#onError = onError;
+    this.#createContext = createContext;
+    this.state = state as State;
     this.#number = register(this.#callee);
     const given = serverOptions(settings ?? {}, extensions);
     this.#native = attempt(() => new native.Server(hub, this.#number, JSON.stringify(info), instructions, given));
@@ -219,7 +257,7 @@ export class Server {
   >(
     name: string,
     options: ToolOptions<I, O>,
-    handler: (args: ArgumentsOf<I>, ctx: Context) => Awaitable<ReturnOf<O> | Literals<Literal>>,
+    handler: (args: ArgumentsOf<I>, ctx: Context<C, State>) => Awaitable<ReturnOf<O> | Literals<Literal>>,
   ): this {
     checkTool(name, options, handler);
     const { input, output, runOnce, rate, scopes, tags, meta, ...rest } = options;
@@ -242,12 +280,13 @@ export class Server {
     const run = handler as (args: unknown, ctx: Context) => unknown;
     const end = (call: number, value: unknown) => finishTool(call, value, apply);
     const place: Place = { kind: "tool", name };
-    const plan = this.#planned(place, (call, text) => {
-      const args: unknown = JSON.parse(text);
-      const ctx = new Context(call, this);
-      const valid = validate === undefined ? args : validate(args);
-      const result = isPromise(valid) ? valid.then((args) => run(args, ctx)) : run(valid, ctx);
-      this.#end(place, call, result, end);
+    const plan = this.#planned(place, (ctx, text) => {
+      this.#end(
+        place,
+        ctx,
+        validated(validate, text, (args) => run(args, ctx)),
+        end,
+      );
     });
     const limits = rate === undefined ? undefined : rateOf("rate", rate);
     const decodes = validate !== undefined;
@@ -270,47 +309,62 @@ export class Server {
   }
 
   /**
-   * Registers a resource (`server/resources`) and notifies clients (`notifications/resources/list_changed`).
+   * Registers a resource, or a resource template (`server/resources`), and notifies clients
+   * (`notifications/resources/list_changed`).
    *
-   * @throws UsageError if the URI is taken.
+   * ```ts
+   * server.resource("note://all", { name: "notes" }, () => [...notes.keys()]);
+   * server.resource("note://{id}", { name: "note" }, ({ id }) => notes.get(id) ?? "");
+   * ```
+   *
+   * @param uri URI of the resource; or a URI template (RFC 6570), which has variables in braces.
+   * @param handler Called with the variables of the URI: strings, or arrays for exploded variables (`{path*}`). A
+   *   resource without variables gets an empty object.
+   * @throws UsageError if the URI or template is taken or invalid, or lacks a variable that the options name.
    */
-  resource(uri: string, options: ResourceOptions, handler: (ctx: Context) => Awaitable<ResourceReturn>): this {
-    checkResource(uri, options, handler);
+  resource<const Uri extends string>(
+    uri: Uri,
+    options: OptionsOfUri<Uri, Context<C, State>>,
+    handler: (variables: VariablesOf<Uri>, ctx: Context<C, State>) => Awaitable<ResourceReturn>,
+  ): this {
+    const run = handler as (variables: object, ctx: Context) => Awaitable<ResourceReturn>;
+    if (typeof uri === "string" && uri.includes("{")) {
+      return this.#addTemplate(uri, options as ResourceTemplateOptions, run);
+    }
+    return this.#addResource(uri, options, run);
+  }
+
+  #addResource(
+    uri: string,
+    options: ResourceOptions,
+    run: (variables: object, ctx: Context) => Awaitable<ResourceReturn>,
+  ): this {
+    checkResource(uri, options, run);
     const { meta, scopes, tags, ...rest } = options;
     const definition = { uri, ...rest, ...(meta === undefined ? {} : { _meta: meta }) };
     const place: Place = { kind: "resource", name: uri };
-    const plan = this.#planned(place, (call) => {
-      const requested = () => hub.callName(call) ?? uri;
-      this.#endResource(place, call, handler(new Context(call, this)), requested, options.mimeType);
+    const plan = this.#planned(place, (ctx) => {
+      this.#endResource(place, ctx, run({}, ctx), () => hub.callName(ctx.call) ?? uri, options.mimeType);
     });
     this.#add("resource", uri, definition, plan, { scopes, tags });
     return this;
   }
 
-  /**
-   * Registers a resource template (RFC 6570; `server/resources`, resource templates) and notifies clients.
-   *
-   * @param handler Called with the variables of the URI: strings, or arrays for exploded variables.
-   * @throws UsageError if the template is taken or invalid, or lacks one of `uncheckedVariables`.
-   */
-  resourceTemplate<const Template extends string>(
-    uriTemplate: Template,
+  #addTemplate(
+    uriTemplate: string,
     options: ResourceTemplateOptions,
-    handler: (variables: VariablesOf<Template>, ctx: Context) => Awaitable<ResourceReturn>,
+    run: (variables: object, ctx: Context) => Awaitable<ResourceReturn>,
   ): this {
-    checkTemplate(uriTemplate, options, handler);
+    checkTemplate(uriTemplate, options, run);
     const { meta, complete, scopes, tags, uncheckedVariables, ...rest } = options;
     const definition = { uriTemplate, ...rest, ...(meta === undefined ? {} : { _meta: meta }) };
     const place: Place = { kind: "resource", name: uriTemplate };
-    const plan = this.#planned(place, (call, text) => {
-      const variables = JSON.parse(text) as VariablesOf<Template>;
-      const uri = () => hub.callName(call) ?? uriTemplate;
-      this.#endResource(place, call, handler(variables, new Context(call, this)), uri, options.mimeType);
+    const plan = this.#planned(place, (ctx, text) => {
+      const uri = () => hub.callName(ctx.call) ?? uriTemplate;
+      this.#endResource(place, ctx, run(JSON.parse(text) as object, ctx), uri, options.mimeType);
     });
     this.#add("resource", uriTemplate, definition, plan, { scopes, tags, unchecked_variables: uncheckedVariables });
-    for (const [variable, completer] of Object.entries(complete ?? {})) {
-      this.#complete(uriTemplate, variable, completer);
-    }
+    this.#addCompleters(uriTemplate, complete);
     return this;
   }
 
@@ -322,38 +376,30 @@ export class Server {
   /**
    * Registers a prompt (`server/prompts`) and notifies clients (`notifications/prompts/list_changed`).
    *
-   * @param handler Called with the arguments, by name.
-   * @throws UsageError if the name is taken.
+   * @param handler Called with the arguments by name: strings, or the values of the schema that `arguments` is.
+   * @throws UsageError if the name is taken, or the schema cannot be listed as arguments.
    */
-  prompt<const A extends Record<string, PromptArgumentOptions> = NoArguments>(
+  prompt<const A extends PromptArguments = NoArguments>(
     name: string,
-    options: PromptOptions<A>,
-    handler: (args: PromptArgumentValues<A>, ctx: Context) => Awaitable<PromptReturn>,
+    options: PromptOptions<A, Context<C, State>>,
+    handler: (args: PromptArgumentValues<A>, ctx: Context<C, State>) => Awaitable<PromptReturn>,
   ): this {
     checkPrompt(name, options, handler);
-    const { meta, scopes, tags, arguments: given, ...rest } = options;
-    const described = Object.entries<PromptArgumentOptions>(given ?? {});
-    const definition = {
-      name,
-      ...rest,
-      arguments: described.map(([name, { complete: _, required, ...rest }]) => ({
-        name,
-        ...rest,
-        required: required ?? true,
-      })),
-      ...(meta === undefined ? {} : { _meta: meta }),
-    };
+    const { meta, scopes, tags, arguments: _, complete: _complete, ...rest } = options;
+    const { list, validate, complete } = usableArguments(name, options as PromptOptions);
+    const definition = { name, ...rest, arguments: list, ...(meta === undefined ? {} : { _meta: meta }) };
     const run = handler as (args: unknown, ctx: Context) => unknown;
     const place: Place = { kind: "prompt", name };
-    const plan = this.#planned(place, (call, text) => {
-      this.#end(place, call, run(JSON.parse(text), new Context(call, this)), finishPrompt);
+    const plan = this.#planned(place, (ctx, text) => {
+      this.#end(
+        place,
+        ctx,
+        validated(validate, text, (args) => run(args, ctx)),
+        finishPrompt,
+      );
     });
     this.#add("prompt", name, definition, plan, { scopes, tags });
-    for (const [argument, { complete }] of described) {
-      if (complete !== undefined) {
-        this.#complete(name, argument, complete);
-      }
-    }
+    this.#addCompleters(name, complete);
     return this;
   }
 
@@ -482,7 +528,7 @@ export class Server {
   onRequest<const P extends Schema | undefined = undefined>(
     method: string,
     options: MethodOptions<P>,
-    handler: (params: ParamsOf<P>, ctx: Context) => Awaitable<RequestReturn>,
+    handler: (params: ParamsOf<P>, ctx: Context<C, State>) => Awaitable<RequestReturn>,
   ): this {
     return this.#addMethod("request", method, options, handler, finishRequest);
   }
@@ -509,7 +555,7 @@ export class Server {
   onNotification<const P extends Schema | undefined = undefined>(
     method: string,
     options: MethodOptions<P>,
-    handler: (params: ParamsOf<P>, ctx: Context) => Awaitable<void>,
+    handler: (params: ParamsOf<P>, ctx: Context<C, State>) => Awaitable<void>,
   ): this {
     return this.#addMethod("notification", method, options, handler, finishEvent);
   }
@@ -540,11 +586,13 @@ export class Server {
     const checked = validate === undefined ? schema?.json : undefined;
     const run = handler as (params: unknown, ctx: Context) => unknown;
     const place: Place = { kind, name: method };
-    const plan = this.#planned(place, (call, text) => {
-      const ctx = new Context(call, this);
-      const given: unknown = JSON.parse(text);
-      const valid = validate === undefined ? given : validate(given);
-      this.#end(place, call, isPromise(valid) ? valid.then((params) => run(params, ctx)) : run(valid, ctx), finish);
+    const plan = this.#planned(place, (ctx, text) => {
+      this.#end(
+        place,
+        ctx,
+        validated(validate, text, (params) => run(params, ctx)),
+        finish,
+      );
     });
     this.#add(kind, method, { method, params_schema: checked }, plan, { scopes, extension, run_once: runOnce });
     return this;
@@ -555,9 +603,10 @@ export class Server {
    *
    * @param handler Called with the parameters of the request; returns the candidates, best first.
    */
-  completion(handler: (params: CompleteParams, ctx: Context) => Awaitable<CompletionReturn>): this {
+  completion(handler: (params: CompleteParams, ctx: Context<C, State>) => Awaitable<CompletionReturn>): this {
     checkHandler("completion", handler);
-    this.#add("completion", "", null, this.#completing("", handler));
+    const run = handler as (params: CompleteParams, ctx: Context) => Awaitable<CompletionReturn>;
+    this.#add("completion", "", null, this.#completing("", run));
     return this;
   }
 
@@ -568,7 +617,7 @@ export class Server {
    * `ctx.signal` is aborted when the session ends. Over HTTP these requests need a client with an open GET stream.
    * Revisions up to 2025-11-25 (`basic/lifecycle`); 2026-07-28 has no sessions.
    */
-  onInitialized(handler: (ctx: Context) => Awaitable<void>): this {
+  onInitialized(handler: (ctx: Context<C, State>) => Awaitable<void>): this {
     return this.#onEvent("notifications/initialized", handler);
   }
 
@@ -579,15 +628,15 @@ export class Server {
    * runs for a session cause one more call after it has returned. Revisions up to 2025-11-25 (`client/roots`, root list
    * changes).
    */
-  onRootsChanged(handler: (ctx: Context) => Awaitable<void>): this {
+  onRootsChanged(handler: (ctx: Context<C, State>) => Awaitable<void>): this {
     return this.#onEvent("notifications/roots/list_changed", handler);
   }
 
-  #onEvent(method: string, handler: (ctx: Context) => Awaitable<void>): this {
+  #onEvent(method: string, handler: (ctx: Context<C, State>) => Awaitable<void>): this {
     checkHandler(`\`${method}\``, handler);
     const place: Place = { kind: "event", name: method };
-    const plan = this.#planned(place, (call) => {
-      this.#end(place, call, handler(new Context(call, this)), finishEvent);
+    const plan = this.#planned(place, (ctx) => {
+      this.#end(place, ctx, handler(ctx as Context<C, State>), finishEvent);
     });
     this.#add("event", method, { method }, plan);
     return this;
@@ -733,7 +782,7 @@ export class Server {
   }
 
   /** Returns the server as an HTTP application, to mount in another server at its own path. */
-  httpApp(settings: HttpSettings = {}): HttpApp {
+  httpApp(settings: HttpSettings = {}): HttpApp<C> {
     const options = httpOptions(settings);
     const verifier = registerVerifier(settings.auth);
     let made: NativeHttpApp;
@@ -757,7 +806,7 @@ export class Server {
    *
    * @param options What the program knows of the request; see {@link HttpApp.fetch}.
    */
-  fetch(request: Request, options?: MountedRequestOptions): Promise<Response> {
+  fetch(request: Request, options?: MountedRequestOptions<C>): Promise<Response> {
     return this.#ownApp().fetch(request, options);
   }
 
@@ -770,7 +819,7 @@ export class Server {
   handler(
     request: IncomingMessage | Http2ServerRequest | FastifyRequestLike,
     response: ServerResponse | Http2ServerResponse | FastifyReplyLike,
-    options?: MountedRequestOptions | ((error?: unknown) => void),
+    options?: MountedRequestOptions<C> | ((error?: unknown) => void),
   ): void {
     this.#ownApp().handler(request, response, options);
   }
@@ -812,6 +861,11 @@ export class Server {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** Creates the value of a call for which the program passed none. @internal */
+  createContext(ctx: Context<C, State>): unknown {
+    return this.#createContext?.(ctx as unknown as Context<undefined>);
   }
 
   /** Returns an exchange of an HTTP application. @internal */
@@ -864,10 +918,11 @@ export class Server {
       finish(call, Kind.InternalFailure, "the handler was removed");
       return;
     }
+    const ctx = new Context(call, this);
     try {
-      planned.run(call, text);
+      planned.run(ctx, text);
     } catch (error) {
-      this.#fail(planned, call, error);
+      this.#fail(planned, ctx, error);
     }
   }
 
@@ -969,6 +1024,14 @@ export class Server {
     }
   }
 
+  #addCompleters(reference: string, completers: Completers | undefined): void {
+    for (const [argument, completer] of Object.entries(completers ?? {})) {
+      if (completer !== undefined) {
+        this.#complete(reference, argument, completer);
+      }
+    }
+  }
+
   #complete(reference: string, argument: string, completer: Completer): void {
     if (typeof completer === "function") {
       const plan = this.#completing(reference, (params, ctx) => completer(params.argument.value, ctx, params));
@@ -985,25 +1048,24 @@ export class Server {
     handler: (params: CompleteParams, ctx: Context) => Awaitable<CompletionReturn>,
   ): number {
     const place: Place = { kind: "completion", name: reference };
-    return this.#planned(place, (call, text) => {
-      const result = handler(JSON.parse(text) as CompleteParams, new Context(call, this));
-      this.#end(place, call, result, finishCompletion);
+    return this.#planned(place, (ctx, text) => {
+      this.#end(place, ctx, handler(JSON.parse(text) as CompleteParams, ctx), finishCompletion);
     });
   }
 
-  #endResource(place: Place, call: number, result: unknown, uri: () => string, mimeType: string | undefined): void {
-    this.#end(place, call, result, (call, value) => {
+  #endResource(place: Place, ctx: Context, result: unknown, uri: () => string, mimeType: string | undefined): void {
+    this.#end(place, ctx, result, (call, value) => {
       finishResource(call, value, uri, mimeType);
     });
   }
 
   /** Ends a call with the return value of its handler, or with the value of the promise. */
-  #end(place: Place, call: number, result: unknown, end: (call: number, value: unknown) => unknown): void {
+  #end(place: Place, ctx: Context, result: unknown, end: (call: number, value: unknown) => unknown): void {
     const fail = (error: unknown) => {
-      this.#fail(place, call, error);
+      this.#fail(place, ctx, error);
     };
     const finish = (value: unknown) => {
-      const ended = end(call, value);
+      const ended = end(ctx.call, value);
       if (isPromise(ended)) {
         ended.then(undefined, fail);
       }
@@ -1021,12 +1083,19 @@ export class Server {
     }, fail);
   }
 
-  #fail({ kind, name }: Place, call: number, error: unknown): void {
-    if (this.#onError !== undefined && isUnexpected(error) && !hub.callCancelled(call)) {
-      report(this.#onError, error, { kind, name, ctx: new Context(call, this) });
+  #fail({ kind, name }: Place, ctx: Context, error: unknown): void {
+    if (this.#onError !== undefined && isUnexpected(error) && !hub.callCancelled(ctx.call)) {
+      report(this.#onError, error, { kind, name, ctx });
     }
-    finishFailed(call, error);
+    finishFailed(ctx.call, error);
   }
+}
+
+/** Calls a handler with its input, after the validation of a library's schema if there is one. */
+function validated(validate: Validate | undefined, text: string, run: (input: unknown) => unknown): unknown {
+  const given: unknown = JSON.parse(text);
+  const valid = validate === undefined ? given : validate(given);
+  return isPromise(valid) ? valid.then(run) : run(valid);
 }
 
 /** Exits the process after {@link EXIT_AFTER} if the condition holds, unless it ends by itself. */

@@ -37,7 +37,7 @@ function guarded() {
   server.tool("whoami", {}, (_, ctx) => JSON.stringify(ctx.auth));
   server.tool("edit", { scopes: ["edit"] }, () => "edited");
   server.resource("note://private", { name: "private", scopes: ["edit"] }, () => "text");
-  server.resourceTemplate("note://{id}", { name: "notes", scopes: ["edit"] }, () => "text");
+  server.resource("note://{id}", { name: "notes", scopes: ["edit"] }, () => "text");
   server.prompt("draft", { scopes: ["edit"] }, () => "draft");
   server.onRequest("acme/edit", { scopes: ["edit"] }, (_, ctx) => ({ subject: ctx.auth.subject }));
   return server;

@@ -19,7 +19,7 @@ test("resources need a valid URI", () => {
   for (const [uri, message] of Object.entries(wrong)) {
     assert.throws(() => server.resource(uri, { name: "r" }, () => ""), { name: "UsageError", message });
   }
-  assert.throws(() => server.resourceTemplate("notes/{id}", { name: "t" }, () => ""), {
+  assert.throws(() => server.resource("notes/{id}", { name: "t" }, () => ""), {
     name: "UsageError",
     message: /scheme/,
   });

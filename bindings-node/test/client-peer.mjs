@@ -56,7 +56,7 @@ export function makeServer(seen = {}) {
     return "changed";
   });
   server.resource("test://a", { name: "a", mimeType: "text/plain" }, () => "the a");
-  server.resourceTemplate("test://of/{name}", { name: "of", complete: { name: ["ada", "alan"] } }, ({ name }) => name);
+  server.resource("test://of/{name}", { name: "of", complete: { name: ["ada", "alan"] } }, ({ name }) => name);
   const argument = { who: { complete: ["Ada", "Alan"] } };
   server.prompt("greet", { arguments: argument }, ({ who }) => `Hello ${who}`);
   return server;

@@ -26,7 +26,7 @@ test("an error of a handler is passed on as an object, with what failed", async 
   server.tool("now", {}, fail);
   server.tool("later", {}, () => Promise.reject(later));
   server.resource("test://r", { name: "r" }, fail);
-  server.resourceTemplate("test://r/{id}", { name: "t", complete: { id: fail } }, fail);
+  server.resource("test://r/{id}", { name: "t", complete: { id: fail } }, fail);
   server.prompt("p", {}, fail);
   server.completion(fail);
   server.onRequest("acme/r", {}, fail);

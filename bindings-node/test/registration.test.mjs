@@ -56,11 +56,11 @@ const REFUSED = {
     /the handler must be a function/,
   ],
   "a completion of an unknown variable": [
-    (server) => server.resourceTemplate("a://{b}/{+c*}{?d:3}", { name: "b", complete: { e: [] } }, done),
+    (server) => server.resource("a://{b}/{+c*}{?d:3}", { name: "b", complete: { e: [] } }, done),
     "resource template `a://{b}/{+c*}{?d:3}`: `complete` names no variable of the template: `e`; it has b, c, d",
   ],
   "candidates that are no strings": [
-    (server) => server.resourceTemplate("a://{b}", { name: "b", complete: { b: [1] } }, done),
+    (server) => server.resource("a://{b}", { name: "b", complete: { b: [1] } }, done),
     /`complete.b` must be an array of strings or a function/,
   ],
   "a misspelt option of a prompt": [
@@ -70,10 +70,6 @@ const REFUSED = {
   "a misspelt option of an argument": [
     (server) => server.prompt("x", { arguments: { a: { require: false } } }, done),
     "prompt `x`: argument `a`: unknown option `require`; did you mean `required`?",
-  ],
-  "a schema of an argument": [
-    (server) => server.prompt("x", { arguments: { a: z.string() } }, done),
-    /argument `a` is a string: pass its options/,
   ],
   "a misspelt option of a method": [
     (server) => server.onRequest("acme/x", { parms: {} }, done),
@@ -182,6 +178,6 @@ test("options that are undefined are not given", () => {
 test("a refused feature is not registered in part", () => {
   const server = make();
   const wrong = { name: "b", complete: { c: [] } };
-  assert.throws(() => server.resourceTemplate("a://{b}", wrong, done));
-  server.resourceTemplate("a://{b}", { name: "b" }, done);
+  assert.throws(() => server.resource("a://{b}", wrong, done));
+  server.resource("a://{b}", { name: "b" }, done);
 });

@@ -228,7 +228,7 @@ test("resources are text, bytes, JSON, contents or a complete result", async () 
 
 test("a template's handler receives its variables, and completes them", async () => {
   const complete = { city: ["Oslo", "Osaka", "Rome"], day: (value) => [`${value}1`, `${value}2`] };
-  server.resourceTemplate("weather://{city}/{day}", { name: "w", complete }, ({ city, day }) => `${city} on ${day}`);
+  server.resource("weather://{city}/{day}", { name: "w", complete }, ({ city, day }) => `${city} on ${day}`);
   const answer = await ask("resources/read", { uri: "weather://Oslo/monday" });
   assert.deepEqual(answer.result.contents, [
     { uri: "weather://Oslo/monday", mimeType: "text/plain", text: "Oslo on monday" },
@@ -242,8 +242,8 @@ test("a template's handler receives its variables, and completes them", async ()
 });
 
 test("an unsafe path in a variable is refused, unless it is excepted", async () => {
-  server.resourceTemplate("path://{name}", { name: "p" }, ({ name }) => name);
-  server.resourceTemplate("any://{name}", { name: "a", uncheckedVariables: ["name"] }, ({ name }) => name);
+  server.resource("path://{name}", { name: "p" }, ({ name }) => name);
+  server.resource("any://{name}", { name: "a", uncheckedVariables: ["name"] }, ({ name }) => name);
   for (const name of ["..%2Fx", "%2Fetc", "a%00"]) {
     const { error } = await ask("resources/read", { uri: `path://${name}` });
     assert.equal(error.code, -32602);
@@ -258,7 +258,7 @@ test("an unsafe path in a variable is refused, unless it is excepted", async () 
     [[1], /`uncheckedVariables` must be an array of names of variables; one is number$/],
   ];
   for (const [uncheckedVariables, message] of invalid) {
-    assert.throws(() => server.resourceTemplate("other://{name}", { name: "o", uncheckedVariables }, () => ""), {
+    assert.throws(() => server.resource("other://{name}", { name: "o", uncheckedVariables }, () => ""), {
       name: "UsageError",
       message,
     });

@@ -38,7 +38,7 @@ server.resource(
   () => "Celsius",
 );
 
-server.resourceTemplate(
+server.resource(
   "weather://city/{name}",
   {
     name: "city",

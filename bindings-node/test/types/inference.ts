@@ -145,7 +145,7 @@ server.tool("any object", { output: { type: "object" } }, () => row);
 server.resource("test://row", { name: "row" }, () => row);
 server.onRequest("acme/row", {}, () => row);
 
-server.resourceTemplate(
+server.resource(
   "test://{city}/{+path*}{?day,hours*,year:4}",
   { name: "variables", complete: { city: (value) => [value.toUpperCase()] } },
   (variables) => {

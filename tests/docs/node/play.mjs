@@ -7,7 +7,7 @@ const METHOD_NOT_FOUND = -32601;
 
 // Servers of the page are found when something is registered with them.
 const servers = new Set();
-for (const method of ["tool", "resource", "resourceTemplate", "prompt"]) {
+for (const method of ["tool", "resource", "prompt"]) {
   const registers = Server.prototype[method];
   Server.prototype[method] = function (...given) {
     servers.add(this);

@@ -74,7 +74,7 @@ export function addExtras(server) {
     },
   );
 
-  server.resourceTemplate(
+  server.resource(
     "file:///extras/{name}",
     {
       name: "extras",
@@ -84,7 +84,7 @@ export function addExtras(server) {
     (variables) => JSON.stringify(variables),
   );
 
-  server.resourceTemplate(
+  server.resource(
     "log://{host}-{day}-{name}",
     {
       name: "logs",

@@ -113,7 +113,7 @@ function addResources(server) {
   server.resource(
     "test://asking-resource",
     { name: "asking-resource", description: "Asks the user in mid-call", mimeType: "text/plain" },
-    async (ctx) => {
+    async (_, ctx) => {
       const answer = await ctx.elicit("Which version?", object({ version: string }), { key: "user" });
       return `Version ${answer.action === "accept" ? answer.content.version : "none"}`;
     },
@@ -127,7 +127,7 @@ function addResources(server) {
     },
   );
 
-  server.resourceTemplate(
+  server.resource(
     "test://asking/{id}",
     {
       name: "asking-template",

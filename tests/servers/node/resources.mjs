@@ -32,7 +32,7 @@ export function addResources(server) {
     () => `Watched resource, version ${watched.version}`,
   );
 
-  server.resourceTemplate(
+  server.resource(
     "test://template/{id}/data",
     {
       name: "template-data",

@@ -1,0 +1,56 @@
+// Resources and resource templates, which are registered by the same method.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Client, Server } from "mcpline";
+
+function make(t) {
+  const server = new Server({ name: "notes", version: "1" });
+  t.after(() => server.close());
+  return server;
+}
+
+async function connected(t, server) {
+  const client = await Client.memory(server);
+  t.after(() => client.close());
+  return client;
+}
+
+test("a URI with variables is registered as a resource template", async (t) => {
+  const server = make(t);
+  server.resource("note://all", { name: "all" }, () => "all notes");
+  server.resource("note://{id}", { name: "note", complete: { id: ["a1", "b2"] } }, ({ id }) => `note ${id}`);
+  server.resource("file:///{+path*}", { name: "file" }, ({ path }) => JSON.stringify(path));
+  const client = await connected(t, server);
+  assert.deepEqual(
+    (await client.listResources()).map(({ uri }) => uri),
+    ["note://all"],
+  );
+  assert.deepEqual((await client.listResourceTemplates()).map(({ uriTemplate }) => uriTemplate).sort(), [
+    "file:///{+path*}",
+    "note://{id}",
+  ]);
+  const read = async (uri) => (await client.readResource(uri)).contents[0].text;
+  assert.equal(await read("note://all"), "all notes");
+  assert.equal(await read("note://7"), "note 7");
+  assert.equal(await read("file:///a,b"), '["a","b"]');
+  const { completion } = await client.complete({ template: "note://{id}" }, { name: "id", value: "b" });
+  assert.deepEqual(completion.values, ["b2"]);
+});
+
+test("the handler of a resource without variables gets an empty object and the context", async (t) => {
+  const server = make(t);
+  server.resource("note://mine", { name: "mine" }, (variables, ctx) => ({ variables, revision: ctx.revision }));
+  const client = await connected(t, server);
+  const { contents } = await client.readResource("note://mine");
+  assert.deepEqual(JSON.parse(contents[0].text), { variables: {}, revision: client.protocolVersion });
+});
+
+test("completions of a resource without variables are refused", (t) => {
+  const server = make(t);
+  assert.throws(() => server.resource("note://all", { name: "all", complete: { id: [] } }, () => ""), {
+    name: "UsageError",
+    message: /unknown option `complete`/,
+  });
+});
