@@ -1,6 +1,6 @@
 /** Functions that create content blocks, and conversions of the return values of handlers. */
 
-import { UsageError } from "./errors.js";
+import { InvalidResponseError, UsageError } from "./errors.js";
 import type {
   Annotations,
   AudioContent,
@@ -71,6 +71,31 @@ export function base64(data: Uint8Array | string): string {
     return data;
   }
   return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("base64");
+}
+
+/**
+ * Returns the bytes of an image, an audio recording, or the contents of a resource. Blocks and contents have them in
+ * base64, as `data` or `blob`. The text of a resource is encoded in UTF-8.
+ *
+ * @throws InvalidResponseError if they are not valid base64.
+ * @throws UsageError if the value has no bytes, such as a text block.
+ */
+export function bytesOf(content: ImageContent | AudioContent | EmbeddedResource | ResourceContents): Uint8Array {
+  const { data, resource } = content as { data?: unknown; resource?: unknown };
+  const { blob, text } = (resource ?? content) as { blob?: unknown; text?: unknown };
+  const encoded = data ?? blob;
+  if (typeof encoded === "string") {
+    const length = encoded.replace(/=*$/, "").length;
+    if (length % 4 === 1 || !/^[A-Za-z0-9+/]*={0,2}$/.test(encoded)) {
+      throw new InvalidResponseError("invalid response from server: content is not valid base64");
+    }
+    return new Uint8Array(Buffer.from(encoded, "base64"));
+  }
+  const isResource = resource !== undefined || !("type" in content);
+  if (isResource && typeof text === "string") {
+    return new TextEncoder().encode(text);
+  }
+  throw new UsageError("`bytesOf` takes an image, an audio recording or the contents of a resource");
 }
 
 /** Members of content blocks that must be strings, and further members, by type. */

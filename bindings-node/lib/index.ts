@@ -34,7 +34,8 @@ export type {
   RequestOptions,
   WaitOptions,
 } from "./client/options.js";
-export { audio, embedded, image, resourceLink, text } from "./content.js";
+export type { ToolCallResult } from "./client/tool_data.js";
+export { audio, bytesOf, embedded, image, resourceLink, text } from "./content.js";
 export type { ContentOptions, PartialContents } from "./content.js";
 export type { AskOptions, Context, ElicitResult } from "./context.js";
 export {

@@ -4,7 +4,6 @@ import { attempt, ClosedError } from "../errors.js";
 import { disown, hub, listen, nextNumber, promised, unlisten } from "../hub.js";
 import { native } from "../native.js";
 import type {
-  CallToolResult,
   CompleteResult,
   GetPromptResult,
   Implementation,
@@ -18,10 +17,12 @@ import type {
   ServerCapabilities,
   Tool,
 } from "../protocol.js";
+import type { Parsed, SchemaShape, StandardSchema } from "../schemas.js";
 import type { Server } from "../server.js";
 import { authorizationOf } from "./auth.js";
 import { Channels, type ClientTransport } from "../channel.js";
 import { Flag } from "./event_kinds.js";
+import { dataSchema, type ToolCallResult, withData } from "./tool_data.js";
 import { Host, warn } from "./host.js";
 import type { NativeClient, NativeClients } from "./native.js";
 import { Backlog, type BacklogLimit } from "./backlog.js";
@@ -263,14 +264,36 @@ export class Client {
   /**
    * Calls a tool (`server/tools`, calling tools).
    *
+   * ```ts
+   * const result = await client.callTool("forecast", { city: "Oslo" }, { schema: z.object({ days: z.int() }) });
+   * console.log(result.isError ? result.content : result.data.days);
+   * ```
+   *
    * @param name Name of the tool.
    * @param args Arguments of the tool.
-   * @returns The result. If `isError` is true, the tool failed, and the content describes the failure for the model.
+   * @param options With `schema`, a schema of a library or its shape, the `data` of the result is validated and typed by
+   *   it. Without structured content, it is applied to the JSON of the only text block.
+   * @returns The result, and its structured content as `data`. If `isError` is true, the tool failed, and the content
+   *   describes the failure for the model.
+   * @throws InvalidResponseError if the structured content does not match `schema`.
    * @throws RpcError if the server returns an error.
    * @throws McplineError if the request fails in another way; see the subclasses.
    */
-  callTool(name: string, args?: object, options?: RequestOptions): Promise<CallToolResult> {
-    return this.#ask("tools/call", { name, arguments: args ?? {} }, options, callResult);
+  callTool<const S extends StandardSchema | SchemaShape>(
+    name: string,
+    args: object | undefined,
+    options: RequestOptions & { schema: S },
+  ): Promise<ToolCallResult<Parsed<S>>>;
+  callTool(name: string, args?: object, options?: RequestOptions): Promise<ToolCallResult>;
+  async callTool(
+    name: string,
+    args: object = {},
+    options?: RequestOptions & { schema?: unknown },
+  ): Promise<ToolCallResult> {
+    const schema = options?.schema;
+    const validate = schema === undefined ? undefined : dataSchema(name, schema);
+    const result = await this.#ask("tools/call", { name, arguments: args }, options, callResult);
+    return withData(result, name, this.protocolVersion, validate);
   }
 
   /** Reads a resource (`server/resources`). Throws the errors of {@link callTool}. */

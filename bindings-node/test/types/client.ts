@@ -1,6 +1,7 @@
 // Types of clients as the compiler infers them.
 
 import {
+  bytesOf,
   type CallToolResult,
   Client,
   type ClientTransport,
@@ -12,7 +13,9 @@ import {
   type ResourceTemplate,
   Server,
   type Tool,
+  type ToolCallResult,
 } from "mcpline";
+import * as z from "zod";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 function same<A, B>(_same: Same<A, B>): void {
@@ -26,7 +29,7 @@ async function typed(): Promise<void> {
   same<Awaited<ReturnType<typeof client.listResources>>, Resource[]>(true);
   same<Awaited<ReturnType<typeof client.listResourceTemplates>>, ResourceTemplate[]>(true);
   same<Awaited<ReturnType<typeof client.listPrompts>>, Prompt[]>(true);
-  same<Awaited<ReturnType<typeof client.callTool>>, CallToolResult>(true);
+  same<Awaited<ReturnType<typeof client.callTool>>, ToolCallResult>(true);
   same<Awaited<ReturnType<typeof client.readResource>>, ReadResourceResult>(true);
   for await (const notification of client.notifications()) {
     same<typeof notification, Notification>(true);
@@ -48,6 +51,33 @@ async function typed(): Promise<void> {
   await client.setLogLevel("loud");
   // @ts-expect-error there is no such option
   await client.callTool("x", {}, { time_out: 5 });
+}
+
+async function data(): Promise<void> {
+  const plain = await client.callTool("x");
+  same<typeof plain.data, unknown>(true);
+  const whole: CallToolResult = plain;
+  const [block] = whole.content;
+  if (block?.type === "image") {
+    same<typeof block.data, string>(true);
+    same<ReturnType<typeof bytesOf>, Uint8Array>(true);
+    bytesOf(block);
+  }
+  if (block?.type === "text") {
+    // @ts-expect-error a text has no bytes
+    bytesOf(block);
+  }
+  const typedResult = await client.callTool("x", { a: 1 }, { schema: z.object({ days: z.int() }), timeout: 5 });
+  same<typeof typedResult.data, { days: number } | undefined>(true);
+  if (!typedResult.isError) {
+    same<typeof typedResult.data, { days: number }>(true);
+    // @ts-expect-error there is no such member
+    void typedResult.data.hours;
+  }
+  const transformed = await client.callTool("x", undefined, { schema: { when: z.string().transform(Number) } });
+  same<typeof transformed.data, { when: number } | undefined>(true);
+  // @ts-expect-error JSON Schema is not applied by the client
+  await client.callTool("x", {}, { schema: { type: "object" } });
 }
 
 async function made(): Promise<void> {
@@ -77,4 +107,5 @@ async function made(): Promise<void> {
 }
 
 void typed;
+void data;
 void made;
