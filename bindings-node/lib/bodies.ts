@@ -6,18 +6,27 @@ import type { IncomingMessage } from "node:http";
  * Bodies up to this size, in bytes, are collected before the core is called, which is cheaper. It is the size that
  * runtimes read at once.
  */
-const SHORT = 64 * 1024;
+const MAX_COLLECTED_BYTES = 64 * 1024;
 
 /** Time to wait for a short body before the core is called anyway, in milliseconds. The core's timeouts begin then. */
-const LOOK = 50;
+const CHECK_INTERVAL = 50;
+
+/** The body of a request cannot be read, for another reason than that its client has disconnected. */
+export class UnreadableBodyError extends Error {
+  constructor(cause: unknown) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    super(`the body of the request cannot be read: ${reason}`, { cause });
+    this.name = "UnreadableBodyError";
+  }
+}
 
 /** Receives a piece of a body, and whether more follows. The last piece may be missing. */
 export type OnBodyChunk = (piece: Uint8Array | undefined, more: boolean) => void;
 
 /** The rest of a body, for an exchange that has begun. */
 export interface Source {
-  /** Reads the next piece and passes it on. */
-  pull(feed: OnBodyChunk): void;
+  /** Reads the next piece and passes it on, or the error if that is not possible. */
+  pull(feed: OnBodyChunk, fail: (error: UnreadableBodyError) => void): void;
   /** Stops reading. */
   stop(): void;
 }
@@ -26,19 +35,19 @@ export interface Source {
 export type Begin = (body: Uint8Array | undefined, rest: Source | undefined) => void;
 
 /** Short bodies that have not arrived completely. They share one timer. */
-const young = new Set<PendingBody>();
+const pendingBodies = new Set<PendingBody>();
 let timer: NodeJS.Timeout | undefined;
 
 abstract class PendingBody {
   #seen = false;
 
   protected watch(): void {
-    young.add(this);
-    timer ??= setInterval(look, LOOK).unref();
+    pendingBodies.add(this);
+    timer ??= setInterval(checkPending, CHECK_INTERVAL).unref();
   }
 
   protected arrived(): void {
-    young.delete(this);
+    pendingBodies.delete(this);
   }
 
   /** Returns whether it was already waiting at the last check. */
@@ -55,16 +64,16 @@ abstract class PendingBody {
   abstract handOver(): void;
 }
 
-function look(): void {
-  for (const body of young) {
+function checkPending(): void {
+  for (const body of pendingBodies) {
     if (body.isLost) {
-      young.delete(body);
+      pendingBodies.delete(body);
     } else if (body.isLate()) {
-      young.delete(body);
+      pendingBodies.delete(body);
       body.handOver();
     }
   }
-  if (young.size === 0) {
+  if (pendingBodies.size === 0) {
     clearInterval(timer);
     timer = undefined;
   }
@@ -86,7 +95,7 @@ export class IncomingBody extends PendingBody implements Source {
     this.#request = request;
     this.#begin = begin;
     const length = Number(request.headers["content-length"] ?? Number.NaN);
-    if (length <= SHORT) {
+    if (length <= MAX_COLLECTED_BYTES) {
       this.watch();
       this.#listen();
     } else {
@@ -179,12 +188,13 @@ export class FetchBody extends PendingBody implements Source {
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   #whole: Promise<Uint8Array> | undefined;
   #isHandedOver = false;
+  #isStopped = false;
 
   constructor(request: Request, length: number, begin: Begin) {
     super();
     this.#request = request;
     this.#begin = begin;
-    if (length >= 0 && length <= SHORT) {
+    if (length >= 0 && length <= MAX_COLLECTED_BYTES) {
       this.watch();
       void this.#collect();
     } else {
@@ -200,11 +210,12 @@ export class FetchBody extends PendingBody implements Source {
     this.#begin(undefined, this);
   }
 
-  pull(feed: OnBodyChunk): void {
-    void this.#pull(feed);
+  pull(feed: OnBodyChunk, fail: (error: UnreadableBodyError) => void): void {
+    void this.#pull(feed, fail);
   }
 
   stop(): void {
+    this.#isStopped = true;
     this.arrived();
     // Cancelling the stream would end the connection before the response is out.
     this.#reader?.releaseLock();
@@ -226,17 +237,25 @@ export class FetchBody extends PendingBody implements Source {
     }
   }
 
-  async #pull(feed: OnBodyChunk): Promise<void> {
+  async #pull(feed: OnBodyChunk, fail: (error: UnreadableBodyError) => void): Promise<void> {
+    let piece: Uint8Array | undefined;
+    let more = false;
     try {
-      if (this.#whole !== undefined) {
-        feed(await this.#whole, false);
-        return;
+      if (this.#whole === undefined) {
+        this.#reader ??= this.#request.body?.getReader();
+        const read = await this.#reader?.read();
+        piece = read?.value;
+        more = read?.done === false;
+      } else {
+        piece = await this.#whole;
       }
-      this.#reader ??= this.#request.body?.getReader();
-      const { value, done } = (await this.#reader?.read()) ?? { value: undefined, done: true };
-      feed(value, !done);
-    } catch {
-      // The client has disconnected, or no more is needed.
+    } catch (error) {
+      // After `stop`, no more is needed.
+      if (!this.#isStopped) {
+        fail(new UnreadableBodyError(error));
+      }
+      return;
     }
+    feed(piece, more);
   }
 }

@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 
-import { FetchBody, IncomingBody, type Source } from "./bodies.js";
+import { FetchBody, IncomingBody, type OnBodyChunk, type Source, UnreadableBodyError } from "./bodies.js";
 import {
   callerJson,
   CONSUMED,
@@ -21,14 +21,14 @@ import { type AsyncContext, beginOrigin, captureContext, endOrigin } from "./asy
 import { attempt, ClosedError } from "./errors.js";
 import {
   answers,
-  attend,
-  disown,
+  watchExchange,
+  dropPromise,
   drain,
   hold,
   hub,
-  leave,
+  unwatchExchange,
   nextNumber,
-  type Progressing,
+  type ExchangeListener,
   promised,
   release,
 } from "./hub.js";
@@ -59,13 +59,13 @@ export interface Recipient {
 }
 
 /** Time to write the last responses of a closed application, in milliseconds; as in the core. */
-const LAST_ANSWERS = 750;
+const LAST_RESPONSES_TIMEOUT = 750;
 
 /** Status of responses to messages that get no response of their own. */
 const ACCEPTED = 202;
 
 /** Longest delay of a timer, in milliseconds. */
-const LONGEST = 0x7fff_ffff;
+const MAX_TIMER_DELAY = 0x7fff_ffff;
 
 /** The open exchanges of an application, by number, and those that ended before their calls. */
 class OpenExchanges {
@@ -89,7 +89,7 @@ class OpenExchanges {
     const { number } = exchange;
     this.#open.delete(number);
     if (callsMayFollow) {
-      this.#ended.keep(number, exchange);
+      this.#ended.keep(number, exchange, exchange.bytes);
     } else {
       endOrigin(number);
     }
@@ -98,11 +98,11 @@ class OpenExchanges {
     }
   }
 
-  /** Waits until none is open, for {@link LAST_ANSWERS} at most; then closes the remaining ones. */
+  /** Waits until none is open, for {@link LAST_RESPONSES_TIMEOUT} at most; then closes the remaining ones. */
   async end(): Promise<void> {
     if (this.#open.size > 0) {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, LAST_ANSWERS);
+        const timer = setTimeout(resolve, LAST_RESPONSES_TIMEOUT);
         this.#onEmpty = () => {
           clearTimeout(timer);
           resolve();
@@ -117,7 +117,7 @@ class OpenExchanges {
 }
 
 /** One exchange, from the request to the end of its response. */
-export class Exchange implements Progressing {
+export class Exchange implements ExchangeListener {
   readonly number = nextNumber();
   #start: (() => number) | undefined;
   #isAnswered = false;
@@ -126,6 +126,8 @@ export class Exchange implements Progressing {
   #recipient: Recipient | undefined;
   /** The rest of the request's body. */
   #rest: Source | undefined;
+  /** Size of the headers and of the body as far as it was read. */
+  #bytes = 0;
 
   constructor(
     private readonly app: NativeHttpApp,
@@ -158,6 +160,7 @@ export class Exchange implements Progressing {
   ): void {
     this.#recipient = recipient;
     this.#rest = rest;
+    this.#bytes = headers.length + (body?.length ?? 0);
     hold();
     const { app, number } = this;
     const more = rest !== undefined;
@@ -192,7 +195,7 @@ export class Exchange implements Progressing {
     try {
       const status = attempt(start);
       if (status === 0) {
-        attend(this.number, this);
+        watchExchange(this.number, this);
         return this.#pending();
       }
       this.#deliver(status);
@@ -245,6 +248,11 @@ export class Exchange implements Progressing {
     }
   }
 
+  /** Approximate memory that the request object takes, in bytes. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
   get #room(): number {
     return this.#recipient?.room ?? 0;
   }
@@ -253,17 +261,29 @@ export class Exchange implements Progressing {
   #pending(): boolean {
     const [hasCalls, wantsBody] = answers;
     if (wantsBody === 1) {
-      this.#rest?.pull((piece, more) => {
+      const feed: OnBodyChunk = (piece, more) => {
         this.#feed(piece, more);
+      };
+      this.#rest?.pull(feed, (error) => {
+        this.#closeUnread(error);
       });
     }
     return hasCalls === 1;
+  }
+
+  /** Closes the exchange because its body cannot be read. */
+  #closeUnread(error: UnreadableBodyError): void {
+    if (!this.#isAnswered && !this.#isEnded) {
+      hub.dropExchange(this.number);
+      this.#fail(error);
+    }
   }
 
   #feed(piece: Uint8Array | undefined, more: boolean): void {
     if (this.#isAnswered) {
       return;
     }
+    this.#bytes += piece?.length ?? 0;
     if (!more) {
       this.#rest = undefined;
     }
@@ -314,7 +334,7 @@ export class Exchange implements Progressing {
       // Notifications, also those of a batch, and messages of HTTP+SSE are answered before their calls run.
       this.#end(status === ACCEPTED || body.startsWith("["));
     } else {
-      attend(this.number, this);
+      watchExchange(this.number, this);
     }
     const isRead = this.#rest === undefined;
     this.#rest?.stop();
@@ -332,7 +352,7 @@ export class Exchange implements Progressing {
 
   #end(callsMayFollow = false): void {
     this.#isEnded = true;
-    leave(this.number);
+    unwatchExchange(this.number);
     this.open.remove(this, callsMayFollow);
   }
 }
@@ -373,6 +393,36 @@ const METADATA = {
   "cache-control": "max-age=3600",
 };
 
+/** Headers of the response to a preflight request for public metadata. */
+const PREFLIGHT = {
+  "access-control-allow-origin": "*",
+  "access-control-allow-methods": "GET",
+  "access-control-allow-headers": "*",
+};
+
+/** A response that does not need the core. */
+interface PlainResponse {
+  status: number;
+  headers: Record<string, string>;
+  body: string | null;
+}
+
+/** The response to a request for public metadata, or to a preflight request of a page that will read it. */
+function metadataOf(method: string | undefined, document: object | undefined): PlainResponse {
+  if (document === undefined) {
+    return { status: 404, headers: {}, body: null };
+  }
+  switch (method) {
+    case "OPTIONS":
+      return { status: 204, headers: PREFLIGHT, body: null };
+    case "GET":
+    case "HEAD":
+      return { status: 200, headers: METADATA, body: method === "HEAD" ? null : JSON.stringify(document) };
+    default:
+      return { status: 405, headers: { allow: "GET, HEAD, OPTIONS" }, body: null };
+  }
+}
+
 /** Metadata of a protected resource (RFC 9728), and its path. */
 export interface WellKnown {
   /** Path on the origin of the resource. */
@@ -397,7 +447,7 @@ export class HttpApp<C = unknown> {
   constructor(native: NativeHttpApp, verifiesTokens: boolean, closed: () => void) {
     this.#native = native;
     this.#verifiesTokens = verifiesTokens;
-    this.#writeTimeout = Math.min(native.writeTimeout, LONGEST);
+    this.#writeTimeout = Math.min(native.writeTimeout, MAX_TIMER_DELAY);
     this.#closed = closed;
     this.fetch = this.fetch.bind(this);
     this.handler = this.handler.bind(this);
@@ -436,7 +486,7 @@ export class HttpApp<C = unknown> {
       exchange.close();
     };
     let isWatched = false;
-    const answer = await new Promise<Answer>((answered, failed) => {
+    const answering = new Promise<Answer>((answered, failed) => {
       const waits = () => {
         isWatched = true;
         if (request.signal.aborted) {
@@ -456,6 +506,18 @@ export class HttpApp<C = unknown> {
         new FetchBody(request, length, begin);
       }
     });
+    let answer: Answer;
+    try {
+      answer = await answering;
+    } catch (error) {
+      if (!(error instanceof UnreadableBodyError)) {
+        throw error;
+      }
+      if (request.signal.aborted) {
+        throw new ClosedError("the client disconnected before its response was ready", { cause: error });
+      }
+      answer = unreadable(error);
+    }
     const pairs: Record<string, string> = {};
     for (let index = 0; index + 1 < answer.headers.length; index += 2) {
       const [name, value] = [answer.headers[index] as string, answer.headers[index + 1] as string];
@@ -516,8 +578,8 @@ export class HttpApp<C = unknown> {
    * The metadata of the protected resource (RFC 9728), and the path on its origin where clients look for it;
    * `undefined` without {@link HttpSettings.auth}.
    *
-   * An application that is mounted under a prefix does not receive requests for this path. Route it:
-   * `app.get(mcp.wellKnown.path, mcp.metadata)`.
+   * An application that is mounted under a prefix does not receive requests for this path. Route all methods of it:
+   * `app.all(mcp.wellKnown.path, mcp.metadata)`. With `app.get`, browsers get no answer to their preflight requests.
    */
   get wellKnown(): WellKnown | undefined {
     const [path, document] = this.#native.wellKnown() ?? [];
@@ -527,23 +589,23 @@ export class HttpApp<C = unknown> {
     return { path, document: JSON.parse(document) as Record<string, unknown> };
   }
 
-  /** Answers a request for {@link wellKnown}, regardless of its path, for `node:http`, Express, Connect and Fastify. */
-  metadata(_request: IncomingMessage, response: ServerResponse): void {
-    const { wellKnown } = this;
-    if (wellKnown === undefined) {
-      response.writeHead(404).end();
-      return;
-    }
-    response.writeHead(200, METADATA).end(JSON.stringify(wellKnown.document));
+  /**
+   * Answers a request for {@link wellKnown}, regardless of its path, for `node:http`, Express, Connect and Fastify. Answers
+   * preflight requests of browsers too, if they are routed to it.
+   */
+  metadata(request: IncomingMessage, response: ServerResponse): void {
+    const { status, headers, body } = metadataOf(request.method, this.wellKnown?.document);
+    response.writeHead(status, headers).end(body ?? undefined);
   }
 
-  /** Returns the response to a request for {@link wellKnown}, for the Fetch API. */
-  metadataResponse(): Response {
-    const { wellKnown } = this;
-    if (wellKnown === undefined) {
-      return new Response(null, { status: 404 });
-    }
-    return new Response(JSON.stringify(wellKnown.document), { headers: METADATA });
+  /**
+   * Returns the response to a request for {@link wellKnown}, for the Fetch API.
+   *
+   * @param request The request, whose method counts. Default: a GET request.
+   */
+  metadataResponse(request?: Request): Response {
+    const { status, headers, body } = metadataOf(request?.method ?? "GET", this.wellKnown?.document);
+    return new Response(body, { status, headers });
   }
 
   /**
@@ -564,7 +626,7 @@ export class HttpApp<C = unknown> {
         this.#native.shutDown(number);
       });
     } catch (error) {
-      disown(number);
+      dropPromise(number);
       throw error;
     }
     await ended;
@@ -608,6 +670,12 @@ function headerLines({ rawHeaders, httpVersionMajor }: IncomingMessage): string 
     }
   }
   return lines.join("\n");
+}
+
+/** The response to a request whose body cannot be read. */
+function unreadable({ message }: UnreadableBodyError): Answer {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32700, message } });
+  return { status: 400, headers: ["content-type", "application/json"], body, isComplete: true, isRead: false };
 }
 
 /** The response to a request whose body was already read. */

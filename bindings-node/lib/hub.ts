@@ -14,10 +14,10 @@ const ROWS = 64;
 const COLUMNS = 5;
 
 /** Time that results may wait for handlers that run later in the same turn, in milliseconds. */
-const PATIENCE = 0.5;
+const MAX_RESULT_DELAY = 0.5;
 
 /** Length of the results of one turn, in characters, from which they are flushed at once. Each is in memory twice. */
-const MOST_WAITING = 256 * 1024;
+const MAX_WAITING_CHARACTERS = 256 * 1024;
 
 /** Kinds of rows; as in `src/hub.rs`. */
 const enum Row {
@@ -47,7 +47,7 @@ export const enum Kind {
 }
 
 /** An object with handlers: a server. */
-export interface Callee {
+export interface CallReceiver {
   /**
    * Runs the handler of a plan. `origin` is the number of the HTTP exchange or of the channel that the call arrived on,
    * or 0.
@@ -61,7 +61,7 @@ export interface Listener {
 }
 
 /** An HTTP exchange. */
-export interface Progressing {
+export interface ExchangeListener {
   /** Called whenever the exchange makes progress. */
   onProgress(): void;
 }
@@ -87,13 +87,13 @@ const texts: string[] = new Array<string>(ROWS).fill("");
 export const hub = attempt(() => new native.Hub(wake));
 hub.share(table, answers);
 
-const callees = new Map<number, WeakRef<Callee>>();
-const held = new Map<number, Callee>();
-const forgotten = new FinalizationRegistry<number>((number) => callees.delete(number));
+const receivers = new Map<number, WeakRef<CallReceiver>>();
+const held = new Map<number, CallReceiver>();
+const forgotten = new FinalizationRegistry<number>((number) => receivers.delete(number));
 const listeners = new Map<number, ListenerEntry>();
 const waiting = new Map<number, Waiting>();
 const cancellations = new Map<number, () => void>();
-const exchanges = new Map<number, Progressing>();
+const exchanges = new Map<number, ExchangeListener>();
 
 let lastNumber = 0;
 let pending = 0;
@@ -120,26 +120,26 @@ export function release(): void {
   }
 }
 
-/** Registers a server for calls; {@link keep} prevents its garbage collection. */
-export function register(callee: Callee): number {
+/** Registers a server for calls; {@link preventCollection} prevents its garbage collection. */
+export function register(receiver: CallReceiver): number {
   const number = nextNumber();
-  callees.set(number, new WeakRef(callee));
-  forgotten.register(callee, number);
+  receivers.set(number, new WeakRef(receiver));
+  forgotten.register(receiver, number);
   return number;
 }
 
 /** Prevents the garbage collection of a server while it serves. */
-export function keep(number: number, callee: Callee): void {
-  held.set(number, callee);
+export function preventCollection(number: number, receiver: CallReceiver): void {
+  held.set(number, receiver);
 }
 
-/** Reverts {@link keep}. */
-export function letGo(number: number): void {
+/** Reverts {@link preventCollection}. */
+export function allowCollection(number: number): void {
   held.delete(number);
 }
 
 /** Whether this thread no longer serves anything, but still runs handlers of cancelled calls. */
-export function isHeldUp(): boolean {
+export function runsOnlyCancelledCalls(): boolean {
   return held.size === 0 && hub.hasCancelled();
 }
 
@@ -169,7 +169,7 @@ export function promised(isHeld = true): [number, Promise<string | undefined>] {
 }
 
 /** Removes a promise that the addon will not settle. */
-export function disown(number: number): void {
+export function dropPromise(number: number): void {
   settle(number);
 }
 
@@ -179,13 +179,13 @@ export function watch(call: number, cancelled: () => void): void {
   hub.watchCall(call);
 }
 
-/** Reports the progress of an HTTP exchange to it. */
-export function attend(number: number, exchange: Progressing): void {
+/** Reports the progress of an HTTP exchange to its listener. */
+export function watchExchange(number: number, exchange: ExchangeListener): void {
   exchanges.set(number, exchange);
 }
 
-/** Reverts {@link attend}. */
-export function leave(exchange: number): void {
+/** Reverts {@link watchExchange}. */
+export function unwatchExchange(exchange: number): void {
   exchanges.delete(exchange);
 }
 
@@ -207,7 +207,7 @@ export function finish(call: number, kind: Kind, text: string): void {
   outKinds.push(kind);
   outTexts.push(text);
   outLength += text.length;
-  if (outLength > MOST_WAITING) {
+  if (outLength > MAX_WAITING_CHARACTERS) {
     flush();
   } else {
     scheduleFlush();
@@ -227,7 +227,7 @@ export function ask(
       hub.ask(call, number, method, params, key);
     });
   } catch (error) {
-    disown(number);
+    dropPromise(number);
     throw error;
   }
   hasReported();
@@ -313,7 +313,7 @@ function hurry(): void {
   const now = performance.now();
   if (firstWaits === 0) {
     firstWaits = now;
-  } else if (now - firstWaits > PATIENCE) {
+  } else if (now - firstWaits > MAX_RESULT_DELAY) {
     firstWaits = 0;
     flush();
   }
@@ -332,11 +332,11 @@ function dispatch(index: number, text: string): void {
   switch (table[index]) {
     case Row.Call: {
       const call = table[index + 3] as number;
-      const callee = held.get(first) ?? callees.get(first)?.deref();
-      if (callee === undefined) {
+      const receiver = held.get(first) ?? receivers.get(first)?.deref();
+      if (receiver === undefined) {
         finish(call, Kind.InternalFailure, "the server is gone");
       } else {
-        callee.run(table[index + 2] as number, call, text, table[index + 4] as number);
+        receiver.run(table[index + 2] as number, call, text, table[index + 4] as number);
       }
       break;
     }
@@ -359,7 +359,7 @@ function dispatch(index: number, text: string): void {
       exchanges.get(first)?.onProgress();
       break;
     case Row.ListenerCalled:
-      hear(first, table[index + 2] as number, table[index + 3] as number, text);
+      notifyListener(first, table[index + 2] as number, table[index + 3] as number, text);
       break;
     case Row.Warning:
       process.emitWarning(text, "McplineWarning");
@@ -367,7 +367,7 @@ function dispatch(index: number, text: string): void {
   }
 }
 
-function hear(number: number, about: number, subject: number, json: string): void {
+function notifyListener(number: number, about: number, subject: number, json: string): void {
   const entry = listeners.get(number);
   if (entry !== undefined) {
     const { listener, context } = entry;

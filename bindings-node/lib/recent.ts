@@ -1,18 +1,23 @@
 /** Values that are kept for a short time after their end. */
 
 /** Maximum number of values per generation. */
-const MOST = 1024;
+const MAX_VALUES = 1024;
+
+/** Size of the values of a generation from which the next one begins, in bytes. */
+const MAX_BYTES = 8 * 1024 * 1024;
 
 /** Duration of a generation in milliseconds. */
 const GENERATION = 1000;
 
 /**
- * Keeps values by number for one to two seconds, and at most 2048 of them; whichever bound is reached first ends the
- * oldest ones. It does not keep the process alive.
+ * Keeps values by number for one to two seconds, at most 2048 of them, and at most 16 MiB apart from the two largest;
+ * whichever bound is reached first ends the oldest ones. It does not keep the process alive.
  */
 export class Recent<T> {
   #current = new Map<number, T>();
   #previous = new Map<number, T>();
+  /** Size of the values of the current generation. */
+  #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
 
   /** `dropped` is called with the number of each value that is no longer kept. */
@@ -22,9 +27,11 @@ export class Recent<T> {
     return this.#current.get(number) ?? this.#previous.get(number);
   }
 
-  keep(number: number, value: T): void {
+  /** Keeps a value, which takes about `bytes` of memory. */
+  keep(number: number, value: T, bytes: number): void {
     this.#current.set(number, value);
-    if (this.#current.size === MOST) {
+    this.#bytes += bytes;
+    if (this.#current.size === MAX_VALUES || this.#bytes >= MAX_BYTES) {
       this.#advance();
     }
     this.#wait();
@@ -43,6 +50,7 @@ export class Recent<T> {
     const old = this.#previous;
     this.#previous = this.#current;
     this.#current = new Map();
+    this.#bytes = 0;
     for (const number of old.keys()) {
       this.dropped(number);
     }

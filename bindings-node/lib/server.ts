@@ -10,7 +10,18 @@ import { type AsyncContext, beginOrigin, captureContext, contextOf, endOrigin } 
 import { attempt, RpcError, ToolError, TransportError, UsageError } from "./errors.js";
 import { type Exchange, HttpApp } from "./http.js";
 import type { FastifyReplyLike, FastifyRequestLike, MountedRequestOptions } from "./outer_request.js";
-import { type Callee, disown, finish, hub, isHeldUp, keep, Kind, letGo, promised, register } from "./hub.js";
+import {
+  type CallReceiver,
+  dropPromise,
+  finish,
+  hub,
+  runsOnlyCancelledCalls,
+  Kind,
+  preventCollection,
+  allowCollection,
+  promised,
+  register,
+} from "./hub.js";
 import { type FeatureKind, native, type NativeHttpApp, type NativeServer, type NativeServedChannel } from "./native.js";
 import {
   checkChanges,
@@ -186,7 +197,7 @@ export class Server<C = unknown, State = unknown> {
   readonly #native: NativeServer;
   readonly #number: number;
   /** Runs calls; lives as long as the server. */
-  readonly #callee: Callee = {
+  readonly #receiver: CallReceiver = {
     run: (plan, call, text, origin) => {
       const context = contextOf(origin, this.#context());
       context.runInAsyncScope(this.#runHandler, this, plan, call, text);
@@ -226,7 +237,7 @@ export class Server<C = unknown, State = unknown> {
     this.#onError = onError;
     this.#createContext = createContext;
     this.state = state as State;
-    this.#number = register(this.#callee);
+    this.#number = register(this.#receiver);
     const given = serverOptions(settings ?? {}, extensions);
     this.#native = attempt(() => new native.Server(hub, this.#number, JSON.stringify(info), instructions, given));
     this.fetch = this.fetch.bind(this);
@@ -682,7 +693,7 @@ export class Server<C = unknown, State = unknown> {
     } finally {
       leave();
       process.off("SIGINT", stop).off("SIGTERM", stop);
-      exitSoon(() => this.#apps.size === 0 && isHeldUp());
+      exitSoon(() => this.#apps.size === 0 && runsOnlyCancelledCalls());
     }
   }
 
@@ -716,7 +727,7 @@ export class Server<C = unknown, State = unknown> {
       throw error;
     }
     const ends = () => {
-      disown(openedNumber);
+      dropPromise(openedNumber);
       end();
     };
     serving.ended.then(ends, ends);
@@ -936,10 +947,10 @@ export class Server<C = unknown, State = unknown> {
     try {
       native = attempt(start);
     } catch (error) {
-      promises.forEach(disown);
+      promises.forEach(dropPromise);
       throw error;
     }
-    keep(this.#number, this.#callee);
+    preventCollection(this.#number, this.#receiver);
     const serving: Serving = {
       native,
       ended: ended.then(
@@ -961,7 +972,7 @@ export class Server<C = unknown, State = unknown> {
   #served(serving: Serving): void {
     this.#servings.delete(serving);
     if (this.#servings.size === 0) {
-      letGo(this.#number);
+      allowCollection(this.#number);
     }
   }
 

@@ -209,7 +209,7 @@ export interface HttpSettings {
 }
 
 /** Forms of values of settings. */
-type Kind = "count" | "number" | "time" | "flag" | "text" | "list" | "rate" | "cache" | "object" | "any";
+type Kind = "count" | "number" | "time" | "flag" | "text" | "list" | "rate" | "cache" | "object" | "paths" | "path";
 
 const SERVER_SETTINGS: Readonly<Record<keyof ServerSettings, Kind>> = {
   revisions: "list",
@@ -249,8 +249,8 @@ const SERVER_SETTINGS: Readonly<Record<keyof ServerSettings, Kind>> = {
 
 const HTTP_SETTINGS: Readonly<Record<keyof HttpSettings, Kind>> = {
   path: "text",
-  sse: "any",
-  health: "any",
+  sse: "paths",
+  health: "path",
   proxyPrefix: "text",
   allowedHosts: "list",
   allowedOrigins: "list",
@@ -334,8 +334,12 @@ function converted(name: string, kind: Kind, value: unknown): unknown {
       return expect(Array.isArray(value) && value.every((item) => typeof item === "string"), "an array of strings");
     case "object":
       return expect(typeof value === "object" && value !== null && !Array.isArray(value), "an object");
-    case "any":
-      return value;
+    case "paths": {
+      const isPair = Array.isArray(value) && value.length === 2 && value.every((path) => typeof path === "string");
+      return expect(isPair || value === false, 'two paths, such as ["/sse", "/messages"], or false');
+    }
+    case "path":
+      return expect(typeof value === "string" || value === false, "a path or false");
   }
 }
 
@@ -383,9 +387,9 @@ export function httpOptions(settings: HttpSettings): string {
       continue;
     }
     if (name === "sse") {
-      options[value === false ? "serve_sse" : "sse_paths"] = value;
+      options[value === false ? "serve_sse" : "sse_paths"] = converted(name, "paths", value);
     } else if (name === "health") {
-      options[value === false ? "serve_health" : "health_path"] = value;
+      options[value === false ? "serve_health" : "health_path"] = converted(name, "path", value);
     } else if (name === "auth") {
       options[name] = resourceServerOptions(value as ResourceServerSettings);
     } else {

@@ -236,7 +236,7 @@ test("values are kept for two generations at most", () => {
   const dropped = [];
   const recent = new Recent((number) => dropped.push(number));
   for (let number = 0; number < 2048; number++) {
-    recent.keep(number, `value ${number}`);
+    recent.keep(number, `value ${number}`, 100);
   }
   assert.equal(dropped.length, 1024);
   assert.deepEqual([recent.get(1023), recent.get(1024)], [undefined, "value 1024"]);
@@ -246,6 +246,20 @@ test("values are kept for two generations at most", () => {
     Array.from({ length: 2048 }, (_, number) => number),
   );
   assert.equal(recent.get(2047), undefined);
+});
+
+test("large values are kept up to their total size", () => {
+  const dropped = [];
+  const recent = new Recent((number) => dropped.push(number));
+  for (let number = 0; number < 64; number++) {
+    recent.keep(number, `value ${number}`, 1024 * 1024);
+  }
+  assert.ok(dropped.length >= 48, `${dropped.length} of 64 MiB were dropped`);
+  assert.equal(recent.get(63), "value 63");
+  recent.keep(64, "one value", 1024 * 1024 * 1024);
+  assert.equal(recent.get(64), "one value");
+  recent.clear();
+  assert.equal(dropped.length, 65);
 });
 
 test("listeners of a call's signal run in the context of its handler", async () => {

@@ -175,6 +175,20 @@ test("a program mounted under a prefix serves the metadata at the path that they
   const document = await (await fetch(origin + app.wellKnown.path)).json();
   assert.deepEqual(document, app.wellKnown.document);
   assert.deepEqual(await app.metadataResponse().json(), document);
+  const preflight = { method: "OPTIONS", headers: { "access-control-request-method": "GET" } };
+  for (const response of [
+    await fetch(origin + app.wellKnown.path, preflight),
+    app.metadataResponse(new Request(origin + app.wellKnown.path, preflight)),
+  ]) {
+    assert.equal(response.status, 204);
+    assert.equal(response.headers.get("access-control-allow-origin"), "*");
+    assert.equal(response.headers.get("access-control-allow-methods"), "GET");
+    assert.equal(response.headers.get("access-control-allow-headers"), "*");
+  }
+  const head = await fetch(origin + app.wellKnown.path, { method: "HEAD" });
+  assert.deepEqual([head.status, await head.text()], [200, ""]);
+  const deleted = await fetch(origin + app.wellKnown.path, { method: "DELETE" });
+  assert.deepEqual([deleted.status, deleted.headers.get("allow")], [405, "GET, HEAD, OPTIONS"]);
 
   const refused = await app.fetch(
     new Request(`${origin}/tools/mcp`, {

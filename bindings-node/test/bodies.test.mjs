@@ -261,3 +261,40 @@ test("handler: a client that reads nothing is given up after the write timeout",
   clearInterval(poke);
   await close();
 });
+
+/** A request whose body fails after its beginning. */
+function failing(headers, init = {}) {
+  const all = { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers };
+  let pulls = 0;
+  const body = new ReadableStream({
+    pull(controller) {
+      if (pulls++ === 0) {
+        controller.enqueue(Buffer.from('{"jsonrpc":"2.0","id":1,"method":"ping"}'));
+      } else {
+        controller.error(new Error("the proxy is gone"));
+      }
+    },
+  });
+  return new Request("http://localhost/mcp", { method: "POST", headers: all, body, duplex: "half", ...init });
+}
+
+test("fetch: a body without a length that fails is answered at once", async () => {
+  const server = new Server({ name: "test", version: "1" });
+  const response = await server.fetch(failing({}));
+  assert.equal(response.status, 400);
+  const { id, error } = await response.json();
+  assert.equal(id, null);
+  assert.equal(error.code, -32700);
+  assert.match(error.message, /the body of the request cannot be read: the proxy is gone/);
+  await server.close();
+});
+
+test("fetch: a body with a length that fails is answered at once", async () => {
+  const server = new Server({ name: "test", version: "1" });
+  for (const length of [100, 1 << 20]) {
+    const response = await server.fetch(failing({ "content-length": String(length) }));
+    assert.equal(response.status, 400);
+    await response.text();
+  }
+  await server.close();
+});

@@ -107,6 +107,16 @@ const REFUSED = {
     (server) => server.httpApp({ allowedHosts: "*" }),
     /`allowedHosts` must be an array of strings/,
   ],
+  "paths of HTTP+SSE that are a number": [
+    (server) => server.httpApp({ sse: 5 }),
+    '`sse` must be two paths, such as ["/sse", "/messages"], or false, not 5',
+  ],
+  "one path of HTTP+SSE": [(server) => server.httpApp({ sse: ["/sse"] }), /^`sse` must be two paths/],
+  "HTTP+SSE that is true": [(server) => server.httpApp({ sse: true }), /or false, not boolean$/],
+  "a path of the health check that is true": [
+    (server) => server.httpApp({ health: true }),
+    "`health` must be a path or false, not boolean",
+  ],
   "a misspelt setting of authorization": [
     (server) => server.httpApp({ auth: { resource: "https://a.example/mcp", issuer: "https://b.example" } }),
     "`auth`: unknown option `issuer`; did you mean `issuers`?",

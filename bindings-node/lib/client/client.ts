@@ -1,7 +1,7 @@
 /** MCP client, for servers of every revision over every transport. */
 
 import { attempt, ClosedError } from "../errors.js";
-import { disown, hub, listen, nextNumber, promised, unlisten } from "../hub.js";
+import { dropPromise, hub, listen, nextNumber, promised, unlisten } from "../hub.js";
 import { native } from "../native.js";
 import type {
   CompleteResult,
@@ -422,7 +422,7 @@ export class Client {
       await closed;
     } catch {
       // The thread ends, and the connection with it.
-      disown(number);
+      dropPromise(number);
     }
     for (const taker of this.#host.takers) {
       taker.end();
@@ -461,7 +461,7 @@ export class Client {
     try {
       attempt(() => this.#native.ask(number, method, json, undefined, 0));
     } catch (error) {
-      disown(number);
+      dropPromise(number);
       throw error;
     }
     this.#flushSoon();
@@ -514,7 +514,7 @@ export class Client {
     try {
       attempt(() => start(number));
     } catch (error) {
-      disown(number);
+      dropPromise(number);
       throw error;
     }
     try {
