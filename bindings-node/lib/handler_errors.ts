@@ -24,7 +24,10 @@ export interface FailedHandler<C = unknown, State = unknown> {
   readonly ctx: Context<C, State>;
 }
 
-/** Called with the errors of handlers; see {@link ServerOptions.onError}. */
+/**
+ * Called with the errors of handlers; see {@link ServerOptions.onError}. A {@link ToolError} or {@link RpcError} that it
+ * returns is the error for the model or the client.
+ */
 export type OnError<C = unknown, State = unknown> = (error: unknown, failed: FailedHandler<C, State>) => unknown;
 
 /** Whether an error is neither for the client nor for the model, and so is a bug or an outage. */
@@ -36,8 +39,12 @@ export function isUnexpected(error: unknown): boolean {
   return !isForClient && !isForModel(error);
 }
 
-/** Passes an error to the program. */
-export function report<C, State>(onError: OnError<C, State>, error: unknown, failed: FailedHandler<C, State>): void {
+/** Passes an error to the program. Returns the error to respond with: that of the program if it returns one. */
+export function report<C, State>(
+  onError: OnError<C, State>,
+  error: unknown,
+  failed: FailedHandler<C, State>,
+): unknown {
   const failure = (reason: unknown) => {
     warn(`\`onError\` failed for ${errorText(error)}`, reason);
   };
@@ -45,8 +52,11 @@ export function report<C, State>(onError: OnError<C, State>, error: unknown, fai
     const reported = onError(error, failed);
     if (isPromise(reported)) {
       reported.then(undefined, failure);
+    } else if (reported instanceof Error && !isUnexpected(reported)) {
+      return reported;
     }
   } catch (reason) {
     failure(reason);
   }
+  return error;
 }

@@ -23,7 +23,9 @@ export function objectOf(shape: SchemaShape): StandardSchema {
         properties[name] = relocated(schema, `#/properties/${pointerToken(name)}`);
       }
       const required = entries.filter(([, schema]) => isRequired(schema, side)).map(([name]) => name);
-      return { type: "object", properties, ...(required.length === 0 ? {} : { required }) };
+      // Validation leaves out other properties, so that a result has none.
+      const closed = side === "output" ? { additionalProperties: false } : {};
+      return { type: "object", properties, ...(required.length === 0 ? {} : { required }), ...closed };
     };
   };
   const [input, output] = [convert("input"), convert("output")];

@@ -97,7 +97,8 @@ export interface ServerOptions<C = unknown, State = unknown> extends Implementat
    * Called with what a handler throws, unless it is for the client or the model ({@link RpcError}, {@link ToolError} and
    * the like) or the call was cancelled: for Sentry, OpenTelemetry and logs. It runs in the asynchronous context of the
    * handler, before the client gets its response, which does not contain the error. The error is also emitted as a
-   * warning of the process.
+   * warning of the process. If the function returns a {@link ToolError} or an {@link RpcError}, the client gets that, and
+   * there is no warning; a promise is not awaited.
    */
   onError?: OnError<C, State>;
   /**
@@ -1095,10 +1096,11 @@ export class Server<C = unknown, State = unknown> {
   }
 
   #fail({ kind, name }: Place, ctx: Context, error: unknown): void {
+    let response = error;
     if (this.#onError !== undefined && isUnexpected(error) && !hub.callCancelled(ctx.call)) {
-      report(this.#onError, error, { kind, name, ctx });
+      response = report(this.#onError, error, { kind, name, ctx });
     }
-    finishFailed(ctx.call, error);
+    finishFailed(ctx.call, response);
   }
 }
 

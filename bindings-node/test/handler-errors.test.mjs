@@ -161,3 +161,27 @@ test("onError must be a function", () => {
     message: "`onError` of the server must be a function, not string",
   });
 });
+
+test("the client gets the error that onError returns", async () => {
+  const server = new Server({
+    name: "errors",
+    version: "1",
+    onError: (error, { kind }) =>
+      kind === "tool" ? new ToolError(`seen: ${error.message}`) : new RpcError(1001, `seen: ${error.message}`, 7),
+  });
+  const fail = () => {
+    throw new Error("no such file");
+  };
+  server.tool("t", {}, fail);
+  server.prompt("p", {}, async () => fail());
+  const client = await Client.memory(server);
+  const warnings = [];
+  const listener = (warning) => warnings.push(warning.message);
+  process.on("warning", listener);
+  const { content, isError } = await client.callTool("t");
+  assert.deepEqual([content[0].text, isError], ["seen: no such file", true]);
+  await assert.rejects(client.getPrompt("p"), { code: 1001, rpcMessage: "seen: no such file", data: 7 });
+  await client.close();
+  process.off("warning", listener);
+  assert.deepEqual(warnings, []);
+});

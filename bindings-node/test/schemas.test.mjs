@@ -311,3 +311,15 @@ test("a mixture of JSON Schema and schemas of a library is refused", () => {
   });
   assert.throws(() => forecasting({ city: z.string(), days: 7 }), { kind: "usage_error", message: /`days`/ });
 });
+
+test("the output schema of a shape says that there are no other properties", async () => {
+  const server = new Server({ name: "shapes", version: "1" });
+  const shape = { sum: z.number() };
+  server.tool("t", { input: shape, output: shape }, ({ sum }) => ({ sum, other: 1 }));
+  const client = await Client.memory(server);
+  const [{ inputSchema, outputSchema }] = await client.listTools();
+  assert.equal(inputSchema.additionalProperties, undefined);
+  assert.equal(outputSchema.additionalProperties, false);
+  assert.deepEqual((await client.callTool("t", { sum: 1 })).structuredContent, { sum: 1 });
+  await client.close();
+});
