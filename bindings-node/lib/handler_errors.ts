@@ -40,11 +40,7 @@ export function isUnexpected(error: unknown): boolean {
 }
 
 /** Passes an error to the program. Returns the error to respond with: that of the program if it returns one. */
-export function report<C, State>(
-  onError: OnError<C, State>,
-  error: unknown,
-  failed: FailedHandler<C, State>,
-): unknown {
+export function report<C, State>(onError: OnError<C, State>, error: unknown, failed: FailedHandler<C, State>): unknown {
   const failure = (reason: unknown) => {
     warn(`\`onError\` failed for ${errorText(error)}`, reason);
   };
