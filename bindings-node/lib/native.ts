@@ -1,6 +1,7 @@
 /** Loads the addon, and declares its types (`src/`). */
 
 import { createRequire } from "node:module";
+import { isAbsolute } from "node:path";
 
 import type { NativeClientPart } from "./client/native.js";
 import { InternalError } from "./errors.js";
@@ -130,26 +131,32 @@ function places(): string[] {
   return ["./mcpline.node", ...(platform === "linux" ? [`${name}-gnu`, `${name}-musl`] : [name])];
 }
 
-/** The file from which the addon is looked up. Bundles in the form of ES modules have no `__filename`. */
-function here(): string {
-  return typeof __filename === "string" ? __filename : (process.argv[1] ?? process.execPath);
+/**
+ * The files from which the addon is looked up: this one, the program, and the executable. In a bundle, `__filename` may be
+ * missing (ES modules), or be the path that this file had where the bundle was built (Bun).
+ */
+function origins(): string[] {
+  const own = typeof __filename === "string" ? [__filename] : [];
+  const program = process.argv[1] === undefined ? [] : [process.argv[1]];
+  return [...new Set([...own, ...program, process.execPath])].filter(isAbsolute);
 }
 
 function load(): Native {
-  const from = here();
-  // Not a plain `require`, which bundlers would resolve when they build.
-  const load = createRequire(from);
   const reasons: string[] = [];
-  for (const place of places()) {
-    try {
-      return load(place) as Native;
-    } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException;
-      reasons.push(`${place} ${code === "MODULE_NOT_FOUND" ? "was not found" : `cannot be loaded: ${message}`}`);
+  for (const from of origins()) {
+    // Not a plain `require`, which bundlers would resolve when they build.
+    const load = createRequire(from);
+    for (const place of places()) {
+      try {
+        return load(place) as Native;
+      } catch (error) {
+        const { code, message } = error as NodeJS.ErrnoException;
+        reasons.push(`${place} ${code === "MODULE_NOT_FOUND" ? "was not found" : `cannot be loaded: ${message}`}`);
+      }
     }
   }
   throw new InternalError(
-    `mcpline has no addon for this platform at ${from}: ${reasons.join("; ")}. ` +
+    `mcpline has no addon for this platform at ${origins().join(", ")}: ${[...new Set(reasons)].join("; ")}. ` +
       "In a bundle, mark mcpline as external, or put the addon next to the bundle as mcpline.node (docs/bundling.md)",
   );
 }

@@ -1,0 +1,52 @@
+// Where the addon is looked up, in bundles too.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const dist = fileURLToPath(new URL("../dist", import.meta.url));
+
+/** A program in a folder of its own that contains `native.js` as a bundle does, with this `__filename`. */
+async function bundled(t, filename) {
+  const folder = await mkdtemp(join(tmpdir(), "mcpline-"));
+  t.after(() => rm(folder, { recursive: true }));
+  await cp(join(dist, "errors.js"), join(folder, "errors.js"));
+  const imports = (await readFile(join(dist, "errors.js"), "utf8")).matchAll(/require\("\.\/([\w/]+\.js)"\)/g);
+  for (const [, name] of imports) {
+    await cp(join(dist, name), join(folder, name));
+  }
+  const source = await readFile(join(dist, "native.js"), "utf8");
+  const program = `((__filename) => { ${source} })(${JSON.stringify(filename)});
+console.log(exports.native.version());`;
+  const path = join(folder, "app.cjs");
+  await writeFile(path, program);
+  return { folder, path };
+}
+
+const run = promisify(execFile);
+
+for (const [form, filename] of Object.entries({
+  "of the machine that built it": "/nowhere/node_modules/mcpline/dist/native.js",
+  "that is missing": undefined,
+})) {
+  test(`a bundle with a file name ${form} finds the addon next to the program`, async (t) => {
+    const { folder, path } = await bundled(t, filename);
+    await symlink(join(dist, "mcpline.node"), join(folder, "mcpline.node"));
+    const { stdout } = await run(process.execPath, [path]);
+    assert.match(stdout, /^\d+\.\d+\.\d+/);
+  });
+}
+
+test("a bundle without the addon says where it was looked up", async (t) => {
+  const { path } = await bundled(t, "/nowhere/native.js");
+  await assert.rejects(run(process.execPath, [path]), (error) => {
+    assert.ok(error.stderr.includes(`no addon for this platform at /nowhere/native.js, ${path}, ${process.execPath}`));
+    assert.match(error.stderr, /\.\/mcpline\.node was not found/);
+    return true;
+  });
+});
