@@ -11,11 +11,10 @@ const MAX_COLLECTED_BYTES = 64 * 1024;
 /** Time to wait for a short body before the core is called anyway, in milliseconds. The core's timeouts begin then. */
 const CHECK_INTERVAL = 50;
 
-/** The body of a request cannot be read, for another reason than that its client has disconnected. */
+/** The body of a request cannot be read. The client does not learn the cause, which may be internal. */
 export class UnreadableBodyError extends Error {
   constructor(cause: unknown) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    super(`the body of the request cannot be read: ${reason}`, { cause });
+    super("the body of the request cannot be read", { cause });
     this.name = "UnreadableBodyError";
   }
 }

@@ -85,8 +85,9 @@ export function bytesOf(content: ImageContent | AudioContent | EmbeddedResource 
   const { blob, text } = (resource ?? content) as { blob?: unknown; text?: unknown };
   const encoded = data ?? blob;
   if (typeof encoded === "string") {
-    const length = encoded.replace(/=*$/, "").length;
-    if (length % 4 === 1 || !/^[A-Za-z0-9+/]*={0,2}$/.test(encoded)) {
+    const isBase64 = /^[A-Za-z0-9+/]*={0,2}$/.test(encoded);
+    const padding = encoded.endsWith("==") ? 2 : encoded.endsWith("=") ? 1 : 0;
+    if (!isBase64 || (encoded.length - padding) % 4 === 1) {
       throw new InvalidResponseError("invalid response from server: content is not valid base64");
     }
     return new Uint8Array(Buffer.from(encoded, "base64"));

@@ -132,7 +132,12 @@ function isSynchronous(schema: unknown, seen: Set<unknown>): boolean {
     return false;
   }
   try {
-    return Object.values(def).every((member) => children(member).every((child) => isSynchronous(child, seen)));
+    return (
+      Object.keys(def)
+        // Reading it calls a function of the program.
+        .filter((name) => name !== "defaultValue")
+        .every((name) => children(def[name]).every((child) => isSynchronous(child, seen)))
+    );
   } catch {
     // The schema of a property is computed when it is read, and is not available yet.
     return false;

@@ -84,7 +84,18 @@ test("an asynchronous check of an output schema and of a form runs once", async 
   assert.deepEqual([output.runs, form.runs, rejections], [1, 1, []]);
 });
 
-test("synchronous schemas of zod are validated in the same turn, and their parts with functions run once", async () => {
+test("functions of defaults are not called when a tool is called with a value", async () => {
+  let calls = 0;
+  const server = new Server({ name: "s", version: "1" });
+  const id = z.string().default(() => `made ${++calls}`);
+  server.tool("id", { input: { id } }, (args) => args.id);
+  calls = 0;
+  assert.equal(textOf(await called(server.fetch, "id", { id: "given" })), "given");
+  assert.equal(calls, 0);
+  assert.equal(textOf(await called(server.fetch, "id")), "made 1");
+});
+
+test("synchronous schemas of zod are validated, and their parts with functions run once", async () => {
   let runs = 0;
   const server = new Server({ name: "s", version: "1" });
   const even = z.number().refine((value) => {

@@ -285,7 +285,7 @@ test("fetch: a body without a length that fails is answered at once", async () =
   const { id, error } = await response.json();
   assert.equal(id, null);
   assert.equal(error.code, -32700);
-  assert.match(error.message, /the body of the request cannot be read: the proxy is gone/);
+  assert.equal(error.message, "the body of the request cannot be read");
   await server.close();
 });
 

@@ -287,12 +287,12 @@ export class Client {
   callTool(name: string, args?: object, options?: RequestOptions): Promise<ToolCallResult>;
   async callTool(
     name: string,
-    args: object = {},
+    args?: object,
     options?: RequestOptions & { schema?: unknown },
   ): Promise<ToolCallResult> {
     const schema = options?.schema;
     const validate = schema === undefined ? undefined : dataSchema(name, schema);
-    const result = await this.#ask("tools/call", { name, arguments: args }, options, callResult);
+    const result = await this.#ask("tools/call", { name, arguments: args ?? {} }, options, callResult);
     return withData(result, name, this.protocolVersion, validate);
   }
 
