@@ -370,7 +370,8 @@ export function isForModel(error: unknown): error is McplineError {
 export function errorOf(json: string): McplineError {
   const { kind, message, members } = JSON.parse(json) as Description;
   const { source, ...facts } = members;
-  const text = kind === "usage_error" ? withOwnNames(message) : message;
+  // Other messages may quote the peer.
+  const text = kind === "usage_error" || kind === "not_supported" ? withOwnNames(message) : message;
   if (kind === "rpc_error" && typeof source === "object") {
     return new RpcError(source.code, source.message, source.data, message, facts);
   }

@@ -167,6 +167,7 @@ test("requests for undeclared capabilities are not sent", async () => {
   for (const refused of [careful.listTools(), careful.subscribe("test://a"), careful.rootsChanged()]) {
     await assert.rejects(refused, { kind: "not_supported", message: /does not declare the capability/ });
   }
+  await assert.rejects(careful.listTools(), { message: /see `allowUndeclaredCapabilities`/ });
   await careful.close();
   const daring = await Client.memory(server, { allowUndeclaredCapabilities: true });
   await assert.rejects(daring.listTools(), { kind: "rpc_error", code: -32601 });
