@@ -16,7 +16,7 @@ function notes() {
   const input = { type: "object", properties: { query: { type: "string" } } };
   server.tool("search", { input }, async ({ query }) => `found ${query}`);
   server.resource("note://all", { name: "all" }, () => "all notes");
-  server.resourceTemplate("note://by/{id}", { name: "note" }, ({ id }) => `note ${id}`);
+  server.resource("note://by/{id}", { name: "note" }, ({ id }) => `note ${id}`);
   server.prompt("review", { arguments: { id: { complete: (value) => [`${value}1`] } } }, ({ id }) => `Review ${id}.`);
   server.onRequest("notes/count", {}, () => ({ count: 2 }));
   return server;
