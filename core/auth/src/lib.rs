@@ -32,6 +32,8 @@ pub mod discovery;
 #[cfg_attr(docsrs, doc(cfg(feature = "proofs")))]
 pub mod dpop;
 pub mod error;
+#[cfg(feature = "client")]
+mod error_chain;
 pub mod fetch;
 pub mod metadata;
 #[cfg(feature = "proofs")]

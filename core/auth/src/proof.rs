@@ -46,7 +46,7 @@ pub struct VerifiedProof {
 #[non_exhaustive]
 pub enum ProofError {
     /// It is not a signed token, or its signature is invalid.
-    #[error("the proof is unusable: {0}")]
+    #[error("the proof is unusable")]
     Unusable(#[from] JoseError),
     /// It is not a proof, or lacks a claim.
     #[error("the proof lacks {0}")]

@@ -9,8 +9,13 @@ use mcpline_protocol::client::{CallError, HandshakeError};
 use mcpline_protocol::{InvalidRoot, Printable, Quoted, RpcError};
 
 use crate::error_kind::ErrorKind;
+use crate::shared_io_error::SharedIoError;
 
 /// Why a request, or another operation of a client, failed. Cheap to clone: one failure may end many requests.
+///
+/// The message contains what the server sent, such as a JSON-RPC error. Only the error of the operating system is not
+/// part of it: it is the [source](std::error::Error::source), an [`io::Error`](std::io::Error), so that reports of error
+/// chains print each text once. `{:#}` prints both.
 ///
 /// `docs/errors.md` lists all kinds with what they mean for a retry.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,14 +46,18 @@ pub enum ClientError {
     SessionExpired,
     /// The server could not be reached. Nothing was sent.
     ServerUnreachable {
-        /// The error of the system.
+        /// What was tried, such as a path; empty if `source` says all.
         reason: String,
+        /// The error of the system, if it is known.
+        source: Option<SharedIoError>,
     },
     /// The connection, the stream or the process ended before the response arrived. Whether the server performed the
     /// request is unknown.
     ConnectionLost {
-        /// The known details.
+        /// The known details; empty if `source` says all.
         reason: String,
+        /// The error of the system, if it is known.
+        source: Option<SharedIoError>,
     },
     /// The server's process exited.
     ServerExited {
@@ -120,13 +129,10 @@ pub enum ClientError {
 
 impl std::error::Error for ClientError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Rpc(error) | Self::InputRequestFailed { error, .. } => Some(error),
-            #[cfg(feature = "auth")]
-            Self::AuthorizationFailed(error) => Some(error),
-            Self::HandshakeFailed(error) => Some(error),
-            Self::AllAttemptsFailed { cause, .. } | Self::ResultNotResolved { cause } => {
-                Some(&**cause)
+        // The messages of other errors within this one are part of its message.
+        match self.cause() {
+            Self::ServerUnreachable { source, .. } | Self::ConnectionLost { source, .. } => {
+                source.as_ref().map(|source| &**source as _)
             }
             _ => None,
         }
@@ -136,6 +142,31 @@ impl std::error::Error for ClientError {
 impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write(f, "", "; the server may have performed the request")
+    }
+}
+
+/// Writes a reason, and in the alternate form its source.
+fn write_reason(
+    f: &mut fmt::Formatter<'_>,
+    reason: &str,
+    source: Option<&SharedIoError>,
+) -> fmt::Result {
+    if !reason.is_empty() {
+        write!(f, ": {}", Printable(reason))?;
+    }
+    match source {
+        Some(source) if f.alternate() => write!(f, ": {}", Printable(source.to_string())),
+        _ => Ok(()),
+    }
+}
+
+/// Returns a reason with its source.
+#[cfg(feature = "client")]
+pub(crate) fn reason_text(reason: &str, source: Option<&SharedIoError>) -> String {
+    match source {
+        Some(source) if reason.is_empty() => source.to_string(),
+        Some(source) => format!("{reason}: {source}"),
+        None => reason.to_owned(),
     }
 }
 
@@ -185,15 +216,14 @@ impl ClientError {
             Self::SessionExpired => f.write_str(
                 "session expired; the server did not perform the request: send it again, and read lists from the first page",
             ),
-            Self::ServerUnreachable { reason } => {
-                write!(f, "server unreachable: {}", Printable(reason))
+            Self::ServerUnreachable { reason, source } => {
+                f.write_str("server unreachable")?;
+                write_reason(f, reason, source.as_ref())
             }
-            Self::ConnectionLost { reason } => {
-                let reason = Printable(reason);
-                write!(
-                    f,
-                    "connection lost before the response{to} arrived: {reason}{outcome}"
-                )
+            Self::ConnectionLost { reason, source } => {
+                write!(f, "connection lost before the response{to} arrived")?;
+                write_reason(f, reason, source.as_ref())?;
+                f.write_str(outcome)
             }
             Self::ServerExited {
                 exit,
@@ -221,7 +251,9 @@ impl ClientError {
             Self::HandshakeFailed(error) => write!(f, "handshake failed: {error}"),
             Self::AllAttemptsFailed { cause, attempts } => {
                 cause.write(f, to, "")?;
-                let attempts: Vec<_> = attempts.iter().map(ToString::to_string).collect();
+                // In full, because their sources are not sources of this error.
+                let in_full = |attempt| format!("{attempt:#}");
+                let attempts: Vec<_> = attempts.iter().map(in_full).collect();
                 write!(f, " (attempts: {})", attempts.join("; "))
             }
             Self::TooManyRounds { rounds } => write!(
@@ -278,7 +310,8 @@ impl fmt::Display for ConnectAttempt {
             true => " over HTTP+SSE",
             false => "",
         };
-        write!(f, "`{}`{over}: {}", self.method, ShortError(&self.error))
+        write!(f, "`{}`{over}: ", self.method)?;
+        ShortError(&self.error).fmt(f)
     }
 }
 
@@ -371,10 +404,27 @@ impl ClientError {
         }
     }
 
-    /// Creates the error for a connection that broke with this I/O error while a response was awaited.
-    pub(crate) fn lost(error: impl std::fmt::Display) -> Self {
+    /// Creates the error for a server that can't be reached.
+    pub(crate) fn unreachable(reason: impl Into<String>) -> Self {
+        Self::ServerUnreachable {
+            reason: reason.into(),
+            source: None,
+        }
+    }
+
+    /// Creates the error for a connection that ended while a response was awaited.
+    pub(crate) fn lost(reason: impl Into<String>) -> Self {
         Self::ConnectionLost {
-            reason: error.to_string(),
+            reason: reason.into(),
+            source: None,
+        }
+    }
+
+    /// Creates the error for a connection that broke with this I/O error while a response was awaited.
+    pub(crate) fn broken(error: std::io::Error) -> Self {
+        Self::ConnectionLost {
+            reason: String::new(),
+            source: Some(error.into()),
         }
     }
 }
@@ -391,9 +441,7 @@ impl From<CallError> for ClientError {
             CallError::Rpc(error) => Self::Rpc(error),
             CallError::TimedOut { waited, in_all } => Self::RequestTimedOut { waited, in_all },
             CallError::Unreadable(reason) => Self::InvalidResponse { reason },
-            _ => Self::ConnectionLost {
-                reason: "the connection was closed".to_owned(),
-            },
+            _ => Self::lost("the connection was closed"),
         }
     }
 }
@@ -414,9 +462,7 @@ mod tests {
                 challenge: None,
                 error: None,
             },
-            ClientError::ConnectionLost {
-                reason: hostile.clone(),
-            },
+            ClientError::lost(hostile.clone()),
             ClientError::ServerExited {
                 exit: None,
                 stderr: vec![hostile.clone()],

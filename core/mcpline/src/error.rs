@@ -10,6 +10,10 @@ use crate::error_kind::ErrorKind;
 ///
 /// Its kind is [`Usage`](ErrorKind::Usage), [`Transport`](ErrorKind::Transport), [`Closed`](ErrorKind::Closed) or
 /// [`Internal`](ErrorKind::Internal).
+///
+/// The text of its [source](std::error::Error::source), such as an [`io::Error`](std::io::Error), is not part of the
+/// message: reports of error chains print each text once. `{:#}` prints both: `cannot listen on the address: Address
+/// already in use (os error 98)`.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -60,10 +64,10 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        if let Some(source) = &self.source {
-            write!(f, ": {source}")?;
+        match &self.source {
+            Some(source) if f.alternate() => write!(f, ": {source}"),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 

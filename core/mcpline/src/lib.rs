@@ -92,6 +92,7 @@ mod quota;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod server;
+mod shared_io_error;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod sharing;
@@ -132,3 +133,4 @@ pub use server::{
     Ask, AskMethod, Call, Context, Handler, HandlerError, InputRequired, Reply, Server,
     ServerBuilder, Settings, ToolError, ToolReply,
 };
+pub use shared_io_error::SharedIoError;

@@ -260,7 +260,7 @@ async fn an_unanswered_ping_ends_the_connection_and_is_logged() {
         let begun = Instant::now();
         let lost = client.call_tool("t", json!({})).await.expect_err("silence");
         assert!(
-            matches!(&lost, ClientError::ConnectionLost { reason } if reason.contains("ping")),
+            matches!(&lost, ClientError::ConnectionLost { reason, .. } if reason.contains("ping")),
             "{lost:?}"
         );
         assert_eq!(begun.elapsed().as_secs(), 14, "of silence, and of the ping");

@@ -9,6 +9,7 @@ use crate::assertion::client_assertion;
 use crate::authorize::{Authorizing, OFFLINE_ACCESS};
 use crate::discovery::{Discovered, Discovering, Discovery};
 use crate::dpop::{self, DpopProofClaims};
+use crate::error_chain::with_sources;
 use crate::fetch::{FetchRequest, FetchResponse};
 use crate::metadata::ServerMetadata;
 use crate::registration::{ClientAuth, Registering, Registration, check_redirect_uri};
@@ -339,7 +340,10 @@ impl Flow<'_> {
         let key = self.oauth.token_key(self.server);
         let saved = self.oauth.store.save(&key, &record.to_bytes()).await;
         if let Err(error) = &saved {
-            tracing::warn!(%error, "tokens can't be kept beyond this process");
+            tracing::warn!(
+                error = with_sources(error),
+                "tokens can't be kept beyond this process"
+            );
         }
         saved.is_ok()
     }
@@ -347,14 +351,20 @@ impl Flow<'_> {
     pub(super) async fn forget(&self) {
         let key = self.oauth.token_key(self.server);
         if let Err(error) = self.oauth.store.remove(&key).await {
-            tracing::warn!(%error, "tokens that are good no longer can't be removed");
+            tracing::warn!(
+                error = with_sources(&error),
+                "tokens that are good no longer can't be removed"
+            );
         }
     }
 
     pub(super) async fn forget_registration(&self, issuer: &str) {
         let key = self.oauth.registration_key(issuer);
         if let Err(error) = self.oauth.store.remove(&key).await {
-            tracing::warn!(%error, "a registration that is good no longer can't be removed");
+            tracing::warn!(
+                error = with_sources(&error),
+                "a registration that is good no longer can't be removed"
+            );
         }
     }
 
@@ -371,7 +381,10 @@ impl Flow<'_> {
         let key = self.oauth.registration_key(&registration.issuer);
         let bytes = serde_json::to_vec(registration).unwrap_or_default();
         if let Err(error) = self.oauth.store.save(&key, &bytes).await {
-            tracing::warn!(%error, "a registration can't be kept beyond this process");
+            tracing::warn!(
+                error = with_sources(&error),
+                "a registration can't be kept beyond this process"
+            );
         }
     }
 }
@@ -564,10 +577,10 @@ fn is_about_metadata(error: &AuthError) -> bool {
 fn user(error: UserAgentError) -> AuthError {
     match error {
         UserAgentError::Unattended(why) => AuthError::Unattended(why.to_owned()),
-        error => AuthError::AuthorizationIncomplete(error.to_string()),
+        error => AuthError::AuthorizationIncomplete(with_sources(&error)),
     }
 }
 
 fn stored(error: StoreError) -> AuthError {
-    AuthError::TokenStoreFailed(error.to_string())
+    AuthError::TokenStoreFailed(with_sources(&error))
 }

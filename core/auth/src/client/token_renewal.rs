@@ -11,6 +11,7 @@ use mcpline_runtime::clock;
 use tokio::sync::watch;
 
 use crate::AuthError;
+use crate::error_chain::with_sources;
 use crate::token::Tokens;
 
 use super::flow::Flow;
@@ -420,7 +421,7 @@ impl TokenManager {
         }
         let removed = self.oauth.0.store.remove(&key).await;
         self.lock().note_stored(None, removed.is_ok());
-        removed.map_err(|error| AuthError::TokenStoreFailed(error.to_string()))
+        removed.map_err(|error| AuthError::TokenStoreFailed(with_sources(&error)))
     }
 }
 

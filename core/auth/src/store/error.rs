@@ -9,7 +9,7 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum StoreError {
     /// A file could not be read or written.
-    #[error("{} could not be {action}: {source}", path.display())]
+    #[error("{} could not be {action}", path.display())]
     File {
         /// The file or directory.
         path: PathBuf,
@@ -37,12 +37,13 @@ pub enum StoreError {
     #[error("the keyring is not usable: {0}")]
     Keyring(String),
     /// An error of the host's own store.
-    #[error("{0}")]
-    Other(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error(transparent)]
+    Other(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl StoreError {
-    /// An error of the host's own store. Its text must not contain stored values.
+    /// An error of the host's own store. Its text, and that of its sources, must not contain stored
+    /// values.
     pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Other(error.into())
     }

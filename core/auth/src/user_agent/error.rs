@@ -8,7 +8,7 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum UserAgentError {
     /// The address of the redirect URI can't be listened on.
-    #[error("cannot listen on {address} for the redirect: {source}")]
+    #[error("cannot listen on {address} for the redirect")]
     Listen {
         /// The address.
         address: String,
@@ -40,11 +40,11 @@ pub enum UserAgentError {
     #[error("{0}")]
     Entered(&'static str),
     /// Reading the user's input or writing to the user failed.
-    #[error("input or output failed: {0}")]
+    #[error("input or output failed")]
     Io(#[from] io::Error),
     /// An error of the host's own user agent.
-    #[error("{0}")]
-    Other(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error(transparent)]
+    Other(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl UserAgentError {

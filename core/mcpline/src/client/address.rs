@@ -147,7 +147,8 @@ impl Dialler for Custom {
         Box::pin(async move {
             let channel = self.0.dial().await;
             let channel = channel.map_err(|error| ClientError::ServerUnreachable {
-                reason: error.to_string(),
+                reason: String::new(),
+                source: Some(error.into()),
             })?;
             let link: Arc<dyn Link> = super::channel::ChannelLink::open(channel, sink);
             Ok(link)

@@ -82,7 +82,7 @@ impl ChannelLink {
                 };
                 match message {
                     Some(Ok(message)) => drop(sink.message(message, None)),
-                    Some(Err(error)) => break ClientError::lost(error),
+                    Some(Err(error)) => break ClientError::broken(error),
                     None => break ClientError::lost("the server closed its end"),
                 }
             };

@@ -165,9 +165,10 @@ async fn dial(client: &Arc<Inner>, pair: bool) -> Result<Dialled, ClientError> {
     let limit = client.settings.open_timeouts.answer;
     let dialled = tokio::time::timeout(limit, opening_link(client, sink, pair)).await;
     let opening = dialled.unwrap_or_else(|_| {
-        Err(ClientError::ServerUnreachable {
-            reason: format!("no connection within {} s", limit.as_secs_f64()),
-        })
+        Err(ClientError::unreachable(format!(
+            "no connection within {} s",
+            limit.as_secs_f64()
+        )))
     })?;
     Ok(Dialled {
         opening,

@@ -279,7 +279,7 @@ impl Inner {
             let answer = session.ask(&ask, None, Vec::new());
             let repeating = self.handlers.tasks.until_closed(async move {
                 if let Err(error) = answer.await {
-                    tracing::warn!("reconnected, but the log level or a subscription was not restored: {method} failed: {error}");
+                    tracing::warn!("reconnected, but the log level or a subscription was not restored: {method} failed: {error:#}");
                 }
             });
             background::spawn(&self.runtime, repeating);
@@ -303,7 +303,7 @@ impl Inner {
             current.why = Some((error.clone(), clock::now()));
         }
         session.stop_pings();
-        tracing::debug!("the connection was lost: {error}");
+        tracing::debug!("the connection was lost: {error:#}");
         // With subscriptions, reconnect now instead of with the next request.
         if self.subscriptions.wants(self) && self.settings.reconnect.attempts > 0 {
             let this = self.this.clone();
@@ -311,7 +311,7 @@ impl Inner {
                 if let Some(this) = this.upgrade()
                     && let Err(error) = this.session().await
                 {
-                    tracing::warn!("the connection could not be opened again: {error}");
+                    tracing::warn!("the connection could not be opened again: {error:#}");
                 }
             });
             background::spawn(&self.runtime, returning);

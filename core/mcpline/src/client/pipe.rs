@@ -126,6 +126,6 @@ pub(super) fn stream_ended(closed: bool, pumped: io::Result<()>) -> ClientError 
     match (closed, pumped) {
         (true, _) => ClientError::Closed,
         (_, Ok(())) => ClientError::lost("the server closed its end"),
-        (_, Err(error)) => ClientError::lost(error),
+        (_, Err(error)) => ClientError::broken(error),
     }
 }

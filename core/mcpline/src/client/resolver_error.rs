@@ -75,8 +75,8 @@ impl Facts<'_> {
                 challenge: self.text("challenge"),
             },
             ErrorKind::SessionExpired => ClientError::SessionExpired,
-            ErrorKind::ServerUnreachable => ClientError::ServerUnreachable { reason },
-            ErrorKind::ConnectionLost => ClientError::ConnectionLost { reason },
+            ErrorKind::ServerUnreachable => ClientError::unreachable(reason),
+            ErrorKind::ConnectionLost => ClientError::lost(reason),
             ErrorKind::ServerExited => ClientError::ServerExited {
                 exit: self.text("exit"),
                 stderr: self

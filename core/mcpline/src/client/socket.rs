@@ -17,7 +17,8 @@ impl Dialler for UnixSocket {
         Box::pin(async move {
             let socket = tokio::net::UnixStream::connect(&self.0).await;
             let socket = socket.map_err(|error| ClientError::ServerUnreachable {
-                reason: format!("{}: {error}", self.0.display()),
+                reason: self.0.display().to_string(),
+                source: Some(error.into()),
             })?;
             let (reader, writer) = socket.into_split();
             let end = |_, closed, pumped| async move { pipe::stream_ended(closed, pumped) };

@@ -367,7 +367,7 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
             None => None,
         };
         if let Some(error) = ended.as_ref().and_then(refusal) {
-            tracing::warn!("the server refused a subscription: {error}");
+            tracing::warn!("the server refused a subscription: {error:#}");
             client.subscriptions.settle(version, Err(error.clone()));
             // The old request stays open until the subscriptions change.
             ended = wait(&client, &mut open, version).await;
@@ -395,7 +395,7 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
                 return;
             }
             if let Some(error) = refusal(&ended) {
-                tracing::warn!("the server ended a subscription: {error}");
+                tracing::warn!("the server ended a subscription: {error:#}");
                 wait(&client, &mut None, version).await;
                 continue;
             }

@@ -157,7 +157,7 @@ impl ToolOutcomeReporter {
         };
         let outcome = match outcome {
             Ok(result) => format!(r#""result":{result}"#),
-            Err(error) => failed(error.kind().as_str(), &error.to_string()),
+            Err(error) => failed(error.kind().as_str(), &format!("{error:#}")),
         };
         // In a task of its own, so that the outcome is reported even if the caller gives up meanwhile.
         let report = report_outcome(after, self.call.clone(), outcome, self.alive.clone());

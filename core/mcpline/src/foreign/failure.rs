@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 #[cfg(feature = "client")]
 use crate::client::ClientError;
 #[cfg(feature = "client")]
-use crate::client_error::ErrorOfMethod;
+use crate::client_error::{ErrorOfMethod, reason_text};
 use crate::{Error, ErrorKind};
 
 /// An error of the core, for other languages.
@@ -114,7 +114,7 @@ impl<'e> Failure<'e> {
             self.operation = Some(operation);
             #[cfg(feature = "client")]
             if let Some(error) = self.client_error.filter(|_| is_method(operation)) {
-                self.message = ErrorOfMethod(error, operation).to_string();
+                self.message = format!("{:#}", ErrorOfMethod(error, operation));
             }
         }
         self
@@ -126,7 +126,7 @@ impl<'e> Failure<'e> {
         Self {
             operation: error.operation(),
             source: source.map(|source| FailureSource::Text(source.to_string())),
-            ..Self::new(error.kind(), error.to_string())
+            ..Self::new(error.kind(), format!("{error:#}"))
         }
     }
 
@@ -172,15 +172,17 @@ impl<'e> Failure<'e> {
         let source = match (cause, rpc) {
             (_, Some(error)) => Some(FailureSource::Rpc(error)),
             (
-                ClientError::ServerUnreachable { reason }
-                | ClientError::ConnectionLost { reason }
-                | ClientError::InvalidResponse { reason }
-                | ClientError::ToolCallRefused { reason },
+                ClientError::ServerUnreachable { reason, source }
+                | ClientError::ConnectionLost { reason, source },
+                _,
+            ) => Some(FailureSource::Text(reason_text(reason, source.as_ref()))),
+            (
+                ClientError::InvalidResponse { reason } | ClientError::ToolCallRefused { reason },
                 _,
             ) => Some(FailureSource::Text(reason.clone())),
             // Without the text about the result, which a resolver that passes the error on would repeat.
             (cause, None) if matches!(error, ClientError::ResultNotResolved { .. }) => {
-                Some(FailureSource::Text(cause.to_string()))
+                Some(FailureSource::Text(format!("{cause:#}")))
             }
             _ => None,
         };
@@ -191,7 +193,7 @@ impl<'e> Failure<'e> {
             source,
             details,
             client_error: Some(error),
-            ..Self::new(error.kind(), error.to_string())
+            ..Self::new(error.kind(), format!("{error:#}"))
         }
     }
 
@@ -309,12 +311,8 @@ pub fn client_error_examples() -> Vec<ClientError> {
             error: Some(Box::new(rpc())),
         },
         ClientError::SessionExpired,
-        ClientError::ServerUnreachable {
-            reason: "no route".to_owned(),
-        },
-        ClientError::ConnectionLost {
-            reason: "reset".to_owned(),
-        },
+        ClientError::unreachable("no route"),
+        ClientError::lost("reset"),
         ClientError::ServerExited {
             exit: Some("exit status: 1".to_owned()),
             stderr: vec!["last words".to_owned()],
@@ -340,6 +338,7 @@ pub fn client_error_examples() -> Vec<ClientError> {
         },
         ClientError::ResultNotResolved {
             cause: Box::new(ClientError::ConnectionLost {
+                source: None,
                 reason: "reset".to_owned(),
             }),
         },
@@ -563,9 +562,7 @@ mod tests {
             members(&error),
             json!({"retry_safe": false, "outcome_unknown": true, "waited": 1.5, "in_all": true})
         );
-        let error = ClientError::ServerUnreachable {
-            reason: "no route".to_owned(),
-        };
+        let error = ClientError::unreachable("no route");
         assert_eq!(members(&error)["source"], "no route");
     }
 

@@ -11,7 +11,9 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use mcpline_protocol::HttpOrigin;
 
-use super::connector::{HttpConnection, reason};
+use crate::shared_io_error::text_with_sources;
+
+use super::connector::HttpConnection;
 use super::pool::Pool;
 
 /// How long a response that is no longer needed is read, so that its connection can be reused. Most end right after the
@@ -85,7 +87,7 @@ impl Answer {
     /// Returns the next piece of the body; `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
         while let Some(frame) = self.body.frame().await {
-            let frame = frame.map_err(|error| reason(&error))?;
+            let frame = frame.map_err(|error| text_with_sources(&error))?;
             self.release_at_end();
             if let Ok(data) = frame.into_data() {
                 return Ok(Some(data));

@@ -9,10 +9,11 @@ use tokio::runtime::Handle;
 
 use crate::client_error::ClientError;
 use crate::client_tasks::Tasks;
+use crate::shared_io_error::SharedIoError;
 
 use super::answer::Answer;
 use super::authorizer::{AttemptOutcome, Authorizer, RequestTimer};
-use super::connector::{Connector, Proxied, reason};
+use super::connector::{Connector, Proxied};
 use super::headers::own_headers;
 use super::pool::Pool;
 use super::reach::Reach;
@@ -304,7 +305,7 @@ impl HttpClient {
                 Some(wire) => (wire, true),
                 None => match Box::pin(self.connector.connect(target)).await {
                     Ok(wire) => (wire, false),
-                    Err(reason) => return Err(ClientError::ServerUnreachable { reason }),
+                    Err(error) => return Err(error),
                 },
             };
             address(&mut request, target, wire.proxied.as_ref());
@@ -318,9 +319,8 @@ impl HttpClient {
                     // The server had closed it; nothing was written.
                     Some(unsent) if used => request = unsent,
                     Some(_) => {
-                        return Err(ClientError::ServerUnreachable {
-                            reason: reason(error.error()),
-                        });
+                        let (reason, source) = SharedIoError::split(error.error());
+                        return Err(ClientError::ServerUnreachable { reason, source });
                     }
                     // The server was closing it, and whether it read the request makes no difference. The headers are
                     // built again, because a proof of possession must not be used twice (RFC 9449, section 11.1).
@@ -328,7 +328,10 @@ impl HttpClient {
                         request = self::request(method, headers(), body);
                         reuse = Reuse::No;
                     }
-                    None => return Err(ClientError::lost(reason(error.error()))),
+                    None => {
+                        let (reason, source) = SharedIoError::split(error.error());
+                        return Err(ClientError::ConnectionLost { reason, source });
+                    }
                 },
             }
         }

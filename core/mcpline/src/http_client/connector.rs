@@ -1,7 +1,6 @@
 //! Connections: TCP, proxies and TLS.
 
 use std::error::Error as StdError;
-use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use tower_service::Service as _;
 use crate::background;
 use crate::client_error::ClientError;
 use crate::client_tasks::Tasks;
+use crate::shared_io_error::SharedIoError;
 
 use super::reach::{Reach, Resolver};
 use super::settings::{HttpSettings, Proxy};
@@ -104,21 +104,22 @@ impl Connector {
     ///
     /// # Errors
     ///
-    /// Why this is not possible; nothing of a request has been sent then.
-    pub(crate) async fn connect(&self, target: &Target) -> Result<HttpConnection, String> {
+    /// [`ClientError::ServerUnreachable`]: nothing of a request has been sent.
+    pub(crate) async fn connect(&self, target: &Target) -> Result<HttpConnection, ClientError> {
         match tokio::time::timeout(self.timeout, self.try_connect(target)).await {
             Ok(result) => result,
-            Err(_) => Err(format!(
+            Err(_) => Err(ClientError::unreachable(format!(
                 "no connection to {} within {} s",
                 target.host.to_str().unwrap_or_default(),
                 self.timeout.as_secs_f64()
-            )),
+            ))),
         }
     }
 
-    async fn try_connect(&self, target: &Target) -> Result<HttpConnection, String> {
+    async fn try_connect(&self, target: &Target) -> Result<HttpConnection, ClientError> {
         // Names are checked when they are resolved, but addresses are not.
-        self.reach.check_host(target.origin.host())?;
+        let checked = self.reach.check_host(target.origin.host());
+        checked.map_err(ClientError::unreachable)?;
         let proxy = self.proxy_for(target);
         let https = target.origin.is_https();
         let mut proxied = None;
@@ -129,7 +130,7 @@ impl Connector {
                 .clone()
                 .call(target.uri.clone())
                 .await
-                .map_err(|error| reason(&error))?,
+                .map_err(|error| unreachable(&error))?,
             Some(proxy) => match proxy.uri().scheme_str() {
                 Some("socks5" | "socks5h") => self.socks(proxy, target).await?,
                 Some("http") if https => {
@@ -137,7 +138,8 @@ impl Connector {
                     if let Some(authorization) = proxy.basic_auth() {
                         tunnel = tunnel.with_auth(authorization.clone());
                     }
-                    let stream = tunnel.call(with_port(target)?).await;
+                    let to = with_port(target).map_err(ClientError::unreachable)?;
+                    let stream = tunnel.call(to).await;
                     stream.map_err(|error| via(proxy, &error))?
                 }
                 Some("http") => {
@@ -148,10 +150,10 @@ impl Connector {
                     stream.map_err(|error| via(proxy, &error))?
                 }
                 other => {
-                    return Err(format!(
+                    return Err(ClientError::unreachable(format!(
                         "a proxy with the scheme {} is not supported",
                         other.unwrap_or_default()
-                    ));
+                    )));
                 }
             },
         };
@@ -160,7 +162,8 @@ impl Connector {
             Some(_) => None,
         };
         let sender = if https {
-            let stream = self.tls.encrypt(stream.into_inner(), target).await?;
+            let encrypted = self.tls.encrypt(stream.into_inner(), target).await;
+            let stream = encrypted.map_err(ClientError::unreachable)?;
             http_handshake(Box::new(TokioIo::new(stream)), &self.tasks).await?
         } else {
             http_handshake(Box::new(stream), &self.tasks).await?
@@ -185,14 +188,15 @@ impl Connector {
         &self,
         proxy: &Intercept,
         target: &Target,
-    ) -> Result<TokioIo<TcpStream>, String> {
+    ) -> Result<TokioIo<TcpStream>, ClientError> {
         let local_names = proxy.uri().scheme_str() == Some("socks5");
         let mut socks =
             SocksV5::new(proxy.uri().clone(), self.to_proxy.clone()).local_dns(local_names);
         if let Some((user, password)) = proxy.raw_auth() {
             socks = socks.with_auth(user.to_owned(), password.to_owned());
         }
-        let stream = socks.call(with_port(target)?).await;
+        let to = with_port(target).map_err(ClientError::unreachable)?;
+        let stream = socks.call(to).await;
         stream.map_err(|error| via(proxy, &error))
     }
 }
@@ -207,12 +211,12 @@ impl<S: hyper::rt::Read + hyper::rt::Write + Unpin + Send> Stream for S {}
 async fn http_handshake(
     stream: Box<dyn Stream>,
     tasks: &Tasks,
-) -> Result<http1::SendRequest<Full<Bytes>>, String> {
+) -> Result<http1::SendRequest<Full<Bytes>>, ClientError> {
     let (sender, connection) = http1::Builder::new()
         .max_header_size(MAX_HEAD)
         .handshake(stream)
         .await
-        .map_err(|error| reason(&error))?;
+        .map_err(|error| unreachable(&error))?;
     let alive = tasks.begin();
     background::spawn_here(async move {
         let _alive = alive;
@@ -241,21 +245,17 @@ fn with_port(target: &Target) -> Result<Uri, String> {
     Uri::from_parts(parts).map_err(|error| error.to_string())
 }
 
-fn via(proxy: &Intercept, error: &dyn StdError) -> String {
-    let place = proxy.uri().authority().map_or("", |place| place.as_str());
-    format!("the proxy {place}: {}", reason(error))
+fn unreachable(error: &(dyn StdError + 'static)) -> ClientError {
+    let (reason, source) = SharedIoError::split(error);
+    ClientError::ServerUnreachable { reason, source }
 }
 
-/// Formats an error with all its causes, because the outermost one says little.
-pub(crate) fn reason(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let more = error.to_string();
-        if !text.ends_with(&more) {
-            let _ = write!(text, ": {more}");
-        }
-        source = error.source();
+fn via(proxy: &Intercept, error: &(dyn StdError + 'static)) -> ClientError {
+    let place = proxy.uri().authority().map_or("", |place| place.as_str());
+    let (reason, source) = SharedIoError::split(error);
+    let colon = if reason.is_empty() { "" } else { ": " };
+    ClientError::ServerUnreachable {
+        reason: format!("the proxy {place}{colon}{reason}"),
+        source,
     }
-    text
 }

@@ -110,7 +110,7 @@ impl Fetcher {
             }
             false => client.send_afresh(method, &target, &headers, &body).await,
         };
-        let mut answer = answer.map_err(|error| FetchFailure::Failed(error.to_string()))?;
+        let mut answer = answer.map_err(|error| FetchFailure::Failed(format!("{error:#}")))?;
         let body = answer.collect(MAX_BODY).await.map_err(|error| {
             FetchFailure::Failed(match error {
                 BodyError::TooLong => format!("the answer is longer than {MAX_BODY} bytes"),

@@ -14,8 +14,8 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::background;
 use crate::client_error::ClientError;
+use crate::shared_io_error::text_with_sources;
 
-use super::connector::reason;
 use super::settings::HttpSettings;
 use super::target::Target;
 
@@ -68,7 +68,7 @@ impl Tls {
             .get_or_try_init(|| self.tls_connector())
             .await?;
         let stream = connector.connect(name, stream).await;
-        stream.map_err(|error| format!("TLS: {}", reason(&error)))
+        stream.map_err(|error| format!("TLS: {}", text_with_sources(&error)))
     }
 
     async fn tls_connector(&self) -> Result<TlsConnector, String> {

@@ -18,6 +18,7 @@ use mcpline_runtime::background;
 use tokio::task::JoinSet;
 
 use crate::BoxFuture;
+use crate::error_chain::with_sources;
 
 use super::browser::{self, UrlOpener};
 use super::{Redirected, SignIn, UserAgent, UserAgentError};
@@ -129,7 +130,7 @@ impl Loopback {
         match place.bind().await {
             Ok(bound) => Ok(bound),
             Err(error) => {
-                tracing::debug!(%error, "another port is taken");
+                tracing::debug!(error = with_sources(&error), "another port is taken");
                 // An authorization server must accept any port of a loopback address (RFC 8252, 7.3).
                 let elsewhere = LoopbackUri {
                     port: None,

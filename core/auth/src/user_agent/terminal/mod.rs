@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::BoxFuture;
+use crate::error_chain::with_sources;
 
 use super::{Redirected, SignIn, UserAgent, UserAgentError, browser, check_redirect_uri};
 use line::Lines;
@@ -94,7 +95,7 @@ impl Terminal {
     /// Asks until a valid response is entered.
     async fn ask(&self, url: &str) -> Result<String, UserAgentError> {
         let mut lines = Lines::of((self.open)().map_err(|error| {
-            tracing::debug!(%error, "there is no terminal");
+            tracing::debug!(error = with_sources(&error), "there is no terminal");
             UserAgentError::Unattended("this process has no terminal")
         })?)?;
         (self.write)(&format!(

@@ -37,13 +37,12 @@ impl Dialler for Command {
         Box::pin(async move {
             let mut process = spawner::spawn(self.clone()).await.map_err(|error| {
                 ClientError::ServerUnreachable {
-                    reason: format!("{}: {error}", self.program.display()),
+                    reason: self.program.display().to_string(),
+                    source: Some(error.into()),
                 }
             })?;
             let (Some(stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
-                return Err(ClientError::ServerUnreachable {
-                    reason: "the process has no pipes".to_owned(),
-                });
+                return Err(ClientError::unreachable("the process has no pipes"));
             };
             let lines = match process.stderr.take() {
                 Some(stderr) => LastLines::keep(stderr, self.stderr_listener()),

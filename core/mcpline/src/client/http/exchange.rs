@@ -154,7 +154,7 @@ async fn stream(
         StreamEnd::Lost { reason, .. }
             if memory.last_event.is_none() || !resumes(head.revision) =>
         {
-            Err(ClientError::ConnectionLost { reason })
+            Err(ClientError::lost(reason))
         }
         StreamEnd::Lost { .. } => talk.resume_stream(head.number, memory).await,
     }
@@ -169,7 +169,7 @@ fn resumes(revision: Revision) -> bool {
 async fn collect(answer: &mut Answer, limit: usize) -> Result<Bytes, ClientError> {
     answer.collect(limit).await.map_err(|error| match error {
         BodyError::TooLong => too_large(limit),
-        BodyError::Broken(reason) => ClientError::ConnectionLost { reason },
+        BodyError::Broken(reason) => ClientError::lost(reason),
     })
 }
 

@@ -142,14 +142,14 @@ impl Conversation {
                     }
                 }
                 // The request was accepted once: even if the session is lost, the server may have performed it.
-                Got::Refused(error) => return Err(ClientError::lost(error)),
+                Got::Refused(error) => return Err(ClientError::lost(format!("{error:#}"))),
                 Got::Failed(error) => {
                     attempts.failed();
-                    error.to_string()
+                    format!("{error:#}")
                 }
             };
             if attempts.vain >= self.client.settings.reconnect_attempts {
-                return Err(ClientError::ConnectionLost { reason: error });
+                return Err(ClientError::lost(error));
             }
         }
     }

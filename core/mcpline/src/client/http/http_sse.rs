@@ -231,7 +231,7 @@ impl HttpSseShared {
                     }
                 }
                 Next::TooLarge { limit } => return too_large(limit),
-                Next::End { reason } => return ClientError::ConnectionLost { reason },
+                Next::End { reason } => return ClientError::lost(reason),
             }
         }
     }

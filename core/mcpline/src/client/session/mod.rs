@@ -291,7 +291,7 @@ impl Session {
             {
                 let next = state.conversation.next_ping();
                 drop(state);
-                tracing::debug!("a ping failed, and is sent again: {error}");
+                tracing::debug!("a ping failed, and is sent again: {error:#}");
                 return self.schedule(next);
             }
             // It may have come with an HTTP status.
@@ -318,7 +318,7 @@ impl Session {
     /// Handles a periodic ping without a response (`basic/utilities/ping`): the connection has failed, unless the error
     /// proves that the server is there. The outcome of other requests is then unknown.
     fn fail_ping(&self, error: &ClientError) {
-        tracing::warn!("a ping failed: {error}");
+        tracing::warn!("a ping failed: {error:#}");
         match error {
             ClientError::RequestTimedOut { waited, .. } => {
                 let waited = waited.as_secs_f64();
@@ -430,10 +430,10 @@ fn unsent(error: &ClientError) -> ClientError {
             stderr,
             unsent: true,
         },
-        ClientError::ConnectionLost { reason } => ClientError::ServerUnreachable { reason },
+        ClientError::ConnectionLost { reason, source } => {
+            ClientError::ServerUnreachable { reason, source }
+        }
         ClientError::Closed => ClientError::Closed,
-        ended => ClientError::ServerUnreachable {
-            reason: ended.to_string(),
-        },
+        ended => ClientError::unreachable(format!("{ended:#}")),
     }
 }

@@ -128,7 +128,9 @@ async fn a_server_that_never_ends_the_tls_handshake_is_unreachable_in_time() {
     let (link, mut receiver) = link_with(&format!("https://{}/mcp", peer.address), settings);
     link.send(call(1, MODERN));
     match receiver.failure().await {
-        ClientError::ServerUnreachable { reason } => assert!(reason.contains("0.05 s"), "{reason}"),
+        ClientError::ServerUnreachable { reason, .. } => {
+            assert!(reason.contains("0.05 s"), "{reason}")
+        }
         other => panic!("{other:?}"),
     }
 }

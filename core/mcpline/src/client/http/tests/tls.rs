@@ -66,7 +66,7 @@ fn trusting(root: &str, only: bool) -> HttpSettings {
 
 fn untrusted(error: ClientError) {
     match error {
-        ClientError::ServerUnreachable { reason } => {
+        ClientError::ServerUnreachable { reason, .. } => {
             assert!(reason.contains("certificate"), "{reason}")
         }
         other => panic!("{other:?}"),
