@@ -23,6 +23,7 @@ mod listener;
 #[cfg(all(test, mcpline_models))]
 mod models;
 mod modern;
+mod mount_shutdown;
 mod options;
 mod post;
 mod replicas;
