@@ -14,7 +14,7 @@ use crate::client_error::ClientError;
 #[cfg(feature = "http")]
 use crate::http_client::HttpSettings;
 #[cfg(feature = "server")]
-use crate::server::Server;
+use crate::server::{Caller, Server};
 
 use super::connect::{Dialler, Dialling};
 #[cfg(feature = "http")]
@@ -40,6 +40,10 @@ pub enum Address {
     #[cfg(feature = "server")]
     #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
     Server(Server),
+    /// A server in this process, which serves the client in the name of this principal, as [`Server::connect_as`] does.
+    #[cfg(feature = "server")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+    ServerAs(Server, Caller),
     /// A Unix socket with newline-delimited messages.
     #[cfg(feature = "stdio")]
     #[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
@@ -101,6 +105,14 @@ impl From<&Server> for Address {
     }
 }
 
+#[cfg(feature = "server")]
+impl From<(&Server, Caller)> for Address {
+    /// A server in this process, in the name of a principal.
+    fn from((server, caller): (&Server, Caller)) -> Self {
+        Self::ServerAs(server.clone(), caller)
+    }
+}
+
 impl std::fmt::Debug for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -111,6 +123,11 @@ impl std::fmt::Debug for Address {
             Self::Url(url, _) => f.debug_tuple("Url").field(url).finish_non_exhaustive(),
             #[cfg(feature = "server")]
             Self::Server(_) => f.write_str("Server"),
+            #[cfg(feature = "server")]
+            Self::ServerAs(_, caller) => f
+                .debug_tuple("ServerAs")
+                .field(caller)
+                .finish_non_exhaustive(),
             #[cfg(feature = "stdio")]
             Self::Socket(path) => f.debug_tuple("Socket").field(path).finish(),
             Self::Custom(_) => f.write_str("Custom"),
@@ -126,7 +143,9 @@ impl Address {
             #[cfg(feature = "http")]
             Self::Url(url, settings) => Box::new(HttpDialler::new(url, settings)?),
             #[cfg(feature = "server")]
-            Self::Server(server) => Box::new(InMemory(server)),
+            Self::Server(server) => Box::new(InMemory(server, None)),
+            #[cfg(feature = "server")]
+            Self::ServerAs(server, caller) => Box::new(InMemory(server, Some(caller))),
             #[cfg(all(unix, feature = "stdio"))]
             Self::Socket(path) => Box::new(UnixSocket(path)),
             #[cfg(all(not(unix), feature = "stdio"))]

@@ -29,7 +29,7 @@ use super::{Client, UnopenedClient};
 pub struct ClientBuilder {
     info: Implementation,
     settings: ClientSettings,
-    handlers: Handlers,
+    pub(super) handlers: Handlers,
 }
 
 impl ClientBuilder {

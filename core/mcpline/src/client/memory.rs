@@ -7,7 +7,7 @@ use mcpline_protocol::Revision;
 
 use crate::background;
 use crate::client_error::ClientError;
-use crate::server::Server;
+use crate::server::{Caller, Server};
 use crate::transport::Memory;
 
 use super::connect::{Dialler, Dialling};
@@ -15,11 +15,11 @@ use super::link::{Link, LinkFuture, Outgoing, Sink};
 use super::link_shutdown::{LinkShutdown, link_shutdown};
 
 /// Dials a server in this process.
-pub(super) struct InMemory(pub(super) Server);
+pub(super) struct InMemory(pub(super) Server, pub(super) Option<Caller>);
 
 impl Dialler for InMemory {
     fn dial(&self, sink: Sink, _: bool) -> Dialling<'_> {
-        let link: Arc<dyn Link> = MemoryLink::open(&self.0, sink);
+        let link: Arc<dyn Link> = MemoryLink::open(&self.0, self.1.clone(), sink);
         Box::pin(async { Ok(link) })
     }
 }
@@ -31,8 +31,11 @@ pub(super) struct MemoryLink {
 }
 
 impl MemoryLink {
-    pub(super) fn open(server: &Server, sink: Sink) -> Arc<Self> {
-        let memory = Arc::new(server.connect());
+    pub(super) fn open(server: &Server, principal: Option<Caller>, sink: Sink) -> Arc<Self> {
+        let memory = Arc::new(match principal {
+            Some(principal) => server.connect_as(principal),
+            None => server.connect(),
+        });
         let (closing, running) = link_shutdown();
         let receiving = memory.clone();
         background::spawn_here(async move {

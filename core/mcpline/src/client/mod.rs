@@ -29,6 +29,7 @@ mod list_sizes;
 mod memory;
 #[cfg(all(test, mcpline_models))]
 mod models;
+mod notifications;
 #[cfg(feature = "stdio")]
 mod pipe;
 mod request;
@@ -39,6 +40,7 @@ mod settings;
 mod socket;
 mod subscriptions;
 mod tool_call_hooks;
+mod typed_results;
 
 use std::sync::Arc;
 
@@ -63,8 +65,10 @@ pub use child::{Command, Stderr};
 pub use cursors::Cursors;
 pub use extension::{ExtendedResult, Extension};
 pub use handlers::{Answer, Answerer, Handlers, Listener, sampling_refused};
+pub use notifications::Notifications;
 pub use settings::{ClientSettings, ProgressListener, Reconnect, Reissue, RequestOptions};
 pub use tool_call_hooks::{ToolCall, ToolCallError, ToolCallOutcome};
+pub use typed_results::TypedCallError;
 
 /// A client: a connection to a server. Cheap to clone; clones share the connection.
 ///

@@ -23,6 +23,18 @@ tagged_union! {
     }
 }
 
+impl From<String> for ContentBlock {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<&str> for ContentBlock {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
 impl ContentBlock {
     /// Text.
     pub fn text(text: impl Into<String>) -> Self {

@@ -1,6 +1,7 @@
 //! Tools: their definitions, calls and results.
 
 use mcpline_derive::Members;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -217,6 +218,32 @@ impl CallToolResult {
         Self {
             content,
             ..Self::default()
+        }
+    }
+
+    /// Returns the text of all text blocks, one to a line.
+    pub fn text(&self) -> String {
+        let mut texts = self.content.iter().filter_map(|block| match block {
+            ContentBlock::Text(text) => Some(text.text.as_str()),
+            _ => None,
+        });
+        let mut joined = texts.next().unwrap_or_default().to_owned();
+        for text in texts {
+            joined.push('\n');
+            joined.push_str(text);
+        }
+        joined
+    }
+
+    /// Decodes the structured content.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or it does not have this type.
+    pub fn structured<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        match &self.structured_content {
+            Some(value) => T::deserialize(value),
+            None => Err(serde::de::Error::custom("the result has none")),
         }
     }
 
