@@ -77,6 +77,7 @@ mod client_tasks;
 mod error;
 mod error_kind;
 #[cfg(any(feature = "server", feature = "client"))]
+#[doc(hidden)]
 pub mod foreign;
 #[cfg(feature = "http")]
 mod header_names;
@@ -124,6 +125,10 @@ pub use mcpline_protocol::{Revision, RpcError};
 
 pub use error::Error;
 pub use error_kind::ErrorKind;
+/// The crate that derives schemas, in the version that [`Server::tool`] takes.
+#[cfg(feature = "schemars")]
+#[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
+pub use schemars;
 #[cfg(all(feature = "server", feature = "http"))]
 pub use server::HttpInfo;
 #[cfg(all(feature = "server", feature = "schemars"))]

@@ -327,7 +327,7 @@ async fn dropping_the_last_handle_ends_the_connection() {
 async fn subscriptions_and_list_changes_are_delivered_on_every_revision() {
     for revision in Revision::ALL {
         let server = Server::new("test", "1")
-            .resource(Resource::new("test://a", "a"), |_| async { "text" })
+            .resource(Resource::new("test://a", "a"), || async { "text" })
             .tool("one", "One", |_: Nothing, _: Context| async { "one" });
         for way in ways::ways(&server, *revision).await {
             let (sender, mut methods) = tokio::sync::mpsc::unbounded_channel();

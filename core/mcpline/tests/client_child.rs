@@ -44,7 +44,7 @@ fn server() -> Server {
             #[allow(unreachable_code)]
             ""
         })
-        .resource(Resource::new("test://a", "a"), |_| async { "a" })
+        .resource(Resource::new("test://a", "a"), || async { "a" })
 }
 
 /// The entry point of children; not a test.

@@ -362,7 +362,7 @@ async fn handlers_of_modern_notifications_do_not_log_into_a_handshake_session() 
     let server = Server::new("acme", "1").on_notification(
         "acme/note",
         |_: Value, ctx: Context| async move {
-            ctx.log(LoggingLevel::Error, None, &raw(&json!("noted")));
+            ctx.log(LoggingLevel::Error, None, "noted");
         },
     );
     let client = Client::legacy(&server, "2025-11-25").await;

@@ -39,8 +39,7 @@ async fn a_failure_to_listen_has_the_systems_error_as_source() {
     let address = taken.local_addr().expect("its address");
     let error = http(address, HttpOptions::default())
         .await
-        .err()
-        .expect("the address is in use");
+        .expect_err("the address is in use");
     assert_eq!(io_kind(&error), Some(io::ErrorKind::AddrInUse));
     check_no_text_is_repeated(&error);
     assert_eq!(format!("{error:#}"), chain(&error).join(": "));
@@ -52,8 +51,7 @@ async fn other_languages_get_the_text_of_the_source_in_the_message() {
     let address = taken.local_addr().expect("its address");
     let error = http(address, HttpOptions::default())
         .await
-        .err()
-        .expect("the address is in use");
+        .expect_err("the address is in use");
     let failure = Failure::of_error(&error);
     let texts = chain(&error);
     assert_eq!(failure.message, texts.join(": "));
@@ -76,8 +74,7 @@ fn check_unreachable(error: &ClientError, kind: io::ErrorKind) {
 async fn failed(address: impl Into<Address>) -> ClientError {
     Client::connect(address.into())
         .await
-        .err()
-        .expect("nothing is at the address")
+        .expect_err("nothing is at the address")
 }
 
 #[tokio::test]

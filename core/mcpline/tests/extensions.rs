@@ -473,7 +473,7 @@ async fn resources_and_prompts_can_return_results_of_an_extensions_type() {
         .expect("a server")
         .resource(
             Resource::new("shop://a", "a"),
-            move |_| async move { receipt() },
+            move || async move { receipt() },
         )
         .prompt(Prompt::new("a"), move |_: Nothing, _: Context| async move {
             receipt()

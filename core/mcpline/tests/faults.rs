@@ -136,7 +136,7 @@ fn server(sharing: Option<Sharing>) -> Server {
         .settings(settings)
         .build()
         .expect("builds")
-        .resource(Resource::new("test://x", "x"), |_| async { "x" })
+        .resource(Resource::new("test://x", "x"), || async { "x" })
         .tool("plain", "Answers", |_: Nothing, _: Context| async {
             "done"
         })

@@ -5,7 +5,7 @@ mod support;
 
 use http::Method;
 use mcpline::transport::http::HttpOptions;
-use mcpline::{Server, Settings};
+use mcpline::{Context, Server, Settings};
 use serde_json::{Value, json};
 use support::Nothing;
 use support::log::Log;
@@ -26,7 +26,7 @@ async fn refusals_by_a_limit_are_logged_a_few_times() {
         .settings(settings)
         .build()
         .expect("a server")
-        .tool("waits", "Waits", |_: Nothing, _| {
+        .tool("waits", "Waits", |_: Nothing, _: Context| {
             std::future::pending::<String>()
         });
     let client = server.connect();

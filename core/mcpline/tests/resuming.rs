@@ -34,8 +34,7 @@ async fn a_resumed_handler_uses_the_token_and_log_level_of_the_retry() {
         Server::new("resuming", "1").tool("ask", "Asks", |_: Nothing, ctx: Context| async move {
             let report = |ctx: &Context, step: f64| {
                 ctx.progress(step, None, None);
-                let data = Raw::string(&format!("step {step}"));
-                ctx.log(LoggingLevel::Info, None, &data);
+                ctx.log(LoggingLevel::Info, None, format!("step {step}"));
             };
             report(&ctx, 1.0);
             ctx.ask(name_request()).await?;

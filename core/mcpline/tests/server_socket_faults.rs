@@ -79,7 +79,9 @@ impl Served {
         let running = Arc::new(AtomicUsize::new(0));
         let (counted, stop) = (running.clone(), Stop::new());
         let server = Server::new("faults", "1")
-            .tool("plain", "Answers at once", |_: Nothing, _| async { "done" })
+            .tool("plain", "Answers at once", |_: Nothing, _: Context| async {
+                "done"
+            })
             .tool(
                 "waits",
                 "Reports and waits",

@@ -12,7 +12,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use mcpline::protocol::vocabulary::{ElicitParams, FormSchema, LoggingLevel, Resource};
-use mcpline::protocol::wire::Raw;
 use mcpline::sharing::{
     Bus, EventLog, LoggedEvents, Pending, SessionStore, Sharing, SharingError, Subscription,
 };
@@ -46,7 +45,7 @@ impl Process {
             .settings(settings)
             .build()
             .expect("a server")
-            .resource(Resource::new("file:///a", "a"), |_| async { "a" })
+            .resource(Resource::new("file:///a", "a"), || async { "a" })
             .tool("plain", "Answers at once", |_: Nothing, _: Context| async {
                 "done"
             })
@@ -58,8 +57,8 @@ impl Process {
                 }
             })
             .tool("logs", "Logs", |_: Nothing, ctx: Context| async move {
-                ctx.log(LoggingLevel::Info, None, &Raw::string("quiet"));
-                ctx.log(LoggingLevel::Error, None, &Raw::string("loud"));
+                ctx.log(LoggingLevel::Info, None, "quiet");
+                ctx.log(LoggingLevel::Error, None, "loud");
                 "logged"
             })
             .tool("streams", "Reports", move |_: Nothing, ctx: Context| {

@@ -467,10 +467,11 @@ async fn ends_within_a_second_of_the_grace_period_though_the_client_reads_nothin
 #[runtimes::test]
 async fn writes_the_rest_of_an_answer_that_was_begun_before_the_stop() {
     let (go_on, handlers, stop) = (Arc::new(Notify::new()), Handlers::default(), Stop::new());
-    let server =
-        server(PATIENCE, &go_on, &handlers).tool("is_long", "Is long", |_: Nothing, _| async {
-            "x".repeat(1 << 20)
-        });
+    let server = server(PATIENCE, &go_on, &handlers).tool(
+        "is_long",
+        "Is long",
+        |_: Nothing, _: Context| async { "x".repeat(1 << 20) },
+    );
     // Takes no more than this until the client reads.
     let (ours, theirs) = tokio::io::duplex(1 << 10);
     let (reader, writer) = tokio::io::split(theirs);

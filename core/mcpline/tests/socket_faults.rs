@@ -204,7 +204,7 @@ async fn serve() -> SocketAddr {
         let server = Server::builder("faults", "1")
             .build()
             .expect("a server")
-            .resource(Resource::new("test://x", "x"), |_| async { "x" });
+            .resource(Resource::new("test://x", "x"), || async { "x" });
         let plain = |_: Nothing, _: Context| async { "done" };
         let reports = |_: Nothing, ctx: Context| async move {
             ctx.progress(1.0, None, None);

@@ -18,6 +18,7 @@ use super::extension::{Extension, Extensions};
 use super::inner::Inner;
 use super::mounts::Mounts;
 use super::settings::Settings;
+use super::state::State;
 use super::{Server, state_keys};
 
 /// Builds a [`Server`] with settings and a complete description.
@@ -163,6 +164,7 @@ impl ServerBuilder {
             warnings: WarningLimit::new(),
             executors: OnceLock::new(),
             mounts: Mounts::default(),
+            state: State::default(),
             this: this.clone(),
         });
         inner.refresh_profile();

@@ -8,14 +8,18 @@ use mcpline_protocol::vocabulary::LoggingLevel;
 use mcpline_protocol::wire::{Raw, encode};
 use mcpline_protocol::{Revision, RpcError};
 use mcpline_runtime::clock;
+use serde::Serialize;
 
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::message_sink::{self, MessageSink};
 use crate::quota::ClientQuota;
+use crate::warning_limit::warn_limited;
 
+use super::Inner;
 use super::asking::{self, Ask};
 use super::call::CallState;
+use super::call_kind::CallKind;
 use super::connection::{Connection, SessionGuard};
 use super::custom;
 use super::permission;
@@ -64,11 +68,21 @@ impl Context {
 
     /// Sends a log message to the client, if the client wants messages of this level (`server/utilities/logging`).
     ///
-    /// `data` is any JSON value. On handshake revisions `logging/setLevel` sets the level; on 2026-07-28 each request
-    /// does.
+    /// `data` is anything that has a JSON form: a text, a `json!` value, a struct. If it has none, a warning is logged
+    /// and nothing is sent. On handshake revisions `logging/setLevel` sets the level; on 2026-07-28 each request does.
     ///
     /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
-    pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: &Raw) {
+    pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: impl Serialize) {
+        match Raw::from_serialize(&data) {
+            Ok(data) => self.log_raw(level, logger, &data),
+            Err(error) => {
+                warn_limited!(%error, "a log message was not sent: its data has no JSON form")
+            }
+        }
+    }
+
+    /// [`Context::log`] with data that is JSON already.
+    pub fn log_raw(&self, level: LoggingLevel, logger: Option<&str>, data: &Raw) {
         let (connection, sink, key) = {
             let current_request = self.call.lock_current_request();
             if current_request.key.is_none()
@@ -217,6 +231,26 @@ impl Context {
             Some(_) => Ok(()),
             None => Err(RpcError::missing_extension(identifier)),
         }
+    }
+
+    /// Returns the name of the tool, if the call is one of a tool.
+    pub fn tool_name(&self) -> Option<String> {
+        (self.call.kind() == CallKind::Tool).then(|| self.call.name())
+    }
+
+    /// Returns the name of the prompt, if the call gets one.
+    pub fn prompt_name(&self) -> Option<String> {
+        (self.call.kind() == CallKind::Prompt).then(|| self.call.name())
+    }
+
+    /// Returns the URI of the resource, if the call reads one.
+    pub fn uri(&self) -> Option<String> {
+        (self.call.kind() == CallKind::Resource).then(|| self.call.name())
+    }
+
+    /// Returns the server of the call.
+    pub(super) fn server(&self) -> &Arc<Inner> {
+        &self.call.server
     }
 
     /// Returns the revision of the request.

@@ -32,6 +32,7 @@ use super::handler::{self, Handler};
 use super::mounts::Mounts;
 use super::registry::{ChangedFeatures, Completer, Registry};
 use super::settings::Settings;
+use super::state::State;
 use super::suspended_call::SuspendedCall;
 
 /// The server state that handlers, connections and transports share.
@@ -64,6 +65,8 @@ pub(crate) struct Inner {
     /// The servers that are mounted in this one, and those that this one is mounted in.
     pub(super) mounts: Mounts,
     pub(super) this: Weak<Inner>,
+    /// Values of the program, for its handlers.
+    pub(crate) state: State,
 }
 
 impl Inner {

@@ -12,6 +12,7 @@ mod completion_candidates;
 pub(crate) mod connection;
 mod context;
 mod custom;
+mod definitions;
 mod dispatch;
 mod extension;
 mod feature_entries;
@@ -20,6 +21,7 @@ mod feature_selection;
 mod feature_updates;
 mod finish_call;
 mod handler;
+mod handler_function;
 mod inner;
 mod input_response_check;
 mod item_list;
@@ -34,6 +36,7 @@ mod registry;
 mod reply;
 mod request_info;
 mod settings;
+mod state;
 mod state_keys;
 mod suspended_call;
 #[cfg(test)]
@@ -67,10 +70,14 @@ pub use call_kind::CallKind;
 pub use client_notifications::ClientNotification;
 pub use context::Context;
 pub use custom::MethodOptions;
+pub use definitions::{
+    Definitions, Features, PromptDefinition, ResourceDefinition, ToolDefinition,
+};
 pub use extension::Extension;
 pub use feature_options::{PromptOptions, ResourceOptions, ToolOptions};
 pub use feature_selection::FeatureSelection;
 pub use handler::Handler;
+pub use handler_function::{Blocking, BlockingCall, HandlerFunction, NoArguments};
 pub use mounts::MountOptions;
 pub use registry::Completer;
 pub use reply::{
@@ -86,7 +93,10 @@ pub use tool_error::ToolError;
 #[cfg(feature = "schemars")]
 #[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
 pub use typed::Json;
-pub use typed::{IntoPromptReply, IntoResourceReply, IntoToolReply};
+pub use typed::{
+    IntoPromptReply, IntoResourceReply, IntoToolReply, prompt_handler, resource_handler,
+    tool_handler,
+};
 
 use custom::MethodEntry;
 pub(crate) use custom::check_notification;
@@ -146,29 +156,20 @@ impl Server {
         &self.inner.settings
     }
 
-    /// Adds a tool with a typed closure. The input and output schemas are derived from the types.
+    /// Adds a tool with a typed function or closure ([`HandlerFunction`]). The input and output schemas are derived from
+    /// the types. A [`ToolDefinition`] also takes a title, annotations, scopes and other options.
     ///
     /// # Panics
     ///
-    /// If the name is taken or a derived schema is invalid. [`Server::add_tool`] returns the error instead.
+    /// If the name is taken or a derived schema is invalid. [`Server::add`] returns the error instead.
     #[cfg(feature = "schemars")]
     #[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
     #[must_use]
-    pub fn tool<A, F, Fut, R>(self, name: &str, description: &str, run: F) -> Self
+    pub fn tool<M, F>(self, name: &str, description: &str, run: F) -> Self
     where
-        A: DeserializeOwned + JsonSchema,
-        F: Fn(A, Context) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = R> + Send + 'static,
-        R: IntoToolReply,
+        F: HandlerFunction<M, Arguments: JsonSchema, Output: IntoToolReply>,
     {
-        let mut tool = Tool::new(name, object_schema(typed::schema_of::<A>()));
-        tool.description = Some(description.into());
-        tool.output_schema = R::output_schema();
-        let added = self.add_tool_fn(tool, ToolOptions::default(), run);
-        match added {
-            Ok(()) => self,
-            Err(error) => panic!("{error}"),
-        }
+        self.with(ToolDefinition::new(name, run).description(description))
     }
 
     /// Adds a tool with a definition and a typed closure. Connected clients are notified.
@@ -176,17 +177,9 @@ impl Server {
     /// # Errors
     ///
     /// As for [`Server::add_tool`].
-    pub fn add_tool_fn<A, F, Fut, R>(
-        &self,
-        tool: Tool,
-        options: ToolOptions,
-        run: F,
-    ) -> Result<(), Error>
+    pub fn add_tool_fn<M, F>(&self, tool: Tool, options: ToolOptions, run: F) -> Result<(), Error>
     where
-        A: DeserializeOwned,
-        F: Fn(A, Context) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = R> + Send + 'static,
-        R: IntoToolReply,
+        F: HandlerFunction<M, Output: IntoToolReply>,
     {
         self.add_tool(tool, options, typed::tool_handler(run))
     }
@@ -216,23 +209,17 @@ impl Server {
         self.take_out(Change::Tools, |registry| registry.tools.remove(name))
     }
 
-    /// Adds a resource with a closure.
+    /// Adds a resource with a function or closure ([`HandlerFunction`]) that takes no arguments.
     ///
     /// # Panics
     ///
     /// If the URI is taken or invalid. [`Server::add_resource`] returns the error instead.
     #[must_use]
-    pub fn resource<F, Fut, R>(self, resource: Resource, run: F) -> Self
+    pub fn resource<M, F>(self, resource: Resource, run: F) -> Self
     where
-        F: Fn(Context) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = R> + Send + 'static,
-        R: IntoResourceReply,
+        F: HandlerFunction<M, Arguments = NoArguments, Output: IntoResourceReply>,
     {
-        let mime_type = resource.mime_type.clone();
-        let handler =
-            typed::resource_handler(mime_type, move |_: serde::de::IgnoredAny, context| {
-                run(context)
-            });
+        let handler = typed::resource_handler(resource.mime_type.clone(), run);
         match self.add_resource(resource, handler) {
             Ok(()) => self,
             Err(error) => panic!("{error}"),
@@ -269,18 +256,15 @@ impl Server {
         self.take_out(Change::Resources, |registry| registry.resources.remove(uri))
     }
 
-    /// Adds a resource template with a closure over its variables.
+    /// Adds a resource template with a function or closure ([`HandlerFunction`]) over its variables.
     ///
     /// # Panics
     ///
     /// If the template is taken or invalid. [`Server::add_resource_template`] returns the error instead.
     #[must_use]
-    pub fn resource_template<V, F, Fut, R>(self, template: ResourceTemplate, run: F) -> Self
+    pub fn resource_template<M, F>(self, template: ResourceTemplate, run: F) -> Self
     where
-        V: DeserializeOwned,
-        F: Fn(V, Context) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = R> + Send + 'static,
-        R: IntoResourceReply,
+        F: HandlerFunction<M, Output: IntoResourceReply>,
     {
         let handler = typed::resource_handler(template.mime_type.clone(), run);
         match self.add_resource_template(template, handler) {
@@ -330,18 +314,15 @@ impl Server {
         })
     }
 
-    /// Adds a prompt with a typed closure.
+    /// Adds a prompt with a typed function or closure ([`HandlerFunction`]).
     ///
     /// # Panics
     ///
     /// If the name is taken. [`Server::add_prompt`] returns the error instead.
     #[must_use]
-    pub fn prompt<A, F, Fut, R>(self, prompt: Prompt, run: F) -> Self
+    pub fn prompt<M, F>(self, prompt: Prompt, run: F) -> Self
     where
-        A: DeserializeOwned,
-        F: Fn(A, Context) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = R> + Send + 'static,
-        R: IntoPromptReply,
+        F: HandlerFunction<M, Output: IntoPromptReply>,
     {
         match self.add_prompt(prompt, typed::prompt_handler(run)) {
             Ok(()) => self,

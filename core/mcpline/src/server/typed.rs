@@ -1,5 +1,6 @@
 //! Typed handlers in Rust: closures over your own types.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::handler::{Handler, handler};
+use super::handler_function::HandlerFunction;
 use super::reply::{
     CompletionReply, HandlerError, InputRequired, PromptReply, Reply, ResourceReply, ToolReply,
 };
@@ -28,7 +30,13 @@ use super::{Call, Context};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
-/// Types that the closure of a tool can return.
+/// Types that the function of a tool can return.
+#[diagnostic::on_unimplemented(
+    message = "a tool can't return `{Self}`",
+    label = "not a result of a tool",
+    note = "return a text, a number, `Json<T>` for structured content, content blocks, a `CallToolResult`, an `Option` of \
+            these, or a `Result` of these with a `ToolError`, a `HandlerError` or an `RpcError`"
+)]
 pub trait IntoToolReply {
     /// Converts into a reply.
     ///
@@ -65,7 +73,25 @@ macro_rules! text_reply {
     )*};
 }
 
-text_reply!(bool, i32, i64, u32, u64, usize, f32, f64);
+text_reply!(bool, char, f32, f64);
+text_reply!(i8, i16, i32, i64, i128, isize);
+text_reply!(u8, u16, u32, u64, u128, usize);
+
+impl IntoToolReply for Cow<'static, str> {
+    fn into_tool_reply(self) -> Result<Reply, HandlerError> {
+        Ok(Reply::Tool(ToolReply::text(&self)))
+    }
+}
+
+/// `None` is a result without content. It has no output schema: structured content could be missing.
+impl<T: IntoToolReply> IntoToolReply for Option<T> {
+    fn into_tool_reply(self) -> Result<Reply, HandlerError> {
+        match self {
+            Some(value) => value.into_tool_reply(),
+            None => ().into_tool_reply(),
+        }
+    }
+}
 
 impl IntoToolReply for () {
     fn into_tool_reply(self) -> Result<Reply, HandlerError> {
@@ -100,10 +126,12 @@ impl IntoToolReply for ContentBlock {
     }
 }
 
-impl IntoToolReply for Vec<ContentBlock> {
+/// One content block for each item: a text, an image, and so on. For other lists use [`Json`].
+impl<T: Into<ContentBlock>> IntoToolReply for Vec<T> {
     fn into_tool_reply(self) -> Result<Reply, HandlerError> {
+        let blocks: Vec<ContentBlock> = self.into_iter().map(Into::into).collect();
         Ok(Reply::Tool(ToolReply {
-            content: Some(raw(&self)?),
+            content: Some(raw(&blocks)?),
             ..ToolReply::default()
         }))
     }
@@ -144,7 +172,13 @@ impl<T: IntoToolReply, E: Into<HandlerError>> IntoToolReply for Result<T, E> {
     }
 }
 
-/// Types that the closure of a resource can return.
+/// Types that the function of a resource can return.
+#[diagnostic::on_unimplemented(
+    message = "a resource can't return `{Self}`",
+    label = "not the contents of a resource",
+    note = "return a text, `Vec<u8>`, `ResourceContents`, a `ReadResourceResult`, or a `Result` of these with a \
+            `ToolError`, a `HandlerError` or an `RpcError`"
+)]
 pub trait IntoResourceReply {
     /// Converts into a reply for the resource at `uri`. `mime_type`, the type in its definition, applies where the
     /// value has none.
@@ -227,7 +261,13 @@ impl<T: IntoResourceReply, E: Into<HandlerError>> IntoResourceReply for Result<T
     }
 }
 
-/// Types that the closure of a prompt can return.
+/// Types that the function of a prompt can return.
+#[diagnostic::on_unimplemented(
+    message = "a prompt can't return `{Self}`",
+    label = "not the messages of a prompt",
+    note = "return a text, `Vec<PromptMessage>`, a `GetPromptResult`, or a `Result` of these with a `ToolError`, a \
+            `HandlerError` or an `RpcError`"
+)]
 pub trait IntoPromptReply {
     /// Converts into a reply.
     ///
@@ -306,7 +346,7 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Value {
 }
 
 /// Decodes arguments, which are an object, also if the type takes none (`()`) or is optional.
-fn decode<T: DeserializeOwned>(arguments: &Raw) -> Result<T, serde_json::Error> {
+fn decode<T: DeserializeOwned>(arguments: &Raw) -> Result<T, String> {
     let error = match arguments.decode() {
         Ok(decoded) => return Ok(decoded),
         Err(error) => error,
@@ -317,21 +357,46 @@ fn decode<T: DeserializeOwned>(arguments: &Raw) -> Result<T, serde_json::Error> 
             .is_some_and(|mut members| members.next().is_none())
     {
         // A unit, which serde writes as `null`, or `None`.
-        return serde_json::from_str("null").map_err(|_| error);
+        return serde_json::from_str("null").map_err(|_| mismatch::<T>(arguments, &error));
     }
-    Err(error)
+    Err(mismatch::<T>(arguments, &error))
 }
 
-/// Wraps the closure of a tool in a handler.
-pub(super) fn tool_handler<A, F, Fut, R>(run: F) -> Arc<dyn Handler>
+/// Says what does not match a type.
+#[cfg(not(feature = "schemars"))]
+fn mismatch<T: DeserializeOwned>(_: &Raw, error: &serde_json::Error) -> String {
+    without_column(error)
+}
+
+/// Says what does not match a type, and where. Decodes once more, because finding the place costs time in each decoding.
+#[cfg(feature = "schemars")]
+fn mismatch<T: DeserializeOwned>(arguments: &Raw, error: &serde_json::Error) -> String {
+    let mut deserializer = serde_json::Deserializer::from_slice(arguments.as_bytes());
+    match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+        Err(error) if error.path().iter().next().is_some() => {
+            let place = error.path().to_string();
+            format!("`{place}`: {}", without_column(&error.into_inner()))
+        }
+        _ => without_column(error),
+    }
+}
+
+/// Returns the message of an error without the column, which counts in a text that nobody has seen.
+fn without_column(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let column = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&column).unwrap_or(&text).to_owned()
+}
+
+/// Makes the handler of a tool from a typed function or closure, for [`Server::add_tool`](super::Server::add_tool).
+pub fn tool_handler<M, F>(run: F) -> Arc<dyn Handler>
 where
-    A: DeserializeOwned,
-    F: Fn(A, Context) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = R> + Send + 'static,
-    R: IntoToolReply,
+    F: HandlerFunction<M, Output: IntoToolReply>,
 {
+    let function = Arc::new(run);
     handler(move |call: &Call| {
-        let running = decode::<A>(call.arguments()).map(|arguments| run(arguments, call.context()));
+        let arguments = decode::<F::Arguments>(call.arguments());
+        let running = arguments.map(|arguments| function.start(arguments, call.context()));
         async move {
             match running {
                 Ok(running) => running.await.into_tool_reply(),
@@ -386,16 +451,15 @@ where
     })
 }
 
-/// Wraps the closure of a prompt in a handler.
-pub(super) fn prompt_handler<A, F, Fut, R>(run: F) -> Arc<dyn Handler>
+/// Makes the handler of a prompt from a typed function or closure, for [`Server::add_prompt`](super::Server::add_prompt).
+pub fn prompt_handler<M, F>(run: F) -> Arc<dyn Handler>
 where
-    A: DeserializeOwned,
-    F: Fn(A, Context) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = R> + Send + 'static,
-    R: IntoPromptReply,
+    F: HandlerFunction<M, Output: IntoPromptReply>,
 {
+    let function = Arc::new(run);
     handler(move |call: &Call| {
-        let running = decode::<A>(call.arguments()).map(|arguments| run(arguments, call.context()));
+        let arguments = decode::<F::Arguments>(call.arguments());
+        let running = arguments.map(|arguments| function.start(arguments, call.context()));
         async move {
             match running {
                 Ok(running) => running.await.into_prompt_reply(),
@@ -409,18 +473,22 @@ where
     })
 }
 
-/// Wraps the closure of a resource, or of a template with `variables`, in a handler.
-pub(super) fn resource_handler<V, F, Fut, R>(mime_type: Option<String>, run: F) -> Arc<dyn Handler>
+/// Makes the handler of a resource or a resource template from a typed function or closure, for
+/// [`Server::add_resource`](super::Server::add_resource) and
+/// [`Server::add_resource_template`](super::Server::add_resource_template).
+///
+/// The arguments of the function are the variables of the template. `mime_type`, the type in the definition, applies where
+/// the returned value has none.
+pub fn resource_handler<M, F>(mime_type: Option<String>, run: F) -> Arc<dyn Handler>
 where
-    V: DeserializeOwned,
-    F: Fn(V, Context) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = R> + Send + 'static,
-    R: IntoResourceReply,
+    F: HandlerFunction<M, Output: IntoResourceReply>,
 {
+    let function = Arc::new(run);
     handler(move |call: &Call| {
         let uri = call.name();
         let mime_type = mime_type.clone();
-        let running = decode::<V>(call.arguments()).map(|variables| run(variables, call.context()));
+        let variables = decode::<F::Arguments>(call.arguments());
+        let running = variables.map(|variables| function.start(variables, call.context()));
         async move {
             match running {
                 Ok(running) => running

@@ -296,6 +296,6 @@ async fn roots(ctx: &Context) -> Result<String, HandlerError> {
 /// Logs the client's current roots.
 pub(crate) async fn tell_roots(ctx: Context) {
     if let Ok(uris) = roots(&ctx).await {
-        ctx.log(LoggingLevel::Info, Some("roots"), &Raw::string(&uris));
+        ctx.log(LoggingLevel::Info, Some("roots"), uris);
     }
 }

@@ -101,7 +101,7 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
         )
         .resource(
             Resource::new("test://receipt", "receipt").with_description("Returns a receipt"),
-            |_| async { result(RECEIPT) },
+            || async { result(RECEIPT) },
         );
     Ok(())
 }

@@ -71,9 +71,7 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
             |args: Flood, ctx: Context| async move {
                 for _ in 0..args.count {
                     // Not kept while other handlers run, because this memory does not belong to the server.
-                    let text = Raw::string(&"x".repeat(args.size));
-                    ctx.log(LoggingLevel::Info, None, &text);
-                    drop(text);
+                    ctx.log(LoggingLevel::Info, None, "x".repeat(args.size));
                     // Yields like a handler that does other work, so that the stream opens and a client can read it.
                     tokio::task::yield_now().await;
                 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpline::protocol::vocabulary::LoggingLevel;
-use mcpline::protocol::wire::Raw;
 use mcpline::{Context, Error, Server};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -27,7 +26,7 @@ struct Label {
 }
 
 fn log(ctx: &Context, text: &str) {
-    ctx.log(LoggingLevel::Info, None, &Raw::string(text));
+    ctx.log(LoggingLevel::Info, None, text);
 }
 
 /// Adds these tools.
@@ -51,8 +50,8 @@ pub(crate) fn add(server: &Server, state: &Arc<State>) -> Result<(), Error> {
             "Logs at every level",
             |_: Nothing, ctx: Context| async move {
                 for level in LoggingLevel::ALL {
-                    let text = Raw::string(&format!("message at {}", level.as_str()));
-                    ctx.log(*level, Some("fixture"), &text);
+                    let text = format!("message at {}", level.as_str());
+                    ctx.log(*level, Some("fixture"), text);
                 }
                 "logged"
             },
