@@ -43,6 +43,7 @@
 //! - `auth`: OAuth on both sides ([`auth`]); implies `http`
 //! - `schemars`: schemas derived from types ([`Server::tool`], [`Context::elicit_as`]); without it, add tools with
 //!   schemas of your own ([`Server::add_tool_fn`])
+//! - `macros`: [`#[mcpline::tools]`](macro@tools); implies `server` and `schemars`
 //! - `keyring`: tokens in the system's keyring; implies `auth`
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -59,6 +60,10 @@
     allow(dead_code, unreachable_pub, unused_imports)
 )]
 
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+#[path = "macro_support.rs"]
+pub mod __private;
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub mod auth;
@@ -120,6 +125,99 @@ struct Readme;
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub use mcpline_jose as jose;
+/// Turns the methods of an `impl` block into tools, resources and prompts. [`Server::with`] and [`Server::add`] add them to
+/// a server.
+///
+/// ```
+/// use mcpline::{Args, Context, Server};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Sum {
+///     a: i64,
+///     b: i64,
+/// }
+///
+/// struct Calculator;
+///
+/// #[mcpline::tools]
+/// impl Calculator {
+///     /// Adds two integers.
+///     #[tool(read_only, title = "Sum")]
+///     async fn add(&self, Args(sum): Args<Sum>) -> i64 {
+///         sum.a + sum.b
+///     }
+///
+///     /// Multiplies two integers.
+///     #[tool(read_only)]
+///     async fn multiply(
+///         &self,
+///         /// The first factor.
+///         a: i64,
+///         b: Option<i64>,
+///         ctx: &Context,
+///     ) -> i64 {
+///         ctx.progress(1.0, Some(1.0), None);
+///         a * b.unwrap_or(1)
+///     }
+///
+///     /// The multiples of a number.
+///     #[resource("multiples://{number}", mime_type = "text/plain")]
+///     async fn multiples(&self, number: i64) -> String {
+///         format!("{number}, {}, {}", number * 2, number * 3)
+///     }
+///
+///     /// Explains a term.
+///     #[prompt]
+///     async fn explain(&self, term: String) -> String {
+///         format!("Explain {term}.")
+///     }
+/// }
+///
+/// let server = Server::new("calculator", "1.0.0").with(Calculator);
+/// # drop(server);
+/// ```
+///
+/// # Attributes of methods
+///
+/// | Option | `#[tool]` | `#[resource("URI")]` | `#[prompt]` |
+/// | --- | --- | --- | --- |
+/// | `name = "…"`: default is the method's name | yes | yes | yes |
+/// | `title = "…"`, `description = "…"`: default description is the method's documentation | yes | yes | yes |
+/// | `scopes("…", "…")`: the scopes that a caller needs | yes | yes | yes |
+/// | `blocking`: the method is not `async`, and runs as [`Blocking`](server::Blocking) | yes | yes | yes |
+/// | `read_only`, `destructive`, `idempotent`, `open_world`: hints; also `= false` | yes | – | – |
+/// | `run_once`: see [`ToolOptions::run_once`](server::ToolOptions::run_once) | yes | – | – |
+/// | `mime_type = "…"` | – | yes | – |
+///
+/// # Parameters
+///
+/// - `&self`: the value that was added, which all calls share. Methods without a receiver work too.
+/// - `ctx: Context` or `ctx: &Context`, under this name of the type: the context.
+/// - `Args(value): Args<T>`, under this name of the type: all arguments as one type that implements `Deserialize` and, for
+///   tools and prompts, `JsonSchema`. The arguments of prompts must be strings.
+/// - Every other parameter is one argument with its own documentation; `Option<T>` is optional. Those of tools implement
+///   `Deserialize` and `JsonSchema` and may have the attributes `#[serde(…)]` and `#[schemars(…)]`. Those of prompts, and the
+///   variables of a URI template, are texts, and parsed with [`FromStr`](std::str::FromStr).
+///
+/// A method returns what a function returns: [`IntoToolReply`](server::IntoToolReply),
+/// [`IntoResourceReply`](server::IntoResourceReply) or [`IntoPromptReply`](server::IntoPromptReply).
+///
+/// ```compile_fail
+/// struct App;
+///
+/// #[mcpline::tools]
+/// impl App {
+///     #[tool]
+///     async fn thread(&self) -> std::thread::ThreadId {
+///         std::thread::current().id()
+///     }
+/// }
+/// ```
+///
+/// A type has at most one block with this attribute: use a type for each group of features.
+#[cfg(feature = "macros")]
+#[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
+pub use mcpline_macros::tools;
 pub use mcpline_protocol as protocol;
 pub use mcpline_protocol::{Revision, RpcError};
 
@@ -129,6 +227,9 @@ pub use error_kind::ErrorKind;
 #[cfg(feature = "schemars")]
 #[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
 pub use schemars;
+#[cfg(feature = "macros")]
+#[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
+pub use server::Args;
 #[cfg(all(feature = "server", feature = "http"))]
 pub use server::HttpInfo;
 #[cfg(all(feature = "server", feature = "schemars"))]

@@ -19,10 +19,12 @@ use super::{
     Server, ToolOptions, typed,
 };
 
-/// Features that can be added to a server: one definition, several, or those of a type.
+/// Features that can be added to a server: one definition, several, or those of a type with
+/// [`#[mcpline::tools]`](macro@crate::tools).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no features to add to a server",
-    note = "use a `ToolDefinition`, `ResourceDefinition` or `PromptDefinition`"
+    note = "use a `ToolDefinition`, `ResourceDefinition` or `PromptDefinition`, or put `#[mcpline::tools]` on an `impl` \
+            block of the type"
 )]
 pub trait Definitions {
     /// Adds the features to a server.
@@ -33,7 +35,7 @@ pub trait Definitions {
     fn add_to(self, server: &Server) -> Result<(), Error>;
 }
 
-/// A type whose methods are features.
+/// A type whose methods are features. `#[mcpline::tools]` implements it.
 pub trait Features: Send + Sync + 'static {
     /// Adds the features to a server.
     ///

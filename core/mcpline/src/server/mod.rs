@@ -3,6 +3,8 @@
 //! Start at [`Server`]. A transport passes a message to a `connection`, whose session machine admits it; `dispatch`
 //! finds the feature, a `call` is passed to its `handler`, and `finish_call` writes the response.
 
+#[cfg(feature = "macros")]
+mod args;
 mod asking;
 mod builder;
 mod call;
@@ -63,6 +65,9 @@ use crate::error::Error;
 use crate::sync::Arc;
 
 pub use crate::caller::Caller;
+#[cfg(feature = "macros")]
+#[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
+pub use args::Args;
 pub use asking::{Ask, AskMethod, CustomMethod};
 pub use builder::ServerBuilder;
 pub use call::Call;
