@@ -386,13 +386,13 @@ impl CallState {
                 .on_cancel
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            if self.is_done() {
-                // Kept callbacks would leak, with everything they hold, possibly this call.
-                drop(callbacks);
-                return;
-            }
+            // First, because a cancelled call may be over already, while a function of its handler still runs on another
+            // thread.
             if !self.is_cancelled() {
-                callbacks.push(callback);
+                // Kept callbacks of a call that is over would leak, with everything they hold, possibly this call.
+                if !self.is_done() {
+                    callbacks.push(callback);
+                }
                 return;
             }
         }

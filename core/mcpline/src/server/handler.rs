@@ -4,12 +4,15 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use tracing::Span;
 
 use crate::background;
+use crate::warning_limit::warn_limited;
 
 use super::call::Call;
 use super::reply::{HandlerError, Reply};
@@ -26,7 +29,11 @@ pub trait Handler: Send + Sync + 'static {
 type HandlerFuture = Pin<Box<dyn Future<Output = Result<Reply, HandlerError>> + Send>>;
 
 /// A handler made of an async closure over the raw call.
-pub(crate) struct AsyncHandler<F>(pub(crate) F);
+struct AsyncHandler<F> {
+    function: F,
+    /// Counts calls, of which every [`TIMED_CALLS`]th is timed.
+    calls: AtomicU32,
+}
 
 impl<F> Handler for AsyncHandler<F>
 where
@@ -35,7 +42,13 @@ where
     fn call(&self, call: Call) {
         let span = span_of(&call);
         let _entered = span.clone().entered();
-        let mut answer = match std::panic::catch_unwind(AssertUnwindSafe(|| (self.0)(&call))) {
+        let is_timed = self
+            .calls
+            .fetch_add(1, Ordering::Relaxed)
+            .is_multiple_of(TIMED_CALLS);
+        let started = is_timed.then(Instant::now);
+        let mut answer = match std::panic::catch_unwind(AssertUnwindSafe(|| (self.function)(&call)))
+        {
             Ok(answer) => answer,
             Err(panic) => {
                 call.reply(Err(panicked(&*panic)));
@@ -44,11 +57,36 @@ where
         };
         // Most handlers finish without waiting and need no task.
         let mut now = std::task::Context::from_waker(Waker::noop());
-        match poll_caught(&mut answer, &mut now) {
+        let polled = poll_caught(&mut answer, &mut now);
+        if let Some(started) = started {
+            warn_if_slow(&call, started.elapsed());
+        }
+        match polled {
             Poll::Ready(outcome) => call.reply(outcome),
             Poll::Pending => spawn(call, answer, span),
         }
     }
+}
+
+/// How long a handler may run before it waits for the first time. Longer ones are felt: until then the client's other
+/// messages are not read.
+const MAX_FIRST_POLL: Duration = Duration::from_millis(50);
+
+/// One call in this many is timed, the first included: reading the clock takes longer than a handler that returns at once.
+/// A handler that blocks does so in most calls.
+const TIMED_CALLS: u32 = 16;
+
+/// Logs that a handler kept the thread that reads the client's messages.
+fn warn_if_slow(call: &Call, took: Duration) {
+    if took < MAX_FIRST_POLL {
+        return;
+    }
+    warn_limited!(
+        name = call.name(),
+        "a handler ran for {} ms before it waited for the first time, and no message of the client was read meanwhile: if \
+         it blocks or computes, wrap it in `mcpline::server::Blocking` or use `tokio::task::spawn_blocking`",
+        took.as_millis()
+    );
 }
 
 /// Returns the span of a call, below that of the transport. If it is not recorded, the span of the transport stays the
@@ -119,7 +157,8 @@ where
     F: Fn(&Call) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Reply, HandlerError>> + Send + 'static,
 {
-    Arc::new(AsyncHandler(move |call: &Call| {
-        Box::pin(run(call)) as HandlerFuture
-    }))
+    Arc::new(AsyncHandler {
+        function: move |call: &Call| Box::pin(run(call)) as HandlerFuture,
+        calls: AtomicU32::new(0),
+    })
 }
