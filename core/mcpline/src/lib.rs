@@ -117,6 +117,11 @@ mod warning_limit;
 #[doc = include_str!("../../../docs/guides/rust.md")]
 struct Guide;
 
+/// Runs the code blocks of the page about migrating as tests.
+#[cfg(all(doctest, feature = "default"))]
+#[doc = include_str!("../../../docs/migrating-from-rmcp.md")]
+struct MigratingFromRmcp;
+
 /// Runs the code block of the README as a test.
 #[cfg(all(doctest, feature = "default"))]
 #[doc = include_str!("../../../README.md")]

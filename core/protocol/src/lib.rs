@@ -49,6 +49,13 @@
 //! - [`rank`]: ranks completion candidates
 //! - [`limits`]: what one peer can make this side hold or compute, each with its reason
 //!
+//! # Stability
+//!
+//! Programs that use `mcpline` need [`vocabulary`], [`revision`], [`error`], [`Raw`] and the items at the root of the crate;
+//! changes to these follow semantic versioning. Everything else is the machinery of `mcpline` itself and may change in any
+//! release: [`adapt`], [`checks`], [`client`], [`limits`], [`methods`], [`mrtr`], [`rank`], [`schema`], [`session`],
+//! [`uri_template`] and [`wire`], apart from the types that the documentation of `mcpline` names.
+//!
 //! # What it rejects
 //!
 //! Messages that two parsers could read differently: duplicate members, invalid UTF-8, half surrogate
