@@ -778,7 +778,7 @@ unsafe fn log(
         let data = data()?;
         let bytes = data.as_bytes().len() + logger.as_ref().map_or(0, String::len);
         open.report(bytes, move |context| {
-            context.log(level, logger.as_deref(), &data)
+            context.log_raw(level, logger.as_deref(), &data)
         });
         Ok(())
     })

@@ -198,7 +198,7 @@ impl Hub {
             .ok_or_else(|| Failure::usage(format!("unknown log level {level}")))?;
         let data = checked(data)?;
         let bytes = data.as_bytes().len() + logger.as_ref().map_or(0, String::len);
-        let log = move |context: &Context| context.log(level, logger.as_deref(), &data);
+        let log = move |context: &Context| context.log_raw(level, logger.as_deref(), &data);
         self.hand_over(call, |context| foreign::report(context, bytes, log));
         Ok(())
     }

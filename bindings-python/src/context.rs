@@ -61,7 +61,7 @@ impl Call {
     ) -> PyResult<()> {
         let level = LoggingLevel::parse(level)
             .ok_or_else(|| errors::misuse(py, format!("unknown log level {level}")))?;
-        self.context.log(level, logger, &trusted(data));
+        self.context.log_raw(level, logger, &trusted(data));
         Ok(())
     }
 

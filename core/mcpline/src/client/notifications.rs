@@ -72,17 +72,20 @@ impl ClientBuilder {
     /// at most 1024 notifications or 4 MiB; further ones are dropped and [counted](Notifications::missed).
     ///
     /// ```
-    /// use mcpline::Server;
     /// use mcpline::client::{Client, ClientError};
+    /// use mcpline::{Context, Server};
+    /// use serde_json::json;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), ClientError> {
-    /// let server = Server::new("notes", "1.0.0").tool("first", "The first tool", || async { 1 });
+    /// let server = Server::new("acme", "1.0.0").tool("brew", "Brews tea", |ctx: Context| async move {
+    ///     ctx.notify("acme/brewing", None).is_ok()
+    /// });
     /// let (builder, mut notifications) = Client::builder("host", "1.0.0").notifications();
     /// let client = builder.connect(&server).await?;
-    /// let server = server.tool("second", "The second tool", || async { 2 });
+    /// client.call_tool("brew", json!({})).await?;
     /// while let Some(notification) = notifications.next().await {
-    ///     if notification.method.as_str() == "notifications/tools/list_changed" {
+    ///     if notification.method.as_str() == "acme/brewing" {
     ///         break;
     ///     }
     /// }
