@@ -14,7 +14,6 @@ pub struct SharedIoError(Arc<io::Error>);
 
 impl SharedIoError {
     /// Copies an error that belongs to another one: with its code, if it has one, otherwise its kind and message.
-    #[cfg_attr(not(feature = "http"), expect(dead_code))]
     fn copy_of(error: &io::Error) -> Self {
         match error.raw_os_error() {
             Some(code) => io::Error::from_raw_os_error(code).into(),
@@ -23,7 +22,6 @@ impl SharedIoError {
     }
 
     /// Splits an error into its text, up to the first [`io::Error`] among its sources, and that one.
-    #[cfg_attr(not(feature = "http"), expect(dead_code))]
     pub(crate) fn split(error: &(dyn Error + 'static)) -> (String, Option<Self>) {
         let mut text = String::new();
         let mut next = Some(error);

@@ -364,6 +364,10 @@ fn decode<T: DeserializeOwned>(arguments: &Raw) -> Result<T, String> {
 
 /// Says what does not match a type.
 #[cfg(not(feature = "schemars"))]
+#[expect(
+    clippy::extra_unused_type_parameters,
+    reason = "with the feature `schemars` it decodes the type"
+)]
 fn mismatch<T: DeserializeOwned>(_: &Raw, error: &serde_json::Error) -> String {
     without_column(error)
 }
