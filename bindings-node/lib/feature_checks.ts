@@ -95,6 +95,13 @@ export function checkSelection(selection: unknown): void {
 /** Checks the options of a mount. */
 export function checkMount(options: unknown): void {
   checkOptions("`mount`", options, MOUNT);
+  const { prefix, snapshot } = options as Record<string, unknown>;
+  if (prefix !== undefined) {
+    checkName("`prefix` of `mount`", prefix);
+  }
+  if (snapshot !== undefined && typeof snapshot !== "boolean") {
+    throw new UsageError(`\`snapshot\` of \`mount\` must be a boolean, not ${typeName(snapshot)}`);
+  }
 }
 
 /** Checks the options of a server. */

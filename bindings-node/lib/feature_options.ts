@@ -144,7 +144,7 @@ export interface DescriptionChanges {
 
 /**
  * Tools, resources, resource templates and prompts. A feature is selected if it matches each of the criteria that are
- * given; without criteria, every feature is.
+ * given; without criteria, every feature is, and with an empty array none.
  */
 export interface FeatureSelection {
   /** Kinds of features; resources include templates. */

@@ -68,7 +68,7 @@ export interface NativeServer {
   removeFeature(kind: FeatureKind, name: string): boolean;
   addCandidates(reference: string, argument: string, candidates: string[]): void;
   updateFeature(kind: FeatureKind, name: string, changes: string): void;
-  setEnabled(enabled: boolean, kinds: string[], names: string[], tags: string[]): number;
+  setEnabled(enabled: boolean, kinds?: string[], names?: string[], tags?: string[]): number;
   mount(server: NativeServer, prefix: string | undefined, snapshot: boolean): void;
   unmount(server: NativeServer): boolean;
   notifyResourceUpdated(uri: string): void;

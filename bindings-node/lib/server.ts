@@ -485,7 +485,8 @@ export class Server<C = unknown, State = unknown> {
    * What is registered, changed, enabled, disabled or removed at the mounted server later does the same here, unless
    * `snapshot` is set. A feature whose name is taken by then is left out, with a warning in the log.
    *
-   * Calls are served by this server: its settings, sessions and authorization apply. The instructions, extensions and
+   * Calls are served by this server: its settings, sessions and authorization apply, except that the rate limit of a tool
+   * is the one at its own server. The instructions, extensions and
    * event handlers of the mounted server do not. Errors go to the `onError` of the mounted server. It can be mounted in
    * several servers, and be served itself.
    *
@@ -501,7 +502,9 @@ export class Server<C = unknown, State = unknown> {
     attempt(() => {
       this.#native.mount(server.#native, prefix, snapshot);
     });
-    server.#isCopied ||= snapshot;
+    if (snapshot) {
+      server.#keepHandlers();
+    }
     if (!this.#mounted.has(server)) {
       this.#mounted.add(server);
       server.#parents.add(new WeakRef(this));
@@ -897,6 +900,14 @@ export class Server<C = unknown, State = unknown> {
     return undefined;
   }
 
+  /** Keeps handlers that are removed: another server has copies of the features, also of those that are mounted here. */
+  #keepHandlers(): void {
+    this.#isCopied = true;
+    for (const server of this.#mounted) {
+      server.#keepHandlers();
+    }
+  }
+
   /** The context of calls without one of their own: that of this server, or of one that it is mounted in. */
   #context(): AsyncContext | undefined {
     let context = this.#contexts.at(-1);
@@ -1020,8 +1031,9 @@ export class Server<C = unknown, State = unknown> {
 
   #setEnabled(enabled: boolean, selection: FeatureSelection): number {
     checkSelection(selection);
-    const { kinds = [], names = [], tags = [] } = selection;
-    return attempt(() => this.#native.setEnabled(enabled, [...kinds], [...names], [...tags]));
+    const { kinds, names, tags } = selection;
+    const copied = [kinds, names, tags].map((texts) => (texts === undefined ? undefined : [...texts]));
+    return attempt(() => this.#native.setEnabled(enabled, copied[0], copied[1], copied[2]));
   }
 
   /** Drops the plan of a feature that was removed. That of a replaced one stays: it may have calls that are queued. */

@@ -150,11 +150,11 @@ impl Server {
     pub fn set_enabled(
         &self,
         enabled: bool,
-        kinds: Vec<String>,
-        names: Vec<String>,
-        tags: Vec<String>,
+        kinds: Option<Vec<String>>,
+        names: Option<Vec<String>>,
+        tags: Option<Vec<String>>,
     ) -> Result<u32> {
-        let selection = foreign::feature_selection(&kinds, names, tags)
+        let selection = foreign::feature_selection(kinds, names, tags)
             .map_err(|error| Failure::core(&error))?;
         let changed = match enabled {
             true => self.core.enable(selection),

@@ -92,6 +92,23 @@ test("a snapshot keeps what it has", async (t) => {
   assert.equal(textOf(await client.callTool("search", { query: "x" })), "found x");
 });
 
+test("a snapshot keeps the handlers of servers that are mounted in its origin", async (t) => {
+  const inner = notes();
+  const middle = make("middle").mount(inner);
+  const server = make("main").mount(middle, { snapshot: true });
+  inner.removeTool("search");
+  const client = await connected(t, server);
+  assert.equal(textOf(await client.callTool("search", { query: "x" })), "found x");
+});
+
+test("completions follow a renamed prompt", async (t) => {
+  const server = notes();
+  server.updatePrompt("review", { name: "check" });
+  const client = await connected(t, server);
+  const { completion } = await client.complete({ prompt: "check" }, { name: "id", value: "4" });
+  assert.deepEqual(completion.values, ["41"]);
+});
+
 test("mounted handlers see the HTTP request and the context of the server that is served", async () => {
   const storage = new AsyncLocalStorage();
   const inner = make("inner");
@@ -108,6 +125,8 @@ test("mounts that cannot work are refused", () => {
   assert.throws(() => server.mount({}), new UsageError("`mount` takes a server, not object"));
   assert.throws(() => server.mount(notes(), { prefix: "a b" }), /is not 1 to 64 of A-Z/);
   assert.throws(() => server.mount(notes(), { prefx: "a" }), /did you mean `prefix`/);
+  assert.throws(() => server.mount(notes(), { prefix: 1 }), /`prefix` of `mount` must be a string/);
+  assert.throws(() => server.mount(notes(), { snapshot: null }), /must be a boolean, not null/);
   server.mount(notes());
   assert.throws(() => server.mount(notes()), /there is a tool search already/);
 });
@@ -126,6 +145,7 @@ test("features are enabled and disabled by kind, name and tag", async (t) => {
   assert.equal(server.enable({ names: ["report"] }), 1);
   assert.deepEqual(await namesOf(client), ["report"]);
   assert.equal(server.disable(), 3);
+  assert.equal(server.enable({ names: [] }), 0);
   assert.equal(server.enable(), 4);
   assert.throws(() => server.disable({ kinds: ["completion"] }), /cannot be disabled/);
   assert.throws(() => server.disable({ tag: ["a"] }), /did you mean `tags`/);

@@ -221,11 +221,11 @@ impl Server {
         &self,
         py: Python<'_>,
         enabled: bool,
-        kinds: Vec<String>,
-        names: Vec<String>,
-        tags: Vec<String>,
+        kinds: Option<Vec<String>>,
+        names: Option<Vec<String>>,
+        tags: Option<Vec<String>>,
     ) -> PyResult<usize> {
-        let selection = foreign::feature_selection(&kinds, names, tags)
+        let selection = foreign::feature_selection(kinds, names, tags)
             .map_err(|error| errors::core(py, &error))?;
         Ok(py.detach(|| match enabled {
             true => self.core.enable(selection),
@@ -233,7 +233,7 @@ impl Server {
         }))
     }
 
-    /// Mounts another server: see [`mcpline::Server::mount`].
+    /// Mounts another server: see [`mcpline::Server::mount`]. The caller allows one change of mounts at a time.
     fn mount(
         &self,
         py: Python<'_>,
@@ -357,7 +357,7 @@ impl Server {
 
     /// The kinds of handlers: whether there are async ones, and sync ones for the pool.
     #[getter]
-    fn handlers(&self) -> (bool, bool) {
+    fn handlers(&self, py: Python<'_>) -> (bool, bool) {
         let (mut any_async, mut any_sync) = {
             let plans = lock(&self.plans);
             (
@@ -365,9 +365,13 @@ impl Server {
                 plans.values().any(|plan| !plan.is_async && !plan.inline),
             )
         };
-        // Mounts have no cycles.
-        for mounted in lock(&self.mounted).iter() {
-            let (mounted_async, mounted_sync) = mounted.get().handlers();
+        // Copied: another thread that needs the lock may have to wait for the interpreter's.
+        let mounted: Vec<_> = lock(&self.mounted)
+            .iter()
+            .map(|server| server.clone_ref(py))
+            .collect();
+        for server in mounted {
+            let (mounted_async, mounted_sync) = server.get().handlers(py);
             any_async |= mounted_async;
             any_sync |= mounted_sync;
         }

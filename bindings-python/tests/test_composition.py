@@ -184,6 +184,8 @@ async def test_a_snapshot_keeps_what_it_has():
 
 def test_mounts_that_cannot_work_are_refused():
     server = Server("main")
+    with pytest.raises(TypeError, match="a server is needed, not None"):
+        server.mount(None)
     with pytest.raises(UsageError, match="which it contains"):
         server.mount(server)
     with pytest.raises(UsageError, match="is not 1 to 64 of A-Z"):
@@ -224,6 +226,7 @@ async def test_features_are_enabled_and_disabled_by_tag_name_and_kind():
         assert server.enable(tags=["safe"]) == 1
         assert await names(client) == ["report"]
         assert server.disable() == 3
+        assert server.enable(names=[]) == server.enable(tags=[]) == 0
         assert server.enable() == 4
         assert await names(client) == ["wipe", "report"]
     with pytest.raises(UsageError, match="cannot be disabled"):
@@ -291,3 +294,50 @@ def test_a_mounted_server_runs_without_a_loop():
 
     server.mount(inner)
     assert server._native.handlers == (False, True)
+
+
+@on_loop
+async def test_a_server_with_a_lifespan_cannot_be_mounted_in_the_lifespan_of_another():
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[str]:
+        yield "inner"
+
+    inner = Server("inner", lifespan=lifespan)
+    errors: list[UsageError] = []
+
+    @asynccontextmanager
+    async def mounting(server: Server) -> AsyncIterator[None]:
+        try:
+            server.mount(inner)
+        except UsageError as error:
+            errors.append(error)
+        yield
+
+    server = Server("main", lifespan=mounting)
+
+    @server.tool
+    def own() -> str:
+        """Own."""
+        return "own"
+
+    async with server.test_client() as client:
+        assert await names(client) == ["own"]
+    assert len(errors) == 1
+
+
+@on_loop
+async def test_threads_that_mount_and_unmount_do_not_wait_for_each_other():
+    first, second = Server("first"), notes()
+
+    def change() -> None:
+        for _ in range(200):
+            try:
+                first.mount(second)
+            except UsageError:
+                pass
+            first.unmount(second)
+
+    await asyncio.gather(*(asyncio.to_thread(change) for _ in range(4)))
+    assert first._native.handlers == (False, False)
+    second.mount(first)
+    assert not first.unmount(second)

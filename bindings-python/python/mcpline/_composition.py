@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from _thread import allocate_lock
 from _weakref import ref
 
 TYPE_CHECKING = False
@@ -13,23 +14,29 @@ if TYPE_CHECKING:
 __all__ = ["attach_if_serving", "mount", "unmount", "waiting_lifespans", "with_lifespans"]
 
 
+# One change of mounts at a time: the core, the native list and the lists here have to agree.
+_changing = allocate_lock()
+
+
 def mount(server: Server, mounted: Server, prefix: str | None, snapshot: bool) -> None:
     """Mount a server in another.
 
     Raises:
         UsageError: See `Server.mount`.
     """
-    waiting = waiting_lifespans(mounted)
-    if waiting and any(other._serving for other in _with_parents(server)):
-        from .errors import UsageError
+    _check(mounted)
+    with _changing:
+        waiting = with_lifespans(mounted)
+        if waiting and any(other._serving or other._lifespan_users for other in _with_parents(server)):
+            from .errors import UsageError
 
-        raise UsageError(
-            f"the server {waiting[0].name!r} has a lifespan, which is entered when serving begins: mount it before"
-        )
-    server._native.mount(mounted._native, prefix, snapshot)
-    if mounted not in server._mounted:
-        server._mounted.append(mounted)
-        mounted._parents.append(ref(server))
+            raise UsageError(
+                f"the server {waiting[0].name!r} has a lifespan, which is entered when serving begins: mount it before"
+            )
+        server._native.mount(mounted._native, prefix, snapshot)
+        if mounted not in server._mounted:
+            server._mounted.append(mounted)
+            mounted._parents.append(ref(server))
     any_async, _ = mounted._native.handlers
     if any_async:
         attach_if_serving(server)
@@ -37,11 +44,20 @@ def mount(server: Server, mounted: Server, prefix: str | None, snapshot: bool) -
 
 def unmount(server: Server, mounted: Server) -> bool:
     """Revert `mount`. Return whether the server was mounted."""
-    was_mounted = server._native.unmount(mounted._native)
-    if mounted in server._mounted:
-        server._mounted.remove(mounted)
-        mounted._parents = [parent for parent in mounted._parents if parent() is not server]
+    _check(mounted)
+    with _changing:
+        was_mounted = server._native.unmount(mounted._native)
+        if mounted in server._mounted:
+            server._mounted.remove(mounted)
+            mounted._parents = [parent for parent in mounted._parents if parent() is not server]
     return was_mounted
+
+
+def _check(mounted: Server) -> None:
+    from .server import Server
+
+    if not isinstance(mounted, Server):
+        raise TypeError(f"a server is needed, not {mounted!r}")
 
 
 def with_lifespans(server: Server) -> list[Server]:

@@ -221,10 +221,14 @@ async def lifespan(server: Server) -> AsyncIterator[None]:
     """
     from . import _composition
 
-    async with contextlib.AsyncExitStack() as stack:
-        for other in _composition.with_lifespans(server):
-            await stack.enter_async_context(_running_lifespan(other))
-        yield
+    server._lifespan_users += 1
+    try:
+        async with contextlib.AsyncExitStack() as stack:
+            for other in _composition.with_lifespans(server):
+                await stack.enter_async_context(_running_lifespan(other))
+            yield
+    finally:
+        server._lifespan_users -= 1
 
 
 def _running_lifespan(server: Server) -> RunningLifespan:

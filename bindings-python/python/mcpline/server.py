@@ -133,6 +133,7 @@ class Server:
         self._running_lifespan: RunningLifespan | None = None
         self._mounted: list[Server] = []
         self._parents: list[ReferenceType[Server]] = []
+        self._lifespan_users = 0
         if extensions:
             from .extension import register
 
@@ -811,12 +812,19 @@ class Server:
         """
         self._update("prompt", prompt, {**changes})
 
-    def enable(self, *, names: Iterable[str] = (), tags: Iterable[str] = (), kinds: Iterable[FeatureKind] = ()) -> int:
+    def enable(
+        self,
+        *,
+        names: Iterable[str] | None = None,
+        tags: Iterable[str] | None = None,
+        kinds: Iterable[FeatureKind] | None = None,
+    ) -> int:
         """Enable the tools, resources, templates and prompts that are selected. Return how many were disabled before.
 
-        A feature is selected if it matches each of the criteria that are given; without criteria, every feature is. The
-        rule also holds for features that are registered later; where several rules select a feature, the last one
-        decides. Connected clients are notified. To show features to some callers only, use `scopes`.
+        A feature is selected if it matches each of the criteria that are given; without criteria, every feature is, and
+        with an empty list none. The rule also holds for features that are registered later; where several rules select
+        a feature, the last one decides. Connected clients are notified. To show features to some callers only, use
+        `scopes`.
 
         Example:
             server.disable(tags=["admin"])
@@ -830,14 +838,20 @@ class Server:
         Raises:
             UsageError: There is no such kind.
         """
-        return self._native.set_enabled(True, _list("kinds", kinds), _list("names", names), _list("tags", tags))
+        return self._set_enabled(True, names, tags, kinds)
 
-    def disable(self, *, names: Iterable[str] = (), tags: Iterable[str] = (), kinds: Iterable[FeatureKind] = ()) -> int:
+    def disable(
+        self,
+        *,
+        names: Iterable[str] | None = None,
+        tags: Iterable[str] | None = None,
+        kinds: Iterable[FeatureKind] | None = None,
+    ) -> int:
         """Disable features: for clients they do not exist. Return how many were enabled before.
 
         Calls in flight continue. See `enable`, also for the arguments.
         """
-        return self._native.set_enabled(False, _list("kinds", kinds), _list("names", names), _list("tags", tags))
+        return self._set_enabled(False, names, tags, kinds)
 
     def mount(self, server: Server, /, *, prefix: str | None = None, snapshot: bool = False) -> None:
         """Add the tools, resources, templates, prompts, completions and custom methods of another server to this one.
@@ -845,9 +859,10 @@ class Server:
         What is registered, changed, enabled, disabled or removed at the mounted server later does the same here, unless
         `snapshot` is set. A feature whose name is taken by then is left out, with a warning in the log.
 
-        Calls are served by this server: its settings, sessions, authorization, event loop and threads apply. The
-        lifespan of the mounted server runs whenever this server is served; its handlers get its value as
-        `ctx.lifespan`. Its instructions, extensions and handlers of events do not apply.
+        Calls are served by this server: its settings, sessions, authorization, event loop and threads apply, except
+        that the rate limit of a tool is the one at its own server. The lifespan of the mounted server runs whenever
+        this server is served; its handlers get its value as `ctx.lifespan`. Its instructions, extensions and handlers
+        of events do not apply.
 
         Args:
             server: The server to mount. It can be mounted in several others, and be served itself.
@@ -858,6 +873,7 @@ class Server:
         Raises:
             UsageError: The prefix is invalid, a name is taken, the servers would contain each other, or the mounted
                 server has a lifespan and this one is being served. Nothing is mounted then.
+            TypeError: `server` is not a server.
         """
         from . import _composition
 
@@ -985,6 +1001,17 @@ class Server:
             from . import _composition
 
             _composition.attach_if_serving(self)
+
+    def _set_enabled(
+        self,
+        enabled: bool,
+        names: Iterable[str] | None,
+        tags: Iterable[str] | None,
+        kinds: Iterable[FeatureKind] | None,
+    ) -> int:
+        given = {"kinds": kinds, "names": names, "tags": tags}
+        criteria = {name: None if texts is None else _list(name, texts) for name, texts in given.items()}
+        return self._native.set_enabled(enabled, **criteria)
 
     def _update(self, kind: FeatureKind, name: str, changes: dict[str, Any]) -> None:
         from . import settings

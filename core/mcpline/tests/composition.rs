@@ -257,10 +257,6 @@ async fn unmounting_removes_every_copy_and_nothing_else() {
     let server = Server::new("main", "1");
     add(&server, "own");
     server.mount(&inner, prefixed("a")).expect("mounts");
-    server
-        .mount(&inner, prefixed("b"))
-        .expect_err("the custom method has a handler already");
-    assert!(inner.remove_request_handler("notes/count"));
     server.mount(&inner, prefixed("b")).expect("mounts");
     let mut client = Client::legacy(&server, "2025-11-25").await;
     assert_eq!(
@@ -376,4 +372,112 @@ async fn rules_of_the_parent_hold_for_mounted_features() {
         .expect("adds");
     let mut client = Client::legacy(&server, "2025-11-25").await;
     assert_eq!(listed(&mut client, "tools/list").await, ["x_c"]);
+}
+
+#[runtimes::test]
+async fn a_name_that_becomes_free_is_taken() {
+    let server = Server::new("main", "1");
+    let inner = Server::new("inner", "1");
+    server
+        .mount(&inner, MountOptions::default())
+        .expect("mounts");
+    for server in [&server, &inner] {
+        for name in ["a", "b"] {
+            add(server, name);
+        }
+    }
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    assert!(server.remove_tool("a"));
+    server
+        .update_tool("b", |tool| tool.name = "c".into())
+        .expect("updates");
+    assert_eq!(listed(&mut client, "tools/list").await, ["c", "a", "b"]);
+}
+
+#[runtimes::test]
+async fn completions_follow_a_new_name_and_check_the_reference_that_they_use() {
+    let inner = notes();
+    let server = Server::new("main", "1");
+    server.mount(&inner, prefixed("x")).expect("mounts");
+    inner
+        .update_prompt("review", |prompt| prompt.name = "check".into())
+        .expect("updates");
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    let argument = json!({"name": "id", "value": ""});
+    let renamed = json!({"ref": {"type": "ref/prompt", "name": "x_check"}, "argument": argument});
+    let completed = ask(&mut client, "completion/complete", renamed)
+        .await
+        .expect("values");
+    assert_eq!(completed["completion"]["values"], json!(["1", "2"]));
+
+    let secret = Server::new("secret", "1")
+        .prompt(
+            Prompt::new("secret").with_arguments(vec![PromptArgument::new("id")]),
+            |_: Value, _: Context| async { "Hi." },
+        )
+        .resource_template(
+            ResourceTemplate::new("public://{id}", "public"),
+            |_: Value, _: Context| async { "x" },
+        );
+    let values = Completer::Candidates(vec!["hidden".into()]);
+    secret
+        .add_completer("secret", "id", values)
+        .expect("has it");
+    secret.disable(FeatureSelection::all().with_names(["secret"]));
+    let mut client = Client::legacy(&secret, "2025-11-25").await;
+    let reference = json!({"type": "ref/resource", "uri": "public://{id}", "name": "secret"});
+    let params = json!({"ref": reference, "argument": argument});
+    let completed = ask(&mut client, "completion/complete", params)
+        .await
+        .expect("no values");
+    assert_eq!(completed["completion"]["values"], json!([]));
+}
+
+#[test]
+fn uris_get_the_prefix_of_their_template() {
+    let server = Server::new("main", "1");
+    let inner = Server::new("inner", "1")
+        .resource(Resource::new("note:///a", "a"), |_: Context| async { "a" })
+        .resource(Resource::new("note://a", "a"), |_: Context| async { "a" });
+    server.mount(&inner, prefixed("w")).expect("mounts");
+}
+
+/// Mounts, unmounts and changes at the same time leave what a mount at the end would give.
+#[test]
+fn concurrent_changes_leave_no_copies_behind() {
+    for _ in 0..200 {
+        let server = Server::new("main", "1");
+        let inner = Server::new("inner", "1");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for name in ["a", "b", "c"] {
+                    add(&inner, name);
+                }
+                assert!(inner.remove_tool("b"));
+            });
+            scope.spawn(|| {
+                for _ in 0..5 {
+                    server
+                        .mount(&inner, MountOptions::default())
+                        .expect("mounts");
+                    assert!(server.unmount(&inner));
+                }
+                server
+                    .mount(&inner, MountOptions::default())
+                    .expect("mounts");
+            });
+        });
+        let has = |name: &str| {
+            server
+                .update_tool(name, |_| ())
+                .expect_err("not its own")
+                .to_string()
+        };
+        for name in ["a", "c"] {
+            assert!(has(name).contains("one of a mounted server"), "{name}");
+        }
+        assert!(has("b").contains("there is no tool"), "{}", has("b"));
+        assert!(server.unmount(&inner));
+        assert!(has("a").contains("there is no tool"), "{}", has("a"));
+    }
 }

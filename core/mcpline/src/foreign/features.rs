@@ -51,23 +51,23 @@ impl FeatureKey {
         }
     }
 
-    /// Changes the definition of a tool, resource, template or prompt. `patch` is JSON: the members of the definition that
+    /// Changes the definition of a tool, resource, template or prompt. `changes` are JSON: the members of the definition that
     /// change, and `null` for those that are removed.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the patch is not a JSON object, the feature is of another kind, or as
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): they are not a JSON object, the feature is of another kind, or as
     /// for [`Server::update_tool`].
-    pub fn update(&self, server: &Server, patch: &[u8]) -> Result<(), Error> {
-        let patch: JsonObject = read("the changes", patch)?;
+    pub fn update(&self, server: &Server, changes: &[u8]) -> Result<(), Error> {
+        let changes: JsonObject = read("the changes", changes)?;
         let name = &self.name;
         match self.kind {
-            CallKind::Tool => patched(&patch, |apply| server.update_tool(name, apply)),
-            CallKind::Prompt => patched(&patch, |apply| server.update_prompt(name, apply)),
+            CallKind::Tool => server.try_update_tool(name, patch(&changes)),
+            CallKind::Prompt => server.try_update_prompt(name, patch(&changes)),
             CallKind::Resource if server.has_resource_template(name) => {
-                patched(&patch, |apply| server.update_resource_template(name, apply))
+                server.try_update_resource_template(name, patch(&changes))
             }
-            CallKind::Resource => patched(&patch, |apply| server.update_resource(name, apply)),
+            CallKind::Resource => server.try_update_resource(name, patch(&changes)),
             _ => Err(Error::usage(format!(
                 "a {} has no definition that could change",
                 self.kind.name()
@@ -76,17 +76,14 @@ impl FeatureKey {
     }
 }
 
-/// Applies a patch to the definition that `update` passes to its argument.
-fn patched<T: Serialize + DeserializeOwned>(
+/// Changes a definition by a patch.
+fn patch<T: Serialize + DeserializeOwned>(
     patch: &JsonObject,
-    update: impl FnOnce(&mut dyn FnMut(&mut T)) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let mut outcome = Ok(());
-    let updated = update(&mut |definition| match merged(definition, patch) {
-        Ok(changed) => *definition = changed,
-        Err(error) => outcome = Err(error),
-    });
-    outcome.and(updated)
+) -> impl FnOnce(&mut T) -> Result<(), Error> {
+    move |definition| {
+        *definition = merged(definition, patch)?;
+        Ok(())
+    }
 }
 
 fn merged<T: Serialize + DeserializeOwned>(definition: &T, patch: &JsonObject) -> Result<T, Error> {
@@ -103,15 +100,16 @@ fn merged<T: Serialize + DeserializeOwned>(definition: &T, patch: &JsonObject) -
     serde_json::from_value(members).map_err(unreadable)
 }
 
-/// Reads a selection of features: kinds ([`CallKind::name`]), names and tags.
+/// Reads a selection of features: kinds ([`CallKind::name`]), names and tags. An absent criterion selects all features, an
+/// empty one none.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a kind is unknown, or its features cannot be disabled.
 pub fn feature_selection(
-    kinds: &[String],
-    names: Vec<String>,
-    tags: Vec<String>,
+    kinds: Option<Vec<String>>,
+    names: Option<Vec<String>>,
+    tags: Option<Vec<String>>,
 ) -> Result<FeatureSelection, Error> {
     let kind = |name: &String| match call_kind(name)? {
         kind @ (CallKind::Tool | CallKind::Resource | CallKind::Prompt) => Ok(kind),
@@ -120,11 +118,18 @@ pub fn feature_selection(
             kind.name()
         ))),
     };
-    let kinds: Vec<_> = kinds.iter().map(kind).collect::<Result<_, Error>>()?;
-    Ok(FeatureSelection::all()
-        .with_kinds(kinds)
-        .with_names(names)
-        .with_tags(tags))
+    let mut selection = FeatureSelection::all();
+    if let Some(kinds) = kinds {
+        let kinds: Vec<_> = kinds.iter().map(kind).collect::<Result<_, Error>>()?;
+        selection = selection.with_kinds(kinds);
+    }
+    if let Some(names) = names {
+        selection = selection.with_names(names);
+    }
+    if let Some(tags) = tags {
+        selection = selection.with_tags(tags);
+    }
+    Ok(selection)
 }
 
 /// A feature to be added to a server.

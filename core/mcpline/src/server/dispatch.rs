@@ -532,9 +532,9 @@ fn enabled<T>(item: Option<&Arc<Item<T>>>) -> Option<&Arc<Item<T>>> {
 fn completion_at_source(params: &Params, name: &str) -> Result<Raw, serde_json::Error> {
     let mut members: JsonObject = params.raw().decode()?;
     if let Some(Value::Object(reference)) = members.get_mut("ref") {
-        let key = match reference.contains_key("name") {
-            true => "name",
-            false => "uri",
+        let key = match reference.get("type").and_then(Value::as_str) {
+            Some("ref/resource") => "uri",
+            _ => "name",
         };
         reference.insert(key.into(), name.into());
     }

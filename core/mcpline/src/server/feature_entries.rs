@@ -28,6 +28,8 @@ pub(crate) trait FeatureEntry: Clone {
     const KIND: CallKind;
     /// The change of a list that clients are notified of.
     const CHANGE: Change;
+    /// Whether arguments of such features have completers.
+    const IS_COMPLETED: bool;
 
     /// The list of the registry that has entries of this kind.
     fn list(registry: &Registry) -> &ItemList<Self>;
@@ -216,6 +218,7 @@ impl PromptEntry {
 impl FeatureEntry for ToolEntry {
     const KIND: CallKind = CallKind::Tool;
     const CHANGE: Change = Change::Tools;
+    const IS_COMPLETED: bool = false;
 
     fn list(registry: &Registry) -> &ItemList<Self> {
         &registry.tools
@@ -247,6 +250,7 @@ impl FeatureEntry for ToolEntry {
 impl FeatureEntry for ResourceEntry {
     const KIND: CallKind = CallKind::Resource;
     const CHANGE: Change = Change::Resources;
+    const IS_COMPLETED: bool = false;
 
     fn list(registry: &Registry) -> &ItemList<Self> {
         &registry.resources
@@ -278,6 +282,7 @@ impl FeatureEntry for ResourceEntry {
 impl FeatureEntry for TemplateEntry {
     const KIND: CallKind = CallKind::Resource;
     const CHANGE: Change = Change::Resources;
+    const IS_COMPLETED: bool = true;
 
     fn list(registry: &Registry) -> &ItemList<Self> {
         &registry.templates
@@ -310,6 +315,7 @@ impl FeatureEntry for TemplateEntry {
 impl FeatureEntry for PromptEntry {
     const KIND: CallKind = CallKind::Prompt;
     const CHANGE: Change = Change::Prompts;
+    const IS_COMPLETED: bool = true;
 
     fn list(registry: &Registry) -> &ItemList<Self> {
         &registry.prompts
@@ -338,14 +344,16 @@ impl FeatureEntry for PromptEntry {
     }
 }
 
-/// Puts a prefix before the path of a URI or URI template: `note://all` becomes `note://work/all`.
+/// Puts a prefix before the path of a URI or URI template: `note://all` becomes `note://work/all`, and `note:all` becomes
+/// `note:work/all`. A URI of a template gets the same prefix as the template.
 pub(super) fn prefixed_uri(prefix: &str, uri: &str) -> String {
-    match uri.split_once("://") {
-        Some((scheme, rest)) => format!("{scheme}://{prefix}/{}", rest.trim_start_matches('/')),
-        None => match uri.split_once(':') {
-            Some((scheme, rest)) => format!("{scheme}:{prefix}/{rest}"),
-            None => format!("{prefix}/{uri}"),
+    match uri.split_once(':') {
+        Some((scheme, rest)) => match rest.strip_prefix("//") {
+            Some(rest) => format!("{scheme}://{prefix}/{rest}"),
+            None => format!("{scheme}:{prefix}/{rest}"),
         },
+        // Not registered: URIs have a scheme.
+        None => format!("{prefix}/{uri}"),
     }
 }
 

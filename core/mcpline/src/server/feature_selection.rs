@@ -8,7 +8,8 @@ use crate::error::Error;
 /// Tools, resources, resource templates and prompts with a kind, a name or a tag, to
 /// [enable](crate::Server::enable) or [disable](crate::Server::disable) them.
 ///
-/// A feature is selected if it matches each of the criteria that are given; without criteria, every feature is.
+/// A feature is selected if it matches each of the criteria that are given; without criteria, every feature is. An empty
+/// criterion, such as no names, selects nothing.
 ///
 /// ```
 /// use mcpline::Server;
@@ -24,9 +25,9 @@ use crate::error::Error;
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FeatureSelection {
-    kinds: Vec<CallKind>,
-    names: BTreeSet<String>,
-    tags: BTreeSet<String>,
+    kinds: Option<Vec<CallKind>>,
+    names: Option<BTreeSet<String>>,
+    tags: Option<BTreeSet<String>>,
 }
 
 impl FeatureSelection {
@@ -39,30 +40,35 @@ impl FeatureSelection {
     /// and prompts cannot be disabled, and select nothing.
     #[must_use]
     pub fn with_kinds(mut self, kinds: impl IntoIterator<Item = CallKind>) -> Self {
-        self.kinds = kinds.into_iter().collect();
-        self.kinds.sort_by_key(|kind| kind.name());
-        self.kinds.dedup();
+        let mut kinds: Vec<_> = kinds.into_iter().collect();
+        kinds.sort_by_key(|kind| kind.name());
+        kinds.dedup();
+        self.kinds = Some(kinds);
         self
     }
 
     /// Selects features with these names only: names of tools and prompts, URIs of resources and templates.
     #[must_use]
     pub fn with_names<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
-        self.names = names.into_iter().map(Into::into).collect();
+        self.names = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
     /// Selects features with at least one of these tags only.
     #[must_use]
     pub fn with_tags<S: Into<String>>(mut self, tags: impl IntoIterator<Item = S>) -> Self {
-        self.tags = tags.into_iter().map(Into::into).collect();
+        self.tags = Some(tags.into_iter().map(Into::into).collect());
         self
     }
 
     pub(super) fn matches(&self, kind: CallKind, name: &str, tags: &[String]) -> bool {
-        (self.kinds.is_empty() || self.kinds.contains(&kind))
-            && (self.names.is_empty() || self.names.contains(name))
-            && (self.tags.is_empty() || tags.iter().any(|tag| self.tags.contains(tag)))
+        let has_kind = self
+            .kinds
+            .as_ref()
+            .is_none_or(|kinds| kinds.contains(&kind));
+        let has_name = self.names.as_ref().is_none_or(|names| names.contains(name));
+        let has_tag = |selected: &BTreeSet<String>| tags.iter().any(|tag| selected.contains(tag));
+        has_kind && has_name && self.tags.as_ref().is_none_or(has_tag)
     }
 }
 
@@ -116,6 +122,8 @@ mod tests {
         let named = FeatureSelection::all().with_names(["a"]);
         assert!(named.matches(CallKind::Prompt, "a", &[]));
         assert!(!named.matches(CallKind::Prompt, "b", &[]));
+        let empty = FeatureSelection::all().with_names([""; 0]);
+        assert!(!empty.matches(CallKind::Prompt, "a", &[]));
     }
 
     #[test]

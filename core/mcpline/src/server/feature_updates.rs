@@ -18,9 +18,21 @@ impl Server {
     /// definition is invalid (see [`Server::add_tool`]) or its name taken; or the schema of the arguments changed, but the
     /// handler [decodes them itself](super::ToolOptions::decodes_itself).
     pub fn update_tool(&self, name: &str, change: impl FnOnce(&mut Tool)) -> Result<(), Error> {
+        self.try_update_tool(name, |definition| {
+            change(definition);
+            Ok(())
+        })
+    }
+
+    /// Changes a definition, unless the change fails.
+    pub(crate) fn try_update_tool(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut Tool) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         self.update(name, |entry: &ToolEntry| {
             let mut tool = entry.tool.clone();
-            change(&mut tool);
+            change(&mut tool)?;
             if entry.options.decodes_itself && tool.input_schema != entry.tool.input_schema {
                 return Err(Error::usage(format!(
                     "the input schema of the tool {name} is that of its function: remove the tool and add it again"
@@ -44,9 +56,21 @@ impl Server {
         uri: &str,
         change: impl FnOnce(&mut Resource),
     ) -> Result<(), Error> {
+        self.try_update_resource(uri, |definition| {
+            change(definition);
+            Ok(())
+        })
+    }
+
+    /// Changes a definition, unless the change fails.
+    pub(crate) fn try_update_resource(
+        &self,
+        uri: &str,
+        change: impl FnOnce(&mut Resource) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         self.update(uri, |entry: &ResourceEntry| {
             let mut resource = entry.resource.clone();
-            change(&mut resource);
+            change(&mut resource)?;
             ResourceEntry::new(resource, entry.options.clone(), entry.handler.clone())
         })
     }
@@ -61,9 +85,21 @@ impl Server {
         template: &str,
         change: impl FnOnce(&mut ResourceTemplate),
     ) -> Result<(), Error> {
+        self.try_update_resource_template(template, |definition| {
+            change(definition);
+            Ok(())
+        })
+    }
+
+    /// Changes a definition, unless the change fails.
+    pub(crate) fn try_update_resource_template(
+        &self,
+        template: &str,
+        change: impl FnOnce(&mut ResourceTemplate) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         self.update(template, |entry: &TemplateEntry| {
             let mut template = entry.template.clone();
-            change(&mut template);
+            change(&mut template)?;
             TemplateEntry::new(template, entry.options.clone(), entry.handler.clone())
         })
     }
@@ -79,9 +115,21 @@ impl Server {
     ///
     /// As for [`Server::update_tool`].
     pub fn update_prompt(&self, name: &str, change: impl FnOnce(&mut Prompt)) -> Result<(), Error> {
+        self.try_update_prompt(name, |definition| {
+            change(definition);
+            Ok(())
+        })
+    }
+
+    /// Changes a definition, unless the change fails.
+    pub(crate) fn try_update_prompt(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut Prompt) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         self.update(name, |entry: &PromptEntry| {
             let mut prompt = entry.prompt.clone();
-            change(&mut prompt);
+            change(&mut prompt)?;
             PromptEntry::new(prompt, entry.options.clone(), entry.handler.clone())
         })
     }
@@ -104,6 +152,7 @@ impl Server {
         }
         let entry = Arc::new(changed(&item.entry)?);
         let new_name: Arc<str> = entry.key().into();
+        let renamed = new_name.clone();
         // Dropped once the registry is unlocked.
         let mut replaced = None;
         let mut outcome = Err(format!(
@@ -122,11 +171,17 @@ impl Server {
                 outcome = Err(format!("there is a {kind} {new_name} already"));
                 return false;
             }
-            replaced = list.replace(name, new_name, entry, enabled);
+            replaced = list.replace(name, new_name.clone(), entry, enabled);
+            if T::IS_COMPLETED && *new_name != *name {
+                registry.rename_completers(name, &new_name);
+            }
             outcome = Ok(());
             true
         });
         drop(replaced);
+        if *renamed != *name {
+            self.inner().publish_again();
+        }
         match updated {
             Some(()) => Ok(()),
             None => outcome.map_err(Error::usage),

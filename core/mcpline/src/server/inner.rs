@@ -242,7 +242,11 @@ impl Inner {
             Some(value?.member(name)?.string_value()?.into_owned())
         };
         let reference = asked.member("ref");
-        let name = text(reference.clone(), "name").or_else(|| text(reference, "uri"));
+        // The same member by which `dispatch` has checked the reference.
+        let name = match text(reference.clone(), "type").as_deref() {
+            Some("ref/resource") => text(reference, "uri"),
+            _ => text(reference, "name"),
+        };
         let argument = text(asked.member("argument"), "name");
         let completer = name
             .zip(argument)

@@ -640,6 +640,9 @@ impl Server {
             removed = remove(registry);
             removed.is_some()
         });
+        if outcome.is_some() {
+            self.inner.publish_again();
+        }
         outcome.is_some()
     }
 

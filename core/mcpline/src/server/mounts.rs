@@ -93,7 +93,8 @@ impl Server {
     /// the log. Their handlers run as calls of this server: its settings, sessions and authorization apply. Handlers of
     /// events, extensions and instructions of the mounted server do not.
     ///
-    /// A server can be mounted in several others, also more than once with different prefixes. Mounted features can be
+    /// A server can be mounted in several others, also more than once with different prefixes. The rate limit of a tool is
+    /// the one that it has at its own server, for calls over both servers together. Mounted features can be
     /// [disabled](Server::disable) here, but are removed and changed at their own server.
     ///
     /// # Errors
@@ -101,47 +102,60 @@ impl Server {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the prefix is invalid, a name is taken, the servers would contain
     /// each other, or a custom method belongs to an extension that this server does not declare. Nothing is mounted then.
     pub fn mount(&self, server: &Server, options: MountOptions) -> Result<(), Error> {
-        let _mounting = MOUNTING.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(prefix) = &options.prefix {
             check_prefix(prefix)?;
         }
-        if contains(server.inner(), self.inner()) {
-            return Err(Error::usage(format!(
-                "the server {:?} cannot be mounted in {:?}, which it contains",
-                server.name(),
-                self.name()
-            )));
-        }
-        let mounted = self.inner().mounts.add(server.inner(), options);
-        let copied = self.inner().copy_from(&mounted);
-        if !copied.refused.is_empty() {
-            self.inner().mounts.forget(mounted.id);
-            // What was copied is removed: nothing comes from this mount any more.
-            self.inner().remove_copies_of(&mounted);
-            return Err(Error::usage(format!(
-                "the server {:?} cannot be mounted: {}",
-                server.name(),
-                copied.refused.join("; ")
-            )));
-        }
-        server.inner().mounts.add_parent(self.inner());
-        self.inner().publish(copied.changed);
+        let (changed, removed) = {
+            let _mounting = MOUNTING.lock().unwrap_or_else(PoisonError::into_inner);
+            if contains(server.inner(), self.inner()) {
+                return Err(Error::usage(format!(
+                    "the server {:?} cannot be mounted in {:?}, which it contains",
+                    server.name(),
+                    self.name()
+                )));
+            }
+            let mounted = self.inner().mounts.add(server.inner(), options);
+            let first = match self.inner().copy_or_refuse(&mounted) {
+                Ok(changed) => changed,
+                Err(refused) => {
+                    self.inner().mounts.forget(mounted.id);
+                    return Err(Error::usage(format!(
+                        "the server {:?} cannot be mounted: {}",
+                        server.name(),
+                        refused.join("; ")
+                    )));
+                }
+            };
+            server.inner().mounts.add_parent(self.inner());
+            // What changed before the mounted server knew its parent.
+            let (later, removed) = self.inner().copy_from(&mounted);
+            (first.plus(later.changed), removed)
+        };
+        drop(removed);
+        self.inner().publish(changed);
         Ok(())
     }
 
     /// Removes the features of a mounted server, whatever prefixes it was mounted with. Connected clients are notified.
     /// Returns `false` if it was not mounted. Calls in flight continue.
     pub fn unmount(&self, server: &Server) -> bool {
-        let _mounting = MOUNTING.lock().unwrap_or_else(PoisonError::into_inner);
-        let mounts = self.inner().mounts.of(server.inner());
-        server.inner().mounts.remove_parent(self.inner());
         let mut changed = ChangedFeatures::default();
-        for mounted in &mounts {
-            self.inner().mounts.forget(mounted.id);
-            let removed = self.inner().remove_copies_of(mounted);
-            changed = changed.plus(removed);
-        }
-        self.inner().publish(changed);
+        let mut removed = Vec::new();
+        let mounts = {
+            let _mounting = MOUNTING.lock().unwrap_or_else(PoisonError::into_inner);
+            let mounts = self.inner().mounts.of(server.inner());
+            server.inner().mounts.remove_parent(self.inner());
+            for mounted in &mounts {
+                self.inner().mounts.forget(mounted.id);
+                let (copied, dropped) = self.inner().remove_copies_of(mounted);
+                changed = changed.plus(copied.changed);
+                removed.push(dropped);
+            }
+            mounts
+        };
+        drop(removed);
+        self.inner()
+            .publish(changed.plus(self.inner().copy_again()));
         !mounts.is_empty()
     }
 }
@@ -190,6 +204,10 @@ impl Mounts {
         mounts
     }
 
+    fn has(&self, id: MountId) -> bool {
+        self.lock().servers.iter().any(|mounted| mounted.id == id)
+    }
+
     fn server(&self, id: MountId) -> Option<Arc<Inner>> {
         let mounted = self.lock();
         let found = mounted.servers.iter().find(|mounted| mounted.id == id)?;
@@ -198,20 +216,12 @@ impl Mounts {
 
     fn add_parent(&self, parent: &Arc<Inner>) {
         let mut parents = self.lock_parents();
-        parents.retain(|other| {
-            other
-                .upgrade()
-                .is_some_and(|other| !Arc::ptr_eq(&other, parent))
-        });
+        parents.retain(|other| is_other(other, parent));
         parents.push(Arc::downgrade(parent));
     }
 
     fn remove_parent(&self, parent: &Arc<Inner>) {
-        self.lock_parents().retain(|other| {
-            other
-                .upgrade()
-                .is_some_and(|other| !Arc::ptr_eq(&other, parent))
-        });
+        self.lock_parents().retain(|other| is_other(other, parent));
     }
 
     fn parents(&self) -> Vec<Arc<Inner>> {
@@ -239,7 +249,8 @@ impl Inner {
                 if mounted.snapshot || !std::ptr::eq(&*mounted.server, self) {
                     continue;
                 }
-                let copied = parent.copy_from(&mounted);
+                let (copied, removed) = parent.copy_from(&mounted);
+                drop(removed);
                 changed = changed.plus(copied.changed);
                 for reason in copied.refused {
                     tracing::warn!(
@@ -250,6 +261,18 @@ impl Inner {
             }
             parent.publish(changed);
         }
+    }
+
+    /// Adds what was left out at mounted servers because its name was taken, and is free now. Returns the changes, which
+    /// have to be published.
+    pub(super) fn copy_again(&self) -> ChangedFeatures {
+        let mut changed = ChangedFeatures::default();
+        for mounted in self.mounts.all() {
+            if !mounted.snapshot {
+                changed = changed.plus(self.copy_from(&mounted).0.changed);
+            }
+        }
+        changed
     }
 
     /// Notifies the clients of the servers that this one is mounted in.
@@ -276,6 +299,14 @@ impl Inner {
         })
     }
 
+    /// Adds what was left out before, because a name may have become free.
+    pub(super) fn publish_again(&self) {
+        let changed = self.copy_again();
+        if changed.sum() > 0 {
+            self.publish(changed);
+        }
+    }
+
     /// Makes changed copies known: to clients, and to the servers that this one is mounted in.
     fn publish(&self, changed: ChangedFeatures) {
         self.refresh_profile();
@@ -285,25 +316,60 @@ impl Inner {
         self.update_parents();
     }
 
-    /// Brings the copies of a mounted server's features up to date.
-    fn copy_from(&self, mounted: &Mounted) -> Copied {
-        self.copy(mounted, || mounted.server.registry())
-    }
-
-    fn remove_copies_of(&self, mounted: &Mounted) -> ChangedFeatures {
-        self.copy(mounted, Arc::default).changed
-    }
-
-    fn copy(&self, mounted: &Mounted, source: impl FnOnce() -> Arc<Registry>) -> Copied {
+    /// Copies the features of a server that is being mounted, if none of their names is taken.
+    fn copy_or_refuse(&self, mounted: &Mounted) -> Result<ChangedFeatures, Vec<String>> {
         let mut copied = Copied::default();
-        // What is removed is dropped once the registry is unlocked, because what a handler holds may use the server.
+        // Nothing is removed: nothing comes from this mount yet.
+        let mut removed = Removed::default();
+        let replaced;
+        {
+            let mut registry = self
+                .registry
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
+            let mut next = Registry::clone(&registry);
+            let source = mounted.server.registry();
+            copied.copy_all(self, &mut next, &source, mounted, &mut removed);
+            if !copied.refused.is_empty() {
+                return Err(copied.refused);
+            }
+            replaced = std::mem::replace(&mut *registry, Arc::new(next));
+        }
+        drop(replaced);
+        Ok(copied.changed)
+    }
+
+    /// Brings the copies of a mounted server's features up to date, unless it has been unmounted. What is removed is to be
+    /// dropped without a lock, because what a handler holds may use the server.
+    fn copy_from(&self, mounted: &Mounted) -> (Copied, Removed) {
+        let mut copied = Copied::default();
         let mut removed = Removed::default();
         self.change_registry(|registry| {
-            copied.copy_all(self, registry, &source(), mounted, &mut removed);
+            // Checked under the registry's lock: `unmount` forgets the mount before it removes the copies.
+            if self.mounts.has(mounted.id) {
+                let source = mounted.server.registry();
+                copied.copy_all(self, registry, &source, mounted, &mut removed);
+            }
             true
         });
-        copied
+        (copied, removed)
     }
+
+    fn remove_copies_of(&self, mounted: &Mounted) -> (Copied, Removed) {
+        let mut copied = Copied::default();
+        let mut removed = Removed::default();
+        self.change_registry(|registry| {
+            let nothing = Registry::default();
+            copied.copy_all(self, registry, &nothing, mounted, &mut removed);
+            true
+        });
+        (copied, removed)
+    }
+}
+
+/// Whether a parent is alive and not this one. Upgrading the reference could make it the last one.
+fn is_other(parent: &Weak<Inner>, this: &Arc<Inner>) -> bool {
+    parent.strong_count() > 0 && !std::ptr::eq(parent.as_ptr(), Arc::as_ptr(this))
 }
 
 /// Copies that were removed from a registry.
@@ -415,7 +481,7 @@ impl Copied {
         });
         for (name, item) in source {
             match methods.get(name) {
-                Some(present) if present.mount == Some(mount) => continue,
+                Some(present) if Arc::ptr_eq(&present.entry, &item.entry) => continue,
                 Some(_) => self
                     .refused
                     .push(format!("method {name:?} has a handler already")),

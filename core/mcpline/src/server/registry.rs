@@ -239,6 +239,22 @@ impl Registry {
         }
     }
 
+    /// Lets the completers of a prompt or template follow its new name.
+    pub(crate) fn rename_completers(&mut self, name: &str, new_name: &str) {
+        let keys: Vec<_> = self
+            .completers
+            .keys()
+            .filter(|(own, _)| own == name)
+            .cloned()
+            .collect();
+        for key in keys {
+            if let Some(completer) = self.completers.remove(&key) {
+                self.completers
+                    .insert((new_name.to_owned(), key.1), completer);
+            }
+        }
+    }
+
     /// Whether arguments are completed.
     pub(crate) fn has_completions(&self) -> bool {
         self.completion.is_some() || !self.completers.is_empty()

@@ -55,7 +55,8 @@ pub struct HttpOptions {
     ///
     /// Then any process can answer any request, without shared sessions. But nothing is kept between requests: there are
     /// no input requests to these clients, no subscriptions, no notifications of changes and no resumption of streams, the
-    /// client's log level has no effect, and HTTP+SSE is not served. Clients of 2026-07-28 are not affected: they never
+    /// client's log level has no effect, handlers of `notifications/initialized` and changed roots do not run, and HTTP+SSE is
+    /// not served. Clients of 2026-07-28 are not affected: they never
     /// have sessions.
     pub stateless: bool,
     /// Maximum number of sessions of handshake revisions. Default: 10,000.
