@@ -2,7 +2,7 @@
  * Validation by schemas of libraries, each check once.
  *
  * The Standard Schema of zod validates synchronously first, and again if it meets an asynchronous check. That check then
- * runs twice, and nobody handles the promise of its first run. Schemas of zod are therefore validated asynchronously,
+ * runs twice, and the promise of its first run is not handled. Schemas of zod are therefore validated asynchronously,
  * unless they consist of types and checks that are known to be synchronous.
  */
 

@@ -97,7 +97,7 @@ IDS = [str(kind) for kind, _ in VALUES]
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize(("kind", "value"), VALUES, ids=IDS)
 def test_decodes_the_data_to_the_type_of_the_caller(kind, value, revision):
-    """Before 2025-06-18 there is only text; before 2026-07-28 values that are no objects are wrapped."""
+    """Before 2025-06-18 there is only text; before 2026-07-28 values other than objects are wrapped."""
     server = Server("data", "1")
 
     def tool() -> Any:

@@ -9,7 +9,7 @@ import { isSchemaOfLibrary, type Schema, validationOf, type Validate } from "../
  * The result of a tool call, and its data.
  *
  * `data` is the structured content; with the option `schema`, what the schema makes of it. It is `undefined` if the tool
- * failed. The property is not enumerable: it is no member of the result that the server sent.
+ * failed. The property is not enumerable: the server did not send it.
  *
  * @typeParam T Type of the data.
  */

@@ -225,7 +225,7 @@ class _ThreadManager:
         return await exiting
 
     def _abandon(self) -> None:
-        """Exit the context manager after nobody waits for its value any more."""
+        """Exit the context manager when its value is no longer awaited."""
         manager = self._take()
         if manager is not None:
             self._context.run(manager.__exit__, None, None, None)

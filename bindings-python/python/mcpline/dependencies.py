@@ -55,9 +55,9 @@ def Depends(call: Callable[..., T], /, *, inline: bool = False) -> T: ...
 def Depends(call: Callable[..., Any], /, *, inline: bool = False) -> Any:
     """Fill a parameter with the value of a function: `db: Annotated[Database, Depends(open_database)]`.
 
-    It can also be the parameter's default: `db: Database = Depends(open_database)`. Such a parameter is no argument of
-    the handler: clients neither see nor set it. Handlers of tools, resources, prompts, completions, custom methods and
-    events can have dependencies.
+    It can also be the parameter's default: `db: Database = Depends(open_database)`. Such a parameter is not an
+    argument of the handler: clients neither see nor set it. Handlers of tools, resources, prompts, completions,
+    custom methods and events can have dependencies.
 
     Within a call, each function is called once, however many parameters depend on it, in the order of the parameters.
     It may have dependencies itself, take a `Context` (if it is async) or a `SyncContext`, and have further parameters

@@ -151,6 +151,6 @@ async fn a_function_that_outlives_its_cancelled_call_is_told() {
             .expect("the handshake, then the ping");
     }
     gate.open();
-    let told = tokio::time::timeout(PATIENCE, cancelling.recv()).await;
-    told.expect("the callback runs").expect("once");
+    let notified = tokio::time::timeout(PATIENCE, cancelling.recv()).await;
+    notified.expect("the callback runs").expect("once");
 }

@@ -47,7 +47,7 @@ fn server(cancelled: &Arc<AtomicBool>) -> Server {
             let params = ElicitParams::form("Who?", FormSchema::new());
             ctx.elicit(&params)
                 .await
-                .expect_err("nobody can answer")
+                .expect_err("the client declares no capability")
                 .to_string()
         })
         .resource(Resource::new("test://a", "a"), |_: Context| async { "a" })

@@ -385,7 +385,7 @@ fn mismatch<T: DeserializeOwned>(arguments: &Raw, error: &serde_json::Error) -> 
     }
 }
 
-/// Returns the message of an error without the column, which counts in a text that nobody has seen.
+/// Returns the message of an error without the column, which counts in a text that was never shown.
 fn without_column(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let column = format!(" at line {} column {}", error.line(), error.column());

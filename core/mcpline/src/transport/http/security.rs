@@ -218,7 +218,7 @@ mod tests {
             verdict(host, None, &options).expect_err(host);
         }
         let page = Some("https://evil.example.app");
-        verdict("a.example.app", page, &options).expect_err("a page of somebody else");
+        verdict("a.example.app", page, &options).expect_err("a page of another customer");
     }
 
     #[test]
