@@ -21,6 +21,11 @@ from typing import Iterable, Iterator
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache"
 
+#: The features with which `tools/test` builds and tests the workspace.
+WORKSPACE_FEATURES = "mcpline/keyring"
+#: The test of the workspace that takes least to build (`core/schema/tests`).
+SMALLEST_TEST = "compile_cost"
+
 
 class SetupError(Exception):
     """A part of the environment could not be created; the message names it and shows the tool's output."""
@@ -236,16 +241,19 @@ def target_directory() -> Path:
     return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 
 
-def cargo_binary(
-    package: str, binary: str | None = None, *, release: bool = False, manifest: Path | None = None
-) -> Path:
-    """Builds the package and returns the path of a binary: the one with the package's name, or the given one."""
+def cargo_binary(package: str, binary: str | None = None, *, manifest: Path | None = None) -> Path:
+    """Builds the package and returns the path of a binary: the one with the package's name, or the given one.
+
+    A package of the workspace is built with the features of `tools/test`, so that its dependencies are those that the tests
+    of the workspace have built. A test among the targets makes Cargo include the features of dev-dependencies, as it does for
+    these.
+    """
     binary = binary or package
-    command = ["cargo", "build", "--package", package, "--message-format=json-render-diagnostics"]
-    if release:
-        command.append("--release")
+    command = ["cargo", "build", "--message-format=json-render-diagnostics"]
     if manifest:
-        command += ["--manifest-path", str(manifest)]
+        command += ["--package", package, "--manifest-path", str(manifest)]
+    else:
+        command += ["--workspace", "--features", WORKSPACE_FEATURES, "--bin", binary, "--test", SMALLEST_TEST]
     say(f"cargo build {package} …")
     result = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     if result.returncode != 0:
