@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use crate::sync::{Mutex, OnceLock};
 
 /// Number of runs of a model with each scheduler.
-const ITERATIONS: usize = 1_000;
+const ITERATIONS: usize = 300;
 
 /// Nearly all races need two or three switches at the wrong moment.
 const DEPTH: usize = 3;
