@@ -31,6 +31,8 @@ use super::request_info::HttpInfo;
 /// answered with an internal error.
 pub struct Call {
     state: Option<Arc<CallState>>,
+    /// The arguments of a transformed tool, as its handler knows them.
+    arguments: Option<Raw>,
 }
 
 /// Target of a call.
@@ -96,7 +98,10 @@ pub(crate) struct CallState {
 
 impl Call {
     pub(crate) fn new(state: Arc<CallState>) -> Self {
-        Self { state: Some(state) }
+        Self {
+            state: Some(state),
+            arguments: None,
+        }
     }
 
     fn state(&self) -> &Arc<CallState> {
@@ -132,7 +137,13 @@ impl Call {
     /// For a resource template these are its variables; for a completion `ref`, `argument` and `context`; for a custom
     /// request or notification its parameters without `_meta` and the members that a retry adds.
     pub fn arguments(&self) -> &Raw {
-        &self.state().arguments
+        self.arguments.as_ref().unwrap_or(&self.state().arguments)
+    }
+
+    /// Replaces the arguments for the handler.
+    pub(super) fn with_arguments(mut self, arguments: Raw) -> Self {
+        self.arguments = Some(arguments);
+        self
     }
 
     /// Returns the context of the call. Cheap to clone, usable on any thread.

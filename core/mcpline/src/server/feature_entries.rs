@@ -1,6 +1,7 @@
 //! Tools, resources, templates and prompts as the registry keeps them: checked definitions with their options and
 //! handlers.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mcpline_protocol::adapt;
@@ -22,6 +23,7 @@ use super::feature_options::{PromptOptions, ResourceOptions, ToolOptions};
 use super::handler::Handler;
 use super::item_list::ItemList;
 use super::registry::Registry;
+use super::tool_transform::ToolTransform;
 
 /// What the registry needs to know of an entry of any kind.
 pub(crate) trait FeatureEntry: Clone {
@@ -48,6 +50,15 @@ pub(crate) trait FeatureEntry: Clone {
     ///
     /// The name is invalid.
     fn with_key(&self, name: &str) -> Result<Self, Error>;
+
+    /// Returns the copy that a mount changes; `None` if it changes nothing of this feature.
+    ///
+    /// # Errors
+    ///
+    /// The change is impossible.
+    fn changed_by(&self, _tools: &BTreeMap<String, ToolTransform>) -> Result<Option<Self>, Error> {
+        Ok(None)
+    }
 }
 
 #[derive(Clone)]
@@ -244,6 +255,13 @@ impl FeatureEntry for ToolEntry {
         let mut copy = self.clone();
         name.clone_into(&mut copy.tool.name);
         Ok(copy)
+    }
+
+    fn changed_by(&self, tools: &BTreeMap<String, ToolTransform>) -> Result<Option<Self>, Error> {
+        let transform = tools.get(&self.tool.name);
+        transform
+            .map(|transform| self.transformed(transform))
+            .transpose()
     }
 }
 

@@ -30,7 +30,7 @@ impl Server {
         name: &str,
         change: impl FnOnce(&mut Tool) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.update(name, |entry: &ToolEntry| {
+        self.replace_feature(name, |entry: &ToolEntry| {
             let mut tool = entry.tool.clone();
             change(&mut tool)?;
             if entry.options.decodes_itself && tool.input_schema != entry.tool.input_schema {
@@ -68,7 +68,7 @@ impl Server {
         uri: &str,
         change: impl FnOnce(&mut Resource) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.update(uri, |entry: &ResourceEntry| {
+        self.replace_feature(uri, |entry: &ResourceEntry| {
             let mut resource = entry.resource.clone();
             change(&mut resource)?;
             ResourceEntry::new(resource, entry.options.clone(), entry.handler.clone())
@@ -97,7 +97,7 @@ impl Server {
         template: &str,
         change: impl FnOnce(&mut ResourceTemplate) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.update(template, |entry: &TemplateEntry| {
+        self.replace_feature(template, |entry: &TemplateEntry| {
             let mut template = entry.template.clone();
             change(&mut template)?;
             TemplateEntry::new(template, entry.options.clone(), entry.handler.clone())
@@ -127,7 +127,7 @@ impl Server {
         name: &str,
         change: impl FnOnce(&mut Prompt) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.update(name, |entry: &PromptEntry| {
+        self.replace_feature(name, |entry: &PromptEntry| {
             let mut prompt = entry.prompt.clone();
             change(&mut prompt)?;
             PromptEntry::new(prompt, entry.options.clone(), entry.handler.clone())
@@ -135,7 +135,7 @@ impl Server {
     }
 
     /// Puts a changed entry in the place of a feature.
-    fn update<T: FeatureEntry>(
+    pub(super) fn replace_feature<T: FeatureEntry>(
         &self,
         name: &str,
         changed: impl FnOnce(&T) -> Result<T, Error>,

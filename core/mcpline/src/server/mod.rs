@@ -5,6 +5,7 @@
 
 #[cfg(feature = "macros")]
 mod args;
+mod argument_map;
 mod asking;
 mod builder;
 mod call;
@@ -46,6 +47,7 @@ pub(crate) mod test_sink;
 #[cfg(test)]
 mod tests;
 mod tool_error;
+mod tool_transform;
 mod typed;
 mod typed_input_requests;
 mod url_elicitation_required;
@@ -95,6 +97,7 @@ pub use request_info::{HttpInfo, Principal};
 pub use settings::{STATE_SECRETS_VARIABLE, Settings};
 pub use state_keys::state_keys;
 pub use tool_error::ToolError;
+pub use tool_transform::{ArgumentTransform, ToolTransform};
 #[cfg(feature = "schemars")]
 #[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
 pub use typed::Json;

@@ -7,7 +7,7 @@
 //! Locks: a parent's registry is locked before that of a mounted server is read, never the other way round. Mounts have
 //! no cycles, so there is an order.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use mcpline_protocol::session::Change;
 
@@ -21,6 +21,7 @@ use super::feature_entries::{
 use super::inner::Inner;
 use super::item_list::{Item, Origin};
 use super::registry::{ChangedFeatures, MethodItem, Methods, Registry};
+use super::tool_transform::ToolTransform;
 
 /// How a server is [mounted](Server::mount).
 #[derive(Debug, Clone, Default)]
@@ -33,6 +34,8 @@ pub struct MountOptions {
     pub prefix: Option<String>,
     /// Only the features that the mounted server has now; later changes do not show. Default: `false`.
     pub snapshot: bool,
+    /// Changes of the mounted server's tools, by the names that they have there. Default: none.
+    pub tools: BTreeMap<String, ToolTransform>,
 }
 
 impl MountOptions {
@@ -49,6 +52,13 @@ impl MountOptions {
         self.snapshot = snapshot;
         self
     }
+
+    /// Changes a tool, named as at the mounted server.
+    #[must_use]
+    pub fn with_tool(mut self, name: impl Into<String>, transform: ToolTransform) -> Self {
+        self.tools.insert(name.into(), transform);
+        self
+    }
 }
 
 /// Number of a mount at its server.
@@ -61,6 +71,7 @@ struct Mounted {
     server: Arc<Inner>,
     prefix: Option<String>,
     snapshot: bool,
+    tools: BTreeMap<String, ToolTransform>,
 }
 
 /// The mounts of a server, in both directions.
@@ -100,7 +111,8 @@ impl Server {
     /// # Errors
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the prefix is invalid, a name is taken, the servers would contain
-    /// each other, or a custom method belongs to an extension that this server does not declare. Nothing is mounted then.
+    /// each other, a custom method belongs to an extension that this server does not declare, or a tool cannot be changed
+    /// (see [`Server::transform_tool`]). Nothing is mounted then.
     pub fn mount(&self, server: &Server, options: MountOptions) -> Result<(), Error> {
         if let Some(prefix) = &options.prefix {
             check_prefix(prefix)?;
@@ -177,6 +189,7 @@ impl Mounts {
             server: server.clone(),
             prefix: options.prefix,
             snapshot: options.snapshot,
+            tools: options.tools,
         });
         mounted.servers.push(entry.clone());
         entry
@@ -329,6 +342,7 @@ impl Inner {
                 .unwrap_or_else(PoisonError::into_inner);
             let mut next = Registry::clone(&registry);
             let source = mounted.server.registry();
+            copied.refused = mounted.unknown_tools(&source);
             copied.copy_all(self, &mut next, &source, mounted, &mut removed);
             if !copied.refused.is_empty() {
                 return Err(copied.refused);
@@ -437,8 +451,8 @@ impl Copied {
             .map(|origin| origin.name.clone())
             .collect();
         for item in wanted.iter().filter(|item| !present.contains(&item.name)) {
-            let (name, entry) = match prefixed(item, mounted.prefix.as_deref()) {
-                Ok(prefixed) => prefixed,
+            let (name, entry) = match mounted.copy_of(item) {
+                Ok(copy) => copy,
                 Err(error) => {
                     self.refused.push(error.to_string());
                     continue;
@@ -498,17 +512,31 @@ impl Copied {
     }
 }
 
-/// Returns the name and the entry of a feature with a prefix.
-fn prefixed<T: FeatureEntry>(
-    item: &Item<T>,
-    prefix: Option<&str>,
-) -> Result<(Arc<str>, Arc<T>), Error> {
-    let Some(prefix) = prefix else {
-        return Ok((item.name.clone(), item.entry.clone()));
-    };
-    let name = T::prefixed_key(prefix, &item.name);
-    let entry = item.entry.with_key(&name)?;
-    Ok((name.into(), Arc::new(entry)))
+impl Mounted {
+    /// Returns the name and the entry of a feature's copy.
+    fn copy_of<T: FeatureEntry>(&self, item: &Item<T>) -> Result<(Arc<str>, Arc<T>), Error> {
+        let entry = match item.entry.changed_by(&self.tools)? {
+            Some(changed) => Arc::new(changed),
+            None => item.entry.clone(),
+        };
+        match &self.prefix {
+            Some(prefix) => {
+                let name = T::prefixed_key(prefix, entry.key());
+                let entry = entry.with_key(&name)?;
+                Ok((name.into(), Arc::new(entry)))
+            }
+            None => Ok((entry.key().into(), entry)),
+        }
+    }
+
+    /// Returns why tools cannot be changed that the server does not have.
+    fn unknown_tools(&self, source: &Registry) -> Vec<String> {
+        let unknown = |name: &&String| source.tools.item(name).is_none();
+        let unknown = self.tools.keys().filter(unknown);
+        unknown
+            .map(|name| format!("there is no tool {name} that could be changed"))
+            .collect()
+    }
 }
 
 /// Returns the server that a mounted feature was registered at, with its name there; `None` for features of `server`
