@@ -5,6 +5,7 @@ import { checkHandler, checkName, checkOptions, closestName, typeName } from "./
 import { optionNames } from "./option_names.js";
 import { isSchemaOfLibrary } from "./schemas.js";
 import type {
+  ArgumentTransform,
   MethodOptions,
   DescriptionChanges,
   FeatureSelection,
@@ -16,6 +17,7 @@ import type {
   ResourceTemplateOptions,
   ToolChanges,
   ToolOptions,
+  ToolTransform,
 } from "./feature_options.js";
 import type { ServerOptions } from "./server.js";
 
@@ -74,7 +76,21 @@ const CHANGES = {
   prompt: optionNames<DescriptionChanges>(CHANGED),
 };
 const SELECTION = optionNames<FeatureSelection>({ kinds: true, names: true, tags: true });
-const MOUNT = optionNames<MountOptions>({ prefix: true, snapshot: true });
+const MOUNT = optionNames<MountOptions>({ prefix: true, snapshot: true, tools: true });
+const TRANSFORM = optionNames<ToolTransform>({
+  name: true,
+  title: true,
+  description: true,
+  tags: true,
+  arguments: true,
+});
+const TRANSFORMED_ARGUMENT = optionNames<ArgumentTransform>({
+  name: true,
+  description: true,
+  default: true,
+  fixed: true,
+  hidden: true,
+});
 
 /** Checks the changes of a definition. */
 export function checkChanges(kind: keyof typeof CHANGES, name: unknown, changes: unknown): void {
@@ -92,15 +108,37 @@ export function checkSelection(selection: unknown): void {
   }
 }
 
+function checkObject(what: string, value: unknown): void {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new UsageError(`${what} must be an object, not ${typeName(value)}`);
+  }
+}
+
+/** Checks the names in the changes of a tool. The core checks the rest. */
+export function checkTransform(tool: unknown, transform: unknown): void {
+  checkName("the name of a tool", tool);
+  const what = `the change of tool \`${tool as string}\``;
+  checkOptions(what, transform, TRANSFORM);
+  const { arguments: changed = {} } = transform as ToolTransform;
+  checkObject(`\`arguments\` of ${what}`, changed);
+  for (const [name, change] of Object.entries(changed)) {
+    checkOptions(`argument \`${name}\` of ${what}`, change, TRANSFORMED_ARGUMENT);
+  }
+}
+
 /** Checks the options of a mount. */
 export function checkMount(options: unknown): void {
   checkOptions("`mount`", options, MOUNT);
-  const { prefix, snapshot } = options as Record<string, unknown>;
+  const { prefix, snapshot, tools = {} } = options as Record<string, unknown>;
   if (prefix !== undefined) {
     checkName("`prefix` of `mount`", prefix);
   }
   if (snapshot !== undefined && typeof snapshot !== "boolean") {
     throw new UsageError(`\`snapshot\` of \`mount\` must be a boolean, not ${typeName(snapshot)}`);
+  }
+  checkObject("`tools` of `mount`", tools);
+  for (const [name, transform] of Object.entries(tools as object)) {
+    checkTransform(name, transform);
   }
 }
 

@@ -164,6 +164,36 @@ export interface MountOptions {
   prefix?: string;
   /** Add only what the mounted server has now. Default: `false`. */
   snapshot?: boolean;
+  /** Changes of tools, by the names that these have at the mounted server; see {@link Server.transformTool}. */
+  tools?: Readonly<Record<string, ToolTransform>>;
+}
+
+/** What {@link Server.transformTool} and {@link MountOptions.tools} change. What is absent stays. */
+export interface ToolTransform {
+  /** Another name. The prefix of a mount is put before it. */
+  name?: string;
+  /** Another display name. */
+  title?: string;
+  /** Another description for the model. */
+  description?: string;
+  /** Other tags. */
+  tags?: readonly string[];
+  /** Changes of arguments, by the names that these have now. */
+  arguments?: Readonly<Record<string, ArgumentTransform>>;
+}
+
+/** What {@link ToolTransform} changes of one argument. */
+export interface ArgumentTransform {
+  /** Another name. */
+  name?: string;
+  /** Another description for the model. */
+  description?: string;
+  /** The value for calls without the argument, which becomes optional. A value of JSON. */
+  default?: unknown;
+  /** The value for all calls, a value of JSON. Clients do not see the argument and cannot send it. */
+  fixed?: unknown;
+  /** Clients do not see the argument and cannot send it. The handler gets none, so the argument must be optional. */
+  hidden?: boolean;
 }
 
 /** Options of a tool. */

@@ -69,7 +69,8 @@ export interface NativeServer {
   addCandidates(reference: string, argument: string, candidates: string[]): void;
   updateFeature(kind: FeatureKind, name: string, changes: string): void;
   setEnabled(enabled: boolean, kinds?: string[], names?: string[], tags?: string[]): number;
-  mount(server: NativeServer, prefix: string | undefined, snapshot: boolean): void;
+  transformTool(name: string, transform: string): void;
+  mount(server: NativeServer, prefix: string | undefined, snapshot: boolean, tools: string | undefined): void;
   unmount(server: NativeServer): boolean;
   notifyResourceUpdated(uri: string): void;
   notifyElicitationComplete(elicitationId: string): void;

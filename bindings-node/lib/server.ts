@@ -30,6 +30,7 @@ import {
   checkPrompt,
   checkResource,
   checkSelection,
+  checkTransform,
   checkServer,
   checkTemplate,
   checkTool,
@@ -60,6 +61,7 @@ import type {
   ReturnOf,
   ToolChanges,
   ToolOptions,
+  ToolTransform,
   VariablesOf,
 } from "./feature_options.js";
 import { type FailedHandler, isUnexpected, type OnError, report } from "./handler_errors.js";
@@ -436,6 +438,32 @@ export class Server<C = unknown, State = unknown> {
   }
 
   /**
+   * Changes a tool: its name, its description, and which arguments clients see, under which names. The handler stays the
+   * same and gets the arguments that it has. Connected clients are notified (`notifications/tools/list_changed`).
+   *
+   * ```ts
+   * server.transformTool("search", {
+   *   name: "find_manual",
+   *   arguments: { q: { name: "query" }, site: { fixed: "manual.example.com" }, debug: { hidden: true } },
+   * });
+   * ```
+   *
+   * Where the values of arguments are wrong, errors of a schema library name these as the handler does.
+   *
+   * @throws UsageError if there is no such tool; it belongs to a mounted server (see {@link MountOptions.tools}); the new
+   *   name is taken; the tool has no such argument; two arguments would have one name; a required argument would be hidden
+   *   without a value; a value does not match the schema of its argument; or the input schema relates arguments to each
+   *   other, for example by `oneOf`, so that they cannot be renamed or hidden.
+   */
+  transformTool(name: string, transform: ToolTransform): void {
+    checkTransform(name, transform);
+    attempt(() => {
+      this.#native.transformTool(name, JSON.stringify(transform));
+    });
+    this.#renamed("tool", name, transform.name);
+  }
+
+  /**
    * Changes the definition of a resource or resource template and notifies clients; see {@link updateTool}.
    *
    * @param uri The URI of the resource, or the URI template.
@@ -490,17 +518,17 @@ export class Server<C = unknown, State = unknown> {
    * event handlers of the mounted server do not. Errors go to the `onError` of the mounted server. It can be mounted in
    * several servers, and be served itself.
    *
-   * @throws UsageError if the prefix is invalid, a name is taken, or the servers would contain each other. Nothing is
-   *   mounted then.
+   * @throws UsageError if the prefix is invalid, a name is taken, the servers would contain each other, or a tool cannot be
+   *   changed. Nothing is mounted then.
    */
   mount(server: Server, options: MountOptions = {}): this {
     if (!(server instanceof Server)) {
       throw new UsageError(`\`mount\` takes a server, not ${typeName(server)}`);
     }
     checkMount(options);
-    const { prefix, snapshot = false } = options;
+    const { prefix, snapshot = false, tools } = options;
     attempt(() => {
-      this.#native.mount(server.#native, prefix, snapshot);
+      this.#native.mount(server.#native, prefix, snapshot, tools && JSON.stringify(tools));
     });
     if (snapshot) {
       server.#keepHandlers();
@@ -1022,10 +1050,16 @@ export class Server<C = unknown, State = unknown> {
     attempt(() => {
       this.#native.updateFeature(kind, name, JSON.stringify(members));
     });
+    if (kind !== "resource") {
+      this.#renamed(kind, name, rest.name);
+    }
+  }
+
+  #renamed(kind: "tool" | "prompt", name: string, newName: string | undefined): void {
     const plan = this.#names.get(`${kind} ${name}`);
-    if (kind !== "resource" && rest.name !== undefined && plan !== undefined) {
+    if (newName !== undefined && plan !== undefined) {
       this.#names.delete(`${kind} ${name}`);
-      this.#names.set(`${kind} ${rest.name}`, plan);
+      this.#names.set(`${kind} ${newName}`, plan);
     }
   }
 

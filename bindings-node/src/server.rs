@@ -9,7 +9,7 @@ use mcpline::foreign::options::{
 use mcpline::foreign::{self, CallQueue, Feature, FeatureKey};
 use mcpline::protocol::vocabulary::Implementation;
 use mcpline::protocol::wire::Raw;
-use mcpline::server::{Completer, MountOptions};
+use mcpline::server::Completer;
 use mcpline::transport::http::HttpOptions;
 use mcpline::{Call, Handler, transport};
 use napi::Result;
@@ -145,6 +145,12 @@ impl Server {
         done(FeatureKey::new(kind, name).update(&self.core, changes.as_bytes()))
     }
 
+    /// Changes a tool: see [`foreign::transform_tool`].
+    #[napi(catch_unwind)]
+    pub fn transform_tool(&self, name: String, transform: String) -> Result<()> {
+        done(foreign::transform_tool(&self.core, &name, transform.as_bytes()).map(|_| ()))
+    }
+
     /// Enables or disables features: see [`foreign::feature_selection`]. Returns how many have changed.
     #[napi(catch_unwind)]
     pub fn set_enabled(
@@ -165,9 +171,16 @@ impl Server {
 
     /// Mounts another server: see [`mcpline::Server::mount`].
     #[napi(catch_unwind)]
-    pub fn mount(&self, server: &Server, prefix: Option<String>, snapshot: bool) -> Result<()> {
-        let mut options = MountOptions::default().with_snapshot(snapshot);
-        options.prefix = prefix;
+    pub fn mount(
+        &self,
+        server: &Server,
+        prefix: Option<String>,
+        snapshot: bool,
+        tools: Option<String>,
+    ) -> Result<()> {
+        let tools = tools.as_deref().map(str::as_bytes);
+        let options = foreign::mount_options(prefix, snapshot, tools)
+            .map_err(|error| Failure::core(&error))?;
         done(self.core.mount(&server.core, options))
     }
 

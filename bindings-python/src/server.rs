@@ -7,7 +7,7 @@ use mcpline::foreign::channel::ServedChannel;
 use mcpline::foreign::options::{self, CallerOptions, FeatureOptions, ServerOptions};
 use mcpline::foreign::{self, Feature, FeatureKey};
 use mcpline::protocol::vocabulary::{Implementation, JsonObject};
-use mcpline::server::{CallKind, Completer, MountOptions};
+use mcpline::server::{CallKind, Completer};
 use mcpline::transport::{self, Stop};
 use mcpline::{Call as CoreCall, Handler};
 use pyo3::prelude::*;
@@ -208,10 +208,22 @@ impl Server {
             _ => changed.get("name"),
         };
         if let Some(new_name) = new_name.and_then(Value::as_str) {
-            let mut plans = lock(&self.plans);
-            if let Some(plan) = plans.remove(&key) {
-                plans.insert(FeatureKey::new(kind, new_name), plan);
-            }
+            self.rename_plan(&key, FeatureKey::new(kind, new_name));
+        }
+        Ok(())
+    }
+
+    /// Changes a tool: see [`foreign::transform_tool`].
+    fn transform_tool(&self, py: Python<'_>, name: &str, transform: &[u8]) -> PyResult<()> {
+        let new_name = py
+            .detach(|| foreign::transform_tool(&self.core, name, transform))
+            .map_err(|error| errors::core(py, &error))?;
+        if let Some(new_name) = new_name {
+            let kind = CallKind::Tool;
+            self.rename_plan(
+                &FeatureKey::new(kind, name),
+                FeatureKey::new(kind, new_name),
+            );
         }
         Ok(())
     }
@@ -240,9 +252,10 @@ impl Server {
         server: &Bound<'_, Server>,
         prefix: Option<String>,
         snapshot: bool,
+        tools: Option<&[u8]>,
     ) -> PyResult<()> {
-        let mut options = MountOptions::default().with_snapshot(snapshot);
-        options.prefix = prefix;
+        let options = foreign::mount_options(prefix, snapshot, tools)
+            .map_err(|error| errors::core(py, &error))?;
         let mounted = server.get().core.clone();
         py.detach(|| self.core.mount(&mounted, options))
             .map_err(|error| errors::core(py, &error))?;
@@ -409,6 +422,14 @@ impl Server {
 }
 
 impl Server {
+    /// Keeps a plan under the new name of its feature.
+    fn rename_plan(&self, old: &FeatureKey, new: FeatureKey) {
+        let mut plans = lock(&self.plans);
+        if let Some(plan) = plans.remove(old) {
+            plans.insert(new, plan);
+        }
+    }
+
     fn new_stop(&self) -> Stop {
         let stop = Stop::new();
         let mut stops = lock(&self.stops);

@@ -18,7 +18,7 @@ __all__ = ["attach_if_serving", "mount", "unmount", "waiting_lifespans", "with_l
 _changing = allocate_lock()
 
 
-def mount(server: Server, mounted: Server, prefix: str | None, snapshot: bool) -> None:
+def mount(server: Server, mounted: Server, prefix: str | None, snapshot: bool, tools: bytes | None) -> None:
     """Mount a server in another.
 
     Raises:
@@ -33,7 +33,7 @@ def mount(server: Server, mounted: Server, prefix: str | None, snapshot: bool) -
             raise UsageError(
                 f"the server {waiting[0].name!r} has a lifespan, which is entered when serving begins: mount it before"
             )
-        server._native.mount(mounted._native, prefix, snapshot)
+        server._native.mount(mounted._native, prefix, snapshot, tools)
         if mounted not in server._mounted:
             server._mounted.append(mounted)
             mounted._parents.append(ref(server))

@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     from .auth import Caller
     from .content import Annotations, Icon, ToolAnnotations
     from .extension import Extension
-    from .settings import HttpSettings, ListenSettings, PromptChanges, ResourceChanges, ServerSettings, ToolChanges
+    from .settings import (
+        HttpSettings,
+        ListenSettings,
+        PromptChanges,
+        ResourceChanges,
+        ServerSettings,
+        ToolChanges,
+        ToolTransform,
+    )
     from .testing import TestClient, TestClientOptions
     from .transports import Channel
 
@@ -788,6 +796,33 @@ class Server:
         """
         self._update("tool", tool, {**changes})
 
+    def transform_tool(self, tool: str, /, **transform: Unpack[ToolTransform]) -> None:
+        """Change a tool: its name, its description, and which arguments clients see, under which names.
+
+        The function stays the same and gets the arguments that it has. Connected clients are notified
+        (`notifications/tools/list_changed`).
+
+            server.transform_tool(
+                "search",
+                name="find_manual",
+                description="Finds pages of the manual.",
+                arguments={"q": {"name": "query"}, "site": {"fixed": "manual.example.com"}, "debug": {"hidden": True}},
+            )
+
+        Where the values of arguments are wrong, errors name these as the function does.
+
+        Args:
+            tool: Name of the tool.
+            transform: What differs from now; see `mcpline.settings.ToolTransform`.
+
+        Raises:
+            UsageError: There is no such tool; it belongs to a mounted server (see the argument `tools` of `mount`); the
+                new name is taken; the tool has no such argument; two arguments would have one name; a required argument
+                would be hidden without a value; a value does not match the schema of its argument; or the input schema
+                relates arguments to each other, for example by `oneOf`, so that they cannot be renamed or hidden.
+        """
+        self._native.transform_tool(tool, _json({**transform}))
+
     def update_resource(self, uri: str, /, **changes: Unpack[ResourceChanges]) -> None:
         """Change the definition of a resource or resource template; see `update_tool`.
 
@@ -853,7 +888,15 @@ class Server:
         """
         return self._set_enabled(False, names, tags, kinds)
 
-    def mount(self, server: Server, /, *, prefix: str | None = None, snapshot: bool = False) -> None:
+    def mount(
+        self,
+        server: Server,
+        /,
+        *,
+        prefix: str | None = None,
+        snapshot: bool = False,
+        tools: Mapping[str, ToolTransform] | None = None,
+    ) -> None:
         """Add the tools, resources, templates, prompts, completions and custom methods of another server to this one.
 
         What is registered, changed, enabled, disabled or removed at the mounted server later does the same here, unless
@@ -869,15 +912,17 @@ class Server:
             prefix: With `"work"`, the tool or prompt `search` becomes `work_search`, and the resource `note://{id}`
                 becomes `note://work/{id}`. 1 to 64 of A-Z, a-z, 0-9, `_`, `-` and `.`. Default: names stay the same.
             snapshot: Add only what the mounted server has now.
+            tools: Changes of tools, by the names that these have at the mounted server; see `transform_tool`.
 
         Raises:
-            UsageError: The prefix is invalid, a name is taken, the servers would contain each other, or the mounted
-                server has a lifespan and this one is being served. Nothing is mounted then.
+            UsageError: The prefix is invalid, a name is taken, the servers would contain each other, a tool cannot be
+                changed, or the mounted server has a lifespan and this one is being served. Nothing is mounted then.
             TypeError: `server` is not a server.
         """
         from . import _composition
 
-        _composition.mount(self, server, prefix, snapshot)
+        changes = _json({name: {**change} for name, change in tools.items()}) if tools else None
+        _composition.mount(self, server, prefix, snapshot, changes)
 
     def unmount(self, server: Server, /) -> bool:
         """Remove what `mount` added, whatever the prefixes. Return whether the server was mounted."""

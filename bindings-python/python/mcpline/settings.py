@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .content import Annotations, Icon, ToolAnnotations
 
 __all__ = [
+    "ArgumentTransform",
     "ClientHttpSettings",
     "ClientSettings",
     "HttpSettings",
@@ -24,6 +25,7 @@ __all__ = [
     "Revision",
     "ServerSettings",
     "ToolChanges",
+    "ToolTransform",
 ]
 
 Revision = Literal["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
@@ -297,6 +299,36 @@ class ToolChanges(TypedDict, total=False):
     """Icons to display. They replace all earlier ones."""
     meta: Optional[Mapping[str, Any]]
     """`_meta` of the definition."""
+
+
+class ArgumentTransform(TypedDict, total=False):
+    """What `ToolTransform` changes of one argument."""
+
+    name: str
+    """Another name."""
+    description: str
+    """Another description for the model."""
+    default: Any
+    """The value for calls without the argument, which becomes optional. A value of JSON."""
+    fixed: Any
+    """The value for all calls, a value of JSON. Clients do not see the argument and cannot send it."""
+    hidden: bool
+    """Clients do not see the argument and cannot send it. The function gets none, so it must have a default."""
+
+
+class ToolTransform(TypedDict, total=False):
+    """What `Server.transform_tool` and the option `tools` of `Server.mount` change. What is absent stays."""
+
+    name: str
+    """Another name. The prefix of a mount is put before it."""
+    title: str
+    """Another display name."""
+    description: str
+    """Another description for the model."""
+    tags: Iterable[str]
+    """Other tags."""
+    arguments: Mapping[str, ArgumentTransform]
+    """Changes of arguments, by the names that these have now."""
 
 
 class ResourceChanges(TypedDict, total=False):

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::server::{
     CallKind, ClientNotification, Completer, FeatureSelection, Handler, MethodOptions,
-    PromptOptions, ResourceOptions, Server, ToolOptions,
+    MountOptions, PromptOptions, ResourceOptions, Server, ToolOptions, ToolTransform,
 };
 
 use super::options::{CompletionDefinition, FeatureOptions, MethodDefinition, read};
@@ -130,6 +130,39 @@ pub fn feature_selection(
         selection = selection.with_tags(tags);
     }
     Ok(selection)
+}
+
+/// Reads how a server is mounted. `tools` is JSON: an object of [transforms](ToolTransform) by the names of tools.
+///
+/// # Errors
+///
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the transforms are invalid.
+pub fn mount_options(
+    prefix: Option<String>,
+    snapshot: bool,
+    tools: Option<&[u8]>,
+) -> Result<MountOptions, Error> {
+    let mut options = MountOptions::default().with_snapshot(snapshot);
+    options.prefix = prefix;
+    if let Some(tools) = tools {
+        options.tools = read("`tools`", tools)?;
+    }
+    Ok(options)
+}
+
+/// Changes a tool by a [transform](ToolTransform), which is JSON. Returns its new name, if it gets one.
+///
+/// # Errors
+///
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the transform is invalid, or as for [`Server::transform_tool`].
+pub fn transform_tool(
+    server: &Server,
+    name: &str,
+    transform: &[u8],
+) -> Result<Option<String>, Error> {
+    let transform: ToolTransform = read("the change", transform)?;
+    server.transform_tool(name, &transform)?;
+    Ok(transform.name)
 }
 
 /// A feature to be added to a server.

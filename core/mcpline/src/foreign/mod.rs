@@ -66,7 +66,9 @@ pub use failure::client_error_examples;
 pub use failure::input_request_error_examples;
 pub use failure::{Failure, FailureDetails, FailureSource};
 #[cfg(feature = "server")]
-pub use features::{Feature, FeatureKey, call_kind, feature_selection};
+pub use features::{
+    Feature, FeatureKey, call_kind, feature_selection, mount_options, transform_tool,
+};
 #[cfg(feature = "server")]
 pub use io_thread_queue::{InputResponseCallback, IoAction, IoThreadQueue};
 #[cfg(feature = "server")]
