@@ -10,6 +10,7 @@ import threading
 import types
 import typing
 from contextvars import copy_context
+from functools import partial
 
 from . import _native, _workers
 
@@ -29,14 +30,18 @@ _attaching = threading.Lock()
 _STARTS_AT_ONCE = sys.version_info >= (3, 12, 5)
 
 
-async def drive(slot: _native.ReusableTask) -> None:
-    """Run the calls of a slot one after another in one task, which is parked in between."""
+async def drive(exits: list[BaseException], slot: _native.ReusableTask) -> None:
+    """Run the calls of a slot one after another in one task, which is parked in between.
+
+    What ends the program is added to `exits`, and raised.
+    """
     while True:
         try:
             slot.reply(await slot.begin_call())
         except BaseException as error:
             slot.reply_error(error)
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                exits.append(error)
                 raise
         if not slot.park():
             return
@@ -83,12 +88,20 @@ class Attachment:
 def _bridge(server: Server, loop: asyncio.AbstractEventLoop) -> _native.Loop:
     """Make the loop drain the server's calls."""
 
-    start = _starter(loop)
+    exits: list[BaseException] = []
+    start = _starter(loop, exits)
     internals = _parking(loop)
 
     def make(notify: Any) -> _native.Loop:
         return _native.Loop.attach(
-            server._native, loop, drive, start, copy_context(), internals, asyncio.CancelledError, notify
+            server._native,
+            loop,
+            partial(drive, exits),
+            start,
+            copy_context(),
+            internals,
+            asyncio.CancelledError,
+            notify,
         )
 
     bridge = make(None)
@@ -101,7 +114,7 @@ def _bridge(server: Server, loop: asyncio.AbstractEventLoop) -> _native.Loop:
     return bridge
 
 
-def _starter(loop: asyncio.AbstractEventLoop) -> Callable[[Any], asyncio.Task[None]]:
+def _starter(loop: asyncio.AbstractEventLoop, exits: list[BaseException]) -> Callable[[Any], asyncio.Task[None]]:
     """Return the function that starts the task of a call on this loop, eagerly if supported."""
 
     def start(coroutine: Any) -> asyncio.Task[None]:
@@ -117,7 +130,14 @@ def _starter(loop: asyncio.AbstractEventLoop) -> Callable[[Any], asyncio.Task[No
             create: Any = loop.create_task
             # Checked for each call: a task factory may be set, or `create_task` replaced, at any time.
             if type(create) is kind and create == own and get_task_factory() is None:
-                return task(coroutine, loop=loop, eager_start=True)
+                try:
+                    return task(coroutine, loop=loop, eager_start=True)
+                except RuntimeError:
+                    # In a child that the call forked no loop is running. Since Python 3.14 the task says so, instead of
+                    # raising what the call has raised to end the child.
+                    if exits:
+                        raise exits.pop() from None
+                    raise
             return create(coroutine)  # type: ignore[no-any-return]
 
         return start_at_once

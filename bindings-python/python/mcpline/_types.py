@@ -460,7 +460,9 @@ def _pending(types: typing.Iterable[Type]) -> frozenset[Any]:
 
 def _description(cls: type) -> str:
     """Return the docstring of a class, unless it was generated."""
-    text = cls.__dict__.get("__doc__") or ""
+    # By the attribute: in `__dict__` a dataclass has an object that generates the docstring (Python 3.15). It is not
+    # inherited, as each class has its own, or `None`.
+    text = cls.__doc__ or ""
     if not text or text == "An enumeration." or (text.startswith(f"{cls.__name__}(") and text.endswith(")")):
         return ""
     return "\n".join(_docstrings.clean(text))
