@@ -279,6 +279,21 @@ export class Context<C = unknown, State = unknown> {
     hasReported();
   }
 
+  /** Name of the called tool, as the client knows it: with the prefix of a mount. `undefined` in other handlers. */
+  get toolName(): string | undefined {
+    return this.#info.toolName;
+  }
+
+  /** Name of the requested prompt, as the client knows it. `undefined` in other handlers. */
+  get promptName(): string | undefined {
+    return this.#info.promptName;
+  }
+
+  /** The URI that the client reads, also of a resource template. `undefined` in handlers that serve no resource. */
+  get uri(): string | undefined {
+    return this.#info.uri;
+  }
+
   /** Name and version of the client; `undefined` if it sent none. */
   get client(): Implementation | undefined {
     return parsed(this.#info.client) as Implementation | undefined;

@@ -46,6 +46,9 @@ export interface NativeHub {
 
 /** A request (`src/calls.rs`); members that are not plain strings are JSON. */
 export interface NativeRequestInfo {
+  toolName?: string;
+  promptName?: string;
+  uri?: string;
   revision: string;
   client?: string;
   clientCapabilities: string;

@@ -87,6 +87,12 @@ impl OpenCalls {
 /// Information about a request, as JSON where it is more than a string.
 #[napi(object, object_from_js = false)]
 pub struct RequestInfo {
+    /// The name of the tool, if the call is one of a tool.
+    pub tool_name: Option<String>,
+    /// The name of the prompt, if the call gets one.
+    pub prompt_name: Option<String>,
+    /// The URI of the resource, if the call reads one.
+    pub uri: Option<String>,
     /// The revision that the request follows.
     pub revision: String,
     /// `Implementation` of the client.
@@ -128,6 +134,9 @@ impl Hub {
         });
         let peer = context.peer();
         Some(RequestInfo {
+            tool_name: context.tool_name(),
+            prompt_name: context.prompt_name(),
+            uri: context.uri(),
             revision: context.revision().as_str().to_owned(),
             client: peer.info.as_ref().map(text),
             client_capabilities: text(&peer.capabilities),

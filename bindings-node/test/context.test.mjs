@@ -47,6 +47,36 @@ test("a handler sees its request and its client", async () => {
   });
 });
 
+test("a handler sees the name of its tool or prompt, or the URI of its resource", async (t) => {
+  const mounted = new Server({ name: "mounted", version: "1" });
+  const server = new Server({ name: "names", version: "1" });
+  const seen = [];
+  const see = (ctx) => {
+    seen.push([ctx.toolName, ctx.promptName, ctx.uri]);
+    return "";
+  };
+  mounted.tool("tool", {}, (_, ctx) => see(ctx));
+  mounted.prompt("prompt", {}, (_, ctx) => see(ctx));
+  server.resource("test://fixed", { name: "fixed" }, (_, ctx) => see(ctx));
+  server.resource("test://by/{name}", { name: "by-name" }, (_, ctx) => see(ctx));
+  server.onRequest("acme/names", {}, (_, ctx) => ({ names: see(ctx) }));
+  server.mount(mounted, { prefix: "inner" });
+  const client = await Client.memory(server);
+  t.after(() => client.close());
+  await client.callTool("inner_tool");
+  await client.getPrompt("inner_prompt");
+  await client.readResource("test://fixed");
+  await client.readResource("test://by/a%20b");
+  await client.request("acme/names", {});
+  assert.deepEqual(seen, [
+    ["inner_tool", undefined, undefined],
+    [undefined, "inner_prompt", undefined],
+    [undefined, undefined, "test://fixed"],
+    [undefined, undefined, "test://by/a%20b"],
+    [undefined, undefined, undefined],
+  ]);
+});
+
 test("progress and log messages come before the result", async () => {
   const server = new Server({ name: "reports", version: "1" });
   server.tool("work", { input }, async (_, ctx) => {

@@ -160,6 +160,21 @@ impl Call {
     }
 
     #[getter]
+    fn tool_name(&self) -> Option<String> {
+        self.context.tool_name()
+    }
+
+    #[getter]
+    fn prompt_name(&self) -> Option<String> {
+        self.context.prompt_name()
+    }
+
+    #[getter]
+    fn uri(&self) -> Option<String> {
+        self.context.uri()
+    }
+
+    #[getter]
     fn revision(&self) -> &'static str {
         self.context.revision().as_str()
     }

@@ -94,6 +94,55 @@ def test_the_context_describes_the_request_and_its_client(revision):
 
 
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
+def test_the_context_names_the_tool_prompt_or_resource_that_was_requested(revision):
+    mounted, server = make(), make()
+    seen: list[tuple[str | None, str | None, str | None]] = []
+
+    def record(ctx: Context | SyncContext) -> str:
+        seen.append((ctx.tool_name, ctx.prompt_name, ctx.uri))
+        return "done"
+
+    @mounted.tool
+    async def tool(ctx: Context) -> str:
+        return record(ctx)
+
+    @mounted.prompt
+    def prompt(ctx: SyncContext) -> str:
+        return record(ctx)
+
+    @server.resource("test://fixed")
+    async def fixed(ctx: Context) -> str:
+        return record(ctx)
+
+    @server.resource("test://by/{name}")
+    async def by_name(name: str, ctx: Context) -> str:
+        return record(ctx)
+
+    @server.on_request("acme/names")
+    async def names(ctx: Context) -> dict[str, Any]:
+        return {"names": record(ctx)}
+
+    server.mount(mounted, prefix="inner")
+
+    async def main() -> None:
+        async with server.test_client(revision=revision) as client:
+            await client.call_tool("inner_tool")
+            await client.get_prompt("inner_prompt")
+            for resource in ["test://fixed", "test://by/a%20b"]:
+                await client.read_resource(resource)
+            await client.request("acme/names", {})
+
+    run(main())
+    assert seen == [
+        ("inner_tool", None, None),
+        (None, "inner_prompt", None),
+        (None, None, "test://fixed"),
+        (None, None, "test://by/a%20b"),
+        (None, None, None),
+    ]
+
+
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
 @pytest.mark.parametrize("kind", ["async", "sync", "inline"])
 def test_progress_and_logs_come_before_the_result(revision, kind):
     server = make()

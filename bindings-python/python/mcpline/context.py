@@ -309,6 +309,21 @@ class _Base(Generic[State]):
     # The request
 
     @property
+    def tool_name(self) -> str | None:
+        """The name of the called tool, as the client knows it: with the prefix of a mount. `None` in other handlers."""
+        return self._call.tool_name
+
+    @property
+    def prompt_name(self) -> str | None:
+        """The name of the requested prompt, as the client knows it. `None` in other handlers."""
+        return self._call.prompt_name
+
+    @property
+    def uri(self) -> str | None:
+        """The URI that the client reads, also of a resource template. `None` in handlers that serve no resource."""
+        return self._call.uri
+
+    @property
     def client(self) -> ClientInfo | None:
         """Name and version of the client; `None` if it sent none."""
         info = self._call.client
