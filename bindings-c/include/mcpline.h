@@ -949,6 +949,20 @@ mcpl_status mcpl_call_fail_with(mcpl_call *call,
                                 const mcpl_error *error);
 
 /**
+ * Ends a call because the resource does not exist. For handlers of resource templates, which match more than exists.
+ *
+ * - `uri`: URI of the resource, which ends with a zero byte. Copied. `NULL` for the one that the client reads.
+ *
+ * The response is the error for a URI that no resource has, with the URI in its data: -32002, or -32602 on 2026-07-28
+ * (`server/resources`, error handling). If the call is one of a tool, it is an error result that the model reads.
+ *
+ * Returns `MCPL_USAGE_ERROR` if `uri` is not UTF-8 (the call stays open) and `MCPL_STALE_HANDLE` if the call has ended.
+ * Any thread.
+ */
+mcpl_status mcpl_call_fail_resource_not_found(mcpl_call *call,
+                                              const char *uri);
+
+/**
  * Ends a call because the user must open URLs first (`client/elicitation`, URL mode).
  *
  * - `json`, `length`: JSON array of `elicitation/create` parameters in URL mode, and its length in bytes, or

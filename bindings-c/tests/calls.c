@@ -74,6 +74,11 @@ static void name_it(mcpl_call *call, const char *arguments, size_t length, void 
   OK(mcpl_call_reply_text(call, text, MCPL_AUTO_LENGTH));
 }
 
+static void miss(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length;
+  OK(mcpl_call_fail_resource_not_found(call, user));
+}
+
 static void complete(mcpl_call *call, const char *arguments, size_t length, void *user) {
   const char *values[] = {"Bergen", "Bodø"};
   (void)user;
@@ -128,6 +133,23 @@ static void resources_prompts_and_completion_are_served(void) {
   OK(mcpl_server_remove_resource(server, "city://{name}"));
   OK(mcpl_server_remove_resource(server, "config://units"));
   EXPECT(MCPL_NOT_FOUND, mcpl_server_remove_resource(server, "config://units"));
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
+static void resources_that_handlers_do_not_find_are_named(void) {
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_resource_template(server, "city://{name}", "city", NULL, miss, NULL, NULL));
+  OK(mcpl_server_add_resource(server, "config://city", "other", NULL, miss, "city://Oslo", NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  char *result = NULL;
+  EXPECT(MCPL_RPC_ERROR, mcpl_client_read_resource(client, "city://Bergen", NULL, &result, NULL));
+  CHECK(mcpl_error_rpc_code(mcpl_last_error()) == -32602);
+  CONTAINS(mcpl_error_details(mcpl_last_error()), "\"data\":{\"uri\":\"city://Bergen\"}");
+  EXPECT(MCPL_RPC_ERROR, mcpl_client_read_resource(client, "config://city", NULL, &result, NULL));
+  CONTAINS(mcpl_error_details(mcpl_last_error()), "\"data\":{\"uri\":\"city://Oslo\"}");
+  CHECK(result == NULL);
   mcpl_client_free(client);
   mcpl_server_free(server);
 }
@@ -582,6 +604,7 @@ static void serves_http_in_the_background(void) {
 static const struct test tests[] = {
     TEST(a_call_is_ended_in_every_way),
     TEST(resources_prompts_and_completion_are_served),
+    TEST(resources_that_handlers_do_not_find_are_named),
     TEST(a_call_is_completed_later_from_another_thread),
     TEST(slow_listeners_to_progress_share_the_room_of_one_client),
     TEST(a_second_answer_is_refused),

@@ -116,6 +116,8 @@ void handlers_return_every_result_type() {
   pair.server.add_resource("a://json", "json", "application/json", [] { return array({1, 2.5, true, nullptr, "x"}); });
   pair.server.add_resource("a://bytes", "bytes", "image/png", [] { return Bytes{"abc"}; });
   pair.server.add_resource_template("b://{c}", "c", "", [](const Json &arguments) { return arguments.string("/c"); });
+  pair.server.add_resource_template("missing://{c}", "c", "", []() -> std::string { throw ResourceNotFound(); });
+  pair.server.add_resource("a://missing", "a", "", []() -> std::string { throw ResourceNotFound("b://gone"); });
   HandlerOptions unchecked;
   unchecked.unchecked_variables = "c";
   pair.server.add_resource_template(
@@ -136,12 +138,22 @@ void handlers_return_every_result_type() {
   CHECK(pair.client.read_resource("b://x").string("/contents/0/text") == "x");
   CHECK(pair.client.read_resource("any://..%2Fx").string("/contents/0/text") == "../x");
   THROWS(MCPL_RPC_ERROR, pair.client.read_resource("b://..%2Fx"));
+  const auto missed = [&pair](const char *uri) {
+    try {
+      pair.client.read_resource(uri);
+    } catch (const Error &error) {
+      return error.details();
+    }
+    return std::string();
+  };
+  CHECK(missed("missing://x").find(R"("data":{"uri":"missing://x"})") != std::string::npos);
+  CHECK(missed("a://missing").find(R"("data":{"uri":"b://gone"})") != std::string::npos);
   CHECK(contains(pair.client.get_prompt("ask", nullptr), "a message"));
   CHECK(contains(pair.client.complete(R"({"ref":{"type":"ref/resource","uri":"b://{c}"},
                                           "argument":{"name":"c","value":"z"}})"),
                  "z!"));
-  CHECK(pair.client.list_resources().count() == 3);
-  CHECK(pair.client.list_resource_templates().count() == 2);
+  CHECK(pair.client.list_resources().count() == 4);
+  CHECK(pair.client.list_resource_templates().count() == 3);
   CHECK(pair.client.list_prompts().elements().at(0).string("/name") == "ask");
 }
 

@@ -443,6 +443,7 @@ static void calls_refuse(mcpl_call *live, mcpl_call *ended) {
   HANDLE(mcpl_call_reply_input_required, ended, JSON("{\"requests\": []}"));
   HANDLE(mcpl_call_fail, ended, JSON("a"));
   HANDLE(mcpl_call_fail_rpc, ended, 1, "a", NULL, 0);
+  HANDLE(mcpl_call_fail_resource_not_found, ended, NULL);
   HANDLE(mcpl_call_fail_internal, ended, "a");
   HANDLE(mcpl_call_fail_with, ended, mcpl_last_error());
   HANDLE(mcpl_call_fail_url_elicitation_required, ended, JSON("[]"));
@@ -487,6 +488,7 @@ static void calls_refuse(mcpl_call *live, mcpl_call *ended) {
   REFUSES(mcpl_call_fail, live, JSON(BAD_TEXT));
   REFUSES(mcpl_call_fail_rpc, live, 1, NULL, NULL, 0);
   REFUSES(mcpl_call_fail_rpc, live, 1, "a", JSON(BAD_JSON));
+  REFUSES(mcpl_call_fail_resource_not_found, live, BAD_TEXT);
   REFUSES(mcpl_call_fail_internal, live, NULL);
   REFUSES(mcpl_call_fail_with, live, NULL);
   REFUSES(mcpl_call_fail_url_elicitation_required, live, JSON("{}"));

@@ -29,6 +29,7 @@ export type ErrorKind =
   | "transport_error"
   | "internal_error"
   | "tool_error"
+  | "resource_not_found"
   | "url_elicitation_required"
   | "error";
 
@@ -286,6 +287,24 @@ export class InternalError extends McplineError {
 /** A tool failed. Throw it in a tool: its message is returned to the model as the result, marked as an error. */
 export class ToolError extends McplineError {
   override readonly kind: ErrorKind = "tool_error";
+}
+
+/**
+ * The resource does not exist. Throw it in a handler, usually that of a resource template.
+ *
+ * The client receives the same JSON-RPC error as for a URI that no resource has, with the URI in its data: -32002, or
+ * -32602 on 2026-07-28 (`server/resources`, error handling). Thrown by a tool, it is an error result for the model.
+ */
+export class ResourceNotFoundError extends McplineError {
+  override readonly kind: ErrorKind = "resource_not_found";
+  /** URI of the resource; `undefined` stands for the URI that the client reads. */
+  readonly uri: string | undefined;
+
+  /** @param uri URI of the resource. Default: the URI that the client reads. */
+  constructor(uri?: string) {
+    super(uri === undefined ? "resource not found" : `resource not found: ${uri}`);
+    this.uri = uri;
+  }
 }
 
 /** A URL elicitation: a URL that the user has to open before a request can be served. */

@@ -2,7 +2,13 @@
 
 import { errorText, warn } from "./client/host.js";
 import type { Context } from "./context.js";
-import { isForModel, NotSupportedError, RpcError, UrlElicitationRequiredError } from "./errors.js";
+import {
+  isForModel,
+  NotSupportedError,
+  ResourceNotFoundError,
+  RpcError,
+  UrlElicitationRequiredError,
+} from "./errors.js";
 import { isPromise } from "./is_promise.js";
 import type { FeatureKind } from "./native.js";
 
@@ -34,6 +40,7 @@ export type OnError<C = unknown, State = unknown> = (error: unknown, failed: Fai
 export function isUnexpected(error: unknown): boolean {
   const isForClient =
     error instanceof RpcError ||
+    error instanceof ResourceNotFoundError ||
     error instanceof UrlElicitationRequiredError ||
     (error instanceof NotSupportedError && error.required !== undefined);
   return !isForClient && !isForModel(error);

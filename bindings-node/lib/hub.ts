@@ -44,6 +44,8 @@ export const enum Kind {
   Unsupported = 8,
   UrlElicitations = 9,
   Result = 10,
+  /** A resource that does not exist: its URI, or empty for the requested one. */
+  ResourceNotFound = 11,
 }
 
 /** An object with handlers: a server. */

@@ -53,6 +53,7 @@ export {
   NotSupportedError,
   RequestCancelledError,
   RequestTimedOutError,
+  ResourceNotFoundError,
   RpcError,
   ServerExitedError,
   ServerUnreachableError,

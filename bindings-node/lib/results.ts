@@ -5,6 +5,7 @@ import {
   isForModel,
   McplineError,
   NotSupportedError,
+  ResourceNotFoundError,
   RpcError,
   UrlElicitationRequiredError,
   UsageError,
@@ -138,6 +139,8 @@ export function finishFailed(call: number, error: unknown): void {
     finish(call, Kind.ToolFailure, error.message);
   } else if (isForModel(error)) {
     finish(call, Kind.ToolFailure, error.message);
+  } else if (error instanceof ResourceNotFoundError) {
+    finish(call, Kind.ResourceNotFound, error.uri ?? "");
   } else if (error instanceof UrlElicitationRequiredError) {
     finish(
       call,

@@ -39,11 +39,13 @@ pub(crate) enum OutcomeKind {
     UrlElicitations = 9,
     /// The result of a custom request, or one of an extension's type.
     Result = 10,
+    /// A resource that does not exist: its URI, or empty for the requested one.
+    ResourceNotFound = 11,
 }
 
 impl OutcomeKind {
     pub(crate) fn of(number: f64) -> Option<Self> {
-        const ALL: [OutcomeKind; 11] = [
+        const ALL: [OutcomeKind; 12] = [
             OutcomeKind::Text,
             OutcomeKind::Content,
             OutcomeKind::Structured,
@@ -55,6 +57,7 @@ impl OutcomeKind {
             OutcomeKind::Unsupported,
             OutcomeKind::UrlElicitations,
             OutcomeKind::Result,
+            OutcomeKind::ResourceNotFound,
         ];
         ALL.into_iter().find(|kind| *kind as u8 as f64 == number)
     }
@@ -95,6 +98,11 @@ fn read(called: CallKind, kind: OutcomeKind, text: &[u8]) -> Result<Outcome, Str
                 Raw::from_serialize(data).unwrap_or(Raw::EMPTY_ARRAY)
             });
             Ok(Err(HandlerError::Rpc(error)))
+        }
+        OutcomeKind::ResourceNotFound => {
+            let uri = string(text)?;
+            let uri = (!uri.is_empty()).then(|| uri.to_owned());
+            Ok(Err(HandlerError::ResourceNotFound(uri)))
         }
         OutcomeKind::InternalFailure => Ok(Err(HandlerError::Internal(string(text)?.to_owned()))),
         OutcomeKind::Unsupported => {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Client, Server } from "mcpline";
+import { Client, ResourceNotFoundError, RpcError, Server } from "mcpline";
 
 function make(t) {
   const server = new Server({ name: "notes", version: "1" });
@@ -45,6 +45,45 @@ test("the handler of a resource without variables gets an empty object and the c
   const client = await connected(t, server);
   const { contents } = await client.readResource("note://mine");
   assert.deepEqual(JSON.parse(contents[0].text), { variables: {}, revision: client.protocolVersion });
+});
+
+test("a handler says that a resource does not exist", async (t) => {
+  const unexpected = [];
+  const server = new Server({ name: "notes", version: "1", onError: (error) => unexpected.push(error) });
+  t.after(() => server.close());
+  server.resource("note://{id}", { name: "note" }, () => {
+    throw new ResourceNotFoundError();
+  });
+  server.resource("other://fixed", { name: "fixed" }, async () => {
+    throw new ResourceNotFoundError("note://other");
+  });
+  server.tool("tool", {}, () => {
+    throw new ResourceNotFoundError("note://other");
+  });
+  for (const [revision, code] of [
+    ["2025-11-25", -32002],
+    ["2026-07-28", -32602],
+  ]) {
+    const client = await Client.memory(server, { revisions: [revision] });
+    t.after(() => client.close());
+    for (const [read, uri] of [
+      ["note://a%20b", "note://a%20b"],
+      ["other://fixed", "note://other"],
+    ]) {
+      await assert.rejects(client.readResource(read), (error) => {
+        assert.ok(error instanceof RpcError);
+        const { rpcMessage: message, data } = error;
+        assert.deepEqual(
+          { code: error.code, message, data },
+          { code, message: `Resource not found: ${uri}`, data: { uri } },
+        );
+        return true;
+      });
+    }
+    const { isError, content } = await client.callTool("tool");
+    assert.deepEqual([isError, content[0].text], [true, "Resource not found: note://other"]);
+  }
+  assert.deepEqual(unexpected, []);
 });
 
 test("completions of a resource without variables are refused", (t) => {

@@ -88,6 +88,15 @@ impl Failure {
         })
     }
 
+    /// A resource that does not exist: its URI, or `None` for the requested one.
+    #[staticmethod]
+    #[pyo3(signature = (uri))]
+    fn resource_not_found(uri: Option<String>) -> Self {
+        Self {
+            error: HandlerError::ResourceNotFound(uri),
+        }
+    }
+
     /// URL elicitations that the user must complete first; each item is the parameters of an elicitation in URL mode.
     #[staticmethod]
     fn url_elicitations(py: Python<'_>, url_elicitations: Vec<Vec<u8>>) -> PyResult<Self> {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime
 import pathlib
+import pickle
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +21,13 @@ from mcpline import (
     Message,
     ResourceContents,
     ResourceLink,
+    ResourceNotFound,
     RpcError,
     Server,
     TextContent,
     ToolResult,
 )
-from support import REVISIONS, run, text
+from support import MODERN, REVISIONS, run, text
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
 WAV = b"RIFF1234WAVE rest"
@@ -179,6 +181,43 @@ def test_output_is_validated_if_enabled():
     assert called({"a": 1})["structuredContent"] == {"a": 1}
     with pytest.raises(Exception):  # noqa: B017 - whichever error the core answers with
         assert called({"a": "x"})["isError"] is not True
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_resources_that_handlers_do_not_find_have_the_error_of_the_revision(revision):
+    server = Server("test")
+
+    @server.resource("r://{name}")
+    async def read(name: str) -> str:
+        raise ResourceNotFound
+
+    @server.resource("other://fixed")
+    def fixed() -> str:
+        raise ResourceNotFound("r://other")
+
+    @server.tool
+    def tool() -> str:
+        raise ResourceNotFound("r://other")
+
+    async def main() -> None:
+        async with server.test_client(revision=revision) as client:
+            for uri, named in [("r://a%20b", "r://a%20b"), ("other://fixed", "r://other")]:
+                with pytest.raises(RpcError) as missing:
+                    await client.read_resource(uri)
+                error = missing.value
+                assert error.code == (-32602 if revision == MODERN else -32002)
+                assert (error.message, error.data) == (f"Resource not found: {named}", {"uri": named})
+            answer = await client.call_tool("tool")
+            assert answer["isError"]
+            assert text(answer) == "Resource not found: r://other"
+
+    run(main())
+
+
+def test_a_missing_resource_is_an_error_with_a_kind():
+    assert str(ResourceNotFound()) == "resource not found"
+    error = pickle.loads(pickle.dumps(ResourceNotFound("r://a")))
+    assert (error.kind, error.uri, str(error)) == ("resource_not_found", "r://a", "resource not found: r://a")
 
 
 def test_resources_have_contents_of_their_kind():

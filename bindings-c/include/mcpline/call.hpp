@@ -227,6 +227,11 @@ public:
   /// Fails with an internal error: `message` goes to the diagnostics and is not sent to the client.
   void fail_internal(std::string_view message) { end(mcpl_call_fail_internal(call_, detail::Short(message).get())); }
 
+  /// Fails because the resource does not exist: the one with this URI, or without a URI the one that the client reads.
+  void fail_resource_not_found(std::string_view uri = {}) {
+    end(mcpl_call_fail_resource_not_found(call_, detail::Short(uri).or_null()));
+  }
+
   /// Fails because the user must open URLs first: an array of `elicitation/create` parameters in URL mode.
   void fail_url_elicitation_required(const JsonText &elicitations) {
     end(mcpl_call_fail_url_elicitation_required(call_, elicitations.data(), elicitations.size()));
@@ -298,6 +303,8 @@ inline void fail(Call &call, const mcpl_error *cause) noexcept {
     const bool none = error.data().empty();
     status = mcpl_call_fail_rpc(handle, error.code(), error.what(), none ? nullptr : error.data().data(),
                                 error.data().size());
+  } catch (const ResourceNotFound &error) {
+    status = mcpl_call_fail_resource_not_found(handle, error.uri().empty() ? nullptr : error.uri().c_str());
   } catch (const Error &error) {
     // Passes on the full error of the failed input request, if it is still available.
     const mcpl_error *const kept = cause != nullptr ? cause : mcpl_last_error();

@@ -85,6 +85,23 @@ private:
   std::string data_;
 };
 
+/// Thrown by a handler of a server if the resource does not exist, usually by that of a resource template; see
+/// mcpl_call_fail_resource_not_found.
+class ResourceNotFound : public std::runtime_error {
+public:
+  /// Creates the error for the resource that the client reads.
+  ResourceNotFound() : std::runtime_error("resource not found") {}
+
+  /// Creates the error for another resource.
+  explicit ResourceNotFound(std::string uri) : std::runtime_error("resource not found: " + uri), uri_(std::move(uri)) {}
+
+  /// URI of the resource; empty for the one that the client reads.
+  const std::string &uri() const noexcept { return uri_; }
+
+private:
+  std::string uri_;
+};
+
 /// Returns the version of the library, such as "0.1.0".
 inline std::string version() { return mcpl_version(); }
 

@@ -16,7 +16,7 @@ from . import _annotations, _functions, _json, _native, _results, _schemas
 from ._arguments import Arguments
 from .content import ExtendedResult, InputRequired, ToolResult
 from .context import Context, SyncContext
-from .errors import McplineError, NotSupported, RpcError, ToolError, UrlElicitationRequired
+from .errors import McplineError, NotSupported, ResourceNotFound, RpcError, ToolError, UrlElicitationRequired
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -343,6 +343,8 @@ class _ErrorConverter:
             return _native.Failure.rpc(error.code, error.message, data)
         if isinstance(error, NotSupported) and error.required is not None:
             return _native.Failure.unsupported(_json.encode(error.required), str(error))
+        if isinstance(error, ResourceNotFound):
+            return _native.Failure.resource_not_found(error.uri)
         if isinstance(error, UrlElicitationRequired):
             return _native.Failure.url_elicitations([_results.elicitation_params(each) for each in error.elicitations])
         if not _is_cancelled(error):

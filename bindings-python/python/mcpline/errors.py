@@ -27,6 +27,7 @@ __all__ = [
     "NotSupported",
     "RequestCancelled",
     "RequestTimedOut",
+    "ResourceNotFound",
     "RpcError",
     "ServerExited",
     "ServerUnreachable",
@@ -306,6 +307,27 @@ class ToolError(McplineError):
     """A tool failed. Raise it in a tool: its text is returned to the model as the result, marked as an error."""
 
     kind = "tool_error"
+
+
+class ResourceNotFound(McplineError):
+    """The resource does not exist. Raise it in a handler, usually that of a resource template.
+
+    The client receives the same JSON-RPC error as for a URI that no resource has, with the URI in its data: -32002, or
+    -32602 on 2026-07-28 (`server/resources`, error handling). Raised by a tool, it is an error result for the model.
+
+    Args:
+        uri: URI of the resource. Default: the URI that the client reads.
+    """
+
+    kind = "resource_not_found"
+
+    def __init__(self, uri: str | None = None) -> None:
+        super().__init__(uri)
+        self.uri = uri
+        """URI of the resource; `None` stands for the URI that the client reads."""
+
+    def __str__(self) -> str:
+        return "resource not found" if self.uri is None else f"resource not found: {self.uri}"
 
 
 class UrlElicitationRequired(McplineError):

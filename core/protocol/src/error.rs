@@ -81,13 +81,14 @@ impl RpcError {
     }
 
     /// The error for a resource that does not exist, with the code that `revision` defines and the
-    /// URI as data (2026-07-28, "Resources", Error Handling).
-    pub fn resource_not_found(revision: Revision, uri: &str) -> Self {
-        Self::new(
-            revision.features().resource_not_found_code,
-            format!("Resource not found: {uri}"),
-        )
-        .with_data(&serde_json::json!({ "uri": uri }))
+    /// URI, if known, as data (2026-07-28, "Resources", Error Handling).
+    pub fn resource_not_found(revision: Revision, uri: Option<&str>) -> Self {
+        let code = revision.features().resource_not_found_code;
+        match uri {
+            Some(uri) => Self::new(code, format!("Resource not found: {uri}"))
+                .with_data(&serde_json::json!({ "uri": uri })),
+            None => Self::new(code, "Resource not found"),
+        }
     }
 
     /// A [`BUSY`](ErrorCode::BUSY): a limit is reached, but the same request may succeed later.
@@ -258,8 +259,8 @@ mod tests {
 
     #[test]
     fn resource_not_found_has_the_code_of_its_revision() {
-        let old = RpcError::resource_not_found(Revision::V2025_11_25, "file:///x");
-        let new = RpcError::resource_not_found(Revision::V2026_07_28, "file:///x");
+        let old = RpcError::resource_not_found(Revision::V2025_11_25, Some("file:///x"));
+        let new = RpcError::resource_not_found(Revision::V2026_07_28, Some("file:///x"));
         assert_eq!((old.code.0, new.code.0), (-32002, -32602));
     }
 }

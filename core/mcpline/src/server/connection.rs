@@ -624,7 +624,7 @@ impl Connection {
                     let uri = subscribed.get_str("uri").unwrap_or_default();
                     let kept = match session.peer() {
                         Some(peer) if unknown.is_some_and(|unknown| unknown.contains(&*uri)) => {
-                            Err(RpcError::resource_not_found(peer.revision, &uri))
+                            Err(RpcError::resource_not_found(peer.revision, Some(&uri)))
                         }
                         _ => self.charge_kept(session).map_err(RpcError::from),
                     };

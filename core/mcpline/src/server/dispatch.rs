@@ -445,7 +445,7 @@ fn template(
     matched: Matched,
 ) -> Result<(Target, Raw), Refusal> {
     let Some((entry, variables)) = matched else {
-        return Err(RpcError::resource_not_found(current_request.peer.revision, uri).into());
+        return Err(RpcError::resource_not_found(current_request.peer.revision, Some(uri)).into());
     };
     permit(current_request, &entry.options.scopes)?;
     let unchecked = &entry.options.unchecked_variables;

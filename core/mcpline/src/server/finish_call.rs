@@ -387,6 +387,7 @@ fn as_reply(call: &CallState, error: HandlerError) -> Result<Reply, RpcError> {
             call,
             HandlerError::Tool(InputRequestError::NotSupported(need).to_string()),
         ),
+        HandlerError::ResourceNotFound(uri) => resource_not_found(call, uri),
         HandlerError::Tool(text) if call.kind() == CallKind::Tool => {
             Ok(Reply::Tool(ToolReply::error(&text)))
         }
@@ -396,6 +397,18 @@ fn as_reply(call: &CallState, error: HandlerError) -> Result<Reply, RpcError> {
         HandlerError::InputRequired(_) | HandlerError::UrlElicitationRequired(_) => {
             internal(call, "questions in place of an error")
         }
+    }
+}
+
+/// Returns the response for a resource that does not exist: the error of the client's revision, or a tool's error result.
+fn resource_not_found(call: &CallState, uri: Option<String>) -> Result<Reply, RpcError> {
+    let requested = || (call.kind() == CallKind::Resource).then(|| call.name());
+    let uri = uri.or_else(requested);
+    let revision = call.lock_current_request().peer.revision;
+    let error = RpcError::resource_not_found(revision, uri.as_deref());
+    match call.kind() {
+        CallKind::Tool => Ok(Reply::Tool(ToolReply::error(&error.message))),
+        _ => Err(error),
     }
 }
 

@@ -120,6 +120,13 @@ pub enum HandlerError {
     /// The client lacks a capability: -32021 on 2026-07-28, otherwise like [`HandlerError::Tool`].
     #[error("the client does not support {}", .0.name())]
     Unsupported(RequiredCapability),
+    /// The resource does not exist: its URI, or `None` for the one that the client reads.
+    ///
+    /// For a handler of a resource template, which matches more than exists. The client gets the same error as for a URI
+    /// that no resource has: -32002 on the handshake revisions, -32602 on 2026-07-28, with the `uri` in `data`
+    /// (`server/resources`, error handling). From a tool it is an error result for the model.
+    #[error("{}", resource_not_found(.0.as_deref()))]
+    ResourceNotFound(Option<String>),
     /// Input is required first. Like [`Reply::InputRequired`], for handlers with another result type.
     #[error("input is required")]
     InputRequired(InputRequired),
@@ -134,6 +141,13 @@ pub enum HandlerError {
     /// The handler failed; the message is logged and not sent to the client.
     #[error("{0}")]
     Internal(String),
+}
+
+fn resource_not_found(uri: Option<&str>) -> String {
+    match uri {
+        Some(uri) => format!("resource not found: {uri}"),
+        None => "resource not found".to_owned(),
+    }
 }
 
 impl From<RpcError> for HandlerError {
