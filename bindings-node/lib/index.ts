@@ -18,6 +18,7 @@ export { Client } from "./client/client.js";
 export type {
   InputRequestContext,
   ElicitReturn,
+  ConnectionEvent,
   Handlers,
   RootsReturn,
   SampleReturn,
@@ -26,8 +27,10 @@ export type {
 } from "./client/host.js";
 export type {
   ClientOptions,
+  ConfigOptions,
   ClientSettings,
   HttpClientOptions,
+  MemoryOptions,
   ListOptions,
   ProgramOptions,
   Progress,

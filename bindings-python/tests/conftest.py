@@ -96,7 +96,10 @@ class TappedClient(Client):
     """A client of a server in this process whose messages are validated."""
 
     @classmethod
-    def memory(cls, server: Server, **options: Any) -> Self:
+    def memory(cls, server: Server, *, principal: Any = None, headers: Any = None, **options: Any) -> Self:
+        if principal is not None or headers is not None:
+            # A channel has no headers.
+            return super().memory(server, principal=principal, headers=headers, **options)
         client = cls.over(TappedTransport(server), **options)
         # The server's handlers and lifespan run as with an untapped client.
         client._setup.server = server

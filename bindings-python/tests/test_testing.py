@@ -16,9 +16,11 @@ from mcpline import (
     RequestTimedOut,
     RpcError,
     Server,
+    SyncClient,
     UsageError,
     testing,
 )
+from mcpline.auth import Caller
 from support import LEGACY, MODERN, REVISIONS, run, text
 
 STAMPS = "com.example/stamps"
@@ -60,6 +62,48 @@ def make() -> Server:
         return {"name": answer.data["name"] if answer.accepted else None}
 
     return server
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_test_client_has_a_principal_and_headers(revision: str) -> None:
+    server = Server("acme")
+
+    @server.tool
+    async def who(ctx: Context) -> str:
+        subject = None if ctx.auth is None else ctx.auth.subject
+        return f"{subject} {ctx.headers.get('x-tenant')}"
+
+    @server.tool(scopes=["files:write"])
+    async def write() -> str:
+        return "written"
+
+    async def main() -> None:
+        alice = Caller(subject="alice", scopes=["files:write"])
+        async with server.test_client(revision=revision, principal=alice, headers={"X-Tenant": "acme"}) as client:
+            assert text(await client.call_tool("who")) == "alice acme"
+            assert text(await client.call_tool("write")) == "written"
+        async with server.test_client(revision=revision, principal=Caller(subject="bob")) as client:
+            assert [tool["name"] for tool in await client.list_tools()] == ["who"]
+            assert text(await client.call_tool("who")) == "bob None"
+            with pytest.raises(RpcError) as refused:
+                await client.call_tool("write")
+            assert refused.value.code == -31001
+        headers = {"X-Tenant": "acme", "Authorization": "Bearer token"}
+        async with server.test_client(revision=revision, headers=headers) as client:
+            assert text(await client.call_tool("who")) == "None acme"
+            assert text(await client.call_tool("write")) == "written"
+        with SyncClient.memory(server, principal=alice, headers={"X-Tenant": "sync"}) as blocking:
+            assert (await asyncio.to_thread(blocking.call_tool, "who")).text == "alice sync"
+
+    run(main())
+
+
+def test_a_principal_or_header_that_is_none_is_refused() -> None:
+    server = Server("acme")
+    with pytest.raises(TypeError, match=r"principal must be a mcpline\.auth\.Caller, not str"):
+        Client.memory(server, principal="alice")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match='header "a b"'):
+        run(Client.memory(server, headers={"a b": "c"})._open())
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

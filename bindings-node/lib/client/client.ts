@@ -1,5 +1,7 @@
 /** MCP client, for servers of every revision over every transport. */
 
+import { fileURLToPath } from "node:url";
+
 import { attempt, ClosedError } from "../errors.js";
 import { dropPromise, hub, listen, nextNumber, promised, unlisten } from "../hub.js";
 import { native } from "../native.js";
@@ -30,9 +32,12 @@ import { Notifications } from "./notifications.js";
 import { callResult, completeResult, pageOf, promptResult, readResult } from "./result_checks.js";
 import {
   type ClientOptions,
+  type ConfigOptions,
   type HttpClientOptions,
   httpOf,
   type ListOptions,
+  type MemoryOptions,
+  memoryOf,
   type ProgramOptions,
   programOf,
   type Progress,
@@ -154,13 +159,14 @@ export class Client {
    * @throws McplineError if the connection fails.
    * @throws UsageError if an option is unknown or invalid.
    */
-  static async memory(server: Server, options: ClientOptions = {}): Promise<Client> {
-    const settings = settingsOf(options, "other");
+  static async memory(server: Server, options: MemoryOptions = {}): Promise<Client> {
+    const settings = settingsOf(options, "memory");
+    const memory = memoryOf(options);
     const host = new Host(options, undefined);
     host.server = server;
     host.leaveContext = server.enterContext();
     return Client.#open(host, options, settings, (clients, number, offer, settings) =>
-      native.Client.ofServer(clients, number, offer, settings, server.native),
+      native.Client.ofServer(clients, number, offer, settings, server.native, memory),
     );
   }
 
@@ -181,6 +187,31 @@ export class Client {
     );
   }
 
+  /**
+   * Connects to a server that a host's configuration file describes, such as `mcp.json`.
+   *
+   * The file has the object `mcpServers`, or `servers` as VS Code writes it. A server has `command` with `args`, `env` and
+   * `cwd`, or `url` with `headers`; `type`, if present, is `stdio`, `http`, `streamable-http` or `sse`. In these strings
+   * `${NAME}` and `${env:NAME}` stand for an environment variable, and `${NAME:-text}` for `text` if it is not set. Comments
+   * and trailing commas are allowed; members that only hosts use are ignored.
+   *
+   * @param path Path of the file.
+   * @param name Name of the server. Default: the only server of the file that is not disabled.
+   * @param options Those of {@link connect} for a server with a URL, and of {@link spawn} for one with a command.
+   * @throws UsageError if the file cannot be read, has another form, or has no such server; if it has several servers and
+   *   none is named; if an environment variable is not set; or if an option is unknown or not for this kind of server.
+   * @throws McplineError if the connection fails.
+   */
+  static async fromConfig(path: string | URL, name?: string, options: ConfigOptions = {}): Promise<Client> {
+    const file = path instanceof URL ? fileURLToPath(path) : path;
+    const server = JSON.parse(attempt(() => native.configuredServer(file, name))) as ConfiguredServer;
+    if ("url" in server) {
+      return Client.connect(server.url, { ...options, headers: server.headers });
+    }
+    const { program, arguments: args, env, cwd } = server;
+    return Client.spawn(program, args, { ...options, env, ...(cwd === null ? {} : { cwd }) });
+  }
+
   static async #open(host: Host, options: ClientOptions, settings: string, make: Make): Promise<Client> {
     const { signal } = options;
     signal?.throwIfAborted();
@@ -196,6 +227,11 @@ export class Client {
   }
 
   // The server
+
+  /** Process id of the server; `undefined` if this client did not start it, or is not connected to it. */
+  get pid(): number | undefined {
+    return this.#native.pid() ?? undefined;
+  }
 
   /** The negotiated protocol revision. */
   get protocolVersion(): Revision {
@@ -550,6 +586,11 @@ export class Client {
     this.#native.flush();
   };
 }
+
+/** A server in a configuration file, as the addon describes it. */
+type ConfiguredServer =
+  | { url: string; headers: [string, string][] }
+  | { program: string; arguments: string[]; env: Record<string, string>; cwd: string | null };
 
 /** Delivers the progress reports of one request to its listener. */
 class Reports {

@@ -9,6 +9,7 @@ export const About = {
   Withdrawn: 4,
   Told: 5,
   Stderr: 6,
+  Connection: 7,
   Auth: 10,
   Request: 11,
 } as const;

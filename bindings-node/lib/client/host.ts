@@ -1,7 +1,7 @@
 /** The handlers of a client, which answer the server's input requests and receive its notifications. */
 
 import { jsonOf } from "../content.js";
-import { attempt, type ErrorKind, factsOf, McplineError, RpcError, ToolCallRefusedError } from "../errors.js";
+import { attempt, type ErrorKind, errorOf, factsOf, McplineError, RpcError, ToolCallRefusedError } from "../errors.js";
 import { native } from "../native.js";
 import type { AuthSetup } from "./auth.js";
 import type {
@@ -118,7 +118,23 @@ export interface Handlers {
   extensions?: readonly ClientExtension[];
   /** Called with each notification of the server. */
   onNotification?: (notification: Notification) => unknown;
+  /** Called when the connection is made, lost, restored and closed. */
+  onConnection?: (event: ConnectionEvent) => unknown;
 }
+
+/**
+ * A change of a client's connection. The order is: connected, lost and restored any number of times, closed.
+ *
+ * Over HTTP a connection is a session of the handshake revisions; 2026-07-28 has no sessions, so that a failed request
+ * does not lose the connection.
+ */
+export type ConnectionEvent =
+  /** `connected` for the first connection, `restored` for one that takes the place of a lost one. */
+  | { readonly state: "connected" | "restored"; readonly error?: undefined }
+  /** The connection was lost, for this reason. The next request opens a new one. */
+  | { readonly state: "lost"; readonly error: McplineError }
+  /** The client was closed. */
+  | { readonly state: "closed"; readonly error?: undefined };
 
 /** A receiver of a client's notifications, in addition to the handlers. */
 export interface NotificationReceiver {
@@ -193,6 +209,7 @@ export class Host {
       tool_call: others.onToolCall !== undefined,
       tool_outcome: others.onToolOutcome !== undefined,
       logs: onLog !== undefined,
+      connection: others.onConnection !== undefined,
       notifications: listeners.some((handler) => handler !== undefined),
       stderr: this.#stderr !== undefined,
     });
@@ -231,6 +248,13 @@ export class Host {
       case About.Told: {
         const [method, params] = JSON.parse(json) as [string, Record<string, unknown>];
         this.#notify({ method, params }, json.length);
+        break;
+      }
+      case About.Connection: {
+        const [state, failure] = JSON.parse(json) as [string, object | null];
+        const error = failure === null ? {} : { error: errorOf(JSON.stringify(failure)) };
+        const event = { state, ...error } as ConnectionEvent;
+        this.#run("connection events", json.length, () => this.#handlers.onConnection?.(event));
         break;
       }
       case About.Stderr:

@@ -13,6 +13,7 @@ export interface NativeClient {
   ask(promise: number, method: string, params: string, options: string | undefined, flags: number): void;
   do(promise: number, method: string, argument: string, options: string | undefined): void;
   notify(promise: number, method: string, params: string): void;
+  pid(): number | null;
   flush(): void;
   cancel(promise: number): void;
   listenToNotifications(): void;
@@ -32,7 +33,14 @@ export interface NativeClientMaker {
     at: string,
     options: string,
   ): NativeClient;
-  ofServer(clients: NativeClients, number: number, offer: string, settings: string, server: NativeServer): NativeClient;
+  ofServer(
+    clients: NativeClients,
+    number: number,
+    offer: string,
+    settings: string,
+    server: NativeServer,
+    options: string,
+  ): NativeClient;
   ofChannel(
     clients: NativeClients,
     number: number,
@@ -52,6 +60,7 @@ export interface NativeClientPart {
   Clients: new (hub: NativeHub) => NativeClients;
   Client: NativeClientMaker;
   Cursors: new (method: string) => NativeCursorHistory;
+  configuredServer(path: string, name?: string): string;
   errorExamples(): string[];
   rootUri(root: string): string;
 }

@@ -1,5 +1,6 @@
 /** Options of clients and of their requests, and their conversion to the core's names and units. */
 
+import { principalJson, type Verified } from "../auth.js";
 import { UsageError } from "../errors.js";
 import type { ClientCapabilities, Implementation, LogLevel, Meta, Revision } from "../protocol.js";
 import { trustedRoots } from "../extra_roots.js";
@@ -146,6 +147,23 @@ export interface ProgramOptions extends ClientOptions {
   grace?: number;
 }
 
+/** Options of a client of a server in the same process. */
+export interface MemoryOptions extends ClientOptions {
+  /**
+   * The client's identity, as a token or a transport would authenticate it, for tests of scopes and of {@link
+   * Context.auth}. Default: none; the client may use everything.
+   */
+  principal?: Verified;
+  /** HTTP headers that handlers find in {@link Context.headers}. The server itself does not read them. */
+  headers?: Iterable<readonly [string, string]> | Readonly<Record<string, string>>;
+}
+
+/**
+ * Options of a client of a server in a configuration file: those of {@link Client.connect} for a server with a URL, those of
+ * {@link Client.spawn} for one with a command.
+ */
+export interface ConfigOptions extends Omit<ProgramOptions, "env" | "cwd">, Omit<HttpClientOptions, "headers"> {}
+
 /** A progress report (`basic/utilities/progress`). */
 export interface Progress {
   /** Progress so far; increases with each report. */
@@ -241,6 +259,7 @@ const HOST = [
   "onToolOutcome",
   "onLog",
   "onNotification",
+  "onConnection",
   "onRequest",
   "extensions",
   "onToolsChanged",
@@ -262,7 +281,8 @@ const HTTP = [
   "bodyLimit",
 ];
 const PROGRAM = ["env", "inheritEnv", "cwd", "stderr", "grace"];
-registerNames([...SETTINGS, ...HOST, ...HTTP, ...PROGRAM]);
+const MEMORY = ["principal", "headers"];
+registerNames([...SETTINGS, ...HOST, ...HTTP, ...PROGRAM, ...MEMORY]);
 
 /** Converts the given options of a list to the core's names and units. */
 function taken(given: RawOptions, names: readonly string[]): RawOptions {
@@ -289,15 +309,27 @@ function check(given: object, special: readonly string[]): void {
 }
 
 /** Checks the options, and converts the settings of any client to the core's JSON. */
-export function settingsOf(options: ClientOptions, kind: "http" | "program" | "other"): string {
-  check(options, kind === "http" ? HTTP : kind === "program" ? PROGRAM : []);
+export function settingsOf(options: ClientOptions, kind: "http" | "program" | "memory" | "other"): string {
+  check(options, kind === "http" ? HTTP : kind === "program" ? PROGRAM : kind === "memory" ? MEMORY : []);
   return JSON.stringify(taken(options as RawOptions, SETTINGS));
+}
+
+type HeadersOption = Iterable<readonly [string, string]> | Readonly<Record<string, string>>;
+
+function pairsOf(headers: HeadersOption): (readonly [string, string])[] {
+  return [...(Symbol.iterator in headers ? headers : Object.entries<string>(headers))];
+}
+
+/** Converts what handlers see of a client in the same process to the core's JSON. */
+export function memoryOf({ principal, headers }: MemoryOptions): string {
+  const identity = principal === undefined ? "" : `"principal":${principalJson(principal, "principal")}`;
+  const pairs = headers === undefined ? "" : `"headers":${JSON.stringify(pairsOf(headers))}`;
+  return `{${[identity, pairs].filter((member) => member !== "").join(",")}}`;
 }
 
 /** Converts the settings of HTTP to the core's JSON. */
 export function httpOf({ headers, auth: _, ...options }: HttpClientOptions, authorization?: AuthSetup): string {
-  const pairs =
-    headers === undefined ? [] : [...(Symbol.iterator in headers ? headers : Object.entries<string>(headers))];
+  const pairs = headers === undefined ? [] : pairsOf(headers);
   const auth = authorization === undefined ? {} : { auth: authorization.written };
   const trusted = { ...options, ...trustedRoots(options) };
   return JSON.stringify({ ...taken(trusted, HTTP), ...auth, headers: pairs });

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use mcpline::client::ConnectionEvent;
 use mcpline::foreign::client::{BacklogSlot, ClientEvents, InputRequest, InputRequests};
 use mcpline::protocol::InputMethod;
 use mcpline::protocol::vocabulary::Progress;
@@ -9,6 +10,8 @@ use mcpline::protocol::wire::Raw;
 use serde_json::json;
 
 use crate::hub::{Event, Shared};
+
+use super::failure::failure;
 
 /// The kind of an event of a client. The numbers are those of `lib/client/event_kinds.ts`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +28,8 @@ enum EventKind {
     ListenerCalled = 5,
     /// A line of a process's stderr.
     Stderr = 6,
+    /// A change of the connection: `[name, failure]`.
+    Connection = 7,
     /// A request of the library itself with this number: `[method, params]`.
     Auth = 10,
     /// A custom request of the server with this number: `[method, params]`.
@@ -87,6 +92,15 @@ impl ClientEvents for Events {
     fn notification(&self, method: &str, params: Option<Raw>, slot: BacklogSlot) {
         let json = named(method, params.as_ref());
         self.post(EventKind::ListenerCalled, 0, Some(json), Some(slot));
+    }
+
+    fn connection(&self, event: &ConnectionEvent, slot: Option<BacklogSlot>) {
+        let failure = match event {
+            ConnectionEvent::Lost(error) => failure(error, "").to_json(),
+            _ => "null".to_owned(),
+        };
+        let json = Raw::from_trusted(format!(r#"["{}",{failure}]"#, event.name()));
+        self.post(EventKind::Connection, 0, Some(json), slot);
     }
 
     fn stderr(&self, line: &str, slot: BacklogSlot) {

@@ -83,8 +83,10 @@ impl Client {
         offer: String,
         settings: String,
         server: &Server,
+        options: String,
     ) -> Result<Self> {
-        let target = Target::from(server.core().clone());
+        let target = Target::server(server.core().clone(), options.as_bytes());
+        let target = target.map_err(|error| Failure::core(&error))?;
         Self::make(clients, number, &offer, &settings, target)
     }
 
@@ -156,6 +158,12 @@ impl Client {
     pub fn notify(&mut self, promise: u32, method: String, params: String) -> Result<()> {
         let notification = ClientCommand::Notify(method, parameters(params.as_bytes())?);
         self.perform(promise, notification, RequestOptions::new())
+    }
+
+    /// Returns the id of the server's process, if the client has started it.
+    #[napi(catch_unwind)]
+    pub fn pid(&self) -> Option<u32> {
+        self.handle.connection().pid()
     }
 
     /// Hands over the actions that were queued since the last flush.

@@ -6,6 +6,7 @@
 //! - [`failure`] converts the core's failures, [`cursors`] follows lists.
 
 mod close_at_exit;
+mod config_file;
 mod cursors;
 mod events;
 mod failure;

@@ -41,6 +41,7 @@ class Handlers:
         on_sample: Callable[[input_requests.SampleParams], Any] | None = None,
         on_log: Callable[[results.LogMessage], Any] | None = None,
         on_notification: Callable[[results.Notification], Any] | None = None,
+        on_connection: Callable[[results.ConnectionEvent], Any] | None = None,
         on_request: Mapping[str, Callable[[dict[str, Any]], Any]] | None = None,
         on_stderr: Callable[[str], Any] | None = None,
         on_tool_call: Callable[[input_requests.ToolCall], Any] | None = None,
@@ -52,6 +53,7 @@ class Handlers:
         self.on_sample = on_sample
         self.on_log = on_log
         self.on_notification = on_notification
+        self.on_connection = on_connection
         self.requests = {} if on_request is None else dict(on_request)
         self.result_types: dict[str, Callable[[input_requests.ReceivedResult], Any]] = {}
         self.extensions = [self._extended(extension) for extension in extensions]
@@ -92,6 +94,7 @@ class Handlers:
             self.on_sample,
             self.on_log,
             self.on_notification,
+            self.on_connection,
             self.on_stderr,
             self.on_tool_call,
             self.on_tool_outcome,
@@ -112,6 +115,7 @@ class Handlers:
             "tool_outcome": self.on_tool_outcome is not None,
             "notifications": self.on_notification is not None,
             "logs": self.on_log is not None,
+            "connection": self.on_connection is not None,
             "stderr": self.on_stderr is not None,
         }
 
@@ -270,6 +274,16 @@ class LoopHost:
         except Exception:
             _LOGGER.exception("the handler of %s failed", method)
 
+    def connection_changed(self, state: Any, error: McplineError | None, waiting: object) -> None:
+        """Call the handler of connection events, after those of earlier notifications."""
+        if self._handlers.on_connection is not None:
+            try:
+                event = results.ConnectionEvent(state, error)
+                value = self._context.copy().run(self._handlers.on_connection, event)
+                self._enqueue_awaitable(value, waiting)
+            except Exception:
+                _LOGGER.exception("the handler of connection events failed")
+
     def stderr_line(self, line: str, waiting: object) -> None:
         """Call the handler of a child's stderr."""
         if self._handlers.on_stderr is not None:
@@ -343,6 +357,14 @@ class ThreadHost:
                 _awaited(value)
         except Exception:
             _LOGGER.exception("the handler of %s failed", method)
+
+    def connection_changed(self, state: Any, error: McplineError | None, waiting: object) -> None:
+        """Call the handler of connection events, after those of earlier notifications."""
+        if self._handlers.on_connection is not None:
+            try:
+                _awaited(self._handlers.on_connection(results.ConnectionEvent(state, error)))
+            except Exception:
+                _LOGGER.exception("the handler of connection events failed")
 
     def stderr_line(self, line: str, waiting: object) -> None:
         """Call the handler of a child's stderr."""

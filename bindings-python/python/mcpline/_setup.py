@@ -9,25 +9,28 @@ from typing import Any
 
 from . import _native
 from ._hosts import Handlers
-from ._json import encode
+from ._json import encode, read_object
 from .settings import ClientHttpSettings, ClientSettings, ProgramSettings
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from ._client_auth import Bearer, OAuth
+    from .auth import Caller
     from .extension import ClientExtension
     from .input_requests import ElicitParams, SampleParams, ToolCall, ToolCallOutcome
-    from .results import LogMessage, Notification
+    from .results import ConnectionEvent, LogMessage, Notification
     from .server import Server
 
     Make = Callable[[_native.LoopQueue, Any, bytes, bytes], _native.Client]
 
 __all__ = [
+    "ConfigOptions",
     "HostOptions",
     "HttpClientOptions",
     "ProgramOptions",
     "Setup",
+    "of_config",
     "of_program",
     "of_server",
     "of_socket",
@@ -55,6 +58,8 @@ class _CommonClientOptions(typing.TypedDict, total=False):
     Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead."""
     on_notification: Callable[[Notification], Any]
     """Called with each notification of the server, a `mcpline.results.Notification`."""
+    on_connection: Callable[[ConnectionEvent], Any]
+    """Called with a `mcpline.results.ConnectionEvent` when the connection is made, lost, restored and closed."""
     on_request: Mapping[str, Callable[[dict[str, Any]], Any]]
     """Handlers of custom requests of the server, by method. Each is called with the request's `params` and returns the
     result: a mapping, a dataclass or a model. An `RpcError` that it raises is returned to the server; any other
@@ -92,8 +97,16 @@ class ProgramOptions(_CommonClientOptions, ProgramSettings, total=False):
     """Called with each line of the program's stderr, which must be captured."""
 
 
+class ConfigOptions(ProgramOptions, HttpClientOptions, total=False):
+    """Options of a client of a server in a configuration file. Some are for programs or for URLs only."""
+
+    auth: str | Bearer | OAuth
+    """Source of access tokens of a server at a URL; see `Client.connect`."""
+
+
 _HANDLERS = (
     "extensions",
+    "on_connection",
     "on_elicit",
     "on_sample",
     "on_log",
@@ -171,9 +184,19 @@ def of_url(
     return setup
 
 
+def of_config(path: str | os.PathLike[str], name: str | None, options: dict[str, Any]) -> Setup:
+    """Return the setup of a client of a server in a configuration file."""
+    server = read_object(_native.configured_server(path, name))
+    if "url" in server:
+        # As pairs, because a header may have several values.
+        headers: Any = [(name, value) for name, value in server["headers"]]
+        return of_url(server["url"], headers, options.pop("auth", None), options)
+    return of_program(server["program"], server["arguments"], server["env"], server["cwd"], options)
+
+
 def of_program(
     program: str | os.PathLike[str],
-    arguments: tuple[str | os.PathLike[str], ...],
+    arguments: Sequence[str | os.PathLike[str]],
     env: Mapping[str, str] | None,
     cwd: str | os.PathLike[str] | None,
     options: dict[str, Any],
@@ -216,10 +239,20 @@ def of_transport(transport: Any, options: dict[str, Any]) -> Setup:
     return setup
 
 
-def of_server(server: Server, options: dict[str, Any]) -> Setup:
+def of_server(
+    server: Server, principal: Caller | None, headers: Mapping[str, str] | None, options: dict[str, Any]
+) -> Setup:
     """Return the setup of a client of a server in this process."""
     setup = Setup(options, frozenset(), server)
+    seen: dict[str, Any] = {}
+    if principal is not None:
+        from .auth import caller_members
+
+        seen["principal"] = caller_members(principal)
+    if headers is not None:
+        seen["headers"] = list(headers.items())
+    memory = encode(seen)
     setup.make_native = lambda loop_queue, host, offer, settings: _native.Client.of_server(
-        loop_queue, host, offer, settings, server._native
+        loop_queue, host, offer, settings, server._native, memory
     )
     return setup

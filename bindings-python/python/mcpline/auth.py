@@ -288,8 +288,19 @@ class _Verifier:
 
 def caller_json(caller: Caller) -> bytes:
     """Encode a caller for the native module."""
+    return encode(caller_members(caller))
+
+
+def caller_members(caller: Caller) -> dict[str, Any]:
+    """Return the members of a caller for the native module.
+
+    Raises:
+        TypeError: It is not a `Caller`.
+    """
+    if not isinstance(caller, Caller):
+        raise TypeError(f"principal must be a mcpline.auth.Caller, not {type(caller).__name__}")
     members = {name: getattr(caller, name) for name in Caller.__struct_fields__ if name != "audience"}
-    return encode({name: value for name, value in members.items() if value is not None})
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def split(options: dict[str, Any], server: Server) -> tuple[bytes, Callable[[str], bytes | str] | None]:

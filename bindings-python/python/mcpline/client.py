@@ -26,7 +26,8 @@ if typing.TYPE_CHECKING:
 
     from ._client_auth import Bearer, OAuth
     from ._requests import Reissue
-    from ._setup import HostOptions, HttpClientOptions, ProgramOptions, Setup
+    from ._setup import ConfigOptions, HostOptions, HttpClientOptions, ProgramOptions, Setup
+    from .auth import Caller
     from .context import Level
     from .results import (
         CallToolResult,
@@ -150,19 +151,29 @@ class Client:
         return cls(_setup.of_socket(path, {**options}))
 
     @classmethod
-    def memory(cls, server: Server, **options: Unpack[HostOptions]) -> Self:
+    def memory(
+        cls,
+        server: Server,
+        *,
+        principal: Caller | None = None,
+        headers: Mapping[str, str] | None = None,
+        **options: Unpack[HostOptions],
+    ) -> Self:
         """Return a client of a server in this process.
 
         The server's handlers and lifespan run on the client's event loop.
 
         Args:
             server: The server.
+            principal: The client's identity, as a token or a transport would authenticate it, for tests of scopes and
+                `ctx.auth`. Default: none; the client may use everything.
+            headers: HTTP headers that handlers find in `ctx.headers`. The server itself does not read them.
             options: See `connect`; settings are those of `mcpline.settings.ClientSettings`.
 
         Raises:
             TypeError: An option is unknown.
         """
-        return cls(_setup.of_server(server, {**options}))
+        return cls(_setup.of_server(server, principal, headers, {**options}))
 
     @classmethod
     def over(cls, transport: ClientTransport, **options: Unpack[HostOptions]) -> Self:
@@ -177,6 +188,29 @@ class Client:
             TypeError: An option is unknown, or `transport` is not a transport.
         """
         return cls(_setup.of_transport(transport, {**options}))
+
+    @classmethod
+    def from_config(
+        cls, path: str | os.PathLike[str], server: str | None = None, **options: Unpack[ConfigOptions]
+    ) -> Self:
+        """Return a client of a server that a host's configuration file describes, such as `mcp.json`.
+
+        The file has the object `mcpServers`, or `servers` as VS Code writes it. A server has `command` with `args`,
+        `env` and `cwd`, or `url` with `headers`; `type`, if present, is `stdio`, `http`, `streamable-http` or `sse`. In
+        these strings `${NAME}` and `${env:NAME}` stand for an environment variable, and `${NAME:-text}` for `text` if
+        it is not set. Comments and trailing commas are allowed; members that only hosts use are ignored.
+
+        Args:
+            path: Path of the file.
+            server: Name of the server. Default: the only server of the file that is not disabled.
+            options: See `connect` for a server with a URL, and `spawn` for one with a command.
+
+        Raises:
+            UsageError: The file cannot be read, has another form, or has no such server; it has several servers, and
+                `server` is not given; or an environment variable is not set.
+            TypeError: An option is unknown, or is not for this kind of server.
+        """
+        return cls(_setup.of_config(path, server, {**options}))
 
     # Opening and closing
 
@@ -294,6 +328,11 @@ class Client:
         await self._end_of(done, number, loop_queue)
 
     # The server
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the server; `None` if this client did not start it, or is not connected to it."""
+        return None if self._handle is None else self._handle.pid
 
     @property
     def protocol_version(self) -> str:

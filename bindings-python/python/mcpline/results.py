@@ -6,7 +6,7 @@ Members without a field are kept: `extra` contains them, and `raw` is the JSON t
 from __future__ import annotations
 
 import typing
-from typing import Any, Generic, Optional, TypeVar, Union
+from typing import Any, Generic, Literal, Optional, TypeVar, Union
 
 import msgspec
 from msgspec import Struct, field
@@ -22,7 +22,7 @@ from .content import (
     TextContent,
     ToolAnnotations,
 )
-from .errors import InvalidResponse, ToolError, UsageError
+from .errors import InvalidResponse, McplineError, ToolError, UsageError
 
 if typing.TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -30,6 +30,7 @@ if typing.TYPE_CHECKING:
 __all__ = [
     "CallToolResult",
     "CompleteResult",
+    "ConnectionEvent",
     "GetPromptResult",
     "Implementation",
     "LogMessage",
@@ -359,6 +360,20 @@ class Notification:
 
     def __repr__(self) -> str:
         return f"Notification({self.method!r}, {self.params!r})"
+
+
+class ConnectionEvent(Struct, frozen=True):
+    """A change of a client's connection. The order is: connected, lost and restored any number of times, closed.
+
+    Over HTTP a connection is a session of the handshake revisions; 2026-07-28 has no sessions, so that a failed request
+    does not lose the connection.
+    """
+
+    state: Literal["connected", "lost", "restored", "closed"]
+    """`connected` for the first connection. After `lost`, the next request opens a new connection, which is `restored`.
+    `closed`: the client was closed."""
+    error: Optional[McplineError] = None
+    """Why the connection was lost; `None` for other states."""
 
 
 def read(decoder: msgspec.json.Decoder[R], raw: bytes) -> R:

@@ -17,6 +17,7 @@ if typing.TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from ._setup import HostOptions
+    from .auth import Caller
     from .extension import ClientExtension
     from .results import CallToolResult, Notification, Received
     from .server import Server
@@ -43,6 +44,8 @@ class TestClientOptions(typing.TypedDict, total=False):
     on_request: Mapping[str, Answer] | None
     on_notification: ProgressListener | None
     extensions: Iterable[ClientExtension]
+    principal: Caller | None
+    headers: Mapping[str, str] | None
     capabilities: dict[str, Any] | None
     timeout: float | None
 
@@ -70,6 +73,8 @@ class TestClient:
         on_request: Mapping[str, Answer] | None = None,
         on_notification: ProgressListener | None = None,
         extensions: Iterable[ClientExtension] = (),
+        principal: Caller | None = None,
+        headers: Mapping[str, str] | None = None,
         capabilities: dict[str, Any] | None = None,
         timeout: float | None = None,
     ) -> None:
@@ -89,6 +94,9 @@ class TestClient:
             on_notification: Called with each notification, in the form of `notifications`, except progress. On
                 2026-07-28 the client then subscribes to change notifications.
             extensions: Protocol extensions that the client supports.
+            principal: The client's identity, as a token or a transport would authenticate it: `ctx.auth`, and its
+                scopes. Default: none; the client may use everything.
+            headers: HTTP headers that handlers find in `ctx.headers`. The server itself does not read them.
             capabilities: Capabilities to declare. Default: those of the given handlers. Those of `extensions` are
                 always declared.
             timeout: Time to wait for the result of each request, in seconds; each progress notification restarts it.
@@ -130,7 +138,7 @@ class TestClient:
             options["capabilities"] = {**dict.fromkeys(_HANDLER_CAPABILITIES), **capabilities}
         elif sample is not None:
             options["capabilities"] = {"sampling": {"tools": {}}}
-        self._client = Client.memory(server, **options)
+        self._client = Client.memory(server, principal=principal, headers=headers, **options)
 
     async def __aenter__(self) -> TestClient:
         await self._client

@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use mcpline::client::ConnectionEvent;
 use mcpline::foreign::IoAction;
 use mcpline::foreign::client::{BacklogSlot, InputRequest};
 use mcpline::protocol::vocabulary::Progress;
@@ -44,6 +45,12 @@ pub(super) enum Event {
         method: String,
         params: Option<Raw>,
         slot: BacklogSlot,
+    },
+    /// The connection was made, lost, restored or closed.
+    Connection {
+        host: Arc<Host>,
+        event: ConnectionEvent,
+        slot: Option<BacklogSlot>,
     },
     /// A child process wrote a line to its stderr.
     Stderr {
@@ -150,17 +157,19 @@ impl LoopQueue {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Waits until there is something to drain; `false` once the queue is closed.
+    /// Waits until there is something to drain; `false` once the queue is closed and empty.
     fn wait(&self, py: Python<'_>) -> bool {
         py.detach(|| {
             loop {
                 // First, so that events after the check wake this thread.
                 self.wake.clear();
-                if self.closed.load(Ordering::Acquire) {
-                    return false;
-                }
+                let is_closed = self.closed.load(Ordering::Acquire);
+                // Events from before the end are handled, such as the one that the client is closed.
                 if !lock(&self.outlet.events).is_empty() {
                     return true;
+                }
+                if is_closed {
+                    return false;
                 }
                 self.wake.wait();
             }
@@ -294,6 +303,21 @@ fn happen(py: Python<'_>, event: Event) -> PyResult<()> {
             host.call_method1(
                 intern!(py, "notify"),
                 (method, params, HeldBacklogSlot(slot)),
+            )
+            .map(drop)
+        }
+        Event::Connection { host, event, slot } => {
+            let Some(host) = host.get(py)? else {
+                return Ok(());
+            };
+            let error = match &event {
+                ConnectionEvent::Lost(error) => Some(failure::exception(py, error, "")),
+                _ => None,
+            };
+            let error = error.map(|error| error.into_value(py));
+            host.call_method1(
+                intern!(py, "connection_changed"),
+                (event.name(), error, slot.map(HeldBacklogSlot)),
             )
             .map(drop)
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use mcpline::RpcError;
+use mcpline::client::ConnectionEvent;
 use mcpline::foreign::client::{BacklogSlot, ClientEvents, InputRequest, InputRequests};
 use mcpline::protocol::ErrorCode;
 use mcpline::protocol::wire::Raw;
@@ -97,6 +98,11 @@ impl ClientEvents for Events {
             params,
             slot,
         });
+    }
+
+    fn connection(&self, event: &ConnectionEvent, slot: Option<BacklogSlot>) {
+        let (host, event) = (self.host.clone(), event.clone());
+        self.outlet.post(Event::Connection { host, event, slot });
     }
 
     fn stderr(&self, line: &str, slot: BacklogSlot) {

@@ -116,6 +116,7 @@ impl Client {
 
     /// Creates a client of a server in this process. Its I/O is done by the thread that does the server's.
     #[staticmethod]
+    #[expect(clippy::too_many_arguments, reason = "called in one place")]
     fn of_server(
         py: Python<'_>,
         loop_queue: &LoopQueue,
@@ -123,9 +124,11 @@ impl Client {
         offer: &[u8],
         settings: &[u8],
         server: &crate::server::Server,
+        options: &[u8],
     ) -> PyResult<Self> {
+        let target = Target::server(server.core().clone(), options);
+        let target = target.map_err(|error| errors::core(py, &error))?;
         let runtime = server.start_runtime(py)?;
-        let target = Target::from(server.core().clone());
         Self::make(
             py,
             loop_queue,
@@ -305,6 +308,12 @@ impl Client {
     #[getter]
     fn opened(&self) -> bool {
         self.handle.connection().server().is_some()
+    }
+
+    /// The id of the server's process, if the client has started it.
+    #[getter]
+    fn pid(&self) -> Option<u32> {
+        self.handle.connection().pid()
     }
 
     #[getter]

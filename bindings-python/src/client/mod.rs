@@ -8,6 +8,7 @@
 //! - [`options`] are the options of one request, [`failure`] converts failures, [`cursors`] follows lists.
 
 mod channel;
+mod config_file;
 mod cursors;
 mod events;
 mod failure;
@@ -26,6 +27,7 @@ use crate::event_loop::lock;
 use crate::runtime::Runtime;
 
 pub(crate) use channel::Channel;
+pub(crate) use config_file::configured_server;
 pub(crate) use cursors::Cursors;
 pub(crate) use event_queue::{HeldBacklogSlot, LoopQueue};
 pub(crate) use events::Answer;

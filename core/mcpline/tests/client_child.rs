@@ -12,7 +12,7 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcpline::client::{Client, ClientError, Command, Reconnect};
+use mcpline::client::{Client, ClientError, Command, ConnectionEvent, Reconnect};
 use mcpline::protocol::vocabulary::Resource;
 use mcpline::{Context, Revision, Server, transport};
 use serde_json::json;
@@ -348,6 +348,35 @@ async fn a_call_fails_if_the_child_exits_and_the_next_restarts_it() {
     let second = pid(&client).await;
     assert_ne!(first, second);
     client.close().await;
+}
+
+#[runtimes::test]
+async fn a_host_follows_the_connection_and_the_process_of_its_server() {
+    let (builder, mut events) = Client::builder("host", "1").connection_events();
+    let client = builder.connect(serving()).await.expect("connects");
+    let first = pid(&client).await.cast_unsigned();
+    assert_eq!(client.pid(), Some(first));
+    let lost = client.call_tool("exit", json!({})).await;
+    let lost = lost.expect_err("it exits");
+    assert_eq!(events.next().await, Some(ConnectionEvent::Connected));
+    assert_eq!(events.next().await, Some(ConnectionEvent::Lost(lost)));
+    assert_eq!(client.pid(), None);
+    let second = pid(&client).await.cast_unsigned();
+    assert_eq!(client.pid(), Some(second));
+    assert_ne!(first, second);
+    client.close().await;
+    assert_eq!(client.pid(), None);
+    assert_eq!(events.next().await, Some(ConnectionEvent::Restored));
+    assert_eq!(events.next().await, Some(ConnectionEvent::Closed));
+    assert_eq!(events.next().await, None);
+}
+
+#[runtimes::test]
+async fn a_server_that_cannot_be_reached_has_no_connection_events() {
+    let (builder, mut events) = Client::builder("host", "1").connection_events();
+    let error = builder.connect(Command::new("/no/such/program")).await;
+    error.expect_err("there is none");
+    assert_eq!(events.next().await, None);
 }
 
 #[runtimes::test]

@@ -9,6 +9,7 @@ use mcpline::server::{
     Blocking, Caller, NoArguments, PromptDefinition, ResourceDefinition, ToolDefinition,
     ToolOptions, tool_handler,
 };
+use mcpline::transport::MemoryOptions;
 use mcpline::{Context, ErrorKind, HandlerError, Json, Server};
 use serde_json::{Value, json};
 
@@ -182,6 +183,36 @@ async fn a_client_in_memory_has_the_scopes_of_its_principal() {
     let bob = Caller::new().with_subject("bob");
     let client = Client::connect((&server, bob)).await.expect("a client");
     assert!(client.list_tools().await.expect("tools").is_empty());
+}
+
+#[runtimes::test]
+async fn a_client_in_memory_has_headers_that_authenticate_no_one() {
+    let server = Server::new("headers", "1");
+    let tool = ToolDefinition::new("header", |ctx: Context| async move {
+        let http = ctx.http();
+        let header = http.as_ref().and_then(|http| http.header("x-tenant"));
+        format!("{header:?} {:?}", ctx.auth().is_some())
+    });
+    server.add(tool).expect("a tool");
+    let scoped = ToolDefinition::new("scoped", || async { "" }).scopes(["read"]);
+    server.add(scoped).expect("a tool");
+    let mut headers = http::HeaderMap::new();
+    headers.insert("x-tenant", http::HeaderValue::from_static("acme"));
+    let bearer = http::HeaderValue::from_static("Bearer token");
+    headers.insert(http::header::AUTHORIZATION, bearer);
+    let options = MemoryOptions::new().with_headers(headers);
+    let caller = Caller::new().with_subject("alice");
+    for (options, expected, tools) in [
+        (options.clone(), r#"Some("acme") false"#, 2),
+        (options.with_principal(caller), r#"Some("acme") true"#, 1),
+        (MemoryOptions::new(), "None false", 2),
+    ] {
+        let client = Client::connect((&server, options)).await;
+        let client = client.expect("a client");
+        let result = client.call_tool("header", json!({})).await;
+        assert_eq!(result.expect("a result").text(), expected);
+        assert_eq!(client.list_tools().await.expect("tools").len(), tools);
+    }
 }
 
 #[test]

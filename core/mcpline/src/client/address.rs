@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io;
+use std::path::Path;
 #[cfg(feature = "stdio")]
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -11,11 +12,15 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use crate::client_error::ClientError;
+use crate::error::Error;
 #[cfg(feature = "http")]
 use crate::http_client::HttpSettings;
 #[cfg(feature = "server")]
 use crate::server::{Caller, Server};
+#[cfg(feature = "server")]
+use crate::transport::MemoryOptions;
 
+use super::config_file::ConfiguredServer;
 use super::connect::{Dialler, Dialling};
 #[cfg(feature = "http")]
 use super::http::HttpDialler;
@@ -40,10 +45,11 @@ pub enum Address {
     #[cfg(feature = "server")]
     #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
     Server(Server),
-    /// A server in this process, which serves the client in the name of this principal, as [`Server::connect_as`] does.
+    /// A server in this process whose handlers see the client as the options describe it, as with
+    /// [`Server::connect_with`].
     #[cfg(feature = "server")]
     #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
-    ServerAs(Server, Caller),
+    ServerWith(Server, MemoryOptions),
     /// A Unix socket with newline-delimited messages.
     #[cfg(feature = "stdio")]
     #[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
@@ -109,7 +115,15 @@ impl From<&Server> for Address {
 impl From<(&Server, Caller)> for Address {
     /// A server in this process, in the name of a principal.
     fn from((server, caller): (&Server, Caller)) -> Self {
-        Self::ServerAs(server.clone(), caller)
+        Self::ServerWith(server.clone(), caller.into())
+    }
+}
+
+#[cfg(feature = "server")]
+impl From<(&Server, MemoryOptions)> for Address {
+    /// A server in this process, whose handlers see the client as the options describe it.
+    fn from((server, options): (&Server, MemoryOptions)) -> Self {
+        Self::ServerWith(server.clone(), options)
     }
 }
 
@@ -124,9 +138,9 @@ impl std::fmt::Debug for Address {
             #[cfg(feature = "server")]
             Self::Server(_) => f.write_str("Server"),
             #[cfg(feature = "server")]
-            Self::ServerAs(_, caller) => f
-                .debug_tuple("ServerAs")
-                .field(caller)
+            Self::ServerWith(_, options) => f
+                .debug_tuple("ServerWith")
+                .field(options)
                 .finish_non_exhaustive(),
             #[cfg(feature = "stdio")]
             Self::Socket(path) => f.debug_tuple("Socket").field(path).finish(),
@@ -136,6 +150,16 @@ impl std::fmt::Debug for Address {
 }
 
 impl Address {
+    /// Returns the address of a server in a configuration file of a host, such as `mcp.json`; see
+    /// [`ConfiguredServer::read`], which is for programs that change it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage)
+    pub fn from_config(path: impl AsRef<Path>, name: Option<&str>) -> Result<Self, Error> {
+        ConfiguredServer::read(path, name)?.address()
+    }
+
     pub(super) fn into_dialler(self) -> Result<Box<dyn Dialler>, ClientError> {
         Ok(match self {
             #[cfg(all(unix, feature = "stdio"))]
@@ -143,9 +167,9 @@ impl Address {
             #[cfg(feature = "http")]
             Self::Url(url, settings) => Box::new(HttpDialler::new(url, settings)?),
             #[cfg(feature = "server")]
-            Self::Server(server) => Box::new(InMemory(server, None)),
+            Self::Server(server) => Box::new(InMemory(server, MemoryOptions::new())),
             #[cfg(feature = "server")]
-            Self::ServerAs(server, caller) => Box::new(InMemory(server, Some(caller))),
+            Self::ServerWith(server, options) => Box::new(InMemory(server, options)),
             #[cfg(all(unix, feature = "stdio"))]
             Self::Socket(path) => Box::new(UnixSocket(path)),
             #[cfg(all(not(unix), feature = "stdio"))]

@@ -28,6 +28,7 @@ use crate::client_tasks::Tasks;
 use crate::offload;
 use crate::turn_queue::PeerId;
 
+use super::connection_events::ConnectionListener;
 use super::decoding::decode_elsewhere;
 use super::extension::Resolver;
 use super::tool_call_hooks::ToolCallHooks;
@@ -58,6 +59,8 @@ pub struct Handlers {
     pub(super) listeners: Vec<Listener>,
     /// Whether a listener subscribes to changes, beyond log messages.
     pub(super) wants_changes: bool,
+    /// Listeners for changes of the connection.
+    pub(super) connection_listeners: Vec<ConnectionListener>,
     /// The peer that answers are computed for.
     pub(super) peer: PeerId,
     /// The tasks of the handlers, and all others of the client.

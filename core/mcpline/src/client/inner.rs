@@ -18,6 +18,7 @@ use crate::timers::Timers;
 use crate::turn_queue::PeerId;
 
 use super::connect::{self, Dialler};
+use super::connection_events::{ConnectionAnnouncer, ConnectionEvent};
 use super::handlers::Handlers;
 use super::handshake_servers::ServerKey;
 use super::link::Link;
@@ -40,6 +41,7 @@ pub(super) struct Inner {
     pub(super) timers: Arc<Timers>,
     pub(super) subscriptions: Subscriptions,
     current: Mutex<Current>,
+    connection: ConnectionAnnouncer,
     /// Number of connections so far.
     conversations: AtomicU64,
     /// Held while a connection is opened, so that all waiting callers share one.
@@ -68,6 +70,10 @@ struct Current {
     /// Links that no session has taken over yet, and links that are being closed, until they have ended.
     links: Vec<Arc<dyn Link>>,
     closed: bool,
+    /// Whether the client has connected before.
+    was_connected: bool,
+    /// Whether the end of the current session will be announced, because its beginning was.
+    is_announced: bool,
 }
 
 impl Current {
@@ -101,7 +107,12 @@ impl Inner {
                 log_level: None,
                 links: Vec::new(),
                 closed: false,
+                was_connected: false,
+                is_announced: false,
             }),
+            connection: ConnectionAnnouncer::new(std::mem::take(
+                &mut handlers.connection_listeners,
+            )),
             conversations: AtomicU64::new(0),
             info,
             settings,
@@ -233,6 +244,7 @@ impl Inner {
             self.lost(&session, &error);
             return Err(error);
         }
+        self.announce(&session);
         if again {
             self.cache().clear();
             self.restore(&session, level);
@@ -252,6 +264,24 @@ impl Inner {
         current.session = Some(session.clone());
         current.forget_link(&session.link);
         Some((current.lost > 0, current.log_level))
+    }
+
+    /// Announces a session to the listeners of the connection, unless it has already ended.
+    fn announce(&self, session: &Arc<Session>) {
+        {
+            let mut current = self.current();
+            let is_current = current.session.as_ref();
+            if !is_current.is_some_and(|current| Arc::ptr_eq(current, session)) {
+                return;
+            }
+            current.is_announced = true;
+            let was_connected = std::mem::replace(&mut current.was_connected, true);
+            self.connection.add(match was_connected {
+                true => ConnectionEvent::Restored,
+                false => ConnectionEvent::Connected,
+            });
+        }
+        self.connection.deliver();
     }
 
     /// Restores the log level and the subscriptions on a new connection.
@@ -301,7 +331,11 @@ impl Inner {
                 current.lost + 1
             };
             current.why = Some((error.clone(), clock::now()));
+            if std::mem::take(&mut current.is_announced) {
+                self.connection.add(ConnectionEvent::Lost(error.clone()));
+            }
         }
+        self.connection.deliver();
         session.stop_pings();
         tracing::debug!("the connection was lost: {error:#}");
         // With subscriptions, reconnect now instead of with the next request.
@@ -357,6 +391,14 @@ impl Inner {
     /// Closes the connection for good, and resolves when nothing of it is left. Can be called repeatedly; all calls
     /// wait.
     pub(super) async fn close(&self) {
+        self.close_all().await;
+        if std::mem::take(&mut self.current().was_connected) {
+            self.connection.add(ConnectionEvent::Closed);
+        }
+        self.connection.deliver();
+    }
+
+    async fn close_all(&self) {
         let session = {
             let mut current = self.current();
             current.closed = true;

@@ -29,6 +29,11 @@ pub(crate) trait Link: Send + Sync + 'static {
         false
     }
 
+    /// Returns the id of the server's process, if the transport has started it.
+    fn pid(&self) -> Option<u32> {
+        None
+    }
+
     /// Stops waiting for the response to a request. Transports that keep a stream open for it close it.
     fn abandon(&self, request: u64);
 

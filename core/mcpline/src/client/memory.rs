@@ -7,15 +7,15 @@ use mcpline_protocol::Revision;
 
 use crate::background;
 use crate::client_error::ClientError;
-use crate::server::{Caller, Server};
-use crate::transport::Memory;
+use crate::server::Server;
+use crate::transport::{Memory, MemoryOptions};
 
 use super::connect::{Dialler, Dialling};
 use super::link::{Link, LinkFuture, Outgoing, Sink};
 use super::link_shutdown::{LinkShutdown, link_shutdown};
 
 /// Dials a server in this process.
-pub(super) struct InMemory(pub(super) Server, pub(super) Option<Caller>);
+pub(super) struct InMemory(pub(super) Server, pub(super) MemoryOptions);
 
 impl Dialler for InMemory {
     fn dial(&self, sink: Sink, _: bool) -> Dialling<'_> {
@@ -31,11 +31,8 @@ pub(super) struct MemoryLink {
 }
 
 impl MemoryLink {
-    pub(super) fn open(server: &Server, principal: Option<Caller>, sink: Sink) -> Arc<Self> {
-        let memory = Arc::new(match principal {
-            Some(principal) => server.connect_as(principal),
-            None => server.connect(),
-        });
+    pub(super) fn open(server: &Server, options: MemoryOptions, sink: Sink) -> Arc<Self> {
+        let memory = Arc::new(server.connect_with(options));
         let (closing, running) = link_shutdown();
         let receiving = memory.clone();
         background::spawn_here(async move {

@@ -12,7 +12,9 @@ mod builder;
 mod channel;
 #[cfg(all(unix, feature = "stdio"))]
 mod child;
+mod config_file;
 mod connect;
+mod connection_events;
 mod cursors;
 mod decoding;
 mod extension;
@@ -62,6 +64,8 @@ pub use builder::ClientBuilder;
 #[cfg(all(unix, feature = "stdio"))]
 #[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
 pub use child::{Command, Stderr};
+pub use config_file::ConfiguredServer;
+pub use connection_events::{ConnectionEvent, ConnectionEvents};
 pub use cursors::Cursors;
 pub use extension::{ExtendedResult, Extension};
 pub use handlers::{Answer, Answerer, Handlers, Listener, sampling_refused};
@@ -179,6 +183,12 @@ impl Client {
     /// Returns the server's instructions for the model.
     pub fn instructions(&self) -> Option<&str> {
         self.handle.opened.instructions.as_deref()
+    }
+
+    /// Returns the id of the server's process, if this client started it and is connected to it.
+    pub fn pid(&self) -> Option<u32> {
+        let session = self.inner().open_session().ok().flatten()?;
+        session.link.pid()
     }
 
     /// Sends a request and waits for its result, as raw JSON.

@@ -29,12 +29,20 @@ const FLUSH: Duration = Duration::from_millis(500);
 pub(super) struct PipeLink {
     outbox: Arc<Outbox>,
     closing: LinkShutdown,
+    /// The server's process, if the client has started it.
+    pid: Option<u32>,
 }
 
 impl PipeLink {
-    /// Starts the task. After reading and writing, `end` gets the reader, with the writer closed, and returns the error
+    /// Starts the task. `pid` is the server's process, if the client has started it. After reading and writing, `end` gets the reader, with the writer closed, and returns the error
     /// to report. Its second argument is `true` if the client closed the link.
-    pub(super) fn open<R, W, F, Fut>(reader: R, writer: W, sink: Sink, end: F) -> Arc<Self>
+    pub(super) fn open<R, W, F, Fut>(
+        reader: R,
+        writer: W,
+        sink: Sink,
+        pid: Option<u32>,
+        end: F,
+    ) -> Arc<Self>
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
@@ -46,6 +54,7 @@ impl PipeLink {
         let link = Arc::new(Self {
             outbox: outbox.clone(),
             closing,
+            pid,
         });
         background::spawn_here(async move {
             let error = serve(reader, writer, &outbox, &running.stop, &sink, end).await;
@@ -110,6 +119,10 @@ impl Link for PipeLink {
             message_sink::MessageKind::Request,
             &outgoing.message,
         );
+    }
+
+    fn pid(&self) -> Option<u32> {
+        self.pid
     }
 
     fn abandon(&self, _: u64) {}

@@ -22,7 +22,7 @@ impl Dialler for UnixSocket {
             })?;
             let (reader, writer) = socket.into_split();
             let end = |_, closed, pumped| async move { pipe::stream_ended(closed, pumped) };
-            let link: Arc<dyn Link> = PipeLink::open(reader, writer, sink, end);
+            let link: Arc<dyn Link> = PipeLink::open(reader, writer, sink, None, end);
             Ok(link)
         })
     }

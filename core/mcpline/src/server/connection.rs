@@ -72,6 +72,9 @@ pub(crate) struct Connection {
     session_id: Option<String>,
     /// The caller as authenticated by the transport. `None` for HTTP, where each request has its own.
     auth: Option<Caller>,
+    /// HTTP details that handlers see for every message of a client in this process.
+    #[cfg(feature = "http")]
+    simulated_http: Option<Arc<HttpInfo>>,
     /// Principal that input requests and sessions are bound to.
     principal: String,
     transport: TransportId,
@@ -155,9 +158,37 @@ impl Connection {
         connection
     }
 
+    /// Opens a connection of a client in this process, whose handlers see these headers.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    #[cfg(feature = "http")]
+    pub(crate) fn open_with_headers(
+        server: &Arc<Inner>,
+        options: ConnectionOptions,
+        headers: http::HeaderMap,
+    ) -> Arc<Self> {
+        let http = HttpInfo {
+            headers,
+            principal: options.principal.clone(),
+            auth: options.auth.clone(),
+            ..HttpInfo::default()
+        };
+        let mut connection = Self::new(server, options);
+        connection.simulated_http = Some(Arc::new(http));
+        let connection = Arc::new(connection);
+        server.list_connection(connection.number, &connection);
+        connection
+    }
+
     /// Creates a connection for one exchange, which receives no change notifications until it opens a stream for them.
     pub(crate) fn unlisted(server: &Arc<Inner>, options: ConnectionOptions) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::new(server, options))
+    }
+
+    fn new(server: &Arc<Inner>, options: ConnectionOptions) -> Self {
+        Self {
             number: server.next_connection(),
             server: server.clone(),
             runtime: tokio::runtime::Handle::current(),
@@ -167,6 +198,8 @@ impl Connection {
             events: RunningNotificationHandlers::default(),
             session_id: options.session_id,
             auth: options.auth,
+            #[cfg(feature = "http")]
+            simulated_http: None,
             principal: options.principal,
             transport: options.transport,
             client: options.client,
@@ -176,7 +209,7 @@ impl Connection {
             is_winding_up: AtomicBool::new(false),
             undecided: AtomicUsize::new(0),
             decided: Notify::new(),
-        })
+        }
     }
 
     /// Returns the number that identifies the connection within its server.
@@ -211,6 +244,12 @@ impl Connection {
     /// Returns the caller as authenticated by the transport: the caller of every request that does not come over HTTP.
     pub(crate) fn auth(&self) -> Option<&Caller> {
         self.auth.as_ref()
+    }
+
+    /// Returns the HTTP details that handlers see although no request comes over HTTP.
+    #[cfg(feature = "http")]
+    pub(super) fn simulated_http(&self) -> Option<&Arc<HttpInfo>> {
+        self.simulated_http.as_ref()
     }
 
     pub(crate) fn lock_session(&self) -> SessionGuard<'_> {

@@ -274,11 +274,14 @@ impl Context {
             .map(Into::into)
     }
 
-    /// Returns the HTTP request, if there is one.
+    /// Returns the HTTP request, if there is one, or what a client in this process has in its place
+    /// ([`MemoryOptions::with_headers`](crate::transport::MemoryOptions::with_headers)).
     #[cfg(feature = "http")]
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub fn http(&self) -> Option<Arc<HttpInfo>> {
-        self.call.lock_current_request().http.clone()
+        let current_request = self.call.lock_current_request();
+        let simulated = current_request.connection.simulated_http();
+        current_request.http.as_ref().or(simulated).cloned()
     }
 
     /// Returns the authenticated caller.

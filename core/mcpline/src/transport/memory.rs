@@ -53,6 +53,53 @@ pub struct Memory {
     queue: Arc<Queue>,
 }
 
+/// What handlers see of a client in this process: for tests of what depends on the caller or on HTTP.
+#[derive(Clone, Default)]
+pub struct MemoryOptions {
+    principal: Option<Caller>,
+    #[cfg(feature = "http")]
+    headers: Option<http::HeaderMap>,
+}
+
+impl MemoryOptions {
+    /// Creates options of an anonymous client without headers, which may use everything.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the authenticated caller, as for [`Server::connect_as`].
+    #[must_use]
+    pub fn with_principal(mut self, principal: Caller) -> Self {
+        self.principal = Some(principal);
+        self
+    }
+
+    /// Sets the headers that handlers find in [`Context::http`](crate::Context::http). The server itself does not read
+    /// them: an `Authorization` header authenticates no one.
+    #[cfg(feature = "http")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
+    #[must_use]
+    pub fn with_headers(mut self, headers: http::HeaderMap) -> Self {
+        self.headers = Some(headers);
+        self
+    }
+}
+
+impl From<Caller> for MemoryOptions {
+    fn from(principal: Caller) -> Self {
+        Self::new().with_principal(principal)
+    }
+}
+
+/// Omits the headers, which may hold credentials.
+impl std::fmt::Debug for MemoryOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryOptions")
+            .field("principal", &self.principal)
+            .finish_non_exhaustive()
+    }
+}
+
 struct Queue {
     state: Mutex<QueueState>,
     filled: Notify,
@@ -208,7 +255,7 @@ impl Server {
     ///
     /// Outside a tokio runtime.
     pub fn connect(&self) -> Memory {
-        self.connect_within(None, LIMITS)
+        self.connect_with(MemoryOptions::new())
     }
 
     /// Connects to this server as [`Server::connect`] does, in the name of a principal that the transport has
@@ -239,13 +286,28 @@ impl Server {
     ///
     /// Outside of a tokio runtime.
     pub fn connect_as(&self, principal: Caller) -> Memory {
-        self.connect_within(Some(principal), LIMITS)
+        self.connect_with(principal.into())
     }
 
-    fn connect_within(&self, principal: Option<Caller>, limits: Limits) -> Memory {
+    /// Connects to this server as [`Server::connect`] does; handlers see the client as `options` describe it.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn connect_with(&self, options: MemoryOptions) -> Memory {
+        self.connect_within(options, LIMITS)
+    }
+
+    fn connect_within(&self, options: MemoryOptions, limits: Limits) -> Memory {
         let queue = Arc::new(Queue::new(limits));
         let sink: Arc<dyn MessageSink> = queue.clone();
-        let connection = single::open(self, principal, &sink);
+        #[cfg(feature = "http")]
+        let connection = match options.headers {
+            Some(headers) => single::open_with_headers(self, options.principal, headers, &sink),
+            None => single::open(self, options.principal, &sink),
+        };
+        #[cfg(not(feature = "http"))]
+        let connection = single::open(self, options.principal, &sink);
         let _ = queue.connection.set(Arc::downgrade(&connection));
         let dead = queue.clone();
         connection.on_dead(move || dead.close());
@@ -419,7 +481,7 @@ mod tests {
     #[runtimes::test]
     async fn messages_wait_while_too_much_is_unreceived_and_none_is_lost() {
         let (server, begun, _) = server(true);
-        let memory = server.connect_within(None, LIMITS);
+        let memory = server.connect_within(MemoryOptions::new(), LIMITS);
         for id in 0..100 {
             memory.send(call(id));
         }
@@ -438,7 +500,7 @@ mod tests {
     #[runtimes::test]
     async fn a_client_that_does_not_receive_loses_notifications_then_its_connection() {
         let (server, begun, go_on) = server(false);
-        let memory = server.connect_within(None, LIMITS);
+        let memory = server.connect_within(MemoryOptions::new(), LIMITS);
         for id in 0..60 {
             memory.send(call(id));
         }
@@ -470,7 +532,7 @@ mod tests {
     #[runtimes::test]
     async fn a_client_that_sends_without_receiving_loses_its_connection() {
         let (server, ..) = server(true);
-        let memory = server.connect_within(None, LIMITS);
+        let memory = server.connect_within(MemoryOptions::new(), LIMITS);
         for id in 0..2_000 {
             memory.send(call(id));
         }

@@ -27,7 +27,7 @@ pub(crate) const LAST_ANSWERS: Duration = Duration::from_millis(750);
 pub(crate) const EOF_GRACE: Duration = Duration::from_secs(1);
 
 pub use crate::stop::Stop;
-pub use memory::Memory;
+pub use memory::{Memory, MemoryOptions};
 pub use pipe::{Lines, lines};
 #[cfg(all(unix, feature = "stdio"))]
 #[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]

@@ -23,6 +23,27 @@ pub(super) fn open(
     principal: Option<Caller>,
     sink: &Arc<dyn MessageSink>,
 ) -> Arc<Connection> {
+    let options = options(server, principal, sink);
+    Connection::open(server.inner(), options)
+}
+
+/// Opens a connection as [`open`] does. Handlers see `headers` as those of an HTTP request.
+#[cfg(feature = "http")]
+pub(super) fn open_with_headers(
+    server: &Server,
+    principal: Option<Caller>,
+    headers: http::HeaderMap,
+    sink: &Arc<dyn MessageSink>,
+) -> Arc<Connection> {
+    let options = options(server, principal, sink);
+    Connection::open_with_headers(server.inner(), options, headers)
+}
+
+fn options(
+    server: &Server,
+    principal: Option<Caller>,
+    sink: &Arc<dyn MessageSink>,
+) -> ConnectionOptions {
     let server = server.inner();
     server.start(&tokio::runtime::Handle::current());
     let (name, client) = match &principal {
@@ -33,19 +54,16 @@ pub(super) fn open(
         }
         None => (String::new(), server.clients().sole_client()),
     };
-    Connection::open(
-        server,
-        ConnectionOptions {
-            scope: SessionScope::Connection,
-            limits: server.settings.session,
-            general: sink.clone(),
-            session_id: None,
-            auth: principal,
-            principal: name,
-            transport: server.next_transport(),
-            client,
-        },
-    )
+    ConnectionOptions {
+        scope: SessionScope::Connection,
+        limits: server.settings.session,
+        general: sink.clone(),
+        session_id: None,
+        auth: principal,
+        principal: name,
+        transport: server.next_transport(),
+        client,
+    }
 }
 
 /// Processes one message or batch of the client, charged to it.

@@ -48,12 +48,13 @@ impl Dialler for Command {
                 Some(stderr) => LastLines::keep(stderr, self.stderr_listener()),
                 None => LastLines::none(),
             };
-            let group = Group(process.id().and_then(|id| Pid::from_raw(id.cast_signed())));
+            let pid = process.id();
+            let group = Group(pid.and_then(|id| Pid::from_raw(id.cast_signed())));
             let patience = self.grace;
             let end = move |stdout: ChildStdout, closed, _: io::Result<()>| {
                 end(process, group, stdout, lines, patience, closed)
             };
-            let link: Arc<dyn Link> = PipeLink::open(stdout, stdin, sink, end);
+            let link: Arc<dyn Link> = PipeLink::open(stdout, stdin, sink, pid, end);
             Ok(link)
         })
     }

@@ -61,6 +61,9 @@ impl ClientConfiguration {
         } else if self.host.logs {
             builder = builder.on_logged(host.notification_listener());
         }
+        if self.host.connection {
+            builder = builder.on_connection(host.connection_listener());
+        }
         Ok((builder, address))
     }
 }

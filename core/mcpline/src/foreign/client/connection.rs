@@ -239,6 +239,11 @@ impl Connection {
         }
     }
 
+    /// Returns the id of the server's process, if the client has started it and is connected to it.
+    pub fn pid(&self) -> Option<u32> {
+        self.client().ok()?.pid()
+    }
+
     /// Returns the description of the server, even after the connection was closed. `None` before it was opened.
     pub fn server(&self) -> Option<&ServerDescription> {
         self.server.get()

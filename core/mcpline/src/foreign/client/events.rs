@@ -4,7 +4,7 @@ use mcpline_protocol::vocabulary::Progress;
 use mcpline_protocol::wire::{Notification, Raw};
 
 use crate::backlog::{Backlog, BacklogLimits, BacklogSlot};
-use crate::client::ProgressListener;
+use crate::client::{ConnectionEvent, ProgressListener};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
@@ -59,6 +59,9 @@ pub trait ClientEvents: Send + Sync + 'static {
     /// Passes a notification that the host listens for. Drop `slot` when the listener has taken it.
     fn notification(&self, _method: &str, _params: Option<Raw>, _slot: BacklogSlot) {}
 
+    /// Passes a change of the connection, if the host listens for them. Drop `slot` when the listener has taken it.
+    fn connection(&self, _event: &ConnectionEvent, _slot: Option<BacklogSlot>) {}
+
     /// Passes a line that the server's process wrote to stderr, if the host listens for them. Drop `slot` when the
     /// listener has taken it.
     fn stderr(&self, _line: &str, _slot: BacklogSlot) {}
@@ -81,6 +84,20 @@ pub fn notification_listener(
         let bytes = method.len() + params.as_ref().map_or(0, |params| params.as_bytes().len());
         if let Some(slot) = backlog.admit(bytes) {
             events.notification(method, params, slot);
+        }
+    }
+}
+
+/// Returns a listener that passes on the changes of the connection. Like notifications, they are dropped while a listener
+/// is far behind, except the last one.
+pub fn connection_listener(
+    events: Arc<dyn ClientEvents>,
+    backlog: Backlog,
+) -> impl Fn(&ConnectionEvent) + Send + Sync + 'static {
+    move |event| {
+        let slot = backlog.admit(event.name().len());
+        if slot.is_some() || matches!(event, ConnectionEvent::Closed) {
+            events.connection(event, slot);
         }
     }
 }

@@ -12,7 +12,8 @@ use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::configuration::ClientConfiguration;
 use super::connection::{Connection, OpenError, WrongPhaseError};
 use super::events::{
-    ClientEvents, listener_backlog, notification_listener, progress_listener, stderr_listener,
+    ClientEvents, connection_listener, listener_backlog, notification_listener, progress_listener,
+    stderr_listener,
 };
 use super::input_requests::InputRequests;
 use super::outcome::Outcome;
@@ -52,6 +53,12 @@ impl std::fmt::Debug for Host {
 impl Host {
     pub(super) fn stderr_listener(&self) -> impl Fn(&str) + Send + Sync + 'static {
         stderr_listener(self.events.clone(), self.backlog.clone())
+    }
+
+    pub(super) fn connection_listener(
+        &self,
+    ) -> impl Fn(&crate::client::ConnectionEvent) + Send + Sync + 'static {
+        connection_listener(self.events.clone(), self.backlog.clone())
     }
 
     pub(super) fn notification_listener(

@@ -16,6 +16,7 @@
 
 mod close_clients;
 mod command;
+mod config_file;
 mod configuration;
 mod connection;
 mod events;
@@ -31,12 +32,13 @@ mod tests;
 
 pub use close_clients::{CLOSING_TIMEOUT, ClientCloser};
 pub use command::ClientCommand;
+pub use config_file::configured_server;
 pub use configuration::ClientConfiguration;
 pub use connection::{Connection, OpenError, ServerDescription, WrongPhaseError};
 pub use events::{
     ClientEvents, MAX_WAITING_INPUT_REQUEST_BYTES, MAX_WAITING_INPUT_REQUESTS,
-    MAX_WAITING_NOTIFICATION_BYTES, MAX_WAITING_NOTIFICATIONS, listener_backlog,
-    notification_listener, progress_listener, stderr_listener,
+    MAX_WAITING_NOTIFICATION_BYTES, MAX_WAITING_NOTIFICATIONS, connection_listener,
+    listener_backlog, notification_listener, progress_listener, stderr_listener,
 };
 pub use handle::ClientHandle;
 pub use input_requests::{InputRequest, InputRequests};

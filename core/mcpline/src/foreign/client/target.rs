@@ -11,9 +11,13 @@ use crate::foreign::Answerers;
 use crate::foreign::channel::{ChannelAddress, OpenChannel};
 #[cfg(feature = "http")]
 use crate::foreign::options::HttpClientOptions;
+#[cfg(feature = "server")]
+use crate::foreign::options::MemoryClientOptions;
 #[cfg(all(unix, feature = "stdio"))]
 use crate::foreign::options::ProgramOptions;
 use crate::foreign::options::read;
+#[cfg(feature = "server")]
+use crate::transport::MemoryOptions;
 
 use super::input_requests::host_gone;
 
@@ -30,7 +34,7 @@ enum Location {
     #[cfg(feature = "stdio")]
     Socket(PathBuf),
     #[cfg(feature = "server")]
-    Server(crate::Server),
+    Server(crate::Server, MemoryOptions),
     Channel(Arc<dyn OpenChannel>),
 }
 
@@ -45,7 +49,7 @@ impl std::fmt::Debug for Target {
 impl From<crate::Server> for Target {
     /// A server in this process.
     fn from(server: crate::Server) -> Self {
-        Self(Location::Server(server))
+        Self(Location::Server(server, MemoryOptions::new()))
     }
 }
 
@@ -80,6 +84,17 @@ impl Location {
 }
 
 impl Target {
+    /// Returns the target for a server in this process. `options`: `MemoryClientOptions` as JSON.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the options have another form, or a header is invalid.
+    #[cfg(feature = "server")]
+    pub fn server(server: crate::Server, options: &[u8]) -> Result<Self, Error> {
+        let options: MemoryClientOptions = read("the options of the client", options)?;
+        Ok(Self(Location::Server(server, options.memory()?)))
+    }
+
     /// Reads a target by its kind.
     ///
     /// - `kind`: `"url"`, `"program"` or `"socket"`.
@@ -126,7 +141,9 @@ impl Target {
             #[cfg(feature = "stdio")]
             Location::Socket(path) => Address::Socket(path.clone()),
             #[cfg(feature = "server")]
-            Location::Server(server) => Address::Server(server.clone()),
+            Location::Server(server, options) => {
+                Address::ServerWith(server.clone(), options.clone())
+            }
             Location::Channel(channels) => ChannelAddress::new(channels.clone()).into(),
         })
     }

@@ -105,6 +105,8 @@ options! {
         pub notifications: bool,
         /// Whether the host listens for log messages.
         pub logs: bool,
+        /// Whether the host listens for changes of the connection.
+        pub connection: bool,
         /// Whether the host listens for the lines of a child's stderr.
         pub stderr: bool,
         /// Capabilities that replace those declared by handlers, member by member.

@@ -5,8 +5,8 @@
 //!
 //! - [`ServerOptions`] and [`HttpServingOptions`] for servers, [`ResourceServerOptions`] for their authorization, and
 //!   [`CallerOptions`] for a caller that a foreign verifier or transport has authenticated;
-//! - [`ClientOptions`] for clients, [`HostOptions`] for their host, [`HttpClientOptions`] and [`ProgramOptions`] for
-//!   the server, [`HostExtensionOptions`] for supported extensions;
+//! - [`ClientOptions`] for clients, [`HostOptions`] for their host, [`HttpClientOptions`], [`ProgramOptions`] and
+//!   [`MemoryClientOptions`] for the server, [`HostExtensionOptions`] for supported extensions;
 //! - [`FeatureOptions`] for a server's features, with [`MethodDefinition`] and [`CompletionDefinition`];
 //! - [`AuthOptions`] for a client's authorization;
 //! - [`CallOptions`] for single requests.
@@ -27,6 +27,8 @@ mod feature;
 mod http;
 #[cfg(all(feature = "client", feature = "http"))]
 mod http_client;
+#[cfg(all(feature = "server", feature = "client"))]
+mod memory;
 mod options_macro;
 #[cfg(all(unix, feature = "client", feature = "stdio"))]
 mod program;
@@ -55,6 +57,8 @@ pub use feature::{CompletionDefinition, FeatureOptions, MethodDefinition};
 pub use http::HttpServingOptions;
 #[cfg(all(feature = "client", feature = "http"))]
 pub use http_client::HttpClientOptions;
+#[cfg(all(feature = "server", feature = "client"))]
+pub use memory::MemoryClientOptions;
 #[cfg(all(unix, feature = "client", feature = "stdio"))]
 pub use program::ProgramOptions;
 #[cfg(feature = "server")]
