@@ -693,6 +693,15 @@ typedef struct {
      * an error, and the handler is not run: joined to a directory, such a value names a file outside of it.
      */
     const char *unchecked_variables;
+    /**
+     * How long a call of a tool may take, in milliseconds. 0: no limit.
+     *
+     * When the time is over, the client gets a tool error that says so, and the call is cancelled as if the client had
+     * cancelled the request (`mcpl_call_is_cancelled`, `mcpl_call_on_cancel`); completing it has no effect any more. The time
+     * includes that in which the call waits for a worker thread, and does not pass while an input request of the call is
+     * open (`mcpl_call_ask`). Only tools have a timeout.
+     */
+    uint64_t timeout_ms;
 } mcpl_handler_options;
 
 /**

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcpline::foreign::options::FeatureOptions;
 
@@ -87,6 +88,13 @@ pub struct mcpl_handler_options {
     /// A URI in which another variable contains a `..` segment, an absolute path or the character NUL is answered with
     /// an error, and the handler is not run: joined to a directory, such a value names a file outside of it.
     pub unchecked_variables: *const c_char,
+    /// How long a call of a tool may take, in milliseconds. 0: no limit.
+    ///
+    /// When the time is over, the client gets a tool error that says so, and the call is cancelled as if the client had
+    /// cancelled the request (`mcpl_call_is_cancelled`, `mcpl_call_on_cancel`); completing it has no effect any more. The time
+    /// includes that in which the call waits for a worker thread, and does not pass while an input request of the call is
+    /// open (`mcpl_call_ask`). Only tools have a timeout.
+    pub timeout_ms: u64,
 }
 
 impl mcpl_handler_options {
@@ -104,6 +112,7 @@ impl mcpl_handler_options {
             scopes: std::ptr::null(),
             extension: std::ptr::null(),
             unchecked_variables: std::ptr::null(),
+            timeout_ms: 0,
         };
         if !options.is_null() {
             // SAFETY: guaranteed by the caller. The struct of a later version is longer and begins with the same
@@ -147,6 +156,8 @@ impl mcpl_handler_options {
                 },
             )),
             extension: extension.map(str::to_owned),
+            timeout: (read.timeout_ms > 0)
+                .then(|| Duration::from_millis(read.timeout_ms).as_secs_f64()),
             ..FeatureOptions::default()
         };
         Ok((options, read.flags & MCPL_HANDLER_INLINE != 0))

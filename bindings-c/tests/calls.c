@@ -581,6 +581,27 @@ static void closing_within_an_own_callback_would_deadlock(void) {
   EXPECT(MCPL_STALE_HANDLE, mcpl_client_ping(client, NULL));
 }
 
+/* ---- timeouts */
+
+static void a_call_that_takes_too_long_is_cancelled_and_answered(void) {
+  struct kept kept = {TALLY, TALLY, NULL};
+  const char *definition = "{\"name\": \"keep\", \"inputSchema\": {\"type\": \"object\"}}";
+  const mcpl_handler_options options = {.size = sizeof options, .timeout_ms = 20};
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool_with(server, definition, MCPL_AUTO_LENGTH, &options, keep_until_cancelled, &kept, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  CALLS(client, "keep", "{}", "The tool keep did not finish within 0.02 seconds");
+  tally_wait(&kept.cancelled, 1);
+  CHECK(mcpl_call_is_cancelled(kept.call));
+  /* Answering it is not an error, as after a cancellation. */
+  OK(mcpl_call_reply_text(kept.call, "too late", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_call_reply_text(kept.call, "again", MCPL_AUTO_LENGTH));
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  CHECK(tally_count(&kept.cancelled) == 1);
+}
+
 /* ---- over HTTP */
 
 static void serves_http_in_the_background(void) {
@@ -610,6 +631,7 @@ static const struct test tests[] = {
     TEST(a_second_answer_is_refused),
     TEST(an_unanswered_call_ends_when_the_server_closes),
     TEST(cancellation_sets_a_flag_and_calls_a_callback),
+    TEST(a_call_that_takes_too_long_is_cancelled_and_answered),
     TEST(rejects_invalid_definitions_at_registration),
     TEST(user_data_is_released_exactly_once),
     TEST(a_finalizer_may_use_the_server),

@@ -42,6 +42,7 @@ const TOOL = optionNames<ToolOptions>({
   output: true,
   annotations: true,
   runOnce: true,
+  timeout: true,
   rate: true,
 });
 const RESOURCE = optionNames<ResourceOptions>({

@@ -215,6 +215,12 @@ export interface ToolOptions<
    * (2026-07-28). Default: `false`.
    */
   runOnce?: boolean;
+  /**
+   * How many milliseconds a call may take. When they are over, the client gets a tool error that says so, and `ctx.signal` is
+   * aborted as if the client had cancelled the request; what the handler returns or throws later is dropped. The time in which
+   * one of the handler's input requests is open (`ctx.elicit`, …) does not count. Default: no limit.
+   */
+  timeout?: number;
   /** Rate limit for all clients together. Default: the server's `toolRate`. */
   rate?: Rate;
 }

@@ -80,7 +80,15 @@ import {
   finishTool,
 } from "./results.js";
 import { type Schema, usableSchema, type Validate } from "./schemas.js";
-import { HTTP_NAMES, httpOptions, type HttpSettings, rateOf, serverOptions, type ServerSettings } from "./settings.js";
+import {
+  HTTP_NAMES,
+  httpOptions,
+  type HttpSettings,
+  rateOf,
+  secondsFromMs,
+  serverOptions,
+  type ServerSettings,
+} from "./settings.js";
 
 /**
  * Options of a server.
@@ -274,7 +282,7 @@ export class Server<C = unknown, State = unknown> {
     handler: (args: ArgumentsOf<I>, ctx: Context<C, State>) => Awaitable<ReturnOf<O> | Literals<Literal>>,
   ): this {
     checkTool(name, options, handler);
-    const { input, output, runOnce, rate, scopes, tags, meta, ...rest } = options;
+    const { input, output, runOnce, timeout, rate, scopes, tags, meta, ...rest } = options;
     const where = `tool \`${name}\``;
     const taken =
       input === undefined ? undefined : usableSchema(input, "input", `${where}: \`input\``, invalidArguments);
@@ -306,6 +314,7 @@ export class Server<C = unknown, State = unknown> {
     const decodes = validate !== undefined;
     this.#add("tool", name, definition, plan, {
       run_once: runOnce,
+      timeout: timeout === undefined ? undefined : secondsFromMs("timeout", timeout),
       rate: limits,
       scopes,
       tags,

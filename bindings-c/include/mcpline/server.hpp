@@ -4,6 +4,8 @@
 #ifndef MCPLINE_SERVER_HPP
 #define MCPLINE_SERVER_HPP
 
+#include <chrono>
+
 #include "call.hpp"
 #include "channel.hpp"
 #ifdef MCPLINE_HAS_CLIENT
@@ -31,6 +33,10 @@ struct HandlerOptions {
   /// Names of variables of a resource template that may have any value, separated by spaces. A URI in which another
   /// variable contains a `..` segment, an absolute path or the character NUL is answered with an error.
   std::string unchecked_variables = {};
+  /// How long a call of a tool may take. Zero: no limit. When the time is over, the client gets a tool error that says
+  /// so, and the call is cancelled (`Call::is_cancelled`, `Call::on_cancel`). The time does not pass while an input
+  /// request of the call is open.
+  std::chrono::milliseconds timeout = std::chrono::milliseconds::zero();
 
   /// Returns the C structure. It refers to the strings of this object.
   mcpl_handler_options table() const {
@@ -42,6 +48,7 @@ struct HandlerOptions {
     options.burst = burst;
     options.scopes = scopes.empty() ? nullptr : scopes.c_str();
     options.unchecked_variables = unchecked_variables.empty() ? nullptr : unchecked_variables.c_str();
+    options.timeout_ms = timeout.count() < 0 ? 0U : static_cast<std::uint64_t>(timeout.count());
     options.extension = extension.empty() ? nullptr : extension.c_str();
     return options;
   }

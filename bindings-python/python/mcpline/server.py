@@ -174,6 +174,7 @@ class Server:
         unknown_arguments: UnknownArguments | None = None,
         inline: bool = False,
         run_once: bool = False,
+        timeout: float | None = None,
         rate: tuple[int, int] | None = None,
         scopes: Iterable[str] = (),
         tags: Iterable[str] = (),
@@ -197,6 +198,7 @@ class Server:
         unknown_arguments: UnknownArguments | None = None,
         inline: bool = False,
         run_once: bool = False,
+        timeout: float | None = None,
         rate: tuple[int, int] | None = None,
         scopes: Iterable[str] = (),
         tags: Iterable[str] = (),
@@ -228,6 +230,11 @@ class Server:
                 function blocks every client while it runs: use it only for functions that return at once.
             run_once: Never run the handler twice for one request. A retry that reaches another process is refused
                 instead of replayed (2026-07-28).
+            timeout: How many seconds a call may take. When they are over, the client gets a tool error that says so,
+                and the function is cancelled as if the client had cancelled the request: an async function by
+                `asyncio.CancelledError`; a sync function goes on unless it checks `ctx.cancelled`, and its result is
+                dropped. The time in which the function waits for a worker thread counts; the time in which one of its
+                input requests is open (`ctx.elicit`, …) does not. Default: no limit.
             rate: Rate limit for all clients together: calls per second, and burst size. Default: the server's
                 `tool_rate`.
             scopes: Scopes that a caller over HTTP needs, all of them. The tool is hidden from other callers, and their
@@ -263,6 +270,7 @@ class Server:
         unknown_arguments: UnknownArguments | None = None,
         inline: bool = False,
         run_once: bool = False,
+        timeout: float | None = None,
         rate: tuple[int, int] | None = None,
         scopes: Iterable[str] = (),
         tags: Iterable[str] = (),
@@ -297,6 +305,7 @@ class Server:
         options = {
             "decodes_itself": input_schema is None,
             "run_once": run_once,
+            "timeout": timeout,
             "rate": rate,
             "scopes": _scopes(scopes),
             "tags": _list("tags", tags),

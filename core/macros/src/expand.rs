@@ -134,6 +134,8 @@ fn addition(method: &ImplItemFn, feature: &Feature) -> Result<TokenStream> {
     let mime_type = mime_type.map(|mime_type| quote!(.mime_type(#mime_type)));
     let scopes = &options.scopes;
     let scopes = (!scopes.is_empty()).then(|| quote!(.scopes([#(#scopes),*])));
+    let timeout = options.timeout.as_ref();
+    let timeout = timeout.map(|timeout| quote!(.timeout(#timeout)));
     let switches = options.switches.iter();
     let switches = switches.map(|(name, is_on)| quote!(.#name(#is_on)));
     let this = feature
@@ -148,7 +150,7 @@ fn addition(method: &ImplItemFn, feature: &Feature) -> Result<TokenStream> {
             #this
             let handler = #handler;
             let definition = #created;
-            server.add(definition #title #description #mime_type #scopes #(#switches)*)?;
+            server.add(definition #title #description #mime_type #scopes #timeout #(#switches)*)?;
         }
     })
 }

@@ -43,6 +43,7 @@ impl Kind {
                 "open_world",
                 "scopes",
                 "run_once",
+                "timeout",
                 "blocking",
             ],
             Self::Resource => &[
@@ -68,6 +69,8 @@ pub(crate) struct Options {
     pub(crate) description: Option<Expr>,
     pub(crate) mime_type: Option<Expr>,
     pub(crate) scopes: Vec<Expr>,
+    /// A `Duration`.
+    pub(crate) timeout: Option<Expr>,
     /// Switches, such as `read_only`, in the order of the source.
     pub(crate) switches: Vec<(Ident, bool)>,
     pub(crate) is_blocking: bool,
@@ -139,6 +142,7 @@ impl Options {
             "description" => self.description = Some(value.expression(&name)?),
             "mime_type" => self.mime_type = Some(value.expression(&name)?),
             "scopes" => self.scopes = value.list(&name)?,
+            "timeout" => self.timeout = Some(value.expression(&name)?),
             "blocking" => self.is_blocking = value.switch(&name)?,
             _ => {
                 let is_on = value.switch(&name)?;

@@ -192,6 +192,7 @@ pub use mcpline_jose as jose;
 /// | `blocking`: the method is not `async`, and runs as [`Blocking`](server::Blocking) | yes | yes | yes |
 /// | `read_only`, `destructive`, `idempotent`, `open_world`: hints; also `= false` | yes | – | – |
 /// | `run_once`: see [`ToolOptions::run_once`](server::ToolOptions::run_once) | yes | – | – |
+/// | `timeout = Duration::from_secs(…)`: how long a call may run ([`ToolOptions::timeout`](server::ToolOptions::timeout)) | yes | – | – |
 /// | `mime_type = "…"` | – | yes | – |
 ///
 /// # Parameters

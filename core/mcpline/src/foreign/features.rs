@@ -14,7 +14,7 @@ use crate::server::{
     MountOptions, PromptOptions, ResourceOptions, Server, ToolOptions, ToolTransform,
 };
 
-use super::options::{CompletionDefinition, FeatureOptions, MethodDefinition, read};
+use super::options::{CompletionDefinition, FeatureOptions, MethodDefinition, read, seconds};
 
 /// The kind and the name of a feature, by which it is removed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -274,7 +274,7 @@ impl Feature {
     pub fn add(self, server: &Server, handler: Arc<dyn Handler>) -> Result<(), Error> {
         let options = self.options;
         match self.definition {
-            Definition::Tool(tool) => server.add_tool(tool, options.tool(), handler),
+            Definition::Tool(tool) => server.add_tool(tool, options.tool()?, handler),
             Definition::Resource(resource) => {
                 server.add_resource_with(resource, options.resource(), handler)
             }
@@ -306,7 +306,7 @@ impl Feature {
 }
 
 impl FeatureOptions {
-    fn tool(self) -> ToolOptions {
+    fn tool(self) -> Result<ToolOptions, Error> {
         let mut options = ToolOptions::default()
             .with_scopes(self.scopes)
             .with_tags(self.tags);
@@ -315,7 +315,8 @@ impl FeatureOptions {
         options.rate = self
             .rate
             .map(|(per_second, burst)| Rate { per_second, burst });
-        options
+        options.timeout = self.timeout.map(seconds).transpose()?;
+        Ok(options)
     }
 
     fn resource(self) -> ResourceOptions {

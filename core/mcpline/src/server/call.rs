@@ -12,11 +12,12 @@ use mcpline_protocol::wire::{Method, Params, Raw};
 use crate::message_sink::MessageSink;
 use crate::quota::Charge;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use crate::sync::{self, Arc, Mutex, MutexGuard, PoisonError};
+use crate::sync::{self, Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::Inner;
 use super::asking::InputRecord;
 use super::call_kind::CallKind;
+use super::call_timeout::CallTimeout;
 use super::client_notifications::ClientNotification;
 use super::connection::Connection;
 use super::context::Context;
@@ -94,6 +95,8 @@ pub(crate) struct CallState {
     cancelled: std::sync::atomic::AtomicBool,
     on_cancel: Mutex<Vec<CancelCallback>>,
     done: AtomicBool,
+    /// The timeout of a tool that has one, once its handler was started.
+    timeout: OnceLock<Arc<CallTimeout>>,
 }
 
 impl Call {
@@ -237,6 +240,7 @@ impl CallState {
             cancelled: std::sync::atomic::AtomicBool::new(false),
             on_cancel: Mutex::new(Vec::new()),
             done: AtomicBool::new(false),
+            timeout: OnceLock::new(),
         })
     }
 
@@ -290,6 +294,12 @@ impl CallState {
     /// Starts the handler.
     pub(crate) fn start(self: &Arc<Self>) {
         let call = Call::new(self.clone());
+        if let Target::Tool(entry) = &self.target
+            && let Some(timeout) = entry.options.timeout
+        {
+            // A call is started once.
+            let _ = self.timeout.set(CallTimeout::start(self, timeout));
+        }
         match &self.target {
             Target::Tool(entry) => entry.handler.call(call),
             Target::Resource(entry) => entry.handler.call(call),
@@ -357,6 +367,11 @@ impl CallState {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the timeout of the handler, if it has one.
+    pub(super) fn timeout(&self) -> Option<&Arc<CallTimeout>> {
+        self.timeout.get()
+    }
+
     pub(crate) fn is_done(&self) -> bool {
         self.done.load(Ordering::Acquire)
     }
@@ -388,6 +403,30 @@ impl CallState {
             callback();
         }
         super::asking::fail_pending(self, &InputRequestError::Cancelled);
+    }
+
+    /// Ends the call because its handler took too long: answers with a tool error and cancels the handler, whose own outcome
+    /// is dropped. Returns `false` if the call was over already.
+    ///
+    /// A call is never suspended then: it has open input requests while it is, and they hold its time.
+    pub(super) fn time_out(&self, text: &str) -> bool {
+        let callbacks = {
+            let mut callbacks = self
+                .on_cancel
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if self.is_cancelled() || self.done.swap(true, Ordering::AcqRel) {
+                return false;
+            }
+            // Within the lock: a callback that is registered meanwhile is either among these, or runs at once.
+            self.cancelled.store(true, Ordering::Release);
+            std::mem::take(&mut *callbacks)
+        };
+        super::finish_call::answer_timeout(self, text);
+        for callback in callbacks {
+            callback();
+        }
+        true
     }
 
     /// Registers a callback that runs once the call is cancelled; immediately if it already is.

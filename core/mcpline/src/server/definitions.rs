@@ -1,6 +1,7 @@
 //! Features as values: a definition with its options and its handler, to add to a server.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcpline_protocol::session::Rate;
 use mcpline_protocol::vocabulary::{
@@ -227,6 +228,12 @@ impl ToolDefinition {
     /// Sets the maximum rate of calls, server-wide ([`ToolOptions::rate`]).
     pub fn rate(mut self, rate: Rate) -> Self {
         self.options.rate = Some(rate);
+        self
+    }
+
+    /// Sets how long a handler may run ([`ToolOptions::timeout`]).
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.options.timeout = Some(timeout);
         self
     }
 

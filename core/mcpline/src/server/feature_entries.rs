@@ -116,6 +116,11 @@ impl ToolEntry {
             );
         }
         options.check()?;
+        if options.timeout == Some(Duration::ZERO) {
+            return Err(Error::usage(format!(
+                "tool {name:?}: `timeout` must be longer than 0"
+            )));
+        }
         checked(&format_args!("tool {name:?}"), checks::tool(&tool))?;
         let schema_error = |which: &str, error: &dyn std::fmt::Display| {
             Error::usage(format!(

@@ -1,5 +1,7 @@
 //! Options of tools, resources and prompts, besides their definitions.
 
+use std::time::Duration;
+
 use mcpline_protocol::Scopes;
 use mcpline_protocol::session::Rate;
 use mcpline_protocol::uri_template::UriTemplate;
@@ -18,6 +20,15 @@ pub struct ToolOptions {
     pub decodes_itself: bool,
     /// Maximum rate of calls, server-wide. `None`: the server's `tool_rate`.
     pub rate: Option<Rate>,
+    /// How long a handler may run. `None`: no limit.
+    ///
+    /// When the time is over, the client gets a tool error that says so, and the handler is cancelled as if the client had
+    /// cancelled the request: see [`Context::is_cancelled`](super::Context::is_cancelled). A function on a thread goes on
+    /// unless it checks that, and its result is dropped. The time begins when the arguments have been validated, includes
+    /// the time that the handler waits for a thread, and does not pass while an input request of the handler is open: how
+    /// long a user may take is limited by [`Settings::ask_timeouts`](super::Settings::ask_timeouts). A handler that runs
+    /// again, with the answers to input requests, has the whole time again.
+    pub timeout: Option<Duration>,
     /// Scopes that a caller needs, all of them. Default: none.
     ///
     /// The tool is missing from lists for callers that lack one, and a call fails with an error that names the required
@@ -35,6 +46,13 @@ impl ToolOptions {
     pub(super) fn check(&self) -> Result<(), Error> {
         check_tags(&self.tags)?;
         check_scopes(self.unusable.as_deref())
+    }
+
+    /// Sets how long a handler may run.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
     }
 
     /// Sets the tags.

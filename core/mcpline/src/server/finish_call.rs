@@ -54,6 +54,11 @@ pub(super) fn answer_checked(call: &CallState, reply: &Reply, checked: Result<()
     }
 }
 
+/// Ends the request with a tool error because the handler took too long.
+pub(super) fn answer_timeout(call: &CallState, text: &str) {
+    answer(call, Ok(&Reply::Tool(ToolReply::error(text))));
+}
+
 /// Result of checking a reply.
 enum ReplyCheck {
     Fits,

@@ -10,6 +10,7 @@ mod asking;
 mod builder;
 mod call;
 mod call_kind;
+mod call_timeout;
 mod client_notifications;
 mod completion_candidates;
 pub(crate) mod connection;

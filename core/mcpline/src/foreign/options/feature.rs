@@ -18,6 +18,8 @@ options! {
         pub decodes_itself: bool,
         /// Calls that the whole server accepts: per second, and at once within that rate. Tools.
         pub rate: Option<(u32, u32)>,
+        /// How many seconds a handler may run. Tools.
+        pub timeout: Option<f64>,
         /// Variables that may have any value. Resource templates.
         pub unchecked_variables: Vec<String>,
         /// Identifier of the extension that the feature belongs to. Custom methods.

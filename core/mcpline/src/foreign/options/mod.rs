@@ -75,7 +75,7 @@ pub fn read<T: DeserializeOwned>(what: &str, json: &[u8]) -> Result<T, Error> {
 }
 
 /// Converts a time in seconds. Values beyond the range of `Duration` become its maximum.
-fn seconds(value: f64) -> Result<Duration, Error> {
+pub(super) fn seconds(value: f64) -> Result<Duration, Error> {
     #[expect(
         clippy::cast_precision_loss,
         reason = "half a millennium more or less of them is no matter"

@@ -88,6 +88,7 @@ pub(super) fn ask(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallba
         callback(Err(error));
         return;
     }
+    let callback = hold_timeout(call, callback);
     let current_request = call.current_request();
     let need = RequiredCapability::of(ask.method.as_str(), ask.params.as_ref());
     if !current_request.peer.can(need) {
@@ -116,6 +117,18 @@ pub(super) fn ask(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallba
             callback,
         );
     }
+}
+
+/// Holds the timeout of the call, if it has one, until the input request has an outcome.
+fn hold_timeout(call: &CallState, callback: InputResponseCallback) -> InputResponseCallback {
+    let Some(timeout) = call.timeout() else {
+        return callback;
+    };
+    let held = timeout.hold();
+    Box::new(move |outcome| {
+        drop(held);
+        callback(outcome);
+    })
 }
 
 /// Checks whether the client can retry the call's request with the responses.
