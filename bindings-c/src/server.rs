@@ -155,6 +155,9 @@ pub unsafe extern "C" fn mcpl_server_new(
 ///   as busy.
 /// - `tool_rate`, `completion_rate`: calls of each tool, and completions (no limit).
 /// - `shutdown_grace`: how long calls in flight may continue when the server stops (5).
+/// - `startup_message`: whether one diagnostic of level `MCPL_LOG_INFO` (`mcpl_set_diagnostics`) says that a transport is
+///   ready, with name, version, URL, revisions and number of features. By default over HTTP always, and over stdio if
+///   standard input is a terminal.
 ///
 /// Limits of each session:
 ///

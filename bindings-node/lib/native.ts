@@ -108,6 +108,8 @@ export interface NativeChannels {
 
 /** A transport that is being served (`src/serving.rs`). */
 export interface NativeServedChannel {
+  /** The line to write when the transport is ready, if it is ready at once. */
+  readonly startupMessage: string | null;
   stop(): void;
 }
 

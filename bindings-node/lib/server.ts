@@ -730,6 +730,7 @@ export class Server<C = unknown, State = unknown> {
     try {
       const [number, ended] = promised();
       serving = this.#serve([number], ended, () => this.#native.serveStdio(number));
+      announce(serving.native.startupMessage);
       await serving.ended;
     } finally {
       leave();
@@ -811,22 +812,22 @@ export class Server<C = unknown, State = unknown> {
       verifier.end();
     };
     serving.ended.then(end, end);
-    let address;
+    let facts;
     try {
-      address = await bound;
+      facts = await bound;
     } catch (error) {
       throw error instanceof TransportError ? unboundError(error, host, port) : error;
     }
-    const [actualHost, actualPort] = JSON.parse(address ?? "[]") as [string, number];
+    const [actualHost, actualPort, url, message] = JSON.parse(facts ?? "[]") as [string, number, string, string | null];
+    announce(message);
     const close = async () => {
       serving.native.stop();
       await serving.ended;
     };
-    const shown = actualHost.includes(":") ? `[${actualHost}]` : actualHost;
     return {
       host: actualHost,
       port: actualPort,
-      url: `http://${shown}:${String(actualPort)}${settings.path ?? "/mcp"}`,
+      url,
       closed: serving.ended,
       close,
       [Symbol.asyncDispose]: close,
@@ -1213,4 +1214,11 @@ function objectSchema(schema: JsonSchema): JsonSchema {
     return { type: "object", ...schema };
   }
   throw new UsageError("a tool's arguments are an object");
+}
+
+/** Writes the line that says that a transport is ready, if there is to be one. Stdout may carry the protocol. */
+function announce(message: string | null): void {
+  if (message !== null) {
+    process.stderr.write(`${message}\n`);
+  }
 }

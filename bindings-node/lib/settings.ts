@@ -95,6 +95,12 @@ export interface ServerSettings {
   completionRate?: Rate;
   /** Time that calls in flight have to finish after the server is stopped. Default: 5,000. */
   shutdownGrace?: number;
+  /**
+   * Write one line to stderr when a transport is ready, with the server's name, version, URL, revisions and number of
+   * features. Default: over HTTP always, and over stdio if standard input is a terminal, because hosts show what a server
+   * writes to stderr as errors.
+   */
+  startupMessage?: boolean;
   /** Maximum number of requests in flight per session. Default: 1,024. Further requests are refused as busy. */
   inFlight?: number;
   /** Maximum number of unanswered input requests per session. Default: 64. */
@@ -234,6 +240,7 @@ const SERVER_SETTINGS: Readonly<Record<keyof ServerSettings, Kind>> = {
   toolRate: "rate",
   completionRate: "rate",
   shutdownGrace: "time",
+  startupMessage: "flag",
   inFlight: "count",
   openAsks: "count",
   subscriptions: "count",

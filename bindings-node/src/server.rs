@@ -207,7 +207,7 @@ impl Server {
     pub fn serve_stdio(&self, ended: u32) -> Result<Serving> {
         let runtime = self.shared.runtime()?;
         let _entered = runtime.enter();
-        let serving = Serving::new();
+        let serving = Serving::new(foreign::startup_message(&self.core, None));
         let (core, shared) = (self.core.clone(), self.shared.clone());
         serving.start(&runtime, core, transport::stdio(), shared, ended);
         Ok(serving)
@@ -230,7 +230,7 @@ impl Server {
         let principal = principal.map(CallerOptions::authorized);
         let runtime = self.shared.runtime()?;
         let _entered = runtime.enter();
-        let serving = Serving::new();
+        let serving = Serving::new(None);
         let (core, shared, stop) = (self.core.clone(), self.shared.clone(), serving.signal());
         let open = channels.open();
         // Handlers run in the asynchronous context of their channel, which JavaScript finds by this number.
@@ -264,7 +264,8 @@ impl Server {
         Ok(serving)
     }
 
-    /// Begins to serve HTTP. The promise `bound` is settled with the address, `ended` at the end.
+    /// Begins to serve HTTP. The promise `bound` is settled with host, port, URL and start-up message, `ended` at
+    /// the end.
     #[napi(catch_unwind)]
     pub fn serve_http(
         &self,
@@ -277,16 +278,18 @@ impl Server {
     ) -> Result<Serving> {
         let options = serving_options(&options, verifier)?;
         let runtime = self.shared.runtime()?;
-        let serving = Serving::new();
+        let serving = Serving::new(None);
         let stop = serving.signal();
         let (core, shared) = (self.core.clone(), self.shared.clone());
         runtime.spawn(async move {
             match transport::http::http((host, port), options).await {
                 Ok(http) => {
-                    let address = http.address();
-                    let address = serde_json::json!([address.ip(), address.port()]).to_string();
-                    let address = Settled::Json(Raw::from_trusted(address));
-                    shared.post(Event::Settled(bound, address));
+                    let (address, url) = (http.address(), http.url());
+                    let message = foreign::startup_message(&core, Some(&url));
+                    let facts =
+                        serde_json::json!([address.ip(), address.port(), url, message]).to_string();
+                    let facts = Settled::Json(Raw::from_trusted(facts));
+                    shared.post(Event::Settled(bound, facts));
                     serve(core, http, stop, shared, ended).await;
                 }
                 Err(error) => {

@@ -13,6 +13,7 @@ use crate::hub::{Event, Settled, Shared};
 #[napi]
 pub struct Serving {
     stop: Stop,
+    startup_message: Option<String>,
 }
 
 #[napi]
@@ -22,12 +23,21 @@ impl Serving {
     pub fn stop(&self) {
         self.stop.stop();
     }
+
+    /// The line to write when the transport is ready, if it is ready at once and there is to be one.
+    #[napi(getter, catch_unwind)]
+    pub fn startup_message(&self) -> Option<&str> {
+        self.startup_message.as_deref()
+    }
 }
 
 impl Serving {
     /// Creates the state of a transport before it starts.
-    pub(crate) fn new() -> Self {
-        Self { stop: Stop::new() }
+    pub(crate) fn new(startup_message: Option<String>) -> Self {
+        Self {
+            stop: Stop::new(),
+            startup_message,
+        }
     }
 
     /// Serves until the end, and then settles the promise with this number.

@@ -21,7 +21,7 @@ use crate::event_loop::{Hub, lock};
 use crate::exchange::http_options;
 use crate::plan::{Plan, SharedPlan};
 use crate::runtime::{Runtime, RuntimeSlot, keep_thread_state};
-use crate::serving::Serving;
+use crate::serving::{Description, Serving};
 use crate::verify::Verify;
 use crate::workers::{self, Pool};
 
@@ -303,7 +303,11 @@ impl Server {
         let runtime = self.start_runtime(py)?;
         let stop = self.new_stop();
         let core = self.core.clone();
-        Serving::start(py, runtime, core, transport::stdio(), stop, None)
+        let description = Description {
+            startup_message: foreign::startup_message(&core, None),
+            ..Description::default()
+        };
+        Serving::start(py, runtime, core, transport::stdio(), stop, description)
     }
 
     /// Begins to serve one client over an open channel, as `principal`: an `Authorized` as JSON.
@@ -320,7 +324,8 @@ impl Server {
         let runtime = self.start_runtime(py)?;
         let transport = ServedChannel::new(channel.core().clone(), principal);
         let stop = self.new_stop();
-        Serving::start(py, runtime, self.core.clone(), transport, stop, None)
+        let (core, description) = (self.core.clone(), Description::default());
+        Serving::start(py, runtime, core, transport, stop, description)
     }
 
     /// Begins to serve HTTP. The address is bound when this returns.
@@ -345,8 +350,13 @@ impl Server {
             .map_err(|_| errors::closed(py, "the server has ended"))?;
         let bound = bound.map_err(|error| errors::core(py, &error))?;
         let address = (bound.address().ip().to_string(), bound.address().port());
-        let stop = self.new_stop();
-        Serving::start(py, runtime, self.core.clone(), bound, stop, Some(address))
+        let (core, url) = (self.core.clone(), bound.url());
+        let description = Description {
+            address: Some(address),
+            startup_message: foreign::startup_message(&core, Some(&url)),
+            url: Some(url),
+        };
+        Serving::start(py, runtime, core, bound, self.new_stop(), description)
     }
 
     /// Stops all transports.

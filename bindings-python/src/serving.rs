@@ -17,6 +17,8 @@ pub(crate) struct Serving {
     shared: Arc<Shared>,
     stop: Stop,
     address: Option<(String, u16)>,
+    url: Option<String>,
+    startup_message: Option<String>,
     runtime: Mutex<Option<Arc<Runtime>>>,
 }
 
@@ -32,6 +34,17 @@ struct State {
     waiting: Option<(Arc<Hub>, Py<PyAny>)>,
 }
 
+/// What there is to say of a transport.
+#[derive(Default)]
+pub(crate) struct Description {
+    /// The address that it listens on, if any.
+    pub(crate) address: Option<(String, u16)>,
+    /// The URL of its MCP endpoint, if any.
+    pub(crate) url: Option<String>,
+    /// The line to write when it is ready, if any.
+    pub(crate) startup_message: Option<String>,
+}
+
 impl Serving {
     /// Begins to serve.
     pub(crate) fn start(
@@ -40,7 +53,7 @@ impl Serving {
         server: mcpline::Server,
         transport: impl Transport + 'static,
         stop: Stop,
-        address: Option<(String, u16)>,
+        description: Description,
     ) -> PyResult<Self> {
         let wake = Wake::pipe().map_err(|error| errors::transport(py, &error.to_string()))?;
         let shared = Arc::new(Shared {
@@ -56,7 +69,9 @@ impl Serving {
         Ok(Self {
             shared,
             stop,
-            address,
+            address: description.address,
+            url: description.url,
+            startup_message: description.startup_message,
             runtime: Mutex::new(Some(runtime)),
         })
     }
@@ -82,6 +97,18 @@ impl Serving {
     #[getter]
     fn address(&self) -> Option<(String, u16)> {
         self.address.clone()
+    }
+
+    /// The URL of the MCP endpoint, if any.
+    #[getter]
+    fn url(&self) -> Option<&str> {
+        self.url.as_deref()
+    }
+
+    /// The line to write when it is ready, which it is now; `None` if there is to be none.
+    #[getter]
+    fn startup_message(&self) -> Option<&str> {
+        self.startup_message.as_deref()
     }
 
     /// A descriptor for the interpreter to write to when a signal arrives, so that `wait` does not miss it.

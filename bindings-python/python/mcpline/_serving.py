@@ -15,6 +15,16 @@ __all__ = ["run", "start"]
 
 def start(server: Server, transport: str, options: dict[str, Any]) -> _native.Serving:
     """Begin to serve. Handlers run once they are attached to a loop and to threads."""
+    serving = _started(server, transport, options)
+    message = serving.startup_message
+    if message is not None:
+        from . import _startup
+
+        _startup.announce(message)
+    return serving
+
+
+def _started(server: Server, transport: str, options: dict[str, Any]) -> _native.Serving:
     from .errors import UsageError
     from .server import _json
 

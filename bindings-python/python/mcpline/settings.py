@@ -91,6 +91,11 @@ class ServerSettings(TypedDict, total=False):
     """Rate limit of completions, for all clients together: requests per second, and burst size. Default: unlimited."""
     shutdown_grace: float
     """Time that calls in flight have to finish after the server is stopped. Default: 5."""
+    startup_message: bool
+    """Write one line when a transport is ready, with the server's name, version, URL, revisions and number of
+    features: to the logger `mcpline` at level INFO if the program has configured `logging`, otherwise to stderr.
+    Default: over HTTP always, and over stdio if standard input is a terminal, because hosts show what a server writes
+    to stderr as errors."""
     in_flight: int
     """Maximum number of requests in flight per session. Default: 1,024. Further requests are refused as busy."""
     open_asks: int

@@ -82,6 +82,15 @@ pub use workers::MAX_WAITING_CALLS;
 
 pub use crate::turn_queue::{PeerId, TurnQueue};
 
+/// Returns the line that a binding writes when a transport is ready ([`Settings::startup_message`]); `None` if there is to be
+/// none. `url` is that of the endpoint; `None` for stdio, for which it is called before the transport is served.
+///
+/// [`Settings::startup_message`]: crate::server::Settings::startup_message
+#[cfg(feature = "server")]
+pub fn startup_message(server: &crate::server::Server, url: Option<&str>) -> Option<String> {
+    server.startup_message(url)
+}
+
 /// Returns the client that limits count a call for. Waiting calls take turns by it.
 #[cfg(feature = "server")]
 pub fn peer_of_call(call: &crate::server::Call) -> PeerId {

@@ -40,6 +40,7 @@ mod registry;
 mod reply;
 mod request_info;
 mod settings;
+mod startup_message;
 mod state;
 mod state_keys;
 mod suspended_call;

@@ -79,6 +79,11 @@ pub struct Settings {
     pub completion_rate: Option<Rate>,
     /// How long a graceful shutdown waits for calls in flight. Default: five seconds.
     pub shutdown_grace: Duration,
+    /// Whether a transport logs one line when it is ready, with the server's name, version, URL, revisions and number of
+    /// features: over HTTP, and over stdio. A `tracing` event of level INFO. Default: `None`, over HTTP always, and over
+    /// stdio if standard input is a terminal. Hosts show what a server writes to stderr as errors, so a server that a host
+    /// has started is silent.
+    pub startup_message: Option<bool>,
 }
 
 impl Default for Settings {
@@ -109,6 +114,7 @@ impl Default for Settings {
             tool_rate: None,
             completion_rate: None,
             shutdown_grace: Duration::from_secs(5),
+            startup_message: None,
         }
     }
 }

@@ -43,10 +43,15 @@ pub fn stdio() -> Stdio {
 
 impl Transport for Stdio {
     async fn serve(self, server: Server, stop: Stop) -> Result<(), Error> {
+        // First, because standard input is another one afterwards.
+        let ready = server.startup_message(None);
         let taken = Taken::take()?;
         let broke = |error| Error::transport("serve", "stdio failed", error);
         let mut reader = Stream::new(taken.input.as_fd(), OFlags::RDONLY).map_err(broke)?;
         let mut writer = Stream::new(taken.output.as_fd(), OFlags::WRONLY).map_err(broke)?;
+        if let Some(ready) = ready {
+            tracing::info!("{ready}");
+        }
         match lines::serve(&mut reader, &mut writer, &server, None, &stop).await {
             // The client is gone, which is a normal end of a pipe.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

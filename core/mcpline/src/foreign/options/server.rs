@@ -40,6 +40,7 @@ options! {
         tool_rate: Option<(u32, u32)>,
         completion_rate: Option<(u32, u32)>,
         shutdown_grace: Option<f64>,
+        startup_message: Option<bool>,
         in_flight: Option<usize>,
         open_asks: Option<usize>,
         subscriptions: Option<usize>,
@@ -141,6 +142,7 @@ impl ServerOptions {
         settings.tool_rate = self.tool_rate.map(rate);
         settings.completion_rate = self.completion_rate.map(rate);
         set_seconds(&mut settings.shutdown_grace, self.shutdown_grace)?;
+        settings.startup_message = self.startup_message;
         let session = &mut settings.session;
         set(&mut session.in_flight, self.in_flight);
         set(&mut session.open_asks, self.open_asks);

@@ -84,10 +84,18 @@ impl Http {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
+
+    /// Returns the URL of the MCP endpoint at the address that it listens on, such as `http://127.0.0.1:8000/mcp`.
+    pub fn url(&self) -> String {
+        format!("http://{}{}", self.address, self.options.path)
+    }
 }
 
 impl Transport for Http {
     async fn serve(self, server: Server, stop: Stop) -> Result<(), Error> {
+        if let Some(ready) = server.startup_message(Some(&self.url())) {
+            tracing::info!("{ready}");
+        }
         let grace = server.inner().settings.shutdown_grace;
         let bound = match self.address.ip() {
             IpAddr::V4(Ipv4Addr::UNSPECIFIED) => None,

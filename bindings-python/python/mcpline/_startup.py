@@ -1,0 +1,25 @@
+"""The line that a server writes when a transport is ready."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["announce"]
+
+
+def announce(message: str) -> None:
+    """Write the line: to the logger `mcpline` at level INFO if the program has configured `logging`, else to stderr.
+
+    Programs without a configuration would not see a message of level INFO. A handler of the library's own would stay,
+    and double each message, when the program configures `logging` later. So the line is written as `logging` itself
+    writes warnings then (`logging.lastResort`). A program that has not imported `logging` has not configured it.
+    """
+    logging = sys.modules.get("logging")
+    if logging is not None:
+        logger = logging.getLogger("mcpline")
+        if logger.hasHandlers():
+            logger.info("%s", message)
+            return
+    # `None` in programs without a console.
+    if sys.stderr is not None:
+        print(message, file=sys.stderr, flush=True)
