@@ -86,6 +86,7 @@ export interface NativeServer {
     port: number,
     options: string,
     verifier?: NativeVerifier,
+    tls?: string,
   ): NativeServedChannel;
   httpApp(options: string, verifier?: NativeVerifier): NativeHttpApp;
 }

@@ -67,6 +67,7 @@ import type {
 import { type FailedHandler, isUnexpected, type OnError, report } from "./handler_errors.js";
 import { isPromise } from "./is_promise.js";
 import { checkHandler, checkName, checkOptions, typeName } from "./option_checks.js";
+import { optionNames } from "./option_names.js";
 import { usableArguments } from "./prompt_arguments.js";
 import type { CompleteParams, Implementation, JsonSchema } from "./protocol.js";
 import type { Extension } from "./extension.js";
@@ -132,6 +133,24 @@ export interface ListenOptions extends HttpSettings {
   port?: number;
   /** Address to bind. Default: `127.0.0.1`. `0.0.0.0` binds all IPv4 interfaces. */
   host?: string;
+  /** Certificate and private key, to serve `https` URLs. Default: none, `http`. */
+  tls?: Tls;
+}
+
+/**
+ * The certificate and the private key of a server. The server speaks TLS 1.2 and 1.3.
+ *
+ * If both are files, they are read again when clients connect, at most every ten seconds: a renewed certificate is used
+ * without a restart. If the new files cannot be used, the old certificate stays, and a warning is emitted.
+ */
+export interface Tls {
+  /**
+   * Path of a PEM file, or PEM as text or bytes: the server's certificate, followed by the intermediate certificates up to
+   * the authority.
+   */
+  certificate: string | Uint8Array;
+  /** Path of a PEM file, or PEM as text or bytes: the private key (PKCS #8, PKCS #1 or SEC 1), not encrypted. */
+  key: string | Uint8Array;
 }
 
 /** A running HTTP server. */
@@ -178,7 +197,8 @@ interface Plan extends Omit<FailedHandler, "ctx"> {
 
 type Place = Omit<FailedHandler, "ctx">;
 
-const LISTEN = [...HTTP_NAMES, "port", "host"];
+const LISTEN = [...HTTP_NAMES, "port", "host", "tls"];
+const TLS = optionNames<Tls>({ certificate: true, key: true });
 const MAX_PORT = 65_535;
 
 /** Time that the program has to exit by itself after a signal has stopped its server, in milliseconds. */
@@ -788,19 +808,20 @@ export class Server<C = unknown, State = unknown> {
    */
   async listen(options: ListenOptions = {}): Promise<Listening> {
     checkOptions("`listen`", options, LISTEN);
-    const { port = 0, host = "127.0.0.1", ...settings } = options;
+    const { port = 0, host = "127.0.0.1", tls, ...settings } = options;
     if (!Number.isInteger(port) || port < 0 || port > MAX_PORT) {
       throw new UsageError(`\`port\` must be a whole number from 0 to ${String(MAX_PORT)}, not ${String(port)}`);
     }
     checkName("`host`", host);
     const serialized = httpOptions(settings);
+    const certified = tls === undefined ? undefined : tlsOptions(tls);
     const verifier = registerVerifier(settings.auth);
     const [boundNumber, bound] = promised();
     const [endedNumber, ended] = promised();
     let serving: Serving;
     try {
       serving = this.#serve([boundNumber, endedNumber], ended, () =>
-        this.#native.serveHttp(boundNumber, endedNumber, host, port, serialized, verifier.native),
+        this.#native.serveHttp(boundNumber, endedNumber, host, port, serialized, verifier.native, certified),
       );
     } catch (error) {
       verifier.end();
@@ -1221,4 +1242,24 @@ function announce(message: string | null): void {
   if (message !== null) {
     process.stderr.write(`${message}\n`);
   }
+}
+
+/** Converts the options of TLS to the core's JSON, which distinguishes PEM from a path by its first line. */
+function tlsOptions(tls: Tls): string {
+  checkOptions("`tls`", tls, TLS);
+  const text = (name: "certificate" | "key") => {
+    const value: unknown = tls[name];
+    if (typeof value === "string") {
+      return value;
+    }
+    if (!(value instanceof Uint8Array)) {
+      throw new UsageError(`\`tls.${name}\` must be a path, or PEM as text or bytes, not ${typeName(value)}`);
+    }
+    const pem = new TextDecoder().decode(value);
+    if (!pem.includes("-----BEGIN ")) {
+      throw new UsageError(`\`tls.${name}\`: the bytes contain no PEM (\`-----BEGIN …-----\`)`);
+    }
+    return pem;
+  };
+  return JSON.stringify({ certificate: text("certificate"), key: text("key") });
 }

@@ -161,7 +161,10 @@ export interface HttpSettings {
   allowedOrigins?: string[];
   /** Maximum size of a request body, in bytes. Default: 16 MiB. */
   bodyLimit?: number;
-  /** Time that a client has to send the headers of a request, and then its body. Default: 30,000. */
+  /**
+   * Time that a client has to send the headers of a request, and then its body; with TLS also for the handshake. Default:
+   * 30,000.
+   */
   readTimeout?: number;
   /** Time after which a response ends if the client reads nothing of it. Default: 30,000. */
   writeTimeout?: number;

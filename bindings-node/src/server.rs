@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcpline::foreign::channel::{Channel, ServedChannel};
 use mcpline::foreign::options::{
-    self, CallerOptions, FeatureOptions, HttpServingOptions, ServerOptions,
+    self, CallerOptions, FeatureOptions, HttpServingOptions, ServerOptions, TlsOptions,
 };
 use mcpline::foreign::{self, CallQueue, Feature, FeatureKey};
 use mcpline::protocol::vocabulary::Implementation;
@@ -275,8 +275,12 @@ impl Server {
         port: u16,
         options: String,
         verifier: Option<&Verifier>,
+        tls: Option<String>,
     ) -> Result<Serving> {
         let options = serving_options(&options, verifier)?;
+        let tls: Option<TlsOptions> = tls.map(|tls| read("`tls`", &tls)).transpose()?;
+        let tls = tls.map(TlsOptions::tls).transpose();
+        let tls = tls.map_err(|error| Failure::core(&error))?;
         let runtime = self.shared.runtime()?;
         let serving = Serving::new(None);
         let stop = serving.signal();
@@ -284,13 +288,24 @@ impl Server {
         runtime.spawn(async move {
             match transport::http::http((host, port), options).await {
                 Ok(http) => {
-                    let (address, url) = (http.address(), http.url());
-                    let message = foreign::startup_message(&core, Some(&url));
-                    let facts =
-                        serde_json::json!([address.ip(), address.port(), url, message]).to_string();
-                    let facts = Settled::Json(Raw::from_trusted(facts));
-                    shared.post(Event::Settled(bound, facts));
-                    serve(core, http, stop, shared, ended).await;
+                    let address = http.address();
+                    let ready = |url: String| {
+                        let message = foreign::startup_message(&core, Some(&url));
+                        let facts = serde_json::json!([address.ip(), address.port(), url, message]);
+                        let facts = Settled::Json(Raw::from_trusted(facts.to_string()));
+                        shared.post(Event::Settled(bound, facts));
+                    };
+                    match tls {
+                        None => {
+                            ready(http.url());
+                            serve(core, http, stop, shared, ended).await;
+                        }
+                        Some(tls) => {
+                            let https = http.tls(tls);
+                            ready(https.url());
+                            serve(core, https, stop, shared, ended).await;
+                        }
+                    }
                 }
                 Err(error) => {
                     let failure = Settled::Failed(Failure::core(&error));

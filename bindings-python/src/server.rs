@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use mcpline::foreign::channel::ServedChannel;
-use mcpline::foreign::options::{self, CallerOptions, FeatureOptions, ServerOptions};
+use mcpline::foreign::options::{self, CallerOptions, FeatureOptions, ServerOptions, TlsOptions};
 use mcpline::foreign::{self, Feature, FeatureKey};
 use mcpline::protocol::vocabulary::{Implementation, JsonObject};
 use mcpline::server::{CallKind, Completer};
@@ -328,7 +328,9 @@ impl Server {
         Serving::start(py, runtime, core, transport, stop, description)
     }
 
-    /// Begins to serve HTTP. The address is bound when this returns.
+    /// Begins to serve HTTP, with TLS if `tls`, which are [`TlsOptions`] as JSON, are given. The address is bound when this
+    /// returns.
+    #[pyo3(signature = (host, port, options, verify, tls))]
     fn start_http(
         &self,
         py: Python<'_>,
@@ -336,8 +338,14 @@ impl Server {
         port: u16,
         options: &[u8],
         verify: Option<Py<PyAny>>,
+        tls: Option<&[u8]>,
     ) -> PyResult<Serving> {
         let options = http_options(py, options, &Verify::new(verify))?;
+        let tls: Option<TlsOptions> = tls.map(|tls| read(py, "`tls`", tls)).transpose()?;
+        // Files may be on a slow disk.
+        let tls = py
+            .detach(|| tls.map(TlsOptions::tls).transpose())
+            .map_err(|error| errors::core(py, &error))?;
         let runtime = self.start_runtime(py)?;
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let address = (host.to_owned(), port);
@@ -350,13 +358,24 @@ impl Server {
             .map_err(|_| errors::closed(py, "the server has ended"))?;
         let bound = bound.map_err(|error| errors::core(py, &error))?;
         let address = (bound.address().ip().to_string(), bound.address().port());
-        let (core, url) = (self.core.clone(), bound.url());
-        let description = Description {
+        let core = self.core.clone();
+        let description = |url: String| Description {
             address: Some(address),
             startup_message: foreign::startup_message(&core, Some(&url)),
             url: Some(url),
         };
-        Serving::start(py, runtime, core, bound, self.new_stop(), description)
+        let stop = self.new_stop();
+        match tls {
+            None => {
+                let description = description(bound.url());
+                Serving::start(py, runtime, core, bound, stop, description)
+            }
+            Some(tls) => {
+                let bound = bound.tls(tls);
+                let description = description(bound.url());
+                Serving::start(py, runtime, core, bound, stop, description)
+            }
+        }
     }
 
     /// Stops all transports.

@@ -113,6 +113,7 @@ if TYPE_CHECKING:
     )
     from .sync_client import SyncClient
     from .testing import TestClient
+    from .tls import Tls
 
 __all__ = [
     "AcceptedElicitation",
@@ -187,6 +188,7 @@ __all__ = [
     "SyncContext",
     "TestClient",
     "TextContent",
+    "Tls",
     "Tool",
     "ToolAnnotations",
     "ToolCall",
@@ -210,6 +212,7 @@ _LATER = {
     "Header": "_metadata",
     "SyncClient": "sync_client",
     "TestClient": "testing",
+    "Tls": "tls",
     **dict.fromkeys(("ClientExtension", "Extension"), "extension"),
     **dict.fromkeys(
         ("ElicitParams", "ReceivedResult", "SampleReturn", "SampleParams", "ToolCall", "ToolCallOutcome"),

@@ -38,8 +38,14 @@ def _started(server: Server, transport: str, options: dict[str, Any]) -> _native
         port = options.pop("port", 8000)
         if not isinstance(port, int) or not 0 <= port <= 65535:
             raise UsageError(f"`port`: {port!r} is not a port: an int from 0 to 65535 is")
+        tls = options.pop("tls", None)
+        if tls is not None:
+            from .tls import Tls
+
+            if not isinstance(tls, Tls):
+                raise UsageError(f"`tls`: {type(tls).__name__} is not a `mcpline.Tls`")
         given, verify = (_json(options), None) if "auth" not in options else _auth(options, server)
-        return server._native.start_http(host, port, given, verify)
+        return server._native.start_http(host, port, given, verify, None if tls is None else tls._json())
     raise ValueError(f"no such transport: {transport}; there are stdio and http")
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Optional, TypedDict, Union
 if TYPE_CHECKING:
     from .auth import ResourceServer
     from .content import Annotations, Icon, ToolAnnotations
+    from .tls import Tls
 
 __all__ = [
     "ArgumentTransform",
@@ -152,7 +153,8 @@ class HttpSettings(TypedDict, total=False):
     body_limit: int
     """Maximum size of a request body, in bytes. Default: 16 MiB."""
     read_timeout: float
-    """Time that a client has to send the headers of a request, and then its body. Default: 30."""
+    """Time that a client has to send the headers of a request, and then its body; with TLS also for the handshake.
+    Default: 30."""
     write_timeout: float
     """Time after which a response ends if the client reads nothing of it. Default: 30."""
     connections: int
@@ -197,6 +199,8 @@ class ListenSettings(HttpSettings, total=False):
     """Address to bind. Default: `127.0.0.1`. `0.0.0.0` binds all IPv4 interfaces."""
     port: int
     """Port to bind; 0 selects a free one. Default: 8000."""
+    tls: Tls
+    """Certificate and private key, to serve `https` URLs. Default: none, `http`."""
 
 
 class ClientSettings(TypedDict, total=False):

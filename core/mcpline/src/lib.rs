@@ -39,7 +39,7 @@
 //! - `client`: [`Client`](client::Client), for servers in the same process and channels of your own
 //! - `stdio`: [`transport::stdio`] for servers; child processes and Unix sockets for clients
 //! - `http`: [`transport::http`] for servers; URLs for clients
-//! - `tls`: `https` URLs; implies `http`
+//! - `tls`: `https` URLs, for clients and for the standalone server; implies `http`
 //! - `auth`: OAuth on both sides ([`auth`]); implies `http`
 //! - `schemars`: schemas derived from types ([`Server::tool`], [`Context::elicit_as`]); without it, add tools with
 //!   schemas of your own ([`Server::add_tool_fn`])

@@ -4,7 +4,7 @@
 //! seconds. [`read`] reads each of these from JSON:
 //!
 //! - [`ServerOptions`] and [`HttpServingOptions`] for servers, [`ResourceServerOptions`] for their authorization, and
-//!   [`CallerOptions`] for a caller that a foreign verifier or transport has authenticated;
+//!   [`CallerOptions`] for a caller that a foreign verifier or transport has authenticated, [`TlsOptions`] for TLS;
 //! - [`ClientOptions`] for clients, [`HostOptions`] for their host, [`HttpClientOptions`], [`ProgramOptions`] and
 //!   [`MemoryClientOptions`] for the server, [`HostExtensionOptions`] for supported extensions;
 //! - [`FeatureOptions`] for a server's features, with [`MethodDefinition`] and [`CompletionDefinition`];
@@ -34,6 +34,8 @@ mod options_macro;
 mod program;
 #[cfg(feature = "server")]
 mod server;
+#[cfg(all(feature = "server", feature = "tls"))]
+mod tls;
 
 use std::time::Duration;
 
@@ -63,6 +65,8 @@ pub use memory::MemoryClientOptions;
 pub use program::ProgramOptions;
 #[cfg(feature = "server")]
 pub use server::ServerOptions;
+#[cfg(all(feature = "server", feature = "tls"))]
+pub use tls::TlsOptions;
 
 /// Reads options from JSON. `what` names them in the error.
 ///

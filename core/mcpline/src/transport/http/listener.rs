@@ -26,7 +26,7 @@ use crate::warning_limit::warn_limited;
 use super::hyper_buffers::{BUFFERED_BYTES, Renewal, RequestBody};
 use super::options::HttpOptions;
 use super::service::HttpService;
-use super::watched::watched;
+use super::watched::{Watched, watched};
 use super::write_backpressure::{SplitBody, WriteBackpressure};
 use super::write_timeout::{Reset, WriteTimeout};
 
@@ -87,13 +87,20 @@ impl Http {
 
     /// Returns the URL of the MCP endpoint at the address that it listens on, such as `http://127.0.0.1:8000/mcp`.
     pub fn url(&self) -> String {
-        format!("http://{}{}", self.address, self.options.path)
+        self.url_with(NotEncrypted::SCHEME)
     }
-}
 
-impl Transport for Http {
-    async fn serve(self, server: Server, stop: Stop) -> Result<(), Error> {
-        if let Some(ready) = server.startup_message(Some(&self.url())) {
+    pub(super) fn url_with(&self, scheme: &str) -> String {
+        format!("{scheme}://{}{}", self.address, self.options.path)
+    }
+
+    pub(super) async fn serve_with<S: Security>(
+        self,
+        security: S,
+        server: Server,
+        stop: Stop,
+    ) -> Result<(), Error> {
+        if let Some(ready) = server.startup_message(Some(&self.url_with(S::SCHEME))) {
             tracing::info!("{ready}");
         }
         let grace = server.inner().settings.shutdown_grace;
@@ -133,8 +140,10 @@ impl Transport for Http {
                         );
                         continue;
                     };
-                    let service = service.clone();
-                    let served = serve_connection(stream, service, client, stop.clone(), timeouts);
+                    let (service, security) = (service.clone(), security.clone());
+                    let stop = stop.clone();
+                    let served =
+                        serve_connection(stream, security, service, client, stop, timeouts);
                     open_connections.spawn(background::task(async move {
                         served.await;
                         drop((permit, open));
@@ -152,6 +161,43 @@ impl Transport for Http {
         // Everything is answered. Clients that do not read their response are disconnected.
         let _ = tokio::time::timeout(LAST_ANSWERS, permits.acquire_many(all)).await;
         Ok(())
+    }
+}
+
+impl Transport for Http {
+    async fn serve(self, server: Server, stop: Stop) -> Result<(), Error> {
+        self.serve_with(NotEncrypted, server, stop).await
+    }
+}
+
+/// How the connections of a server are secured. A type parameter, so that programs without TLS contain none of its code.
+pub(super) trait Security: Clone + Send + Sync + 'static {
+    /// The scheme of the server's URL.
+    const SCHEME: &'static str;
+    /// A secured connection.
+    type Stream: AsyncRead + AsyncWrite + Reset + Unpin + Send;
+
+    /// Returns whether the connection goes on. Called first.
+    fn is_admitted(&self, stream: &mut TcpStream) -> impl Future<Output = bool> + Send;
+
+    /// Returns the secured connection, or `None` if that failed.
+    fn secure(&self, stream: Watched) -> impl Future<Output = Option<Self::Stream>> + Send;
+}
+
+/// No security.
+#[derive(Debug, Clone, Copy)]
+struct NotEncrypted;
+
+impl Security for NotEncrypted {
+    const SCHEME: &'static str = "http";
+    type Stream = Watched;
+
+    async fn is_admitted(&self, _: &mut TcpStream) -> bool {
+        true
+    }
+
+    async fn secure(&self, stream: Watched) -> Option<Watched> {
+        Some(stream)
     }
 }
 
@@ -175,8 +221,9 @@ struct Timeouts {
     write: Duration,
 }
 
-async fn serve_connection(
-    stream: TcpStream,
+async fn serve_connection<S: Security>(
+    mut stream: TcpStream,
+    security: S,
     service: HttpService,
     client: Arc<ClientQuota>,
     stop: Stop,
@@ -185,7 +232,22 @@ async fn serve_connection(
     // Responses are written as a whole, so waiting for more data would only delay them.
     let _ = stream.set_nodelay(true);
     limit_unsent(&stream);
-    let (stream, gone) = watched(stream);
+    let secured = async {
+        if !security.is_admitted(&mut stream).await {
+            return None;
+        }
+        let (stream, gone) = watched(stream);
+        Some((security.secure(stream).await?, gone))
+    };
+    let secured = tokio::select! {
+        biased;
+        // A client that does not complete its handshake must not keep its place.
+        secured = tokio::time::timeout(timeouts.read, secured) => secured,
+        () = stop.stopped() => return,
+    };
+    let Ok(Some((stream, gone))) = secured else {
+        return;
+    };
     serve_stream(stream, gone, service, client, stop, timeouts).await;
 }
 

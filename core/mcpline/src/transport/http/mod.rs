@@ -37,6 +37,8 @@ mod sessions_by_client;
 mod stream;
 mod stream_resumption;
 mod stream_upgrade_timers;
+#[cfg(feature = "tls")]
+mod tls;
 mod watched;
 mod write_backpressure;
 mod write_timeout;
@@ -50,3 +52,6 @@ pub use listener::{Http, http};
 pub use options::HttpOptions;
 pub use response_body::Body;
 pub use service::{HttpService, RemoteAddress};
+#[cfg(feature = "tls")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+pub use tls::{Https, Tls};

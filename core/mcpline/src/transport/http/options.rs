@@ -43,8 +43,8 @@ pub struct HttpOptions {
     pub auth: Option<Arc<ResourceServer>>,
     /// Maximum size of a request body in bytes. Default: 16 MiB, as for a line on stdio.
     pub body_limit: usize,
-    /// How long a client may take to send its headers, and then its body. Default: 30 seconds, so that slow clients do
-    /// not occupy connections.
+    /// How long a client may take to send its headers, and then its body; with TLS also for the handshake. Default: 30
+    /// seconds, so that slow clients do not occupy connections.
     pub read_timeout: Duration,
     /// How long a client may read nothing while data is being sent to it. Default: 30 seconds.
     pub write_timeout: Duration,

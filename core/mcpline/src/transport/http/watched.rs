@@ -4,10 +4,10 @@
 //! next one has arrived: a single byte after a request would keep its handler running.
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::watched;
+pub(super) use linux::{Watched, watched};
 
 #[cfg(not(target_os = "linux"))]
-pub(super) use other::watched;
+pub(super) use other::{Watched, watched};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -115,6 +115,9 @@ mod linux {
 #[cfg(not(target_os = "linux"))]
 mod other {
     use tokio::net::TcpStream;
+
+    /// A stream that is not watched.
+    pub(in super::super) type Watched = TcpStream;
 
     /// Returns the stream, and a future that never ends: this system does not report the end of reading behind unread
     /// bytes. A client that is gone is noticed by the next write.
