@@ -51,6 +51,7 @@ fn add(service: &Service, name: &str, scopes: *const c_char, size: usize) -> mcp
         scopes,
         extension: std::ptr::null(),
         unchecked_variables: std::ptr::null(),
+        timeout_ms: 0,
     };
     unsafe {
         mcpl_server_add_tool_with(

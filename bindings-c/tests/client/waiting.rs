@@ -45,6 +45,7 @@ fn relaying(behind: &Host, flags: u32) -> Service {
         scopes: std::ptr::null(),
         extension: std::ptr::null(),
         unchecked_variables: std::ptr::null(),
+        timeout_ms: 0,
     };
     let (definition, client) = (definition.as_ptr(), behind.0.cast());
     ok(unsafe {
