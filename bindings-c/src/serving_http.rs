@@ -39,7 +39,7 @@ use crate::verifying::verified_by;
 ///   - `auth`: enables authorization; an object with `resource`, the URL under which clients know the server, and
 ///     `issuers`, `jwks_url`, `jwks`, `introspection`, `authorization_servers`, `audiences`, `required_scopes`,
 ///     `implied_scopes`, `algorithms`, `clock_skew` and others, like `ResourceServer` in other languages; `verifies`
-///     (true) verifies tokens with `mcpl_server_on_verify`.
+///     (true) verifies tokens with `mcpl_server_on_verify`, and needs nothing else if they are keys of your own.
 ///
 /// Returns `MCPL_TRANSPORT_ERROR` if it cannot listen there, `MCPL_USAGE_ERROR` if an option is invalid, and
 /// `MCPL_WOULD_DEADLOCK` on the I/O thread and within `mcpl_loop_dispatch`.

@@ -25,8 +25,8 @@ import { secondsFromMs } from "./settings.js";
  * they never see the token.
  */
 export interface ResourceServerSettings {
-  /** Public URL of the server, such as `https://mcp.example.com/mcp`. */
-  resource: string;
+  /** Public URL of the server, such as `https://mcp.example.com/mcp`. Required unless `verify` alone is given. */
+  resource?: string;
   /**
    * Authorization servers whose signed tokens are accepted. With exactly one, clients of 2025-03-26 find it through the
    * origin of `resource`.
@@ -41,10 +41,11 @@ export interface ResourceServerSettings {
   /**
    * Checks every token instead of the options above. Called with the token; returns the caller, or `null` for an
    * invalid token. If it throws, the error is emitted as a warning of the process, and the request fails with HTTP 503.
-   * Time limit: 30 s.
+   * Time limit: 30 s. Without `authorizationServers`, the tokens are keys of your own: clients are not told where to get
+   * them, and do not try to sign in.
    */
   verify?: (token: string) => Verified | null | Promise<Verified | null>;
-  /** Authorization servers for clients to use, in addition to `issuers`. At least one must be known. */
+  /** Authorization servers for clients to use, in addition to `issuers`. At least one must be known, except for keys of your own. */
   authorizationServers?: readonly string[];
   /** Accepted audiences of tokens. Default: `resource`. */
   audiences?: readonly string[];

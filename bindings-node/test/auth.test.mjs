@@ -277,6 +277,21 @@ test("a function can verify tokens instead of the settings", async (t) => {
   assert.deepEqual(new Set(tokens), new Set(["sesame", "open", "broken"]));
 });
 
+test("keys of one's own need no authorization server", async (t) => {
+  const verify = (key) => (key === "sesame" ? { subject: "alice" } : null);
+  const server = new Server({ name: "keys", version: "1" });
+  server.tool("whoami", {}, (_, ctx) => String(ctx.auth.subject));
+  t.after(() => server.close());
+  assert.equal(server.httpApp({ auth: { verify } }).wellKnown, undefined);
+  const { url } = await server.listen({ auth: { verify } });
+  const { body } = await ask(url, "sesame", "tools/call", { name: "whoami", arguments: {} });
+  assert.equal(body.result.content[0].text, "alice");
+  const refused = await ask(url, "open", "tools/list");
+  assert.equal(refused.status, 401);
+  assert.doesNotMatch(refused.challenge, /resource_metadata/);
+  assert.throws(() => server.httpApp({ auth: { issuers: [ISSUER] } }), /name the resource/);
+});
+
 test("without authorization there is no caller, and settings that could not work are refused", async (t) => {
   const server = new Server({ name: "open", version: "1" });
   server.tool("whoami", {}, (_, ctx) => String(ctx.auth));

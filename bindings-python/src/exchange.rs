@@ -534,9 +534,13 @@ impl WellKnown {
         let auth = auth.ok_or_else(|| {
             errors::misuse(py, "an application without auth has nothing to tell of it")
         })?;
-        Ok(Self {
-            core: mcpline::transport::http::WellKnown::of(&auth),
-        })
+        let core = mcpline::transport::http::WellKnown::of(&auth).ok_or_else(|| {
+            errors::misuse(
+                py,
+                "no authorization server is named, so there is no metadata",
+            )
+        })?;
+        Ok(Self { core })
     }
 
     /// The path to serve the document at, from the root of the origin.

@@ -348,6 +348,27 @@ def test_a_function_may_check_tokens(verify: Any):
     run(main())
 
 
+def test_keys_of_ones_own_need_no_authorization_server():
+    app = make().asgi(auth=ResourceServer(verify=_known))
+
+    async def main() -> None:
+        async with app.lifespan():
+            good = await ask(app, "/mcp", "good", call("whoami"))
+            assert good.result["structuredContent"]["subject"] == "alice"
+            refused = await ask(app, "/mcp", "unknown", call("whoami"))
+            assert refused.status == 401
+            assert "resource_metadata" not in refused.headers["www-authenticate"]
+        with pytest.raises(UsageError, match="no authorization server is named"):
+            _ = app.well_known
+
+    run(main())
+
+
+def test_oauth_needs_the_url_of_the_server():
+    with pytest.raises(UsageError, match="name the resource"):
+        make().asgi(auth=ResourceServer(issuer=ISSUER))
+
+
 def test_an_application_that_checks_tokens_is_collected():
     class Database:
         app: Any = None

@@ -102,7 +102,7 @@ class Application:
         no requests. Route it in the outer application: `outer.add_route(app.well_known.path, app.well_known)`.
 
         Raises:
-            UsageError: The option `auth` is not set.
+            UsageError: The option `auth` is not set, or names no authorization server.
         """
         return WellKnown(_native.WellKnown(self._options))
 

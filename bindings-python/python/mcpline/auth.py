@@ -169,7 +169,7 @@ class ResourceServer:
 
     def __init__(
         self,
-        resource: str,
+        resource: str | None = None,
         *,
         issuer: str | Sequence[str] = (),
         jwks_url: str | None = None,
@@ -194,7 +194,8 @@ class ResourceServer:
         """Configure which tokens are accepted.
 
         Args:
-            resource: Public URL of the server, such as `https://mcp.example.com/mcp`.
+            resource: Public URL of the server, such as `https://mcp.example.com/mcp`. Required unless `verify` alone is
+                given.
             issuer: Authorization server, or several, whose signed tokens are accepted. With exactly one, clients of
                 2025-03-26 find it through the origin of `resource`.
             jwks_url: URL of the signing keys. Default: read from the metadata of the issuer.
@@ -202,9 +203,10 @@ class ResourceServer:
             introspection: Introspection of opaque tokens.
             verify: Checks every token instead of the options above. Called with the token; returns a `Caller`. For
                 an invalid token, returns `None` or raises `InvalidToken`. Sync functions run in a thread. Time limit:
-                30 s.
+                30 s. Without `authorization_servers`, the tokens are keys of your own: clients are not told where to
+                get them, and do not try to sign in.
             authorization_servers: Authorization servers for clients to use, in addition to the issuers. At least one
-                must be known.
+                must be known, except for keys of your own.
             audience: Accepted audiences of tokens. Default: `resource`.
             required_scopes: Scopes that every request needs. Tools, resources and prompts can require `scopes` of their
                 own.

@@ -21,7 +21,9 @@ use crate::http_client::{Fetcher, HttpSettings};
 use super::authorization_server_redirects::AuthorizationServerRedirects;
 use super::introspection::{Introspection, Introspector};
 use super::keys::{KeyCache, Keys};
-use super::resource_server::{Issuer, Method, Policy, ResourceServer, of_resource};
+use super::resource_server::{
+    Issuer, Method, Policy, PublishedMetadata, ResourceServer, of_resource,
+};
 use super::{Fetch, proofs, verified_tokens};
 
 /// How long a verifier callback may take. A request waits for it, which must not take forever.
@@ -49,7 +51,8 @@ pub(super) type ScopeExpander = Arc<dyn Fn(&Scopes) -> Scopes + Send + Sync>;
 /// Builds a [`ResourceServer`]; see [`ResourceServer::builder`].
 #[must_use]
 pub struct ResourceServerBuilder {
-    resource: String,
+    /// `None` if a verifier alone is given.
+    pub(crate) resource: Option<String>,
     pub(crate) issuers: Vec<(Option<String>, Keys)>,
     pub(crate) introspection: Option<Introspection>,
     verifier: Option<Verifier>,
@@ -71,7 +74,7 @@ pub struct ResourceServerBuilder {
 }
 
 impl ResourceServerBuilder {
-    pub(super) fn new(resource: String) -> Self {
+    pub(crate) fn new(resource: Option<String>) -> Self {
         Self {
             resource,
             issuers: Vec::new(),
@@ -130,7 +133,8 @@ impl ResourceServerBuilder {
         self
     }
 
-    /// Verifies every token with a callback, instead of all other means. The callback must check the audience; scopes,
+    /// Verifies every token with a callback, instead of all other means. For tokens of an authorization server, also name
+    /// that ([`authorization_server`](Self::authorization_server)), and check the audience in the callback; scopes,
     /// expiry and the possession of a key that its result contains are still checked. A callback that takes longer than
     /// 30 seconds is dropped, as if the token could not be verified.
     ///
@@ -166,7 +170,7 @@ impl ResourceServerBuilder {
 
     /// Adds an authorization server to the metadata, beside the [`issuer`](Self::issuer)s, for tokens that are verified
     /// by other means. The metadata must contain at least one (every revision since 2025-06-18, `basic/authorization`,
-    /// authorization server location).
+    /// authorization server location); without any, a verifier's tokens are not OAuth's, and there is no metadata.
     pub fn authorization_server(mut self, issuer: impl Into<String>) -> Self {
         self.authorization_servers.push(issuer.into());
         self
@@ -279,35 +283,41 @@ impl ResourceServerBuilder {
         if let Some(text) = &self.unusable {
             return Err(Error::usage(format!("{text:?} can't be a scope")));
         }
-        let resource = url("resource", &self.resource)?;
-        if resource.has_fragment() {
+        let resource = self
+            .resource
+            .as_deref()
+            .map(|text| url("resource", text))
+            .transpose()?;
+        if let Some(resource) = &resource
+            && resource.has_fragment()
+        {
             return Err(Error::usage(format!(
                 "the resource {} must not have a fragment",
-                self.resource
+                resource.as_str()
             )));
         }
-        let metadata_url = match &self.metadata_url {
-            Some(url) => url.clone(),
-            // There is always one.
-            None => well_known::resource_metadata(&resource).swap_remove(0),
+        let published = match self.needs_metadata() {
+            false => None,
+            true => {
+                let resource = resource.as_ref().ok_or_else(|| {
+                    Error::usage(
+                        "OAuth needs the URL by which clients know this server: name the resource",
+                    )
+                })?;
+                Some(self.published(resource)?)
+            }
         };
-        let metadata_path = url("metadata_url", &metadata_url)?.path().to_owned();
-        let metadata = self.metadata()?;
         // With several issuers a client's choice is unknown, and clients of 2025-03-26 have no proofs. Clients find an
         // issuer at our own origin by themselves; leading them there would make us fetch from and redirect to
         // ourselves.
-        let endpoints = match metadata.authorization_servers.as_slice() {
-            [issuer] if !self.demands_proof => {
-                let scopes = metadata.scopes_supported.as_deref();
-                let issuer = url("issuer", issuer)?;
-                (!resource.same_origin(&issuer)).then(|| {
-                    AuthorizationServerRedirects::new(&resource, scopes, issuer, fetch.clone())
-                })
+        let endpoints = match (&published, &resource) {
+            (Some(published), Some(resource)) if !self.demands_proof => {
+                redirects(&published.document, resource, &fetch)?
             }
             _ => None,
         };
         let audiences = match self.audiences.is_empty() {
-            true => vec![self.resource],
+            true => self.resource.into_iter().collect(),
             false => self.audiences,
         };
         let named = self.issuers.iter().filter_map(|(issuer, _)| issuer.clone());
@@ -339,9 +349,7 @@ impl ResourceServerBuilder {
         };
         Ok(ResourceServer {
             resource,
-            metadata_url,
-            metadata_path,
-            metadata,
+            published,
             method,
             endpoints,
             policy: Policy {
@@ -360,7 +368,26 @@ impl ResourceServerBuilder {
         })
     }
 
-    fn metadata(&self) -> Result<ResourceMetadata, Error> {
+    /// Whether clients are told where to get tokens. With a verifier alone, the tokens are its own.
+    fn needs_metadata(&self) -> bool {
+        let is_told = self.metadata_url.is_some() || self.demands_proof;
+        self.verifier.is_none() || !self.authorization_servers.is_empty() || is_told
+    }
+
+    fn published(&self, resource: &Url) -> Result<PublishedMetadata, Error> {
+        let address = match &self.metadata_url {
+            Some(url) => url.clone(),
+            // There is always one.
+            None => well_known::resource_metadata(resource).swap_remove(0),
+        };
+        Ok(PublishedMetadata {
+            document: self.metadata(resource)?,
+            path: url("metadata_url", &address)?.path().to_owned(),
+            url: address,
+        })
+    }
+
+    fn metadata(&self, resource: &Url) -> Result<ResourceMetadata, Error> {
         let issuers = self
             .issuers
             .iter()
@@ -381,7 +408,7 @@ impl ResourceServerBuilder {
             of_resource(scopes).iter().map(str::to_owned).collect()
         };
         let algorithms = self.algorithms.iter().map(ToString::to_string).collect();
-        let mut metadata = ResourceMetadata::new(&self.resource, servers);
+        let mut metadata = ResourceMetadata::new(resource.as_str(), servers);
         metadata.scopes_supported = match &self.supported {
             Some(scopes) => Some(names(scopes)),
             None => (!self.required.is_empty()).then(|| names(&self.required)),
@@ -401,6 +428,21 @@ impl fmt::Debug for ResourceServerBuilder {
             .field("resource", &self.resource)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns what leads clients of 2025-03-26 to the authorization server, if there is one at another origin.
+fn redirects(
+    metadata: &ResourceMetadata,
+    resource: &Url,
+    fetch: &Fetch,
+) -> Result<Option<AuthorizationServerRedirects>, Error> {
+    let [issuer] = metadata.authorization_servers.as_slice() else {
+        return Ok(None);
+    };
+    let issuer = url("issuer", issuer)?;
+    let scopes = metadata.scopes_supported.as_deref();
+    Ok((!resource.same_origin(&issuer))
+        .then(|| AuthorizationServerRedirects::new(resource, scopes, issuer, fetch.clone())))
 }
 
 fn url(what: &'static str, text: &str) -> Result<Url, Error> {

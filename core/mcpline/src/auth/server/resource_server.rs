@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::HeaderMap;
@@ -10,7 +11,7 @@ use http::request::Parts;
 use mcpline_auth::claims::{Claims, Expected, check_kind};
 use mcpline_auth::metadata::ResourceMetadata;
 use mcpline_auth::url::Url;
-use mcpline_auth::{dpop, proof};
+use mcpline_auth::{Secret, dpop, proof};
 use mcpline_jose::{self as jose, Algorithm, JoseError, JwkSet, MAX_TOKEN_LEN, Token};
 use mcpline_protocol::{Challenge, Scopes};
 use mcpline_runtime::clock;
@@ -53,10 +54,10 @@ use super::verified_tokens::{VerifiedToken, VerifiedTokens};
 /// it; and, if it is bound to a key, if the caller proves to have that key (RFC 9449). The token is for this server
 /// only: it is not passed to handlers or anything beyond.
 pub struct ResourceServer {
-    pub(super) resource: Url,
-    pub(super) metadata_url: String,
-    pub(super) metadata_path: String,
-    pub(super) metadata: ResourceMetadata,
+    /// `None` if a verifier checks keys of its own, and the URL is not given.
+    pub(super) resource: Option<Url>,
+    /// `None` if there is no authorization server that clients could get tokens from.
+    pub(super) published: Option<PublishedMetadata>,
     pub(super) method: Method,
     /// Set if there is a single issuer whose tokens clients of 2025-03-26 can use.
     pub(super) endpoints: Option<AuthorizationServerRedirects>,
@@ -64,6 +65,13 @@ pub struct ResourceServer {
     pub(super) remembered: Mutex<VerifiedTokens>,
     pub(super) refused_tokens: Mutex<RefusedTokens>,
     pub(super) proofs: Mutex<Proofs>,
+}
+
+/// Metadata from which clients learn where to get tokens.
+pub(super) struct PublishedMetadata {
+    pub(super) document: ResourceMetadata,
+    pub(super) url: String,
+    pub(super) path: String,
 }
 
 /// How tokens are verified.
@@ -118,27 +126,56 @@ impl ResourceServer {
     /// every revision since 2025-06-18, `basic/authorization`, canonical server URI), such as
     /// `https://mcp.example.com/mcp`.
     pub fn builder(resource: impl Into<String>) -> ResourceServerBuilder {
-        ResourceServerBuilder::new(resource.into())
+        ResourceServerBuilder::new(Some(resource.into()))
     }
 
-    /// Returns the URL by which clients know this server.
-    pub fn resource(&self) -> &str {
-        self.resource.as_str()
+    /// Starts building a server whose tokens are no OAuth tokens, such as API keys that you issue: `verify` checks each of
+    /// them. Nothing is published about where to get them, and clients do not try to sign in. See
+    /// [`ResourceServerBuilder::verifier`].
+    ///
+    /// ```
+    /// use mcpline::auth::{Caller, ResourceServer, VerifyError};
+    ///
+    /// let auth = ResourceServer::verified_by(|key| async move {
+    ///     match key.expose() {
+    ///         "wonderland" => Ok(Caller::new().with_subject("alice")),
+    ///         _ => Err(VerifyError::Invalid("it is unknown".into())),
+    ///     }
+    /// })
+    /// .build()?;
+    /// # Ok::<(), mcpline::Error>(())
+    /// ```
+    pub fn verified_by<F, Fut>(verify: F) -> ResourceServerBuilder
+    where
+        F: Fn(Secret) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Caller, VerifyError>> + Send + 'static,
+    {
+        ResourceServerBuilder::new(None).verifier(verify)
     }
 
-    /// Returns the metadata from which clients learn where to get tokens (RFC 9728).
-    pub fn metadata(&self) -> &ResourceMetadata {
-        &self.metadata
+    /// Returns the URL by which clients know this server; `None` if it is not given, as a verifier needs none.
+    pub fn resource(&self) -> Option<&str> {
+        self.resource.as_ref().map(Url::as_str)
+    }
+
+    /// Returns the metadata from which clients learn where to get tokens (RFC 9728); `None` without an authorization
+    /// server.
+    pub fn metadata(&self) -> Option<&ResourceMetadata> {
+        self.published.as_ref().map(|published| &published.document)
     }
 
     /// Returns the URL of the metadata.
-    pub fn metadata_url(&self) -> &str {
-        &self.metadata_url
+    pub fn metadata_url(&self) -> Option<&str> {
+        self.published
+            .as_ref()
+            .map(|published| published.url.as_str())
     }
 
     /// Returns the path of the metadata's URL.
-    pub fn metadata_path(&self) -> &str {
-        &self.metadata_path
+    pub fn metadata_path(&self) -> Option<&str> {
+        self.published
+            .as_ref()
+            .map(|published| published.path.as_str())
     }
 
     /// Whether this server answers where clients of 2025-03-26 look for its authorization server.
@@ -159,12 +196,12 @@ impl ResourceServer {
     }
 
     /// Returns the path of the URL by which clients know this server.
-    pub(crate) fn path(&self) -> &str {
-        self.resource.path()
+    pub(crate) fn path(&self) -> Option<&str> {
+        self.resource.as_ref().map(Url::path)
     }
 
-    pub(crate) fn host(&self) -> String {
-        self.resource.host()
+    pub(crate) fn host(&self) -> Option<String> {
+        self.resource.as_ref().map(Url::host)
     }
 
     /// Verifies the request's token and removes it from the headers, because it is for this server only. `client` is
@@ -231,7 +268,10 @@ impl ResourceServer {
         if !scopes.is_empty() {
             challenge = challenge.with("scope", scopes.to_string());
         }
-        challenge.with("resource_metadata", &self.metadata_url)
+        match self.metadata_url() {
+            Some(url) => challenge.with("resource_metadata", url),
+            None => challenge,
+        }
     }
 
     fn dpop_challenge(&self, error: Option<(&str, &str)>, scopes: &Scopes) -> Challenge {
@@ -499,9 +539,11 @@ impl ResourceServer {
     /// prefix of the path, so its end is compared.
     fn is_at(&self, url: &Url, path: &str) -> bool {
         let bare = |path: &str| path.trim_end_matches('/').to_owned();
-        self.resource.same_origin(url)
-            && (bare(url.path()) == bare(self.resource.path())
-                || (path.len() > 1 && url.path().ends_with(path)))
+        self.resource.as_ref().is_some_and(|resource| {
+            resource.same_origin(url)
+                && (bare(url.path()) == bare(resource.path())
+                    || (path.len() > 1 && url.path().ends_with(path)))
+        })
     }
 }
 
@@ -528,7 +570,7 @@ impl Policy {
 impl fmt::Debug for ResourceServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResourceServer")
-            .field("resource", &self.resource.as_str())
+            .field("resource", &self.resource())
             .field("required", &self.policy.required)
             .finish_non_exhaustive()
     }

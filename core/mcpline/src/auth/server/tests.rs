@@ -13,12 +13,14 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
 
+use crate::caller::Caller;
 use crate::quota::ClientTable;
 
 use super::authorization_server_redirects::{
     AuthorizationEndpoint, AuthorizationServerRedirects, EndpointAnswer,
 };
 use super::keys::{KeyCache, Keys};
+use super::token_refusal::TokenRefusal;
 use super::{Fetch, ResourceServer};
 
 /// An authorization server that answers at once with what was published.
@@ -372,4 +374,37 @@ async fn keeps_the_digest_of_a_token_but_not_the_token() {
     let kept = kept.expect("remembered").authorized.to_json();
     let (_, signature) = token.rsplit_once('.').expect("signed");
     assert!(!kept.to_string().contains(signature), "{kept}");
+}
+
+#[test]
+fn a_verifier_alone_needs_no_authorization_server() {
+    let server = ResourceServer::verified_by(|_| async { Ok(Caller::new()) })
+        .build()
+        .expect("can be built");
+    assert_eq!((server.resource(), server.metadata_url()), (None, None));
+    assert!(server.metadata().is_none() && !server.has_endpoints());
+    let challenge = server.challenge_for(&TokenRefusal::NoToken).expect("one");
+    assert_eq!(challenge.to_header(), "Bearer");
+}
+
+#[test]
+fn a_verifier_of_oauth_tokens_publishes_metadata() {
+    let url = "https://mcp.example.com/mcp";
+    let server = ResourceServer::builder(url)
+        .authorization_server("https://auth.example.com")
+        .verifier(|_| async { Ok(Caller::new()) })
+        .build()
+        .expect("can be built");
+    assert_eq!(server.metadata().expect("some").resource, url);
+}
+
+#[test]
+fn oauth_needs_the_url_of_the_server_and_an_authorization_server() {
+    let verified = || ResourceServer::verified_by(|_| async { Ok(Caller::new()) });
+    let without_url = verified().authorization_server("https://auth.example.com");
+    let error = without_url.build().expect_err("is refused");
+    assert!(error.to_string().contains("name the resource"), "{error}");
+    // A proof of possession is OAuth's.
+    let error = verified().demand_proof_of_possession().build();
+    assert!(error.is_err());
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use mcpline_jose::{Algorithm, JwkSet};
 use mcpline_protocol::vocabulary::JsonObject;
 
-use crate::auth::{Introspection, Keys, ResourceServer, ResourceServerBuilder};
+use crate::auth::{Introspection, Keys, ResourceServerBuilder};
 use crate::error::Error;
 use crate::http_client::{HttpSettings, Proxy};
 use crate::transport::http::HttpOptions;
@@ -19,13 +19,14 @@ use super::options_macro::options;
 use super::{seconds, set_seconds};
 
 options! {
-    /// Options of a [`ResourceServer`]. `resource` is required; other absent members keep their defaults.
+    /// Options of a [`ResourceServer`]. `resource` is required unless `verifies` is set; other absent members keep their
+    /// defaults.
     ///
     /// The keys of `issuers` are discovered, unless `jwks_url` or `jwks` provides them; without issuers these alone
     /// determine the accepted tokens. With `verifies` a callback verifies tokens instead.
     #[derive(Default)]
     pub struct ResourceServerOptions {
-        resource: String,
+        resource: Option<String>,
         issuers: Vec<String>,
         jwks_url: Option<String>,
         jwks: Option<JsonObject>,
@@ -46,7 +47,6 @@ options! {
         tls_roots: Option<String>,
         only_these_roots: bool,
     }
-    needs resource;
 }
 
 options! {
@@ -84,7 +84,7 @@ impl ResourceServerOptions {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid.
     pub fn builder(mut self) -> Result<ResourceServerBuilder, Error> {
         let keys = self.keys()?;
-        let mut builder = ResourceServer::builder(take(&mut self.resource))
+        let mut builder = ResourceServerBuilder::new(self.resource.take())
             .required_scopes(take(&mut self.required_scopes));
         builder.http = HttpSettings {
             proxy: match self.proxy.as_deref() {

@@ -130,9 +130,12 @@ fn resource_server_options_reach_the_builder() {
     let options: HttpServingOptions = read("the options", json).unwrap();
     assert!(!format!("{options:?}").contains("hush"));
     let auth = options.options().unwrap().auth.expect("there is one");
-    assert_eq!(auth.metadata_url(), "https://mcp.example.com/about");
     assert_eq!(
-        serde_json::to_value(auth.metadata()).unwrap(),
+        auth.metadata_url().unwrap(),
+        "https://mcp.example.com/about"
+    );
+    assert_eq!(
+        serde_json::to_value(auth.metadata().unwrap()).unwrap(),
         serde_json::json!({
             "resource": "https://mcp.example.com/mcp",
             "authorization_servers": ["https://auth.example.com", "https://other.example.com"],

@@ -115,10 +115,10 @@ impl Authorization {
     /// Creates the state for these options. Adds the host of the resource to the allowed hosts.
     pub(super) fn of(options: &mut HttpOptions) -> Self {
         if let Some(auth) = &options.auth {
-            options.allowed_hosts.push(auth.host());
+            options.allowed_hosts.extend(auth.host());
         }
         Self {
-            well_known: options.auth.as_deref().map(WellKnown::of),
+            well_known: options.auth.as_deref().and_then(WellKnown::of),
         }
     }
 
@@ -138,7 +138,7 @@ impl Authorization {
         }
         let auth = options.auth.as_ref()?;
         let endpoint = AuthorizationEndpoint::at(path)?;
-        let is_mcp = path == options.path || path == auth.path();
+        let is_mcp = path == options.path || Some(path) == auth.path();
         let mut revisions = revisions.iter().map(|revision| revision.features());
         let is_served =
             auth.has_endpoints() && revisions.any(|features| features.own_authorization_server);
@@ -270,15 +270,14 @@ pub struct WellKnown {
 }
 
 impl WellKnown {
-    /// Creates the metadata service of a server that is mounted elsewhere.
-    pub fn of(auth: &ResourceServer) -> Self {
-        Self {
-            path: auth.metadata_path().into(),
+    /// Creates the metadata service of a server that is mounted elsewhere; `None` if it has no metadata.
+    pub fn of(auth: &ResourceServer) -> Option<Self> {
+        let metadata = auth.metadata()?;
+        Some(Self {
+            path: auth.metadata_path()?.into(),
             // Cannot fail: it consists of strings and lists of strings.
-            json: serde_json::to_vec(auth.metadata())
-                .unwrap_or_default()
-                .into(),
-        }
+            json: serde_json::to_vec(metadata).unwrap_or_default().into(),
+        })
     }
 
     /// Returns the path to serve it at, on the origin of the resource.

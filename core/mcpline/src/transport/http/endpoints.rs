@@ -82,7 +82,9 @@ fn is(path: &str, known: &str) -> bool {
 #[cfg(feature = "auth")]
 fn is_resource(path: &str, options: &HttpOptions) -> bool {
     let resource = options.auth.as_ref();
-    resource.is_some_and(|resource| is(path, resource.path()))
+    resource
+        .and_then(|resource| resource.path())
+        .is_some_and(|own| is(path, own))
 }
 
 #[cfg(not(feature = "auth"))]
