@@ -1,0 +1,273 @@
+//! The arguments of a tool: parameters and the properties of the body, side by side.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::body::{Body, BodyKind, FlatProperty};
+use crate::convert::{Direction, Position, nullable};
+use crate::document::Document;
+use crate::error::{ArgumentError, DocumentError};
+use crate::limits::{MAX_ARGUMENT_NAME_CHARS, MAX_EXAMPLE_BYTES};
+use crate::names;
+use crate::parameter::{Location, Parameter};
+use crate::schema_set::{self, SchemaSet, Stop};
+
+/// The arguments that a body is made of.
+#[derive(Debug, Clone)]
+pub(crate) enum BodyArguments {
+    /// One argument is the body.
+    Whole(String),
+    /// Arguments, and the properties of the body that they are.
+    Flat(Vec<(String, String)>),
+}
+
+impl BodyArguments {
+    /// Returns the value of the body, with the name of its argument for errors. `None` if there is no body to send.
+    pub(crate) fn value(
+        &self,
+        arguments: &Map<String, Value>,
+        body: &Body,
+    ) -> Result<Option<(String, Value)>, ArgumentError> {
+        match self {
+            Self::Whole(name) => match arguments.get(name) {
+                Some(value) => Ok(Some((name.clone(), value.clone()))),
+                None if body.is_required => Err(ArgumentError::new(name, "it is required")),
+                None => Ok(None),
+            },
+            Self::Flat(properties) => {
+                let mut members = Map::new();
+                for (argument, property) in properties {
+                    if let Some(value) = arguments.get(argument) {
+                        members.insert(property.clone(), value.clone());
+                    }
+                }
+                let is_sent = body.is_required || !members.is_empty();
+                Ok(is_sent.then(|| ("body".to_owned(), Value::Object(members))))
+            }
+        }
+    }
+}
+
+/// A property of the arguments' schema.
+struct Argument<'a> {
+    name: String,
+    source: Source<'a>,
+    is_required: bool,
+}
+
+enum Source<'a> {
+    Parameter(&'a Parameter),
+    Property(&'a FlatProperty, bool),
+    Body(&'a Body),
+}
+
+/// Names the arguments, and returns their schema.
+pub(crate) fn assign(
+    document: &Document,
+    parameters: &mut [Parameter],
+    body: Option<Body>,
+    max_bytes: usize,
+) -> Result<(Value, Option<(Body, BodyArguments)>), DocumentError> {
+    let mut taken = HashSet::new();
+    for parameter in parameters.iter_mut() {
+        let name = argument_name(&parameter.name);
+        // The same name in another part of the request.
+        let name = match taken.contains(&name) {
+            true => format!("{name}_{}", parameter.location.name()),
+            false => name,
+        };
+        parameter.argument = names::unique(name, &mut taken, MAX_ARGUMENT_NAME_CHARS);
+    }
+    let flat = match &body {
+        Some(body) => flat_properties(document, body, &taken)?,
+        None => None,
+    };
+    let mut arguments: Vec<_> = parameters
+        .iter()
+        .map(|parameter| Argument {
+            name: parameter.argument.clone(),
+            source: Source::Parameter(parameter),
+            is_required: parameter.is_required,
+        })
+        .collect();
+    let mut body_arguments = None;
+    if let Some(body) = &body {
+        if let Some(properties) = &flat {
+            let mut named = Vec::new();
+            for property in properties {
+                let name = argument_name(&property.name);
+                let name = names::unique(name, &mut taken, MAX_ARGUMENT_NAME_CHARS);
+                named.push((name.clone(), property.name.clone()));
+                arguments.push(Argument {
+                    name,
+                    source: Source::Property(property, body.is_file(&property.name)),
+                    is_required: property.is_required,
+                });
+            }
+            body_arguments = Some(BodyArguments::Flat(named));
+        } else {
+            let name = names::unique("body".to_owned(), &mut taken, MAX_ARGUMENT_NAME_CHARS);
+            arguments.push(Argument {
+                name: name.clone(),
+                source: Source::Body(body),
+                is_required: body.is_required,
+            });
+            body_arguments = Some(BodyArguments::Whole(name));
+        }
+    }
+    let schema = schema_set::build(document, Direction::Request, max_bytes, |set| {
+        object_schema(set, &arguments)
+    })?;
+    drop(arguments);
+    Ok((schema, body.zip(body_arguments)))
+}
+
+/// Returns a name that all hosts accept.
+fn argument_name(name: &str) -> String {
+    let is_accepted = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    if (1..=MAX_ARGUMENT_NAME_CHARS).contains(&name.len()) && name.bytes().all(is_accepted) {
+        return name.to_owned();
+    }
+    let sanitized = names::sanitized(name, MAX_ARGUMENT_NAME_CHARS);
+    match sanitized.is_empty() {
+        true => "argument".to_owned(),
+        false => sanitized,
+    }
+}
+
+/// Returns the properties of the body that become arguments. `None` if the body is one argument: it is no simple object, a
+/// parameter has the name of a property, or properties are required of a body that is not.
+fn flat_properties(
+    document: &Document,
+    body: &Body,
+    taken: &HashSet<String>,
+) -> Result<Option<Vec<FlatProperty>>, DocumentError> {
+    let is_object = matches!(
+        body.kind,
+        BodyKind::Json | BodyKind::Form | BodyKind::Multipart
+    );
+    let Some(schema) = body.schema.as_ref().filter(|_| is_object) else {
+        return Ok(None);
+    };
+    let properties = document.flat_properties(schema)?;
+    Ok(properties.filter(|properties| {
+        let is_taken = |property: &FlatProperty| taken.contains(&argument_name(&property.name));
+        let is_conditional = |property: &FlatProperty| property.is_required && !body.is_required;
+        !properties
+            .iter()
+            .any(|property| is_taken(property) || is_conditional(property))
+    }))
+}
+
+fn object_schema(set: &mut SchemaSet<'_>, arguments: &[Argument<'_>]) -> Result<Value, Stop> {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for argument in arguments {
+        let schema = match &argument.source {
+            Source::Parameter(parameter) => parameter_schema(set, parameter)?,
+            Source::Property(property, true) => file_schema(set, property),
+            Source::Property(property, false) => {
+                set.convert(&property.schema, Position::at_reference(0))?
+            }
+            Source::Body(body) => body_schema(set, body)?,
+        };
+        properties.insert(argument.name.clone(), schema);
+        if argument.is_required {
+            required.push(Value::from(&*argument.name));
+        }
+    }
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), "object".into());
+    schema.insert("properties".to_owned(), Value::Object(properties));
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), Value::Array(required));
+    }
+    // A misspelt argument would be lost otherwise.
+    schema.insert("additionalProperties".to_owned(), Value::Bool(false));
+    Ok(Value::Object(schema))
+}
+
+fn parameter_schema(set: &mut SchemaSet<'_>, parameter: &Parameter) -> Result<Value, Stop> {
+    let schema = match &parameter.schema {
+        Some(schema) => set.convert(schema, Position::at_reference(0))?,
+        None => match parameter.location {
+            Location::Path => json!({"type": "string"}),
+            _ => json!({}),
+        },
+    };
+    let Value::Object(mut schema) = schema else {
+        return Ok(schema);
+    };
+    let place = parameter.place.as_ref();
+    let member = |name: &str| place.and_then(|place| set.document.at(&place.child(name)));
+    if let Some(Value::String(description)) = member("description")
+        && !description.trim().is_empty()
+    {
+        schema.insert("description".to_owned(), Value::from(description.trim()));
+    }
+    if member("deprecated") == Some(&Value::Bool(true)) {
+        schema.insert("deprecated".to_owned(), Value::Bool(true));
+    }
+    if let Some(example) = member("example")
+        && example.to_string().len() <= MAX_EXAMPLE_BYTES
+        && !schema.contains_key("examples")
+    {
+        schema.insert("examples".to_owned(), json!([example]));
+    }
+    Ok(Value::Object(schema))
+}
+
+fn file_schema(set: &SchemaSet<'_>, property: &FlatProperty) -> Value {
+    let followed = set.document.follow(&property.schema);
+    let (is_list, is_nullable) = followed.as_ref().map_or((false, false), |(_, schema)| {
+        let is_list = schema.get("type").and_then(Value::as_str) == Some("array");
+        (is_list, schema.get("nullable") == Some(&Value::Bool(true)))
+    });
+    let file = json!({
+        "type": "object",
+        "properties": {
+            "data": {"type": "string", "contentEncoding": "base64", "description": "The content, in base64"},
+            "filename": {"type": "string"},
+            "content_type": {"type": "string", "description": "The media type"},
+        },
+        "required": ["data"],
+        "additionalProperties": false,
+    });
+    let mut schema = match is_list {
+        true => json!({"type": "array", "items": file}),
+        false => file,
+    };
+    let description = followed
+        .ok()
+        .and_then(|(_, schema)| schema.get("description"));
+    if let Some(description @ Value::String(_)) = description {
+        schema["description"] = description.clone();
+    }
+    match is_nullable {
+        true => nullable(schema),
+        false => schema,
+    }
+}
+
+fn body_schema(set: &mut SchemaSet<'_>, body: &Body) -> Result<Value, Stop> {
+    let media_type = &body.media_type;
+    let mut schema = match (body.kind, &body.schema) {
+        (BodyKind::Binary, _) => json!({
+            "type": "string",
+            "contentEncoding": "base64",
+            "description": format!("The body of the request ({media_type}), in base64"),
+        }),
+        (BodyKind::Text, _) => json!({
+            "type": "string",
+            "description": format!("The body of the request ({media_type})"),
+        }),
+        (_, Some(schema)) => set.convert(schema, Position::at_reference(0))?,
+        (BodyKind::Json, None) => json!({}),
+        (_, None) => json!({"type": "object"}),
+    };
+    if let (Value::Object(schema), Some(description)) = (&mut schema, &body.description) {
+        schema.insert("description".to_owned(), Value::from(&**description));
+    }
+    Ok(schema)
+}

@@ -1,0 +1,449 @@
+//! Conversion of schemas of OpenAPI 3.0 and 3.1 to JSON Schema 2020-12.
+//!
+//! Only known keywords with valid values are kept: documents in use contain values that no validator accepts, and each
+//! unknown keyword costs a model's attention. What a schema loses makes it accept more, never less.
+
+use mcpline_schema::Validator;
+use serde_json::{Map, Value, json};
+
+use crate::limits::{MAX_EXAMPLE_BYTES, MAX_SCHEMA_DEPTH};
+use crate::reference::{self, Place};
+use crate::schema_set::{SchemaSet, Stop};
+
+/// What a schema describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// Arguments: properties that only responses have (`readOnly`) are left out.
+    Request,
+    /// A result: properties that only requests have (`writeOnly`) are left out, and rules that a later version of the API
+    /// may relax as well: ranges, lengths, patterns, and that there are no other members.
+    Response,
+}
+
+/// Where a schema is: how deep, and whether its title distinguishes it from others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Position {
+    /// The number of references that lead here.
+    pub(crate) references: usize,
+    /// The number of schemas around it.
+    pub(crate) nesting: usize,
+    /// Whether it is one of several alternatives.
+    pub(crate) is_alternative: bool,
+}
+
+impl Position {
+    pub(crate) fn at_reference(references: usize) -> Self {
+        Self {
+            references,
+            nesting: 0,
+            is_alternative: false,
+        }
+    }
+
+    fn inner(self) -> Self {
+        Self {
+            nesting: self.nesting + 1,
+            is_alternative: false,
+            ..self
+        }
+    }
+
+    fn alternative(self) -> Self {
+        Self {
+            is_alternative: true,
+            ..self.inner()
+        }
+    }
+}
+
+impl SchemaSet<'_> {
+    /// Converts the schema at a place.
+    ///
+    /// # Errors
+    ///
+    /// A reference leads nowhere, or the schemas become too large.
+    pub(crate) fn convert(&mut self, place: &Place, position: Position) -> Result<Value, Stop> {
+        self.count_one()?;
+        let Some(value) = self.document.at(place) else {
+            return Ok(Value::Bool(true));
+        };
+        let Some(schema) = value.as_object() else {
+            // Anything else than an object or `false` says nothing.
+            return Ok(Value::Bool(value.as_bool().unwrap_or(true)));
+        };
+        if position.nesting >= self.max_nesting.min(MAX_SCHEMA_DEPTH) {
+            return Ok(self.outline(place));
+        }
+        let mut converted = Map::new();
+        if let Some(reference) = reference::of(value) {
+            let target = self.document.target(reference, place)?;
+            // A chain of references that never ends would be a schema that never ends.
+            self.document.follow(&target)?;
+            converted = self.refer(&target, position)?;
+        }
+        for (keyword, value) in schema {
+            self.keyword(
+                &mut converted,
+                keyword,
+                value,
+                &place.child(keyword),
+                position,
+            )?;
+        }
+        apply_boolean_bounds(&mut converted, schema);
+        self.drop_hidden_properties(&mut converted, place);
+        merge_single_all_of(&mut converted);
+        let mut converted = Value::Object(converted);
+        if schema.get("nullable") == Some(&Value::Bool(true)) {
+            converted = nullable(converted);
+        }
+        Ok(converted)
+    }
+
+    fn keyword(
+        &mut self,
+        out: &mut Map<String, Value>,
+        keyword: &str,
+        value: &Value,
+        place: &Place,
+        position: Position,
+    ) -> Result<(), Stop> {
+        let is_response = self.direction == Direction::Response;
+        let converted = match keyword {
+            "type" => types(value),
+            "title" => value
+                .as_str()
+                .filter(|_| position.is_alternative)
+                .map(Value::from),
+            "description" | "format" | "contentEncoding" | "contentMediaType" => value
+                .as_str()
+                .filter(|text| !text.trim().is_empty())
+                .map(Value::from),
+            "enum" => value
+                .as_array()
+                .filter(|all| !all.is_empty())
+                .map(|_| value.clone()),
+            "const" => Some(value.clone()),
+            "default" => is_short(value)
+                .then(|| value.clone())
+                .filter(|_| !is_response),
+            "example" if !is_response => {
+                let known = out.contains_key("examples");
+                if is_short(value) && !known {
+                    out.insert("examples".to_owned(), json!([value]));
+                }
+                None
+            }
+            "examples" if !is_response => value
+                .as_array()
+                .filter(|_| is_short(value))
+                .map(|_| value.clone()),
+            "deprecated" | "uniqueItems" => value
+                .as_bool()
+                .filter(|is_so| *is_so && !(is_response && keyword == "uniqueItems"))
+                .map(Value::Bool),
+            "required" => required(value),
+            "pattern" => value
+                .as_str()
+                .filter(|pattern| !is_response && is_pattern(pattern))
+                .map(Value::from),
+            "maximum" | "minimum" | "exclusiveMaximum" | "exclusiveMinimum" => {
+                (value.is_number() && !is_response).then(|| value.clone())
+            }
+            "multipleOf" => value
+                .as_f64()
+                .filter(|number| *number > 0.0 && !is_response)
+                .map(|_| value.clone()),
+            "maxLength" | "minLength" | "maxItems" | "minItems" | "maxProperties"
+            | "minProperties" | "maxContains" | "minContains" => {
+                (value.is_u64() && !is_response).then(|| value.clone())
+            }
+            "properties" | "dependentSchemas" => self.members(place, position, |_| true)?,
+            "patternProperties" => self.members(place, position, is_pattern)?,
+            "items" if value.is_array() => {
+                if let Some(items) = self.elements(place, position.inner())? {
+                    out.insert("prefixItems".to_owned(), items);
+                }
+                None
+            }
+            "additionalProperties" | "unevaluatedProperties" | "unevaluatedItems"
+                if is_response && value == &Value::Bool(false) =>
+            {
+                None
+            }
+            // `true` and `{}` are the default.
+            "additionalProperties"
+                if value == &Value::Bool(true) || value.as_object().is_some_and(Map::is_empty) =>
+            {
+                None
+            }
+            "items"
+            | "additionalProperties"
+            | "unevaluatedProperties"
+            | "unevaluatedItems"
+            | "contains"
+            | "not"
+            | "if"
+            | "then"
+            | "else"
+            | "propertyNames" => {
+                // A rule that is left out within these accepts less.
+                let is_exact = matches!(keyword, "not" | "if");
+                if is_exact && (is_response || self.is_outlined(position)) {
+                    None
+                } else {
+                    Some(self.convert(place, position.inner())?)
+                }
+            }
+            "prefixItems" | "allOf" => self.elements(place, position.inner())?,
+            "anyOf" => self.elements(place, position.alternative())?,
+            "oneOf" => {
+                if let Some(all) = self.elements(place, position.alternative())? {
+                    // Without all their rules, several alternatives may match.
+                    let keyword = match is_response || self.is_outlined(position) {
+                        true => "anyOf",
+                        false => "oneOf",
+                    };
+                    if !out.contains_key(keyword) {
+                        out.insert(keyword.to_owned(), all);
+                    }
+                }
+                None
+            }
+            "dependentRequired" => value.as_object().map(|_| value.clone()).filter(|value| {
+                let lists = value.as_object().into_iter().flat_map(Map::values);
+                lists.into_iter().all(|list| required(list).is_some())
+            }),
+            _ => None,
+        };
+        if let Some(converted) = converted {
+            out.insert(keyword.to_owned(), converted);
+        }
+        Ok(())
+    }
+
+    /// Converts an object whose members are schemas.
+    fn members(
+        &mut self,
+        place: &Place,
+        position: Position,
+        keep: impl Fn(&str) -> bool,
+    ) -> Result<Option<Value>, Stop> {
+        let Some(members) = self.document.at(place).and_then(Value::as_object) else {
+            return Ok(None);
+        };
+        let mut converted = Map::new();
+        for name in members.keys().filter(|name| keep(name)) {
+            let schema = self.convert(&place.child(name), position.inner())?;
+            converted.insert(name.clone(), schema);
+        }
+        Ok((!converted.is_empty()).then_some(Value::Object(converted)))
+    }
+
+    /// Converts an array of schemas.
+    fn elements(&mut self, place: &Place, position: Position) -> Result<Option<Value>, Stop> {
+        let count = self
+            .document
+            .at(place)
+            .and_then(Value::as_array)
+            .map_or(0, Vec::len);
+        let mut converted = Vec::new();
+        for index in 0..count {
+            converted.push(self.convert(&place.child(&index.to_string()), position)?);
+        }
+        Ok((count > 0).then_some(Value::Array(converted)))
+    }
+
+    /// Returns a schema with only the types and the description of the one at a place.
+    pub(crate) fn outline(&mut self, place: &Place) -> Value {
+        self.has_outlines = true;
+        let mut outline = Map::new();
+        let Ok((_, Value::Object(schema))) = self.document.follow(place) else {
+            return Value::Object(outline);
+        };
+        if let Some(types) = schema.get("type").and_then(types) {
+            outline.insert("type".to_owned(), types);
+        }
+        if let Some(Value::String(description)) = schema.get("description")
+            && description.len() <= MAX_EXAMPLE_BYTES
+        {
+            outline.insert("description".to_owned(), Value::from(&**description));
+        }
+        let outline = Value::Object(outline);
+        match schema.get("nullable") == Some(&Value::Bool(true)) {
+            true => nullable(outline),
+            false => outline,
+        }
+    }
+
+    /// Whether schemas inside of a schema at this position may be outlines.
+    fn is_outlined(&self, position: Position) -> bool {
+        self.max_references != usize::MAX || position.nesting + 1 >= self.max_nesting
+    }
+
+    /// Removes the properties that the other direction has.
+    fn drop_hidden_properties(&self, converted: &mut Map<String, Value>, place: &Place) {
+        let flag = match self.direction {
+            Direction::Request => "readOnly",
+            Direction::Response => "writeOnly",
+        };
+        let properties = place.child("properties");
+        let Some(Value::Object(declared)) = self.document.at(&properties) else {
+            return;
+        };
+        let is_hidden = |name: &String| {
+            let own = declared.get(name).and_then(|schema| schema.get(flag));
+            let followed = self.document.follow(&properties.child(name));
+            let flagged = own.or(followed.ok().and_then(|(_, schema)| schema.get(flag)));
+            flagged == Some(&Value::Bool(true))
+        };
+        let hidden: Vec<_> = declared.keys().filter(|name| is_hidden(name)).collect();
+        if hidden.is_empty() {
+            return;
+        }
+        if let Some(Value::Object(kept)) = converted.get_mut("properties") {
+            kept.retain(|name, _| !hidden.contains(&name));
+        }
+        if let Some(Value::Array(required)) = converted.get_mut("required") {
+            required.retain(|name| !hidden.iter().any(|hidden| name == hidden.as_str()));
+        }
+        if converted.get("required") == Some(&json!([])) {
+            converted.shift_remove("required");
+        }
+    }
+}
+
+/// Returns a valid `type`.
+fn types(value: &Value) -> Option<Value> {
+    const TYPES: [&str; 7] = [
+        "array", "boolean", "integer", "null", "number", "object", "string",
+    ];
+    match value {
+        Value::String(name) if TYPES.contains(&&**name) => Some(value.clone()),
+        Value::Array(names) => {
+            let mut known: Vec<Value> = Vec::new();
+            for name in names {
+                let is_known = name.as_str().is_some_and(|name| TYPES.contains(&name));
+                if !is_known {
+                    // An unknown type accepts something that is not known.
+                    return None;
+                }
+                if !known.contains(name) {
+                    known.push(name.clone());
+                }
+            }
+            match known.len() {
+                0 => None,
+                1 => known.pop(),
+                _ => Some(Value::Array(known)),
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Returns a valid `required`.
+fn required(value: &Value) -> Option<Value> {
+    let names = value.as_array().filter(|names| !names.is_empty())?;
+    let mut all: Vec<&str> = Vec::with_capacity(names.len());
+    for name in names {
+        let name = name.as_str()?;
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    Some(json!(all))
+}
+
+fn is_short(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.len() <= MAX_EXAMPLE_BYTES,
+        Value::Array(_) | Value::Object(_) => value.to_string().len() <= MAX_EXAMPLE_BYTES,
+        _ => true,
+    }
+}
+
+fn is_pattern(pattern: &str) -> bool {
+    Validator::compile(&json!({ "pattern": pattern })).is_ok()
+}
+
+/// OpenAPI 3.0: `exclusiveMinimum: true` says that `minimum` is exclusive.
+fn apply_boolean_bounds(converted: &mut Map<String, Value>, schema: &Map<String, Value>) {
+    for (bound, exclusive) in [
+        ("minimum", "exclusiveMinimum"),
+        ("maximum", "exclusiveMaximum"),
+    ] {
+        if schema.get(exclusive) == Some(&Value::Bool(true))
+            && let Some(bound) = converted.shift_remove(bound)
+        {
+            converted.insert(exclusive.to_owned(), bound);
+        }
+    }
+}
+
+/// Makes a schema accept `null`.
+pub(crate) fn nullable(schema: Value) -> Value {
+    let Value::Object(mut schema) = schema else {
+        return schema;
+    };
+    if let Some(Value::Array(values)) = schema.get_mut("enum")
+        && !values.contains(&Value::Null)
+    {
+        values.push(Value::Null);
+    }
+    let is_composed = has_composition(&schema);
+    match schema.get_mut("type") {
+        Some(Value::Array(types)) => {
+            if !types.iter().any(|kind| kind == "null") {
+                types.push(Value::from("null"));
+            }
+        }
+        Some(one) => *one = json!([one.clone(), "null"]),
+        None => {}
+    }
+    if !is_composed {
+        return Value::Object(schema);
+    }
+    let mut outer = Map::new();
+    for annotation in ["description", "default", "deprecated", "examples"] {
+        if let Some(value) = schema.shift_remove(annotation) {
+            outer.insert(annotation.to_owned(), value);
+        }
+    }
+    outer.insert("anyOf".to_owned(), json!([schema, {"type": "null"}]));
+    Value::Object(outer)
+}
+
+fn has_composition(schema: &Map<String, Value>) -> bool {
+    const COMPOSITIONS: [&str; 7] = ["$ref", "allOf", "anyOf", "oneOf", "not", "if", "const"];
+    COMPOSITIONS.iter().any(|name| schema.contains_key(*name))
+}
+
+/// Writes `{"allOf": [schema], …}` as `{schema, …}`, which is the same unless a keyword is in both.
+fn merge_single_all_of(schema: &mut Map<String, Value>) {
+    let Some(Value::Array(all)) = schema.get("allOf") else {
+        return;
+    };
+    let [Value::Object(only)] = &all[..] else {
+        return;
+    };
+    if only
+        .keys()
+        .any(|name| schema.contains_key(name) && !is_annotation(name))
+    {
+        return;
+    }
+    let only = only.clone();
+    schema.shift_remove("allOf");
+    for (name, value) in only {
+        schema.entry(name).or_insert(value);
+    }
+}
+
+/// Whether a keyword does not restrict values, so that one of several may be left out.
+pub(crate) fn is_annotation(keyword: &str) -> bool {
+    matches!(
+        keyword,
+        "title" | "description" | "default" | "examples" | "deprecated"
+    )
+}

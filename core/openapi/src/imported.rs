@@ -1,0 +1,266 @@
+//! An imported operation: schemas for a model, and requests from arguments.
+
+use serde_json::{Map, Value};
+
+use crate::arguments::{self, BodyArguments};
+use crate::body::Body;
+use crate::document::Document;
+use crate::error::{ArgumentError, DocumentError};
+use crate::limits::DEFAULT_SCHEMA_BYTES;
+use crate::operation::{Method, Operation};
+use crate::parameter::{Encoding, Location, Parameter};
+use crate::percent::Keep;
+use crate::resource;
+use crate::response;
+use crate::security::{self, Credentials, Scheme};
+use crate::style::{self, Query};
+
+/// How operations are imported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImportOptions {
+    /// The size of the schema of an operation's arguments, and of its result, in bytes of JSON. Parts of larger ones are
+    /// replaced by their types, the deepest first.
+    pub max_schema_bytes: usize,
+    /// Whether results have schemas.
+    pub output_schemas: bool,
+}
+
+impl Default for ImportOptions {
+    fn default() -> Self {
+        Self {
+            max_schema_bytes: DEFAULT_SCHEMA_BYTES,
+            output_schemas: true,
+        }
+    }
+}
+
+/// An operation with everything that a call needs. It refers to the document no more.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ImportedOperation {
+    /// The JSON Schema (2020-12) of the arguments: an object.
+    pub input_schema: Value,
+    /// The JSON Schema of the response, if it is always a JSON object or array.
+    pub output_schema: Option<Value>,
+    /// The URL of the server that the document names, without a `/` at its end. `None` if it is relative and the URL of the
+    /// document is not known.
+    pub server: Option<String>,
+    /// Whether there are security schemes of which one has to be met.
+    pub needs_credentials: bool,
+    method: Method,
+    path: String,
+    accept: String,
+    parameters: Vec<Parameter>,
+    body: Option<(Body, BodyArguments)>,
+    security: Vec<Vec<Scheme>>,
+}
+
+/// An HTTP request, relative to a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RequestParts {
+    /// The method.
+    pub method: &'static str,
+    /// The path with its query. It begins with `/`.
+    pub path_and_query: String,
+    /// Headers, with `Accept` and, if there is a body, `Content-Type`.
+    pub headers: Vec<(String, String)>,
+    /// The body; empty if there is none.
+    pub body: Vec<u8>,
+}
+
+impl Document {
+    /// Imports an operation of this document.
+    ///
+    /// # Errors
+    ///
+    /// The operation is not valid, or a reference in it leads nowhere.
+    pub fn import(
+        &self,
+        operation: &Operation,
+        options: &ImportOptions,
+    ) -> Result<ImportedOperation, DocumentError> {
+        let security = self.security_of(operation)?;
+        let mut parameters = self.parameters_of(operation, &security)?;
+        let body = self.body_of(operation)?;
+        let (input_schema, body) =
+            arguments::assign(self, &mut parameters, body, options.max_schema_bytes)?;
+        let responses = response::Expected::of(self, operation)?;
+        Ok(ImportedOperation {
+            input_schema,
+            output_schema: match options.output_schemas {
+                true => responses.schema(self, options.max_schema_bytes)?,
+                false => None,
+            },
+            server: self.server_of(operation),
+            needs_credentials: !security.is_empty() && !security.iter().any(Vec::is_empty),
+            method: operation.method,
+            path: operation.path.clone(),
+            accept: responses.accept(),
+            parameters,
+            body,
+            security,
+        })
+    }
+}
+
+impl ImportedOperation {
+    /// Returns the URI template (RFC 6570) of the operation as a resource, below `scheme`: `pets/{id}{?limit}`. `None` if a
+    /// request needs more than the variables of a path and simple parameters of a query.
+    pub fn resource_template(&self, scheme: &str) -> Option<String> {
+        resource::template(
+            scheme,
+            self.method,
+            &self.path,
+            &self.parameters,
+            self.body.is_some(),
+        )
+    }
+
+    /// Makes the arguments of a call from the variables of the [template](Self::resource_template), which are texts.
+    pub fn arguments_of_resource(&self, variables: &Map<String, Value>) -> Map<String, Value> {
+        resource::arguments(&self.input_schema, &self.parameters, variables)
+    }
+
+    /// Makes a request of arguments that match the [schema](Self::input_schema).
+    ///
+    /// # Errors
+    ///
+    /// A value cannot be sent: it would lead to another path, or has characters that its place cannot have.
+    pub fn request(
+        &self,
+        arguments: &Map<String, Value>,
+        credentials: &Credentials,
+    ) -> Result<RequestParts, ArgumentError> {
+        let given = |name: &str| arguments.get(name).filter(|value| !value.is_null());
+        let mut path = self.path.clone();
+        let mut query = Query::default();
+        let mut headers = vec![("Accept".to_owned(), self.accept.clone())];
+        let mut cookies = Vec::new();
+        for parameter in &self.parameters {
+            let argument = &*parameter.argument;
+            let Some(value) = given(argument) else {
+                if parameter.is_required {
+                    return Err(ArgumentError::new(argument, "it is required"));
+                }
+                continue;
+            };
+            let json;
+            let (value, style) = match parameter.encoding {
+                Encoding::Style { style, explode } => (value, Some((style, explode))),
+                Encoding::Json => {
+                    json = Value::String(value.to_string());
+                    (&json, None)
+                }
+            };
+            let name = &*parameter.name;
+            let explode = style.is_some_and(|(_, explode)| explode);
+            match parameter.location {
+                Location::Path => {
+                    check_path_value(argument, value)?;
+                    let style = style.map_or(style::Style::Simple, |(style, _)| style);
+                    let written = style::in_path(name, value, style, explode);
+                    path = path.replace(&format!("{{{name}}}"), &written);
+                }
+                Location::Query => {
+                    let keep = match parameter.allows_reserved {
+                        true => Keep::Reserved,
+                        false => Keep::Nothing,
+                    };
+                    let style = style.map_or(style::Style::Form, |(style, _)| style);
+                    style::in_query(&mut query, name, value, style, explode, keep);
+                }
+                Location::Header => {
+                    let written = style::in_header(value, explode);
+                    if written.chars().any(char::is_control) {
+                        let reason = "it contains a control character, which no header can have";
+                        return Err(ArgumentError::new(argument, reason));
+                    }
+                    headers.push((name.to_owned(), written));
+                }
+                Location::Cookie => cookies.extend(style::in_cookie(name, value, explode)),
+            }
+        }
+        check_path(&path)?;
+        let applied = security::apply(&self.security, credentials);
+        for (name, value) in &applied.query {
+            let value = Value::from(&**value);
+            style::in_query(
+                &mut query,
+                name,
+                &value,
+                style::Style::Form,
+                true,
+                Keep::Nothing,
+            );
+        }
+        headers.extend(applied.headers);
+        cookies.extend(applied.cookies);
+        if !cookies.is_empty() {
+            let cookies = cookies
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"));
+            let cookies = cookies.collect::<Vec<_>>().join("; ");
+            headers.push(("Cookie".to_owned(), cookies));
+        }
+        let mut bytes = Vec::new();
+        if let Some((body, body_arguments)) = &self.body
+            && let Some((argument, value)) = body_arguments.value(arguments, body)?
+        {
+            let media_type;
+            (bytes, media_type) = body.write(&argument, &value)?;
+            headers.push(("Content-Type".to_owned(), media_type));
+        }
+        if !query.is_empty() {
+            let separator = if path.contains('?') { '&' } else { '?' };
+            path = format!("{path}{separator}{}", query.write());
+        }
+        Ok(RequestParts {
+            method: self.method.as_str(),
+            path_and_query: path,
+            headers,
+            body: bytes,
+        })
+    }
+}
+
+/// Refuses values that lead to another path: an empty one ends the path early, and servers may decode what is encoded
+/// before they resolve `..`.
+fn check_path_value(argument: &str, value: &Value) -> Result<(), ArgumentError> {
+    let is_refused = |value: &Value| {
+        let text = style::text(value);
+        let is_dots = |segment: &str| segment == "." || segment == "..";
+        text.split(['/', '\\']).any(is_dots) || text.contains('\0')
+    };
+    let (is_empty, any_refused) = match value {
+        Value::Array(items) => (items.is_empty(), items.iter().any(is_refused)),
+        Value::Object(members) => (members.is_empty(), members.values().any(is_refused)),
+        value => (style::text(value).is_empty(), is_refused(value)),
+    };
+    if is_empty {
+        return Err(ArgumentError::new(
+            argument,
+            "it is part of a path and cannot be empty",
+        ));
+    }
+    match any_refused {
+        true => {
+            let reason = "it is part of a path and cannot contain a segment `.` or `..`, or NUL";
+            Err(ArgumentError::new(argument, reason))
+        }
+        false => Ok(()),
+    }
+}
+
+/// Refuses paths in which values form a segment `.` or `..` together with the text around them.
+fn check_path(path: &str) -> Result<(), ArgumentError> {
+    let is_dots = |segment: &str| segment == "." || segment == "..";
+    match path.split('/').any(is_dots) {
+        true => Err(ArgumentError::new(
+            "path",
+            format!("{path:?} has a segment `.` or `..`"),
+        )),
+        false => Ok(()),
+    }
+}

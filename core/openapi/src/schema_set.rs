@@ -1,0 +1,372 @@
+//! One generated schema with the definitions that it refers to: only those in use, written in place where that is short.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use serde_json::{Map, Value};
+
+use crate::convert::{Direction, Position, is_annotation};
+use crate::document::Document;
+use crate::error::DocumentError;
+use crate::limits::MAX_SCHEMA_DEPTH;
+use crate::names;
+use crate::reference::Place;
+
+/// Marks a reference while a schema is built; replaced by `$ref` or by the schema itself. No keyword has this name.
+const MARK: &str = "\u{0}reference";
+
+/// A definition of up to this many bytes is written in place, however often it is used.
+const SHORT_BYTES: usize = 120;
+
+/// The number of bytes that a schema has at least.
+const MIN_SCHEMA_BYTES: usize = 8;
+
+/// How a schema is shortened until it has the size that is allowed: the largest number of references in a row, and of
+/// schemas within each other. What is deeper becomes an outline.
+const SHORTER: [(usize, usize); 8] = [
+    (usize::MAX, usize::MAX),
+    (4, usize::MAX),
+    (3, usize::MAX),
+    (2, usize::MAX),
+    (1, usize::MAX),
+    (1, 5),
+    (0, 4),
+    (0, 2),
+];
+
+/// Schemas that are converted together.
+pub(crate) struct SchemaSet<'d> {
+    pub(crate) document: &'d Document,
+    pub(crate) direction: Direction,
+    pub(crate) max_references: usize,
+    pub(crate) max_nesting: usize,
+    /// Whether something was left out.
+    pub(crate) has_outlines: bool,
+    numbers: HashMap<Place, usize>,
+    definitions: Vec<Definition>,
+    waiting: VecDeque<usize>,
+    names: HashSet<String>,
+    /// The number of schemas that may still be converted.
+    left: usize,
+}
+
+struct Definition {
+    name: String,
+    place: Place,
+    references: usize,
+    schema: Value,
+}
+
+/// Why a conversion ends early.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The document is wrong.
+    Document(DocumentError),
+    /// The schemas are too large.
+    TooLarge,
+}
+
+impl From<DocumentError> for Stop {
+    fn from(error: DocumentError) -> Self {
+        Self::Document(error)
+    }
+}
+
+/// Builds a schema of at most `max_bytes`, if it can be shortened to that. `root` converts the parts.
+///
+/// # Errors
+///
+/// As those of `root`.
+pub(crate) fn build<'d>(
+    document: &'d Document,
+    direction: Direction,
+    max_bytes: usize,
+    root: impl Fn(&mut SchemaSet<'d>) -> Result<Value, Stop>,
+) -> Result<Value, DocumentError> {
+    let last = SHORTER.len() - 1;
+    for (index, (max_references, max_nesting)) in SHORTER.into_iter().enumerate() {
+        let mut set = SchemaSet {
+            document,
+            direction,
+            max_references,
+            max_nesting,
+            has_outlines: false,
+            numbers: HashMap::new(),
+            definitions: Vec::new(),
+            waiting: VecDeque::new(),
+            names: HashSet::new(),
+            left: match index == last {
+                true => usize::MAX,
+                false => max_bytes / MIN_SCHEMA_BYTES,
+            },
+        };
+        let built = root(&mut set).and_then(|schema| set.finish(schema));
+        match built {
+            Ok(schema) if index == last || schema.to_string().len() <= max_bytes => {
+                return Ok(schema);
+            }
+            Ok(_) | Err(Stop::TooLarge) => {}
+            Err(Stop::Document(error)) => return Err(error),
+        }
+    }
+    unreachable!("the last attempt has no limit")
+}
+
+impl SchemaSet<'_> {
+    /// Counts a schema that is converted.
+    pub(crate) fn count_one(&mut self) -> Result<(), Stop> {
+        self.left = self.left.checked_sub(1).ok_or(Stop::TooLarge)?;
+        Ok(())
+    }
+
+    /// Returns a reference to the schema at a place, which becomes a definition.
+    pub(crate) fn refer(
+        &mut self,
+        target: &Place,
+        position: Position,
+    ) -> Result<Map<String, Value>, Stop> {
+        let references = position.references + 1;
+        if references > self.max_references {
+            return Ok(match self.outline(target) {
+                Value::Object(outline) => outline,
+                _ => Map::new(),
+            });
+        }
+        let number = match self.numbers.get(target) {
+            Some(number) => *number,
+            None => {
+                let number = self.definitions.len();
+                let name = names::sanitized(&target.name(), 64);
+                let name = match name.is_empty() {
+                    true => "schema".to_owned(),
+                    false => name,
+                };
+                self.definitions.push(Definition {
+                    name: names::unique(name, &mut self.names, 64),
+                    place: target.clone(),
+                    references,
+                    schema: Value::Null,
+                });
+                self.numbers.insert(target.clone(), number);
+                self.waiting.push_back(number);
+                number
+            }
+        };
+        Ok(Map::from_iter([(MARK.to_owned(), Value::from(number))]))
+    }
+
+    /// Converts the definitions, and writes them in place or under `$defs`.
+    fn finish(&mut self, root: Value) -> Result<Value, Stop> {
+        // In order of their distance, so that each has the smallest one that leads to it.
+        while let Some(number) = self.waiting.pop_front() {
+            let definition = &self.definitions[number];
+            let (place, references) = (definition.place.clone(), definition.references);
+            self.definitions[number].schema =
+                self.convert(&place, Position::at_reference(references))?;
+        }
+        let mut writer = Writer {
+            is_inline: self.inline_definitions(&root),
+            definitions: &self.definitions,
+            kept: Vec::new(),
+        };
+        let mut root = writer.write(root, 0);
+        let mut definitions = Map::new();
+        let mut next = 0;
+        while let Some(number) = writer.kept.get(next).copied() {
+            next += 1;
+            let definition = &self.definitions[number];
+            let schema = writer.write(definition.schema.clone(), 0);
+            definitions.insert(definition.name.clone(), schema);
+        }
+        if let Value::Object(root) = &mut root
+            && !definitions.is_empty()
+        {
+            root.insert("$defs".to_owned(), Value::Object(definitions));
+        }
+        Ok(root)
+    }
+
+    /// Decides which definitions are written in place: those that don't contain themselves, and are short or used once.
+    fn inline_definitions(&self, root: &Value) -> Vec<bool> {
+        let count = self.definitions.len();
+        let mut uses = vec![0_usize; count];
+        let mut inner = Vec::with_capacity(count);
+        for number in marks(root) {
+            if let Some(uses) = uses.get_mut(number) {
+                *uses += 1;
+            }
+        }
+        for definition in &self.definitions {
+            let marks: Vec<_> = marks(&definition.schema)
+                .into_iter()
+                .filter(|number| *number < count)
+                .collect();
+            for number in &marks {
+                uses[*number] += 1;
+            }
+            inner.push(marks);
+        }
+        let recursive = in_cycles(&inner);
+        (0..count)
+            .map(|number| {
+                let definition = &self.definitions[number].schema;
+                let is_short =
+                    || inner[number].is_empty() && definition.to_string().len() <= SHORT_BYTES;
+                !recursive[number] && (uses[number] <= 1 || is_short())
+            })
+            .collect()
+    }
+}
+
+/// Returns the numbers of the definitions that a schema refers to, as often as it does.
+fn marks(schema: &Value) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut waiting = vec![schema];
+    while let Some(value) = waiting.pop() {
+        match value {
+            Value::Array(items) => waiting.extend(items),
+            Value::Object(members) => {
+                found.extend(number_of(members));
+                waiting.extend(members.values());
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn number_of(schema: &Map<String, Value>) -> Option<usize> {
+    usize::try_from(schema.get(MARK)?.as_u64()?).ok()
+}
+
+/// Returns which nodes of a graph can reach themselves: those in strongly connected components with an edge (Tarjan's
+/// algorithm, without recursion).
+fn in_cycles(edges: &[Vec<usize>]) -> Vec<bool> {
+    const UNSEEN: usize = usize::MAX;
+    let count = edges.len();
+    let mut order = vec![UNSEEN; count];
+    let mut low = vec![0; count];
+    let mut on_stack = vec![false; count];
+    let mut cyclic = vec![false; count];
+    let mut stack = Vec::new();
+    let mut next_order = 0;
+    for start in 0..count {
+        if order[start] != UNSEEN {
+            continue;
+        }
+        let mut path = vec![(start, 0)];
+        while let Some((node, edge)) = path.pop() {
+            if edge == 0 {
+                order[node] = next_order;
+                low[node] = next_order;
+                next_order += 1;
+                stack.push(node);
+                on_stack[node] = true;
+            }
+            if let Some(&target) = edges[node].get(edge) {
+                path.push((node, edge + 1));
+                if order[target] == UNSEEN {
+                    path.push((target, 0));
+                } else if on_stack[target] {
+                    low[node] = low[node].min(order[target]);
+                }
+                continue;
+            }
+            if low[node] == order[node] {
+                let start = stack.iter().rposition(|other| *other == node).unwrap_or(0);
+                let component = stack.split_off(start);
+                let is_cyclic = component.len() > 1 || edges[node].contains(&node);
+                for member in component {
+                    on_stack[member] = false;
+                    cyclic[member] = is_cyclic;
+                }
+            }
+            if let Some((parent, _)) = path.last() {
+                low[*parent] = low[*parent].min(low[node]);
+            }
+        }
+    }
+    cyclic
+}
+
+struct Writer<'s> {
+    is_inline: Vec<bool>,
+    definitions: &'s [Definition],
+    /// The definitions that are referred to.
+    kept: Vec<usize>,
+}
+
+impl Writer<'_> {
+    fn write(&mut self, value: Value, depth: usize) -> Value {
+        match value {
+            Value::Array(items) => {
+                let items = items.into_iter().map(|item| self.write(item, depth + 1));
+                Value::Array(items.collect())
+            }
+            Value::Object(mut members) => {
+                let number = number_of(&members).filter(|number| *number < self.definitions.len());
+                members.shift_remove(MARK);
+                let mut written = Map::new();
+                for (name, value) in members {
+                    let value = self.write(value, depth + 1);
+                    written.insert(name, value);
+                }
+                match number {
+                    Some(number) => self.resolve(number, written, depth),
+                    None => Value::Object(written),
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// Returns a definition, or a reference to it, with the keywords beside the reference.
+    fn resolve(&mut self, number: usize, beside: Map<String, Value>, depth: usize) -> Value {
+        let definition = &self.definitions[number];
+        // Arrays and objects of keywords count, so this is about half as many schemas.
+        if !self.is_inline[number] || depth > 2 * MAX_SCHEMA_DEPTH / 3 {
+            if !self.kept.contains(&number) {
+                self.kept.push(number);
+            }
+            let mut reference = Map::new();
+            reference.insert(
+                "$ref".to_owned(),
+                format!("#/$defs/{}", definition.name).into(),
+            );
+            reference.extend(beside);
+            return Value::Object(reference);
+        }
+        let schema = self.write(definition.schema.clone(), depth);
+        let Value::Object(mut schema) = schema else {
+            return match beside.is_empty() {
+                true => schema,
+                false => Value::Object(beside),
+            };
+        };
+        let conflicts = |name: &String| schema.contains_key(name) && !is_annotation(name);
+        if beside.keys().any(conflicts) {
+            let mut both = beside;
+            match both.get_mut("allOf") {
+                Some(Value::Array(all)) => all.push(Value::Object(schema)),
+                _ => drop(both.insert(
+                    "allOf".to_owned(),
+                    Value::Array(vec![Value::Object(schema)]),
+                )),
+            }
+            return Value::Object(both);
+        }
+        schema.extend(beside);
+        Value::Object(schema)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_all_nodes_in_cycles() {
+        let edges = [vec![1], vec![2, 3], vec![1], vec![], vec![4], vec![0]];
+        let expected = [false, true, true, false, true, false];
+        assert_eq!(in_cycles(&edges), expected);
+    }
+}

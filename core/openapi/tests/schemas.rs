@@ -1,0 +1,390 @@
+//! Schemas of arguments and results: what is converted, what is left out, and how large they become.
+
+use mcpline_openapi::{Document, ImportOptions, ImportedOperation};
+use mcpline_schema::Validator;
+use serde_json::{Value, json};
+
+fn document(openapi: &str, operation: Value, components: Value) -> Document {
+    Document::new(json!({
+        "openapi": openapi,
+        "info": {"title": "Test", "version": "1"},
+        "paths": {"/things": {"post": operation}},
+        "components": components,
+    }))
+    .expect("a document")
+}
+
+fn import(document: &Document) -> ImportedOperation {
+    import_within(document, ImportOptions::default())
+}
+
+fn import_within(document: &Document, options: ImportOptions) -> ImportedOperation {
+    let operations = document.operations().expect("operations");
+    let imported = document
+        .import(&operations[0], &options)
+        .expect("an operation");
+    Validator::compile(&imported.input_schema).expect("a valid schema of arguments");
+    if let Some(schema) = &imported.output_schema {
+        Validator::compile(schema).expect("a valid schema of results");
+    }
+    imported
+}
+
+/// The schema of the argument `value`, which a query has.
+fn argument(openapi: &str, schema: Value, components: Value) -> (Value, Value) {
+    let operation = json!({
+        "parameters": [{"name": "value", "in": "query", "schema": schema}],
+        "responses": {},
+    });
+    let imported = import(&document(openapi, operation, components));
+    let definitions = imported
+        .input_schema
+        .get("$defs")
+        .cloned()
+        .unwrap_or_default();
+    (
+        imported.input_schema["properties"]["value"].clone(),
+        definitions,
+    )
+}
+
+fn response(schema: Value, components: Value) -> Option<Value> {
+    let operation = json!({
+        "responses": {"200": {"description": "", "content": {"application/json": {"schema": schema}}}},
+    });
+    import(&document("3.0.3", operation, components)).output_schema
+}
+
+#[test]
+fn keywords_of_3_0_become_those_of_json_schema() {
+    for (given, expected) in [
+        (
+            json!({"type": "integer", "minimum": 1, "exclusiveMinimum": true, "maximum": 9, "exclusiveMaximum": false}),
+            json!({"type": "integer", "exclusiveMinimum": 1, "maximum": 9}),
+        ),
+        (
+            json!({"type": "string", "nullable": true, "enum": ["a"]}),
+            json!({"type": ["string", "null"], "enum": ["a", null]}),
+        ),
+        (
+            json!({"nullable": true, "allOf": [{"type": "string"}, {"minLength": 1}]}),
+            json!({"anyOf": [{"allOf": [{"type": "string"}, {"minLength": 1}]}, {"type": "null"}]}),
+        ),
+        (
+            json!({"type": "string", "example": "x", "xml": {"name": "y"}, "x-go-type": "Z", "discriminator": {}}),
+            json!({"type": "string", "examples": ["x"]}),
+        ),
+        (
+            json!({"type": "array", "items": [{"type": "string"}]}),
+            json!({"type": "array", "prefixItems": [{"type": "string"}]}),
+        ),
+    ] {
+        let (schema, _) = argument("3.0.3", given.clone(), json!({}));
+        assert_eq!(schema, expected, "{given}");
+    }
+}
+
+#[test]
+fn keywords_with_values_that_no_validator_accepts_are_left_out() {
+    let wrong = json!({
+        "type": "string",
+        "required": true,
+        "enum": [],
+        "pattern": "(",
+        "minLength": -1,
+        "multipleOf": 0,
+        "minimum": "1",
+        "format": 3,
+        "examples": {"a": {"value": 1}},
+        "properties": [],
+        "allOf": {},
+        "$id": "http://example.com/elsewhere",
+        "$schema": "http://json-schema.org/draft-04/schema#",
+    });
+    assert_eq!(
+        argument("3.1.0", wrong, json!({})).0,
+        json!({"type": "string"})
+    );
+    let unknown = json!({"type": ["string", "any"], "description": "d"});
+    assert_eq!(
+        argument("3.1.0", unknown, json!({})).0,
+        json!({"description": "d"})
+    );
+}
+
+#[test]
+fn a_property_may_be_named_like_a_keyword() {
+    let given = json!({"type": "object", "properties": {"$ref": {"type": "string"}, "type": {"type": "integer"}}});
+    let (schema, _) = argument("3.1.0", given.clone(), json!({}));
+    assert_eq!(schema, given);
+}
+
+#[test]
+fn a_definition_that_is_used_once_is_written_in_place() {
+    let components = json!({"schemas": {
+        "Outer": {"type": "object", "properties": {"inner": {"$ref": "#/components/schemas/Inner"}}},
+        "Inner": {"type": "object", "properties": {"text": {"type": "string"}}},
+        "Unused": {"type": "object"},
+    }});
+    let given = json!({"$ref": "#/components/schemas/Outer", "description": "the outer one"});
+    let (schema, definitions) = argument("3.1.0", given, components);
+    let inner = json!({"type": "object", "properties": {"text": {"type": "string"}}});
+    let expected =
+        json!({"type": "object", "properties": {"inner": inner}, "description": "the outer one"});
+    assert_eq!((schema, definitions), (expected, Value::Null));
+}
+
+#[test]
+fn cyclic_definitions_stay_definitions() {
+    let components = json!({"schemas": {
+        "Node": {"type": "object", "properties": {
+            "next": {"$ref": "#/components/schemas/Node"},
+            "other": {"$ref": "#/components/schemas/Other"},
+        }},
+        "Other": {"type": "object", "properties": {"back": {"$ref": "#/components/schemas/Node"}}},
+    }});
+    let (schema, definitions) = argument(
+        "3.1.0",
+        json!({"$ref": "#/components/schemas/Node"}),
+        components,
+    );
+    assert_eq!(schema, json!({"$ref": "#/$defs/Node"}));
+    let names: Vec<_> = definitions
+        .as_object()
+        .expect("definitions")
+        .keys()
+        .collect();
+    assert_eq!(names, ["Node", "Other"]);
+}
+
+#[test]
+fn a_reference_that_never_ends_is_refused() {
+    let components = json!({"schemas": {
+        "A": {"$ref": "#/components/schemas/B"},
+        "B": {"$ref": "#/components/schemas/A"},
+    }});
+    let operation = json!({
+        "parameters": [{"name": "v", "in": "query", "schema": {"$ref": "#/components/schemas/A"}}],
+    });
+    let document = document("3.1.0", operation, components);
+    let operations = document.operations().expect("operations");
+    let error = document
+        .import(&operations[0], &ImportOptions::default())
+        .expect_err("a circle");
+    assert!(error.to_string().contains("circle"), "{error}");
+}
+
+#[test]
+fn a_reference_that_leads_nowhere_is_refused_with_its_place() {
+    let operation =
+        json!({"parameters": [{"name": "v", "in": "query", "schema": {"$ref": "#/nowhere"}}]});
+    let document = document("3.1.0", operation, json!({}));
+    let operations = document.operations().expect("operations");
+    let error = document
+        .import(&operations[0], &ImportOptions::default())
+        .expect_err("nowhere");
+    assert_eq!(
+        error.to_string(),
+        "OpenAPI document, #/paths/~1things/post/parameters/0/schema: the reference \"#/nowhere\": it leads nowhere"
+    );
+}
+
+#[test]
+fn other_documents_are_used_when_given_and_never_fetched() {
+    let operation = json!({"requestBody": {"content": {"application/json": {"schema": {
+    "type": "object", "properties": {
+        "pet": {"$ref": "schemas/pet.json#/Pet"},
+        "far": {"$ref": "https://example.com/far.json"},
+    }}}}}});
+    let document = document("3.1.0", operation, json!({}));
+    let missing: Vec<_> = document.missing_documents().into_iter().collect();
+    assert_eq!(
+        missing,
+        ["https://example.com/far.json", "schemas/pet.json"]
+    );
+    let operations = document.operations().expect("operations");
+    let error = document
+        .import(&operations[0], &ImportOptions::default())
+        .expect_err("missing");
+    assert!(
+        error
+            .to_string()
+            .contains("schemas/pet.json\" is not here, and is not fetched"),
+        "{error}"
+    );
+
+    let pet = json!({"Pet": {"type": "object", "properties": {"owner": {"$ref": "owner.json"}}}});
+    let document = document
+        .with_other("schemas/pet.json", pet)
+        .and_then(|document| document.with_other("schemas/owner.json", json!({"type": "string"})))
+        .and_then(|document| {
+            document.with_other("https://example.com/far.json", json!({"type": "integer"}))
+        })
+        .expect("documents");
+    assert!(document.missing_documents().is_empty());
+    let properties = &import(&document).input_schema["properties"];
+    assert_eq!(
+        properties["pet"]["properties"]["owner"],
+        json!({"type": "string"})
+    );
+    assert_eq!(properties["far"], json!({"type": "integer"}));
+}
+
+#[test]
+fn requests_have_no_read_only_properties_and_responses_no_write_only_ones() {
+    let thing = json!({
+        "type": "object",
+        "required": ["id", "secret", "name"],
+        "properties": {
+            "id": {"type": "string", "readOnly": true},
+            "secret": {"$ref": "#/components/schemas/Secret"},
+            "name": {"type": "string"},
+        },
+    });
+    let components =
+        json!({"schemas": {"Thing": thing, "Secret": {"type": "string", "writeOnly": true}}});
+    let schema = json!({"$ref": "#/components/schemas/Thing"});
+    let content = json!({"application/json": {"schema": schema}});
+    let operation = json!({
+        "requestBody": {"required": true, "content": content},
+        "responses": {"200": {"description": "", "content": content}},
+    });
+    let imported = import(&document("3.0.3", operation, components));
+    assert_eq!(imported.input_schema["required"], json!(["secret", "name"]));
+    let output = imported.output_schema.expect("a schema");
+    assert_eq!(output["required"], json!(["id", "name"]));
+    assert_eq!(
+        output["properties"].as_object().expect("properties").len(),
+        2
+    );
+}
+
+#[test]
+fn results_may_have_more_than_their_schema_says() {
+    let schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "text": {"type": "string", "pattern": "^a$", "maxLength": 1, "example": "a"},
+            "one": {"oneOf": [{"type": "string", "title": "A"}, {"type": "string", "title": "B"}]},
+        },
+    });
+    let expected = json!({
+        "type": "object",
+        "properties": {
+            "text": {"type": "string"},
+            "one": {"anyOf": [{"type": "string", "title": "A"}, {"type": "string", "title": "B"}]},
+        },
+    });
+    assert_eq!(response(schema, json!({})), Some(expected));
+}
+
+#[test]
+fn only_objects_and_arrays_have_a_schema_of_results() {
+    assert_eq!(response(json!({"type": "string"}), json!({})), None);
+    assert_eq!(
+        response(json!({"type": "object", "nullable": true}), json!({})),
+        None
+    );
+    let list = json!({"type": "array", "items": {"type": "string"}});
+    assert_eq!(response(list.clone(), json!({})), Some(list));
+    let components = json!({"schemas": {"Tree": {"type": "object", "properties": {
+        "children": {"type": "array", "items": {"$ref": "#/components/schemas/Tree"}},
+    }}}});
+    let tree =
+        response(json!({"$ref": "#/components/schemas/Tree"}), components).expect("a schema");
+    assert_eq!(
+        (&tree["$ref"], &tree["type"]),
+        (&json!("#/$defs/Tree"), &json!("object"))
+    );
+}
+
+#[test]
+fn results_have_no_schema_if_a_success_may_have_no_content() {
+    let content = json!({"application/json": {"schema": {"type": "object"}}});
+    for responses in [
+        json!({"200": {"description": "", "content": content}, "204": {"description": ""}}),
+        json!({"200": {"description": "", "content": content},
+               "201": {"description": "", "content": {"application/json": {"schema": {"type": "array"}}}}}),
+        json!({"200": {"description": "", "content": {"text/plain": {"schema": {"type": "string"}}}}}),
+    ] {
+        let imported = import(&document(
+            "3.0.3",
+            json!({"responses": responses}),
+            json!({}),
+        ));
+        assert_eq!(imported.output_schema, None, "{responses}");
+    }
+    let failure = json!({"200": {"description": "", "content": content},
+                         "default": {"description": "", "content": {"application/json": {"schema": {}}}}});
+    let imported = import(&document("3.0.3", json!({"responses": failure}), json!({})));
+    assert_eq!(imported.output_schema, Some(json!({"type": "object"})));
+}
+
+/// Schemas of which each refers to all others.
+fn dense_components(count: usize) -> Value {
+    let names: Vec<_> = (0..count).map(|index| format!("Schema{index}")).collect();
+    let schema = |_: &String| {
+        let properties = names.iter().map(|name| {
+            (
+                name.clone(),
+                json!({"$ref": format!("#/components/schemas/{name}")}),
+            )
+        });
+        json!({"type": "object", "properties": Value::Object(properties.collect())})
+    };
+    let schemas = names.iter().map(|name| (name.clone(), schema(name)));
+    json!({"schemas": Value::Object(schemas.collect())})
+}
+
+#[test]
+fn a_large_schema_is_shortened_to_its_limit() {
+    let content = json!({"application/json": {"schema": {"$ref": "#/components/schemas/Schema0"}}});
+    let operation = json!({
+        "requestBody": {"required": true, "content": content},
+        "responses": {"200": {"description": "", "content": content}},
+    });
+    let document = document("3.1.0", operation, dense_components(60));
+    let mut options = ImportOptions::default();
+    options.max_schema_bytes = 8_000;
+    let imported = import_within(&document, options);
+    let output = imported.output_schema.expect("a schema");
+    for schema in [&imported.input_schema, &output] {
+        let length = schema.to_string().len();
+        assert!(length <= 8_000, "{length}");
+        assert_eq!(
+            schema["properties"].as_object().expect("properties").len(),
+            60
+        );
+    }
+    assert_eq!(output["properties"]["Schema7"], json!({"type": "object"}));
+}
+
+#[test]
+fn a_schema_that_doubles_at_every_level_stays_small() {
+    let mut schemas = serde_json::Map::new();
+    for level in 0..100 {
+        let next = json!({"$ref": format!("#/components/schemas/Level{}", level + 1)});
+        let properties = json!({"left": next, "right": next});
+        schemas.insert(
+            format!("Level{level}"),
+            json!({"type": "object", "properties": properties}),
+        );
+    }
+    schemas.insert("Level100".to_owned(), json!({"type": "string"}));
+    let operation = json!({"parameters": [
+        {"name": "value", "in": "query", "schema": {"$ref": "#/components/schemas/Level0"}},
+    ]});
+    let imported = import(&document("3.1.0", operation, json!({"schemas": schemas})));
+    assert!(imported.input_schema.to_string().len() <= 32 * 1024);
+}
+
+#[test]
+fn deep_nesting_without_references_is_cut() {
+    let mut schema = json!({"type": "string"});
+    for _ in 0..200 {
+        schema = json!({"type": "object", "properties": {"inner": schema}});
+    }
+    let (schema, _) = argument("3.1.0", schema, json!({}));
+    assert!(schema.to_string().len() < 3_000);
+}
