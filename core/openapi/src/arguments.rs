@@ -5,13 +5,12 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use crate::body::{Body, BodyKind, FlatProperty};
-use crate::convert::{Direction, Position, nullable};
 use crate::document::Document;
 use crate::error::{ArgumentError, DocumentError};
 use crate::limits::{MAX_ARGUMENT_NAME_CHARS, MAX_EXAMPLE_BYTES};
 use crate::names;
 use crate::parameter::{Location, Parameter};
-use crate::schema_set::{self, SchemaSet, Stop};
+use crate::schema::{self, Direction, Position, SchemaSet, Stop, nullable};
 
 /// The arguments that a body is made of.
 #[derive(Debug, Clone)]
@@ -116,7 +115,7 @@ pub(crate) fn assign(
             body_arguments = Some(BodyArguments::Whole(name));
         }
     }
-    let schema = schema_set::build(document, Direction::Request, max_bytes, |set| {
+    let schema = schema::build(document, Direction::Request, max_bytes, |set| {
         object_schema(set, &arguments)
     })?;
     drop(arguments);

@@ -24,6 +24,8 @@ pub struct ImportOptions {
     pub max_schema_bytes: usize,
     /// Whether results have schemas.
     pub output_schemas: bool,
+    /// Names of headers that the author sets. Parameters with these names are no arguments.
+    pub own_headers: Vec<String>,
 }
 
 impl Default for ImportOptions {
@@ -31,6 +33,7 @@ impl Default for ImportOptions {
         Self {
             max_schema_bytes: DEFAULT_SCHEMA_BYTES,
             output_schemas: true,
+            own_headers: Vec::new(),
         }
     }
 }
@@ -83,6 +86,11 @@ impl Document {
     ) -> Result<ImportedOperation, DocumentError> {
         let security = self.security_of(operation)?;
         let mut parameters = self.parameters_of(operation, &security)?;
+        parameters.retain(|parameter| {
+            let mut own = options.own_headers.iter();
+            parameter.location != Location::Header
+                || !own.any(|name| name.eq_ignore_ascii_case(&parameter.name))
+        });
         let body = self.body_of(operation)?;
         let (input_schema, body) =
             arguments::assign(self, &mut parameters, body, options.max_schema_bytes)?;
@@ -106,6 +114,11 @@ impl Document {
 }
 
 impl ImportedOperation {
+    /// Whether there are credentials for one of the alternatives of security schemes.
+    pub fn has_credentials(&self, credentials: &Credentials) -> bool {
+        security::are_available(&self.security, credentials)
+    }
+
     /// Returns the URI template (RFC 6570) of the operation as a resource, below `scheme`: `pets/{id}{?limit}`. `None` if a
     /// request needs more than the variables of a path and simple parameters of a query.
     pub fn resource_template(&self, scheme: &str) -> Option<String> {

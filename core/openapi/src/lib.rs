@@ -33,7 +33,6 @@
 
 mod arguments;
 mod body;
-mod convert;
 mod document;
 mod error;
 mod imported;
@@ -46,7 +45,7 @@ mod percent;
 mod reference;
 mod resource;
 mod response;
-mod schema_set;
+mod schema;
 mod security;
 mod servers;
 mod style;

@@ -3,13 +3,12 @@
 use serde_json::Value;
 
 use crate::body::{is_media_type, rank};
-use crate::convert::{Direction, Position};
 use crate::document::Document;
 use crate::error::DocumentError;
 use crate::limits::MAX_ERROR_BODY_BYTES;
 use crate::operation::{Operation, cut};
 use crate::reference::Place;
-use crate::schema_set;
+use crate::schema::{self, Direction, Position};
 
 /// The responses that a document describes as successful.
 #[derive(Debug, Default)]
@@ -93,7 +92,7 @@ impl Expected {
         let Some(kind) = kind_of(document, place, 0) else {
             return Ok(None);
         };
-        let schema = schema_set::build(document, Direction::Response, max_bytes, |set| {
+        let schema = schema::build(document, Direction::Response, max_bytes, |set| {
             // As a definition, because the schema may contain itself.
             set.refer(place, Position::at_reference(0))
                 .map(Value::Object)

@@ -212,13 +212,7 @@ impl Document {
 /// as it is: the author may have set a header.
 pub(crate) fn apply(alternatives: &[Vec<Scheme>], credentials: &Credentials) -> Applied {
     let mut applied = Applied::default();
-    let is_available = |schemes: &&Vec<Scheme>| {
-        let mut schemes = schemes.iter();
-        schemes.all(|scheme| credentials.0.contains_key(&scheme.name))
-    };
-    // An alternative without schemes is that of anonymous callers.
-    let mut with_schemes = alternatives.iter().filter(|schemes| !schemes.is_empty());
-    for scheme in with_schemes.find(is_available).into_iter().flatten() {
+    for scheme in available(alternatives, credentials).into_iter().flatten() {
         let Some(credential) = credentials.0.get(&scheme.name) else {
             continue;
         };
@@ -249,4 +243,21 @@ pub(crate) fn apply(alternatives: &[Vec<Scheme>], credentials: &Credentials) -> 
         }
     }
     applied
+}
+
+/// Returns the first alternative that there are credentials for. One without schemes is that of anonymous callers.
+fn available<'s>(
+    alternatives: &'s [Vec<Scheme>],
+    credentials: &Credentials,
+) -> Option<&'s Vec<Scheme>> {
+    let is_available = |schemes: &&Vec<Scheme>| {
+        let mut all = schemes.iter();
+        !schemes.is_empty() && all.all(|scheme| credentials.0.contains_key(&scheme.name))
+    };
+    alternatives.iter().find(is_available)
+}
+
+/// Whether there are credentials for one of the alternatives.
+pub(crate) fn are_available(alternatives: &[Vec<Scheme>], credentials: &Credentials) -> bool {
+    available(alternatives, credentials).is_some()
 }

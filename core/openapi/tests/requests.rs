@@ -444,6 +444,24 @@ fn a_credential_is_no_argument() {
 }
 
 #[test]
+fn a_header_that_the_author_sets_is_no_argument() {
+    let document = document(
+        "get",
+        "/t",
+        parameter("header", json!({"required": true})),
+        json!({}),
+    );
+    let operations = document.operations().expect("operations");
+    let mut options = ImportOptions::default();
+    options.own_headers = vec!["P".to_owned()];
+    let imported = document
+        .import(&operations[0], &options)
+        .expect("an operation");
+    assert_eq!(imported.input_schema["properties"], json!({}));
+    assert_eq!(request(&imported, json!({})).path_and_query, "/t");
+}
+
+#[test]
 fn servers_are_expanded_and_resolved() {
     assert_eq!(
         operation("get", "/t", json!({})).server.as_deref(),

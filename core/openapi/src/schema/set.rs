@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::{Map, Value};
 
-use crate::convert::{Direction, Position, is_annotation};
+use super::convert::is_annotation;
+use super::{Direction, Position};
 use crate::document::Document;
 use crate::error::DocumentError;
 use crate::limits::MAX_SCHEMA_DEPTH;

@@ -6,9 +6,9 @@
 use mcpline_schema::Validator;
 use serde_json::{Map, Value, json};
 
+use super::{SchemaSet, Stop};
 use crate::limits::{MAX_EXAMPLE_BYTES, MAX_SCHEMA_DEPTH};
 use crate::reference::{self, Place};
-use crate::schema_set::{SchemaSet, Stop};
 
 /// What a schema describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -393,11 +393,8 @@ pub(crate) fn nullable(schema: Value) -> Value {
     }
     let is_composed = has_composition(&schema);
     match schema.get_mut("type") {
-        Some(Value::Array(types)) => {
-            if !types.iter().any(|kind| kind == "null") {
-                types.push(Value::from("null"));
-            }
-        }
+        Some(Value::Array(types)) if types.iter().any(|kind| kind == "null") => {}
+        Some(Value::Array(types)) => types.push(Value::from("null")),
         Some(one) => *one = json!([one.clone(), "null"]),
         None => {}
     }

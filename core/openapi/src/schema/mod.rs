@@ -1,0 +1,7 @@
+//! Schemas of OpenAPI as JSON Schema 2020-12.
+
+mod convert;
+mod set;
+
+pub(crate) use convert::{Direction, Position, nullable};
+pub(crate) use set::{SchemaSet, Stop, build};
