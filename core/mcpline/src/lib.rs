@@ -44,6 +44,7 @@
 //! - `schemars`: schemas derived from types ([`Server::tool`], [`Context::elicit_as`]); without it, add tools with
 //!   schemas of your own ([`Server::add_tool_fn`])
 //! - `macros`: [`#[mcpline::tools]`](macro@tools); implies `server` and `schemars`
+//! - `openapi`: tools and resources for the operations of an HTTP API ([`openapi`]); implies `server` and `http`
 //! - `keyring`: tokens in the system's keyring; implies `auth`
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -55,7 +56,8 @@
         feature = "stdio",
         feature = "tls",
         feature = "auth",
-        feature = "schemars"
+        feature = "schemars",
+        feature = "openapi"
     )),
     allow(dead_code, unreachable_pub, unused_imports)
 )]
@@ -75,9 +77,9 @@ mod caller;
 #[cfg(feature = "client")]
 #[cfg_attr(docsrs, doc(cfg(feature = "client")))]
 pub mod client;
-#[cfg(any(feature = "client", feature = "auth"))]
+#[cfg(any(feature = "client", feature = "auth", feature = "openapi"))]
 mod client_error;
-#[cfg(any(feature = "client", feature = "auth"))]
+#[cfg(any(feature = "client", feature = "auth", feature = "openapi"))]
 mod client_tasks;
 mod error;
 mod error_kind;
@@ -86,13 +88,19 @@ mod error_kind;
 pub mod foreign;
 #[cfg(feature = "http")]
 mod header_names;
-#[cfg(all(feature = "http", any(feature = "client", feature = "auth")))]
+#[cfg(all(
+    feature = "http",
+    any(feature = "client", feature = "auth", feature = "openapi")
+))]
 mod http_client;
 mod line_io;
 mod message_sink;
 #[cfg(all(test, mcpline_models))]
 mod models;
 mod offload;
+#[cfg(feature = "openapi")]
+#[cfg_attr(docsrs, doc(cfg(feature = "openapi")))]
+pub mod openapi;
 #[cfg(feature = "server")]
 mod quota;
 #[cfg(feature = "server")]

@@ -44,6 +44,8 @@ mod features;
 mod io_thread_queue;
 #[cfg(all(test, mcpline_models))]
 mod models;
+#[cfg(feature = "openapi")]
+mod openapi;
 pub mod options;
 #[cfg(feature = "server")]
 mod queue;
@@ -71,6 +73,8 @@ pub use features::{
 };
 #[cfg(feature = "server")]
 pub use io_thread_queue::{InputResponseCallback, IoAction, IoThreadQueue};
+#[cfg(feature = "openapi")]
+pub use openapi::OpenApiImport;
 #[cfg(feature = "server")]
 pub use queue::{CallQueue, QueueFull, WakeupHold};
 #[cfg(all(feature = "server", feature = "http"))]

@@ -83,6 +83,16 @@ impl HttpClient {
         Self::unauthorized(settings, handle, reach).map(Arc::new)
     }
 
+    /// Checks the proxy and the certificates of settings, before there is a runtime for a client.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Usage`]: one of them is invalid.
+    #[cfg(feature = "openapi")]
+    pub(crate) fn check(settings: &HttpSettings) -> Result<(), ClientError> {
+        Connector::new(settings, Reach::Everywhere, &Tasks::default()).map(drop)
+    }
+
     fn unauthorized(
         settings: HttpSettings,
         handle: Handle,
@@ -406,7 +416,7 @@ fn request(method: &Method, headers: HeaderMap, body: &Bytes) -> Request<Full<By
 
 /// Whether a request that may have been received can be sent again (RFC 9110, section 9.2.2).
 fn is_idempotent(method: &Method) -> bool {
-    matches!(*method, Method::GET | Method::DELETE)
+    method.is_idempotent()
 }
 
 /// Sets the form of the request line: an HTTP proxy requires the whole URL, and its own credentials.

@@ -26,12 +26,14 @@ pub use authorizer::Auth;
 pub(crate) use authorizer::RequestTimer;
 #[cfg(feature = "auth")]
 pub(crate) use authorizer::{AttemptOutcome, AuthSource, AuthorizationAttempts, Authorizer};
-#[cfg(feature = "client")]
+#[cfg(any(feature = "client", feature = "openapi"))]
 pub(crate) use client::{HttpClient, Reuse};
 #[cfg(feature = "auth")]
 pub(crate) use fetcher::Fetcher;
-#[cfg(feature = "client")]
+#[cfg(any(feature = "client", feature = "openapi"))]
 pub(crate) use headers::USER_AGENT_VALUE;
+#[cfg(feature = "openapi")]
+pub(crate) use reach::Reach;
 #[cfg(feature = "auth")]
 pub(crate) use reach::is_public;
 pub use settings::{HttpSettings, Proxy};

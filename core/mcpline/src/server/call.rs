@@ -6,6 +6,8 @@
 use std::fmt;
 
 use mcpline_protocol::RequestId;
+#[cfg(feature = "openapi")]
+use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::session::{InputRequestError, Peer, RequestKey};
 use mcpline_protocol::wire::{Method, Params, Raw};
 
@@ -147,6 +149,15 @@ impl Call {
     pub(super) fn with_arguments(mut self, arguments: Raw) -> Self {
         self.arguments = Some(arguments);
         self
+    }
+
+    /// Returns the schema that the structured content of a tool has to match, if the server validates results.
+    #[cfg(feature = "openapi")]
+    pub(crate) fn output_schema(&self) -> Option<CompiledSchema> {
+        match &self.state().target {
+            Target::Tool(entry) if self.server().settings.check_output => entry.output.clone(),
+            _ => None,
+        }
     }
 
     /// Returns the context of the call. Cheap to clone, usable on any thread.

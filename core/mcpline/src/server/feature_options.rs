@@ -38,6 +38,10 @@ pub struct ToolOptions {
     /// Words by which a [selection](super::FeatureSelection) finds the feature, such as `"beta"`. They are not sent to
     /// clients. Default: none.
     pub tags: Vec<String>,
+    /// The handler makes sure itself that structured content matches the output schema ([`Call::output_schema`]).
+    ///
+    /// [`Call::output_schema`]: super::Call::output_schema
+    pub(crate) checks_output_itself: bool,
     /// A value given as a scope that is not a valid one. Kept to refuse the registration, which would lack protection.
     unusable: Option<String>,
 }

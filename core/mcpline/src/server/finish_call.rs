@@ -256,7 +256,8 @@ fn check_output(call: &CallState, reply: &Reply) -> ReplyCheck {
     let (Reply::Tool(tool), Target::Tool(entry)) = (reply, &call.target) else {
         return ReplyCheck::Fits;
     };
-    let checks = call.server.settings.check_output && !tool.is_error;
+    let is_checked = entry.options.checks_output_itself;
+    let checks = call.server.settings.check_output && !tool.is_error && !is_checked;
     let Some(schema) = entry.output.as_ref().filter(|_| checks) else {
         return ReplyCheck::Fits;
     };

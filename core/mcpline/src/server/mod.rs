@@ -86,6 +86,8 @@ pub use extension::Extension;
 pub use feature_options::{PromptOptions, ResourceOptions, ToolOptions};
 pub use feature_selection::FeatureSelection;
 pub use handler::Handler;
+#[cfg(feature = "openapi")]
+pub(crate) use handler::handler;
 pub use handler_function::{Blocking, BlockingCall, HandlerFunction, NoArguments};
 pub use mounts::MountOptions;
 pub use registry::Completer;

@@ -8,6 +8,7 @@
 //! - [`ClientOptions`] for clients, [`HostOptions`] for their host, [`HttpClientOptions`], [`ProgramOptions`] and
 //!   [`MemoryClientOptions`] for the server, [`HostExtensionOptions`] for supported extensions;
 //! - [`FeatureOptions`] for a server's features, with [`MethodDefinition`] and [`CompletionDefinition`];
+//! - `OpenApiOptions` for an HTTP API that becomes features of a server;
 //! - [`AuthOptions`] for a client's authorization;
 //! - [`CallOptions`] for single requests.
 
@@ -29,6 +30,8 @@ mod http;
 mod http_client;
 #[cfg(all(feature = "server", feature = "client"))]
 mod memory;
+#[cfg(feature = "openapi")]
+mod openapi;
 mod options_macro;
 #[cfg(all(unix, feature = "client", feature = "stdio"))]
 mod program;
@@ -61,6 +64,8 @@ pub use http::HttpServingOptions;
 pub use http_client::HttpClientOptions;
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::MemoryClientOptions;
+#[cfg(feature = "openapi")]
+pub use openapi::OpenApiOptions;
 #[cfg(all(unix, feature = "client", feature = "stdio"))]
 pub use program::ProgramOptions;
 #[cfg(feature = "server")]

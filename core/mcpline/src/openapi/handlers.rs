@@ -1,0 +1,195 @@
+//! The handlers of imported operations: a request from arguments, a result from the response.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mcpline_openapi::{Credentials, ImportedOperation, Outcome, ResponseParts, status_text};
+use mcpline_protocol::RpcError;
+use mcpline_protocol::schema::{CompiledSchema, Violation};
+use mcpline_protocol::vocabulary::JsonObject;
+use mcpline_protocol::wire::Raw;
+use serde_json::{Value, json};
+
+use crate::offload;
+use crate::server::{
+    Call, Handler, HandlerError, Reply, ResourceReply, ToolReply, handler as async_handler,
+};
+use crate::turn_queue::PeerId;
+
+use super::api_client::{ApiClient, Response};
+
+/// An operation with its server.
+pub(super) struct Endpoint {
+    pub(super) operation: ImportedOperation,
+    pub(super) server: String,
+    pub(super) api: Arc<ApiClient>,
+    pub(super) credentials: Arc<Credentials>,
+}
+
+impl Endpoint {
+    async fn send(&self, arguments: &JsonObject) -> Result<Response, String> {
+        let request = self.operation.request(arguments, &self.credentials);
+        let request = request.map_err(|error| format!("Invalid arguments: {error}"))?;
+        self.api.send(&self.server, request).await
+    }
+}
+
+impl Response {
+    fn parts(&self) -> ResponseParts<'_> {
+        ResponseParts {
+            status: self.status,
+            content_type: self.content_type.as_deref(),
+            location: self.location.as_deref(),
+            body: &self.body,
+        }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+/// Returns the handler of a tool.
+pub(super) fn tool(endpoint: Arc<Endpoint>) -> Arc<dyn Handler> {
+    async_handler(move |call: &Call| {
+        let endpoint = endpoint.clone();
+        let arguments = call.arguments().decode::<JsonObject>();
+        let (schema, peer) = (call.output_schema(), call.quota_peer());
+        async move {
+            let arguments = arguments.map_err(|error| HandlerError::Internal(error.to_string()))?;
+            let response = match endpoint.send(&arguments).await {
+                Ok(response) => response,
+                Err(message) => return Ok(Reply::Tool(ToolReply::error(&message))),
+            };
+            let has_schema = endpoint.operation.output_schema.is_some();
+            Ok(Reply::Tool(
+                tool_reply(&response, has_schema, schema, peer).await,
+            ))
+        }
+    })
+}
+
+async fn tool_reply(
+    response: &Response,
+    has_schema: bool,
+    schema: Option<CompiledSchema>,
+    peer: PeerId,
+) -> ToolReply {
+    let outcome = response.parts().outcome();
+    if let Outcome::Error(message) = outcome {
+        return ToolReply::error(&message);
+    }
+    // Some APIs send JSON with another media type, or none.
+    let is_json = outcome == Outcome::Json || (has_schema && matches!(outcome, Outcome::Text(_)));
+    if is_json && let Ok(body) = Raw::parse(response.body.clone()) {
+        if let Some(schema) = schema
+            && let Err(violation) = validate(schema, &body, peer).await
+        {
+            return mismatch(response, &violation.to_string());
+        }
+        return ToolReply {
+            structured: Some(body),
+            ..ToolReply::default()
+        };
+    }
+    if has_schema {
+        let found = match &response.content_type {
+            Some(found) => format!("it is not JSON, but {found:?}"),
+            None => "it is not JSON".to_owned(),
+        };
+        return mismatch(response, &found);
+    }
+    let block = match outcome {
+        Outcome::Text(text) | Outcome::Empty(text) => return ToolReply::text(&text),
+        Outcome::Image(media_type) => media("image", &media_type, response),
+        Outcome::Audio(media_type) => media("audio", &media_type, response),
+        Outcome::Binary(media_type) => json!({
+            "type": "resource",
+            "resource": {
+                "uri": "urn:mcpline:response",
+                "mimeType": media_type,
+                "blob": STANDARD.encode(&response.body),
+            },
+        }),
+        // JSON that is not valid.
+        _ => return ToolReply::text(&response.text()),
+    };
+    ToolReply {
+        content: Raw::from_serialize(&[block]).ok(),
+        ..ToolReply::default()
+    }
+}
+
+fn media(kind: &str, media_type: &str, response: &Response) -> Value {
+    json!({"type": kind, "mimeType": media_type, "data": STANDARD.encode(&response.body)})
+}
+
+/// Returns the reply for a response that is not what the document says. A result would have to match the output schema; an
+/// error need not, and the model can read what the API has answered.
+fn mismatch(response: &Response, reason: &str) -> ToolReply {
+    let status = status_text(response.status);
+    let hint = "The request succeeded, but the response does not match the description of the API";
+    ToolReply::error(&format!(
+        "{status}. {hint} ({reason}). It is: {}",
+        response.text()
+    ))
+}
+
+/// Validates a response, on another thread if that takes long.
+async fn validate(schema: CompiledSchema, body: &Raw, peer: PeerId) -> Result<(), Violation> {
+    if let Some(outcome) = schema.validate_inline(body) {
+        return outcome;
+    }
+    let body = body.clone();
+    let flag = Arc::new(AtomicBool::new(false));
+    let work = move |interrupt: &AtomicBool| schema.validate_until(&body, Some(interrupt));
+    let outcome = offload::compute(peer, flag, work).await;
+    outcome.unwrap_or_else(|| Err(Violation::unexplained("it could not be checked")))
+}
+
+/// Returns the handler of a resource or a resource template.
+pub(super) fn resource(endpoint: Arc<Endpoint>) -> Arc<dyn Handler> {
+    async_handler(move |call: &Call| {
+        let endpoint = endpoint.clone();
+        let variables = call.arguments().decode::<JsonObject>();
+        let (uri, revision) = (call.name(), call.context().revision());
+        async move {
+            let variables = variables.unwrap_or_default();
+            let arguments = endpoint.operation.arguments_of_resource(&variables);
+            let request = endpoint
+                .operation
+                .request(&arguments, &endpoint.credentials);
+            let request = request
+                .map_err(|error| RpcError::invalid_params(format!("resource {uri:?}: {error}")))?;
+            let sent = endpoint.api.send(&endpoint.server, request).await;
+            let response = sent.map_err(HandlerError::Tool)?;
+            let not_found = [404, 410];
+            if not_found.contains(&response.status) {
+                return Err(RpcError::resource_not_found(revision, &uri).into());
+            }
+            let contents = contents(&uri, &response).map_err(HandlerError::Tool)?;
+            let contents = Raw::from_serialize(&[contents]);
+            Ok(Reply::Resource(ResourceReply {
+                contents: contents.map_err(|error| HandlerError::Internal(error.to_string()))?,
+                cache: None,
+                meta: None,
+            }))
+        }
+    })
+}
+
+fn contents(uri: &str, response: &Response) -> Result<Value, String> {
+    let media_type = |known: &str| response.content_type.as_deref().unwrap_or(known).to_owned();
+    Ok(match response.parts().outcome() {
+        Outcome::Error(message) => return Err(message),
+        Outcome::Image(mime_type) | Outcome::Audio(mime_type) | Outcome::Binary(mime_type) => {
+            json!({"uri": uri, "mimeType": mime_type, "blob": STANDARD.encode(&response.body)})
+        }
+        Outcome::Json => {
+            json!({"uri": uri, "mimeType": media_type("application/json"), "text": response.text()})
+        }
+        _ => json!({"uri": uri, "mimeType": media_type("text/plain"), "text": response.text()}),
+    })
+}
