@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use mcpline::foreign::channel::ServedChannel;
-use mcpline::foreign::options::{self, CallerOptions, FeatureOptions, ServerOptions, TlsOptions};
-use mcpline::foreign::{self, Feature, FeatureKey};
+use mcpline::foreign::options::{
+    self, CallerOptions, FeatureOptions, OpenApiOptions, ServerOptions, TlsOptions,
+};
+use mcpline::foreign::{self, Feature, FeatureKey, OpenApiImport};
 use mcpline::protocol::vocabulary::{Implementation, JsonObject};
 use mcpline::server::{CallKind, Completer};
 use mcpline::transport::{self, Stop};
@@ -178,6 +180,25 @@ impl Server {
         let replaced = lock(&self.plans).insert(key, plan.planned.clone());
         drop(replaced);
         Ok(())
+    }
+
+    /// Adds the operations of an HTTP API: see [`OpenApiImport`]. `select` gets the operations as JSON, and returns a word for
+    /// each of them.
+    fn add_openapi(
+        &self,
+        py: Python<'_>,
+        document: &[u8],
+        options: &[u8],
+        select: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<String>> {
+        let options: OpenApiOptions = read(py, "the options", options)?;
+        let api = py
+            .detach(|| OpenApiImport::read(document, options))
+            .map_err(|error| errors::core(py, &error))?;
+        let operations = api.operations();
+        let selected: Vec<String> = select.call1((operations.as_bytes(),))?.extract()?;
+        py.detach(|| api.add(&self.core, &selected))
+            .map_err(|error| errors::core(py, &error))
     }
 
     /// Removes a feature: see [`FeatureKey`]. Returns whether it was registered.

@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from .auth import Caller
     from .content import Annotations, Icon, ToolAnnotations
     from .extension import Extension
+    from .openapi import Select
     from .settings import (
         HttpSettings,
         ListenSettings,
+        OpenApiSettings,
         PromptChanges,
         ResourceChanges,
         ServerSettings,
@@ -938,6 +940,47 @@ class Server:
         from . import _composition
 
         return _composition.unmount(self, server)
+
+    # HTTP APIs
+
+    def add_openapi(
+        self,
+        document: Mapping[str, Any] | str | bytes | bytearray,
+        *,
+        select: Select | None = None,
+        **settings: Unpack[OpenApiSettings],
+    ) -> list[str]:
+        """Add tools and resources for the operations of an HTTP API, from its OpenAPI document. All are added or none.
+
+        Calls become HTTP requests, which the library sends without running Python. The annotations of tools follow
+        from the HTTP method, their tags are those of the document. To put a prefix before the names, add the API to a
+        server of its own and mount that: `server.mount(api, prefix="github")`.
+
+        Example:
+            server.add_openapi(
+                document,
+                base_url="https://api.example.com/v1",
+                credentials={"token": os.environ["PETS_TOKEN"]},
+                select=lambda operation: "pets" in operation.tags and not operation.deprecated,
+            )
+
+        Args:
+            document: An OpenAPI document of version 3.0 or 3.1: a mapping, or JSON. Parse YAML before.
+            select: Says what an operation becomes: `"tool"` or `True`, `"resource"`, or nothing (`False` or `None`).
+                It gets a `mcpline.openapi.Operation`. Default: every operation becomes a tool.
+            settings: Where and how requests are sent, and names; see `mcpline.settings.OpenApiSettings`.
+
+        Returns:
+            The names of tools, and the URIs or URI templates of resources.
+
+        Raises:
+            UsageError: The document, a setting or a selected operation is invalid, a name is taken, the server of an
+                operation is not known, or an operation cannot be a resource.
+            TypeError: The document is neither a mapping nor JSON, or an option is unknown.
+        """
+        from . import openapi
+
+        return openapi.add(self, document, select, settings)
 
     # Serving
 

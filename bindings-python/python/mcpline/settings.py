@@ -20,6 +20,7 @@ __all__ = [
     "ClientSettings",
     "HttpSettings",
     "ListenSettings",
+    "OpenApiSettings",
     "ProgramSettings",
     "PromptChanges",
     "ResourceChanges",
@@ -291,6 +292,51 @@ class ProgramSettings(ClientSettings, total=False):
     exits."""
     grace: float
     """Time that the program has to exit after its stdin is closed, and again after SIGTERM. Default: 2."""
+
+
+class OpenApiSettings(TypedDict, total=False):
+    """Settings of `Server.add_openapi`. Durations are in seconds."""
+
+    base_url: str
+    """URL that the paths of the document are appended to. It may have any address. Default: the first server in the
+    document, which has to be at a public address."""
+    headers: Union[Mapping[str, str], Iterable[tuple[str, str]]]
+    """Headers of every request. Parameters with these names are no arguments of tools. Default: none."""
+    credentials: Mapping[str, Union[str, tuple[str, str]]]
+    """Credentials by the names of security schemes in the document: an API key or a token, or user name and password
+    for a `basic` scheme. Arguments never contain them. Default: none."""
+    names: Mapping[str, str]
+    """Names of tools and resources, by operation id or by method and path (`GET /pets/{id}`). Default: the operation
+    ids, with only letters, digits, `_` and `-`."""
+    resource_scheme: str
+    """Scheme of the URIs of resources. Default: `api`, as in `api://pets/{id}`."""
+    timeout: float
+    """Maximum time of a request, from connecting to the end of the response. Default: 30."""
+    max_response_bytes: int
+    """Maximum size of a response, in bytes. A call with a longer one fails. Default: 1 MiB."""
+    max_schema_bytes: int
+    """Maximum size of each schema of arguments or results, in bytes of JSON. Parts of larger ones are replaced by their
+    types, the deepest first. Default: 32 KiB."""
+    output_schemas: bool
+    """Give tools output schemas. Default: `True`. A response that does not match its schema is an error for the model,
+    with the response in it."""
+    allow_private_addresses: bool
+    """Allow private addresses for servers that the document names. Default: `False`."""
+    document_url: str
+    """URL of the document, which relative references and server URLs are resolved against. It is not fetched. Default:
+    none."""
+    external_documents: Mapping[str, Any]
+    """Other documents that the document refers to, by the URI in its references, without the fragment. Nothing is
+    fetched. Default: none."""
+    proxy: str
+    """URL of the proxy: `http://`, `socks5://` or `socks5h://`, with credentials if needed; `direct` for none. Default:
+    the environment variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`."""
+    tls_roots: str
+    """CA certificates in PEM that are trusted in addition to those of the system. Default: none."""
+    only_these_roots: bool
+    """Trust only `tls_roots`, not the CA certificates of the system. Default: `False`."""
+    connect_timeout: float
+    """Maximum time to reach the API: name resolution, connection, proxy and TLS together. Default: 10."""
 
 
 class ToolChanges(TypedDict, total=False):
