@@ -121,6 +121,12 @@ export interface NativeHttpApp {
   shutDown(ended: number): void;
 }
 
+/** An HTTP API (`src/openapi.rs`); the operations are JSON. */
+export interface NativeOpenApi {
+  operations(): string;
+  add(server: NativeServer, selected: string[]): string[];
+}
+
 /** The addon (`src/lib.rs`). */
 export interface Native extends NativeClientPart {
   version(): string;
@@ -128,6 +134,7 @@ export interface Native extends NativeClientPart {
   Server: new (hub: NativeHub, number: number, info: string, instructions?: string, settings?: string) => NativeServer;
   Channels: new (hub: NativeHub, number: number) => NativeChannels;
   Verifier: new (hub: NativeHub, number: number) => NativeVerifier;
+  OpenApi: new (document: string, options: string) => NativeOpenApi;
 }
 
 /** Paths of the addon: next to this file, or next to the bundle that contains it, or in the package of this platform. */

@@ -66,6 +66,7 @@ import type {
 } from "./feature_options.js";
 import { type FailedHandler, isUnexpected, type OnError, report } from "./handler_errors.js";
 import { isPromise } from "./is_promise.js";
+import { addOpenApi, type OpenApiOptions } from "./openapi.js";
 import { checkHandler, checkName, checkOptions, typeName } from "./option_checks.js";
 import { optionNames } from "./option_names.js";
 import { usableArguments } from "./prompt_arguments.js";
@@ -579,6 +580,30 @@ export class Server<C = unknown, State = unknown> {
       }
     }
     return wasMounted;
+  }
+
+  /**
+   * Adds tools and resources for the operations of an HTTP API, from its OpenAPI document. All are added or none. Returns the
+   * names of tools, and the URIs or URI templates of resources.
+   *
+   * Calls become HTTP requests, which the library sends without running JavaScript. The annotations of tools follow from the
+   * HTTP method, their tags are those of the document. To put a prefix before the names, add the API to a server of its own
+   * and mount that: `server.mount(api, { prefix: "github" })`.
+   *
+   * ```ts
+   * server.addOpenApi(document, {
+   *   baseUrl: "https://api.example.com/v1",
+   *   credentials: { token: process.env.PETS_TOKEN ?? "" },
+   *   select: ({ tags, deprecated }) => tags.includes("pets") && !deprecated,
+   * });
+   * ```
+   *
+   * @param document An OpenAPI document of version 3.0 or 3.1: an object, or JSON. Parse YAML before.
+   * @throws UsageError if the document, an option or a selected operation is invalid, a name is taken, the server of an
+   *   operation is not known, or an operation cannot be a resource.
+   */
+  addOpenApi(document: object | string, options: OpenApiOptions = {}): string[] {
+    return addOpenApi(this.#native, document, options);
   }
 
   /**

@@ -12,6 +12,7 @@ mod failure;
 mod hub;
 mod log;
 mod mount;
+mod openapi;
 mod outcome;
 mod runtime;
 mod server;
