@@ -130,6 +130,11 @@ struct Guide;
 #[doc = include_str!("../../../docs/migrating-from-rmcp.md")]
 struct MigratingFromRmcp;
 
+/// Runs the code block of the page about HTTP APIs as a test.
+#[cfg(all(doctest, feature = "default"))]
+#[doc = include_str!("../../../docs/openapi.md")]
+struct HttpApis;
+
 /// Runs the code block of the README as a test.
 #[cfg(all(doctest, feature = "default"))]
 #[doc = include_str!("../../../README.md")]
