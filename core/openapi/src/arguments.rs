@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::body::{Body, BodyKind, FlatProperty};
+use crate::body::{Body, BodyKind, Files, FlatProperty};
 use crate::document::Document;
 use crate::error::{ArgumentError, DocumentError};
 use crate::limits::{MAX_ARGUMENT_NAME_CHARS, MAX_EXAMPLE_BYTES};
@@ -57,7 +57,7 @@ struct Argument<'a> {
 
 enum Source<'a> {
     Parameter(&'a Parameter),
-    Property(&'a FlatProperty, bool),
+    Property(&'a FlatProperty, Files),
     Body(&'a Body),
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn assign(
                 named.push((name.clone(), property.name.clone()));
                 arguments.push(Argument {
                     name,
-                    source: Source::Property(property, body.is_file(&property.name)),
+                    source: Source::Property(property, body.files(&property.name)),
                     is_required: property.is_required,
                 });
             }
@@ -165,10 +165,10 @@ fn object_schema(set: &mut SchemaSet<'_>, arguments: &[Argument<'_>]) -> Result<
     for argument in arguments {
         let schema = match &argument.source {
             Source::Parameter(parameter) => parameter_schema(set, parameter)?,
-            Source::Property(property, true) => file_schema(set, property),
-            Source::Property(property, false) => {
+            Source::Property(property, Files::None) => {
                 set.convert(&property.schema, Position::at_reference(0))?
             }
+            Source::Property(property, files) => file_schema(set, property, *files),
             Source::Body(body) => body_schema(set, body)?,
         };
         properties.insert(argument.name.clone(), schema);
@@ -217,12 +217,11 @@ fn parameter_schema(set: &mut SchemaSet<'_>, parameter: &Parameter) -> Result<Va
     Ok(Value::Object(schema))
 }
 
-fn file_schema(set: &SchemaSet<'_>, property: &FlatProperty) -> Value {
+fn file_schema(set: &SchemaSet<'_>, property: &FlatProperty, files: Files) -> Value {
     let followed = set.document.follow(&property.schema);
-    let (is_list, is_nullable) = followed.as_ref().map_or((false, false), |(_, schema)| {
-        let is_list = schema.get("type").and_then(Value::as_str) == Some("array");
-        (is_list, schema.get("nullable") == Some(&Value::Bool(true)))
-    });
+    let schema = followed.ok().map(|(_, schema)| schema);
+    let is_nullable =
+        schema.is_some_and(|schema| schema.get("nullable") == Some(&Value::Bool(true)));
     let file = json!({
         "type": "object",
         "properties": {
@@ -233,19 +232,17 @@ fn file_schema(set: &SchemaSet<'_>, property: &FlatProperty) -> Value {
         "required": ["data"],
         "additionalProperties": false,
     });
-    let mut schema = match is_list {
-        true => json!({"type": "array", "items": file}),
-        false => file,
+    let mut converted = match files {
+        Files::Several => json!({"type": "array", "items": file}),
+        _ => file,
     };
-    let description = followed
-        .ok()
-        .and_then(|(_, schema)| schema.get("description"));
+    let description = schema.and_then(|schema| schema.get("description"));
     if let Some(description @ Value::String(_)) = description {
-        schema["description"] = description.clone();
+        converted["description"] = description.clone();
     }
     match is_nullable {
-        true => nullable(schema),
-        false => schema,
+        true => nullable(converted),
+        false => converted,
     }
 }
 

@@ -49,7 +49,15 @@ struct Field {
     name: String,
     style: Option<(Style, bool)>,
     media_type: Option<String>,
-    is_binary: bool,
+    files: Files,
+}
+
+/// What a property of a form holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Files {
+    None,
+    One,
+    Several,
 }
 
 /// A property of a body that becomes an argument.
@@ -121,6 +129,35 @@ impl Document {
             || (text("contentMediaType").is_some() && text("contentEncoding").is_none() && !is_text)
     }
 
+    /// Says whether a property of a form is a file, or may be several.
+    fn files_of(&self, schema: &Place, depth: usize) -> Files {
+        let Ok((place, value)) = self.follow(schema) else {
+            return Files::None;
+        };
+        if self.is_binary(&place) {
+            return Files::One;
+        }
+        if depth > MAX_FLAT_DEPTH {
+            return Files::None;
+        }
+        if value.get("type").and_then(Value::as_str) == Some("array") {
+            return match self.files_of(&place.child("items"), depth + 1) {
+                Files::None => Files::None,
+                _ => Files::Several,
+            };
+        }
+        let alternatives = ["anyOf", "oneOf", "allOf"].into_iter().flat_map(|keyword| {
+            let count = value
+                .get(keyword)
+                .and_then(Value::as_array)
+                .map_or(0, Vec::len);
+            let all = place.child(keyword);
+            (0..count).map(move |index| all.child(&index.to_string()))
+        });
+        let files = alternatives.map(|schema| self.files_of(&schema, depth + 1));
+        files.max().unwrap_or(Files::None)
+    }
+
     fn fields(&self, schema: &Place, media: &Place) -> Result<Vec<Field>, DocumentError> {
         let mut properties = Vec::new();
         // Not flat: the encoding of each property is still known by its name.
@@ -150,16 +187,10 @@ impl Document {
             let style = style.or(explode.map(|_| Style::Form));
             let media_type = text("contentType")
                 .filter(|media_type| is_media_type(media_type) && !media_type.contains(['*', ',']));
-            let (place, value) = self.follow(&property.schema)?;
-            let items = place.child("items");
-            let is_binary = match value.get("type").and_then(Value::as_str) {
-                Some("array") => self.at(&items).is_some() && self.is_binary(&items),
-                _ => self.is_binary(&property.schema),
-            };
             fields.push(Field {
                 style: style.map(|style| (style, explode.unwrap_or(style == Style::Form))),
                 media_type: media_type.map(str::to_owned),
-                is_binary,
+                files: self.files_of(&property.schema, 0),
                 name: property.name,
             });
         }
@@ -260,10 +291,12 @@ impl Document {
 }
 
 impl Body {
-    /// Whether a property is the content of a file.
-    pub(crate) fn is_file(&self, property: &str) -> bool {
-        let field = self.fields.iter().find(|field| field.name == property);
-        self.kind == BodyKind::Multipart && field.is_some_and(|field| field.is_binary)
+    /// Says whether a property is a file.
+    pub(crate) fn files(&self, property: &str) -> Files {
+        match self.field(property) {
+            Some(field) if self.kind == BodyKind::Multipart => field.files,
+            _ => Files::None,
+        }
     }
 
     /// Returns the bytes of a body, and its media type.
@@ -324,7 +357,7 @@ impl Body {
         let mut parts = Vec::new();
         for (name, value) in members {
             let field = self.field(name);
-            let is_binary = field.is_some_and(|field| field.is_binary);
+            let is_binary = field.is_some_and(|field| field.files != Files::None);
             let media_type = field.and_then(|field| field.media_type.as_deref());
             match value {
                 Value::Array(items) if !is_json(media_type) => {

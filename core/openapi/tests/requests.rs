@@ -303,6 +303,34 @@ fn files_are_parts_with_a_name_and_a_media_type() {
 }
 
 #[test]
+fn a_file_or_several_are_a_list_of_files() {
+    let binary = json!({"type": "string", "format": "binary"});
+    let list = json!({"type": "array", "items": binary});
+    for schema in [json!({"anyOf": [binary, list]}), list] {
+        let imported = with_body(
+            "multipart/form-data",
+            json!({"schema": {"type": "object", "properties": {"image": schema}}}),
+        );
+        let image = &imported.input_schema["properties"]["image"];
+        assert_eq!(
+            (&image["type"], &image["items"]["required"]),
+            (&json!("array"), &json!(["data"]))
+        );
+        let arguments = json!({"id": "1", "image": [{"data": "aGk="}, {"data": "aG8="}]});
+        let sent = String::from_utf8(request(&imported, arguments).body).expect("text");
+        assert_eq!(
+            sent.matches("name=\"image\"; filename=\"image\"").count(),
+            2,
+            "{sent}"
+        );
+        assert!(
+            sent.contains("\r\n\r\nhi\r\n") && sent.contains("\r\n\r\nho\r\n"),
+            "{sent}"
+        );
+    }
+}
+
+#[test]
 fn texts_and_bytes_are_sent_as_they_are() {
     let imported = with_body("application/xml", json!({"schema": {"type": "object"}}));
     let sent = request(&imported, json!({"id": "1", "body": "<a/>"}));

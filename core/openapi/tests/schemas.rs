@@ -57,6 +57,7 @@ fn response(schema: Value, components: Value) -> Option<Value> {
 
 #[test]
 fn keywords_of_3_0_become_those_of_json_schema() {
+    let letter = json!({"schemas": {"Letter": {"type": "string", "enum": ["a", "b"]}}});
     for (given, expected) in [
         (
             json!({"type": "integer", "minimum": 1, "exclusiveMinimum": true, "maximum": 9, "exclusiveMaximum": false}),
@@ -71,6 +72,14 @@ fn keywords_of_3_0_become_those_of_json_schema() {
             json!({"anyOf": [{"allOf": [{"type": "string"}, {"minLength": 1}]}, {"type": "null"}]}),
         ),
         (
+            json!({"nullable": true, "$ref": "#/components/schemas/Letter", "description": "d"}),
+            json!({"description": "d", "anyOf": [{"type": "string", "enum": ["a", "b"]}, {"type": "null"}]}),
+        ),
+        (
+            json!({"type": "object", "not": {"required": ["a"]}, "unevaluatedProperties": false}),
+            json!({"type": "object"}),
+        ),
+        (
             json!({"type": "string", "example": "x", "xml": {"name": "y"}, "x-go-type": "Z", "discriminator": {}}),
             json!({"type": "string", "examples": ["x"]}),
         ),
@@ -79,9 +88,28 @@ fn keywords_of_3_0_become_those_of_json_schema() {
             json!({"type": "array", "prefixItems": [{"type": "string"}]}),
         ),
     ] {
-        let (schema, _) = argument("3.0.3", given.clone(), json!({}));
+        let (schema, _) = argument("3.0.3", given.clone(), letter.clone());
         assert_eq!(schema, expected, "{given}");
     }
+}
+
+#[test]
+fn alternatives_that_overlap_are_accepted() {
+    // The discriminator tells them apart, which JSON Schema does not know.
+    let kind = json!({"type": "string", "enum": ["text", "json"]});
+    let given = json!({
+        "oneOf": [
+            {"type": "object", "properties": {"type": kind, "text": {"type": "string"}}},
+            {"type": "object", "properties": {"type": kind, "json": {"type": "object"}}},
+        ],
+        "discriminator": {"propertyName": "type"},
+    });
+    let (schema, _) = argument("3.0.3", given, json!({}));
+    let validator = Validator::compile(&schema).expect("a schema");
+    assert!(
+        validator.validate(&json!({"type": "text"})).is_ok(),
+        "{schema}"
+    );
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Conversion of schemas of OpenAPI 3.0 and 3.1 to JSON Schema 2020-12.
 //!
 //! Only known keywords with valid values are kept: documents in use contain values that no validator accepts, and each
-//! unknown keyword costs a model's attention. What a schema loses makes it accept more, never less.
+//! unknown keyword costs a model's attention. What a schema loses makes it accept more, never less: therefore `not`, `if` and
+//! `unevaluatedProperties`, for which a loss would do the opposite, are left out.
 
 use mcpline_schema::Validator;
 use serde_json::{Map, Value, json};
 
+use super::set::MARK;
 use super::{SchemaSet, Stop};
 use crate::limits::{MAX_EXAMPLE_BYTES, MAX_SCHEMA_DEPTH};
 use crate::reference::{self, Place};
@@ -166,47 +168,24 @@ impl SchemaSet<'_> {
                 }
                 None
             }
-            "additionalProperties" | "unevaluatedProperties" | "unevaluatedItems"
-                if is_response && value == &Value::Bool(false) =>
-            {
-                None
-            }
+            "additionalProperties" if is_response && value == &Value::Bool(false) => None,
             // `true` and `{}` are the default.
             "additionalProperties"
                 if value == &Value::Bool(true) || value.as_object().is_some_and(Map::is_empty) =>
             {
                 None
             }
-            "items"
-            | "additionalProperties"
-            | "unevaluatedProperties"
-            | "unevaluatedItems"
-            | "contains"
-            | "not"
-            | "if"
-            | "then"
-            | "else"
-            | "propertyNames" => {
-                // A rule that is left out within these accepts less.
-                let is_exact = matches!(keyword, "not" | "if");
-                if is_exact && (is_response || self.is_outlined(position)) {
-                    None
-                } else {
-                    Some(self.convert(place, position.inner())?)
-                }
+            "items" | "additionalProperties" | "contains" | "propertyNames" => {
+                Some(self.convert(place, position.inner())?)
             }
             "prefixItems" | "allOf" => self.elements(place, position.inner())?,
             "anyOf" => self.elements(place, position.alternative())?,
             "oneOf" => {
-                if let Some(all) = self.elements(place, position.alternative())? {
-                    // Without all their rules, several alternatives may match.
-                    let keyword = match is_response || self.is_outlined(position) {
-                        true => "anyOf",
-                        false => "oneOf",
-                    };
-                    if !out.contains_key(keyword) {
-                        out.insert(keyword.to_owned(), all);
-                    }
+                // Alternatives often overlap, because a discriminator tells them apart.
+                if let Some(all) = self.elements(place, position.alternative())?
+                    && !out.contains_key("anyOf")
+                {
+                    out.insert("anyOf".to_owned(), all);
                 }
                 None
             }
@@ -255,8 +234,7 @@ impl SchemaSet<'_> {
     }
 
     /// Returns a schema with only the types and the description of the one at a place.
-    pub(crate) fn outline(&mut self, place: &Place) -> Value {
-        self.has_outlines = true;
+    pub(crate) fn outline(&self, place: &Place) -> Value {
         let mut outline = Map::new();
         let Ok((_, Value::Object(schema))) = self.document.follow(place) else {
             return Value::Object(outline);
@@ -274,11 +252,6 @@ impl SchemaSet<'_> {
             true => nullable(outline),
             false => outline,
         }
-    }
-
-    /// Whether schemas inside of a schema at this position may be outlines.
-    fn is_outlined(&self, position: Position) -> bool {
-        self.max_references != usize::MAX || position.nesting + 1 >= self.max_nesting
     }
 
     /// Removes the properties that the other direction has.
@@ -412,7 +385,7 @@ pub(crate) fn nullable(schema: Value) -> Value {
 }
 
 fn has_composition(schema: &Map<String, Value>) -> bool {
-    const COMPOSITIONS: [&str; 7] = ["$ref", "allOf", "anyOf", "oneOf", "not", "if", "const"];
+    const COMPOSITIONS: [&str; 4] = [MARK, "allOf", "anyOf", "const"];
     COMPOSITIONS.iter().any(|name| schema.contains_key(*name))
 }
 

@@ -13,7 +13,7 @@ use crate::names;
 use crate::reference::Place;
 
 /// Marks a reference while a schema is built; replaced by `$ref` or by the schema itself. No keyword has this name.
-const MARK: &str = "\u{0}reference";
+pub(super) const MARK: &str = "\u{0}reference";
 
 /// A definition of up to this many bytes is written in place, however often it is used.
 const SHORT_BYTES: usize = 120;
@@ -40,8 +40,6 @@ pub(crate) struct SchemaSet<'d> {
     pub(crate) direction: Direction,
     pub(crate) max_references: usize,
     pub(crate) max_nesting: usize,
-    /// Whether something was left out.
-    pub(crate) has_outlines: bool,
     numbers: HashMap<Place, usize>,
     definitions: Vec<Definition>,
     waiting: VecDeque<usize>,
@@ -90,7 +88,6 @@ pub(crate) fn build<'d>(
             direction,
             max_references,
             max_nesting,
-            has_outlines: false,
             numbers: HashMap::new(),
             definitions: Vec::new(),
             waiting: VecDeque::new(),
