@@ -2394,6 +2394,9 @@ mcpl_status mcpl_client_notify_async(mcpl_client *client,
 /**
  * Sets the callback for diagnostics: rejected messages, failed handlers, broken transports. There is none by default.
  *
+ * At level `MCPL_LOG_INFO` each request is one of them, when it ends, with the target `mcpline::requests`: method, name,
+ * outcome, duration, client and session.
+ *
  * For log messages to clients see `mcpl_call_log`.
  *
  * - `least`: an `mcpl_log_level`; messages below it are not delivered. The library's own messages go up to

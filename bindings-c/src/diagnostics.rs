@@ -95,6 +95,9 @@ static SINK: RwLock<Option<DiagnosticSink>> = RwLock::new(None);
 
 /// Sets the callback for diagnostics: rejected messages, failed handlers, broken transports. There is none by default.
 ///
+/// At level `MCPL_LOG_INFO` each request is one of them, when it ends, with the target `mcpline::requests`: method, name,
+/// outcome, duration, client and session.
+///
 /// For log messages to clients see `mcpl_call_log`.
 ///
 /// - `least`: an `mcpl_log_level`; messages below it are not delivered. The library's own messages go up to
@@ -124,6 +127,12 @@ pub unsafe extern "C" fn mcpl_set_diagnostics(
         .into_iter()
         .find(|level| *level as i32 == least)
         .unwrap_or(MCPL_LOG_ERROR);
+        let wanted = write.map(|_| match least {
+            MCPL_LOG_DEBUG => Level::TRACE,
+            MCPL_LOG_INFO => Level::INFO,
+            MCPL_LOG_NOTICE | MCPL_LOG_WARNING => Level::WARN,
+            _ => Level::ERROR,
+        });
         let sink = write.map(|write| DiagnosticSink { least, write, data });
         // No diagnostic is delivered while the lock is held for writing, so the data of the previous sink can be
         // released.
@@ -134,8 +143,9 @@ pub unsafe extern "C" fn mcpl_set_diagnostics(
         drop(before);
         // Only another copy of this library in the process can have installed its own listener.
         INSTALLED.call_once(|| {
-            diagnostics::listen(Level::TRACE, pass_on);
+            diagnostics::listen(Level::ERROR, pass_on);
         });
+        diagnostics::set_least(wanted);
         Ok(())
     })
 }

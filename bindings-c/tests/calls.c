@@ -602,6 +602,43 @@ static void a_call_that_takes_too_long_is_cancelled_and_answered(void) {
   CHECK(tally_count(&kept.cancelled) == 1);
 }
 
+/* ---- the log of requests */
+
+struct request_log {
+  struct tally calls;
+  char last[512];
+};
+
+static void write_line(mcpl_log_level level, const char *target, const char *message, void *user) {
+  struct request_log *log = user;
+  if (strcmp(target, "mcpline::requests") == 0 && strstr(message, "tools/call") != NULL) {
+    CHECK(level == MCPL_LOG_INFO);
+    snprintf(log->last, sizeof log->last, "%s", message);
+    tally_add(&log->calls);
+  }
+}
+
+static void requests_are_diagnostics_of_level_info(void) {
+  struct request_log log = {TALLY, ""};
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "reply", "Replies", ANY, reply, NULL, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  OK(mcpl_set_diagnostics(MCPL_LOG_INFO, write_line, &log, NULL));
+  CALLS(client, "reply", "{\"how\": \"fail\"}", "no such luck");
+  tally_wait(&log.calls, 1);
+  CONTAINS(log.last, "name=reply outcome=tool_error duration_ms=");
+  OK(mcpl_set_diagnostics(MCPL_LOG_WARNING, write_line, &log, NULL));
+  CALLS(client, "reply", "{\"how\": \"text\"}", "a text");
+  OK(mcpl_set_diagnostics(MCPL_LOG_DEBUG, write_line, &log, NULL));
+  CALLS(client, "reply", "{\"how\": \"bytes\"}", "AAEC");
+  tally_wait(&log.calls, 2);
+  OK(mcpl_set_diagnostics(MCPL_LOG_ERROR, NULL, NULL, NULL));
+  CHECK(tally_count(&log.calls) == 2);
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
 /* ---- over HTTP */
 
 static void serves_http_in_the_background(void) {
@@ -639,6 +676,7 @@ static const struct test tests[] = {
     TEST(user_data_lasts_for_as_long_as_a_callback_runs),
     TEST(closing_lets_calls_end_and_waits_for_callbacks),
     TEST(closing_within_an_own_callback_would_deadlock),
+    TEST(requests_are_diagnostics_of_level_info),
     TEST(serves_http_in_the_background),
 };
 

@@ -33,6 +33,7 @@ const SERVER = optionNames<ServerOptions>({
   extensions: true,
   settings: true,
   onError: true,
+  onRequestEnd: true,
   createContext: true,
   state: true,
 });
@@ -146,11 +147,14 @@ export function checkMount(options: unknown): void {
 /** Checks the options of a server. */
 export function checkServer(options: unknown): void {
   checkOptions("the server", options, SERVER);
-  const { name, version, onError, createContext } = options as Partial<ServerOptions>;
+  const { name, version, onError, onRequestEnd, createContext } = options as Partial<ServerOptions>;
   checkName("`name` of the server", name);
   checkName("`version` of the server", version);
   if (onError !== undefined && typeof onError !== "function") {
     throw new UsageError(`\`onError\` of the server must be a function, not ${typeName(onError)}`);
+  }
+  if (onRequestEnd !== undefined && typeof onRequestEnd !== "function") {
+    throw new UsageError(`\`onRequestEnd\` of the server must be a function, not ${typeName(onRequestEnd)}`);
   }
   if (createContext !== undefined && typeof createContext !== "function") {
     throw new UsageError(`\`createContext\` of the server must be a function, not ${typeName(createContext)}`);

@@ -29,6 +29,7 @@ const enum Row {
   Ready = 5,
   ListenerCalled = 6,
   Warning = 7,
+  RequestEnded = 8,
 }
 
 /** Kinds of results; as in `src/outcome.rs`. */
@@ -55,6 +56,8 @@ export interface CallReceiver {
    * or 0.
    */
   run(plan: number, call: number, text: string, origin: number): void;
+  /** Receives the record of a request that has ended, as JSON. */
+  requestEnded(record: string): void;
 }
 
 /** Receives the events of a client. */
@@ -365,6 +368,9 @@ function dispatch(index: number, text: string): void {
       break;
     case Row.Warning:
       process.emitWarning(text, "McplineWarning");
+      break;
+    case Row.RequestEnded:
+      (held.get(first) ?? receivers.get(first)?.deref())?.requestEnded(text);
       break;
   }
 }

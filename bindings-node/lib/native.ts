@@ -77,6 +77,7 @@ export interface NativeServer {
   unmount(server: NativeServer): boolean;
   notifyResourceUpdated(uri: string): void;
   notifyElicitationComplete(elicitationId: string): void;
+  recordRequests(): void;
   serveStdio(ended: number): NativeServedChannel;
   serveChannel(opened: number, ended: number, channels: NativeChannels, principal?: string): NativeServedChannel;
   serveHttp(

@@ -82,6 +82,7 @@ import {
   finishTool,
 } from "./results.js";
 import { type Schema, usableSchema, type Validate } from "./schemas.js";
+import { type OnRequestEnd, reportRequest } from "./request_log.js";
 import {
   HTTP_NAMES,
   httpOptions,
@@ -113,6 +114,13 @@ export interface ServerOptions<C = unknown, State = unknown> extends Implementat
    * there is no warning; a promise is not awaited.
    */
   onError?: OnError<C, State>;
+  /**
+   * Called at the end of each request, except notifications, for a log of requests. It runs after the response was
+   * passed on, in the asynchronous context in which the server was created. Requests that are refused by their HTTP headers are
+   * not among them. Without the function, requests cost nothing more. What it throws is emitted as a warning of the process; a
+   * promise is not awaited.
+   */
+  onRequestEnd?: OnRequestEnd;
   /**
    * Creates the value of {@link Context.context} for a call whose request came without one, from the caller, the headers
    * or the request. It is called when a handler first reads the value; other calls do not pay for it. If it returns a
@@ -234,9 +242,13 @@ export class Server<C = unknown, State = unknown> {
       const context = contextOf(origin, this.#context());
       context.runInAsyncScope(this.#runHandler, this, plan, call, text);
     },
+    requestEnded: (record) => {
+      this.#recorded?.(record);
+    },
   };
   readonly #plans = new Map<number, Plan>();
   readonly #onError: OnError | undefined;
+  readonly #recorded: ((record: string) => void) | undefined;
   readonly #createContext: ((ctx: Context<undefined>) => unknown) | undefined;
   /** The {@link ServerOptions.state} of the program; `undefined` if it gave none. */
   readonly state: State;
@@ -262,6 +274,7 @@ export class Server<C = unknown, State = unknown> {
       extensions = [],
       settings,
       onError,
+      onRequestEnd,
       createContext,
       state,
       ...info
@@ -272,6 +285,13 @@ export class Server<C = unknown, State = unknown> {
     this.#number = register(this.#receiver);
     const given = serverOptions(settings ?? {}, extensions);
     this.#native = attempt(() => new native.Server(hub, this.#number, JSON.stringify(info), instructions, given));
+    if (onRequestEnd !== undefined) {
+      const context = captureContext();
+      this.#recorded = (record) => {
+        context.runInAsyncScope(reportRequest, undefined, onRequestEnd, record);
+      };
+      this.#native.recordRequests();
+    }
     this.fetch = this.fetch.bind(this);
     this.handler = this.handler.bind(this);
     for (const extension of extensions) {

@@ -53,6 +53,8 @@ pub(crate) enum Event {
     ListenerCalled(u32, u32, f64, Option<Raw>, Option<BacklogSlot>),
     /// A warning for the developer.
     Warning(String),
+    /// A request of the server with this number has ended; the record is JSON.
+    RequestEnded(u32, Raw),
 }
 
 /// The value that a promise is settled with.
@@ -75,6 +77,7 @@ enum RowKind {
     Ready = 5,
     ListenerCalled = 6,
     Warning = 7,
+    RequestEnded = 8,
 }
 
 /// State that the threads share.
@@ -361,6 +364,11 @@ impl Hub {
                 Event::Warning(warning) => {
                     put(rows, warning.as_bytes())?;
                     self.table.write(rows, RowKind::Warning, [0.0; 3]);
+                }
+                Event::RequestEnded(server, record) => {
+                    put(rows, record.as_bytes())?;
+                    let numbers = [f64::from(server), 0.0, 0.0];
+                    self.table.write(rows, RowKind::RequestEnded, numbers);
                 }
             }
             rows += 1;

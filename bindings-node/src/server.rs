@@ -9,7 +9,7 @@ use mcpline::foreign::options::{
 use mcpline::foreign::{self, CallQueue, Feature, FeatureKey};
 use mcpline::protocol::vocabulary::Implementation;
 use mcpline::protocol::wire::Raw;
-use mcpline::server::Completer;
+use mcpline::server::{Completer, RequestOutcome};
 use mcpline::transport::http::HttpOptions;
 use mcpline::{Call, Handler, transport};
 use napi::Result;
@@ -200,6 +200,31 @@ impl Server {
     #[napi(catch_unwind)]
     pub fn notify_elicitation_complete(&self, elicitation_id: String) {
         self.core.notify_elicitation_complete(&elicitation_id);
+    }
+
+    /// Reports the requests to this JavaScript thread from now on, when they end.
+    #[napi(catch_unwind)]
+    pub fn record_requests(&self) {
+        let (shared, number) = (Arc::downgrade(&self.shared), self.number);
+        self.core.on_request_end(move |record| {
+            let code = match record.outcome {
+                RequestOutcome::Error(code) => Some(code.0),
+                _ => None,
+            };
+            let record = serde_json::json!({
+                "method": record.method,
+                "name": record.name,
+                "outcome": record.outcome.name(),
+                "code": code,
+                "duration": record.duration.as_secs_f64() * 1e3,
+                "client": record.client,
+                "session": record.session,
+            });
+            if let Some(shared) = shared.upgrade() {
+                let record = Raw::from_trusted(record.to_string());
+                shared.post(Event::RequestEnded(number, record));
+            }
+        });
     }
 
     /// Begins to serve stdio; the promise `ended` is settled at the end.

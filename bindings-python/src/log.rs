@@ -1,24 +1,49 @@
-//! Passes the core's warnings to Python's `logging`, as the logger `mcpline`.
+//! Passes the core's warnings to Python's `logging`, as the logger `mcpline`, and records of requests, as the logger
+//! `mcpline.requests`.
 //!
-//! The core's threads must not wait for Python, so a separate thread passes the warnings on. It is started with the
-//! first warning: most servers never need it.
+//! The core's threads must not wait for Python, so a separate thread passes them on. It is started with the first one: most
+//! servers never need it.
 
 use std::sync::Mutex;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
 use mcpline::foreign::diagnostics;
+use mcpline::server::RequestOutcome;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use tracing::Level;
 
 use crate::event_loop::lock;
 
-/// Maximum number of waiting warnings. Further ones are dropped: a flood of them contains nothing new.
-const CAPACITY: usize = 256;
+/// Maximum number of waiting entries. Further ones are dropped: a flood of warnings contains nothing new, and a log that is
+/// slower than the requests must not use up the memory.
+const CAPACITY: usize = 4096;
 
-/// A warning: its level as a number of `logging`, and its text.
-type Warning = (u8, String);
+/// An entry of a log.
+enum Entry {
+    /// A warning: its level as a number of `logging`, and its text.
+    Warning(u8, String),
+    Request(Box<Record>),
+}
 
-static THREAD: Mutex<Option<(u32, SyncSender<Warning>)>> = Mutex::new(None);
+/// A request that has ended.
+struct Record {
+    text: String,
+    method: String,
+    name: String,
+    outcome: &'static str,
+    error_code: Option<i64>,
+    /// In seconds.
+    duration: f64,
+    client: Option<String>,
+    session: Option<String>,
+}
+
+static THREAD: Mutex<Option<(u32, SyncSender<Entry>)>> = Mutex::new(None);
+
+/// Number of records of requests that were dropped because the log was too slow.
+static DROPPED: AtomicU64 = AtomicU64::new(0);
 
 /// Sends the core's warnings to `logging` from now on, unless the process has its own listener.
 pub(crate) fn install() {
@@ -28,11 +53,30 @@ pub(crate) fn install() {
             Level::ERROR => 40,
             _ => 30,
         };
-        send((level, said.text));
+        send(Entry::Warning(level, said.text));
     });
 }
 
-fn send(warning: Warning) {
+/// Sends the requests of a server to the logger `mcpline.requests` when they end.
+pub(crate) fn record_requests(server: &mcpline::Server) {
+    server.on_request_end(|record| {
+        send(Entry::Request(Box::new(Record {
+            text: record.to_string(),
+            method: record.method.to_owned(),
+            name: record.name.to_owned(),
+            outcome: record.outcome.name(),
+            error_code: match record.outcome {
+                RequestOutcome::Error(code) => Some(code.0),
+                _ => None,
+            },
+            duration: record.duration.as_secs_f64(),
+            client: record.client.map(str::to_owned),
+            session: record.session.map(str::to_owned),
+        })));
+    });
+}
+
+fn send(entry: Entry) {
     let mut thread = lock(&THREAD);
     let process = std::process::id();
     // After a fork, the parent's thread does not exist in this process.
@@ -40,24 +84,56 @@ fn send(warning: Warning) {
         let (sender, receiver) = sync_channel(CAPACITY);
         let started = std::thread::Builder::new()
             .name("mcpline-log".into())
-            .spawn(move || receiver.into_iter().for_each(|warning| hand_over(&warning)));
+            .spawn(move || receiver.into_iter().for_each(|entry| hand_over(&entry)));
         if started.is_err() {
             return;
         }
         // Forgetting the parent's sender only leaks its memory.
         *thread = Some((process, sender));
     }
-    if let Some((_, sender)) = &*thread {
-        let _ = sender.try_send(warning);
+    if let Some((_, sender)) = &*thread
+        && let Err(TrySendError::Full(Entry::Request(_))) = sender.try_send(entry)
+    {
+        DROPPED.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-fn hand_over((level, text): &Warning) {
+fn hand_over(entry: &Entry) {
     // `None` once the interpreter has ended. Errors of logging cannot be reported.
-    let _ = Python::try_attach(|py| -> PyResult<()> {
-        let logger = py
-            .import("logging")?
-            .call_method1("getLogger", ("mcpline",))?;
-        logger.call_method1("log", (*level, "%s", text)).map(drop)
+    let _ = Python::try_attach(|py| match entry {
+        Entry::Warning(level, text) => warn(py, *level, text),
+        Entry::Request(record) => {
+            let dropped = DROPPED.swap(0, Ordering::Relaxed);
+            if dropped > 0 {
+                let text = format!("the log is too slow: {dropped} requests were not recorded");
+                warn(py, 30, &text)?;
+            }
+            log_request(py, record)
+        }
     });
+}
+
+fn logger<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("logging")?.call_method1("getLogger", (name,))
+}
+
+fn warn(py: Python<'_>, level: u8, text: &str) -> PyResult<()> {
+    let logger = logger(py, "mcpline")?;
+    logger.call_method1("log", (level, "%s", text)).map(drop)
+}
+
+fn log_request(py: Python<'_>, record: &Record) -> PyResult<()> {
+    let extra = PyDict::new(py);
+    extra.set_item("mcp_method", &record.method)?;
+    extra.set_item("mcp_name", &record.name)?;
+    extra.set_item("mcp_outcome", record.outcome)?;
+    extra.set_item("mcp_error_code", record.error_code)?;
+    extra.set_item("mcp_duration", record.duration)?;
+    extra.set_item("mcp_client", &record.client)?;
+    extra.set_item("mcp_session", &record.session)?;
+    let options = PyDict::new(py);
+    options.set_item("extra", extra)?;
+    logger(py, "mcpline.requests")?
+        .call_method("info", ("%s", &record.text), Some(&options))
+        .map(drop)
 }

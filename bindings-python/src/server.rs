@@ -399,6 +399,11 @@ impl Server {
         }
     }
 
+    /// Sends the requests to the logger `mcpline.requests` from now on, when they end.
+    fn record_requests(&self) {
+        crate::log::record_requests(&self.core);
+    }
+
     /// Stops all transports.
     fn stop(&self) {
         for stop in lock(&self.stops).drain(..) {

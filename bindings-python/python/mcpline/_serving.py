@@ -15,6 +15,9 @@ __all__ = ["run", "start"]
 
 def start(server: Server, transport: str, options: dict[str, Any]) -> _native.Serving:
     """Begin to serve. Handlers run once they are attached to a loop and to threads."""
+    from . import _request_log
+
+    _request_log.install(server)
     serving = _started(server, transport, options)
     message = serving.startup_message
     if message is not None:

@@ -46,6 +46,10 @@ class Workers:
     """Runs a server's sync handlers, on threads shared by all transports of the server."""
 
     def __init__(self, server: Server) -> None:
+        from . import _request_log
+
+        # Every transport, and every mount, creates workers when it begins to serve.
+        _request_log.install(server)
         contexts = server._contexts
         self._native = _native.Workers(server._native)
         if self._native.expect_worker() and not _spawn(self._native, contexts):

@@ -1,6 +1,7 @@
 //! Diagnostics of the core for developers, as lines for a language's own log.
 
 use std::fmt::{self, Write};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use mcpline_protocol::Printable;
 use tracing::field::{Field, Visit};
@@ -21,17 +22,39 @@ pub struct Diagnostic<'a> {
 /// Passes diagnostics of at least this level to `listener` from now on, on any thread. Once per process: returns `false`
 /// and does nothing if a tracing subscriber is already installed.
 pub fn listen(least: Level, listener: impl Fn(Diagnostic<'_>) + Send + Sync + 'static) -> bool {
-    tracing::subscriber::set_global_default(DiagnosticSubscriber { least, listener }).is_ok()
+    LEAST.store(number(least), Ordering::Relaxed);
+    tracing::subscriber::set_global_default(DiagnosticSubscriber { listener }).is_ok()
+}
+
+/// Changes the least level that the listener gets; `None` for no diagnostics. Code that emits others costs nothing then.
+pub fn set_least(least: Option<Level>) {
+    LEAST.store(least.map_or(0, number), Ordering::Relaxed);
+    // Each place in the code remembers whether its level is wanted.
+    tracing::callsite::rebuild_interest_cache();
+}
+
+/// The least level that the listener gets, as a number.
+static LEAST: AtomicU8 = AtomicU8::new(0);
+
+/// Returns the number of a level: the more severe, the lower.
+fn number(level: Level) -> u8 {
+    match level {
+        Level::ERROR => 1,
+        Level::WARN => 2,
+        Level::INFO => 3,
+        Level::DEBUG => 4,
+        Level::TRACE => 5,
+    }
 }
 
 struct DiagnosticSubscriber<F> {
-    least: Level,
     listener: F,
 }
 
 impl<F: Fn(Diagnostic<'_>) + Send + Sync + 'static> Subscriber for DiagnosticSubscriber<F> {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= self.least && metadata.is_event()
+        // Not only events: `tracing::enabled!` asks with a hint, which is neither an event nor a span.
+        number(*metadata.level()) <= LEAST.load(Ordering::Relaxed) && !metadata.is_span()
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {

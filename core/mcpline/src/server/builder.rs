@@ -17,6 +17,7 @@ use crate::warning_limit::WarningLimit;
 use super::extension::{Extension, Extensions};
 use super::inner::Inner;
 use super::mounts::Mounts;
+use super::request_log::RequestLog;
 use super::settings::Settings;
 use super::state::State;
 use super::{Server, state_keys};
@@ -164,6 +165,7 @@ impl ServerBuilder {
             warnings: WarningLimit::new(),
             executors: OnceLock::new(),
             mounts: Mounts::default(),
+            request_log: RequestLog::default(),
             state: State::default(),
             this: this.clone(),
         });

@@ -34,6 +34,7 @@ use super::dispatch;
 use super::matching::{InterruptOnDrop, Subscribable, SubscribedUris};
 use super::permission;
 use super::request_info::HttpInfo;
+use super::request_log::{RequestOutcome, RunningRequest};
 
 #[cfg(test)]
 mod tests;
@@ -52,6 +53,8 @@ pub(crate) struct RequestHandle {
     _params: Option<Params>,
     /// Interrupts computations for the request that run before its call is attached.
     _interrupt: Option<InterruptOnDrop>,
+    /// Records how the request ends.
+    pub(super) log: Option<RunningRequest>,
 }
 
 /// Approximate size of a session after the handshake, without what its client declares.
@@ -116,6 +119,18 @@ impl RequestHandle {
             sink: sink.clone(),
             _params: None,
             _interrupt: None,
+            log: None,
+        }
+    }
+}
+
+/// Records how a request ended, at the end of a block.
+struct RecordOnDrop(Option<RunningRequest>, RequestOutcome);
+
+impl Drop for RecordOnDrop {
+    fn drop(&mut self) {
+        if let Some(log) = self.0.take() {
+            log.end(self.1);
         }
     }
 }
@@ -457,17 +472,22 @@ impl Connection {
                 Err(error) => Err(error),
             };
             if let Err(error) = permitted {
-                return refuse_subscribing(&**sink, &request.id, &error);
+                let log = RunningRequest::begin(self, &message);
+                refuse_subscribing(&**sink, &request.id, &error);
+                if let Some(log) = log {
+                    log.end(RequestOutcome::Error(error.code));
+                }
+                return;
             }
         }
-        let received = self.admit_locked(
+        let (received, log) = self.admit_locked(
             &mut self.lock_session(),
             message,
             in_batch,
             sink,
             unknown.as_ref(),
         );
-        self.follow(received, sink, http);
+        self.follow(received, log, sink, http);
     }
 
     /// Looks up the URIs of a subscription on another thread, then continues with the request. Meanwhile the request is
@@ -536,7 +556,7 @@ impl Connection {
         // Outside the lock: dropping it may lock the session.
         drop(served);
         match received {
-            Ok(received) => self.follow(received, sink, http),
+            Ok((received, log)) => self.follow(received, log, sink, http),
             Err((id, error)) => refuse_subscribing(&**sink, &id, &error),
         }
     }
@@ -552,13 +572,23 @@ impl Connection {
         }
     }
 
-    /// Acts on the session's result for a message.
+    /// Acts on the session's result for a message. `log` is the record of a request that is not dispatched.
     fn follow(
         self: &Arc<Self>,
         received: ReceiveOutcome<RequestHandle, InputResponseCallback>,
+        log: Option<RunningRequest>,
         sink: &Arc<dyn MessageSink>,
         http: Option<&Arc<HttpInfo>>,
     ) {
+        let outcome = match &received {
+            ReceiveOutcome::Reply {
+                outcome: Err(error),
+                ..
+            } => RequestOutcome::Error(error.code),
+            _ => RequestOutcome::Ok,
+        };
+        // After the response; that of a dispatched request is in its handle.
+        let _recorded = log.map(|log| RecordOnDrop(Some(log), outcome));
         match received {
             ReceiveOutcome::Request(admitted) => dispatch::dispatch(self, admitted, sink, http),
             ReceiveOutcome::Reply { id, outcome } => answer(&**sink, &id, outcome),
@@ -615,7 +645,11 @@ impl Connection {
         in_batch: bool,
         sink: &Arc<dyn MessageSink>,
         unknown: Option<&HashSet<String>>,
-    ) -> ReceiveOutcome<RequestHandle, InputResponseCallback> {
+    ) -> (
+        ReceiveOutcome<RequestHandle, InputResponseCallback>,
+        Option<RunningRequest>,
+    ) {
+        let mut log = RunningRequest::begin(self, &message);
         // The parameters of a subscription, kept while they are charged and may have to be rolled back.
         let params = match &message {
             Message::Request(request)
@@ -632,7 +666,12 @@ impl Connection {
         let mut received = session.receive(message, in_batch, &profile, clock::now());
         match &mut received {
             ReceiveOutcome::Request(admitted) => {
-                session.attach(admitted.key, RequestHandle::of(sink))
+                let mut served = RequestHandle::of(sink);
+                served.log = log.take().map(|mut log| {
+                    log.set_client(admitted.peer.clone());
+                    log
+                });
+                session.attach(admitted.key, served);
             }
             ReceiveOutcome::Subscription(listening) => {
                 if let Some(unknown) = unknown.filter(|unknown| !unknown.is_empty()) {
@@ -675,7 +714,10 @@ impl Connection {
             }
             _ => {}
         }
-        received
+        if let (Some(log), Some(client)) = (&mut log, session.peer()) {
+            log.set_client(client.clone());
+        }
+        (received, log)
     }
 
     /// Charges the client for the memory of its session.
@@ -735,6 +777,10 @@ impl Connection {
             if let Some(call) = served.call {
                 call.cancel();
             }
+            let _recorded = served.log.map(|log| {
+                let outcome = RequestOutcome::Error(ErrorCode::SHUTTING_DOWN);
+                RecordOnDrop(Some(log), outcome)
+            });
             for message in &finished.before {
                 message_sink::send(&*served.sink, MessageKind::Notification, message);
             }

@@ -34,6 +34,7 @@ use super::permission;
 use super::registry::{MethodItem, Registry};
 use super::reply::{ResultEnvelope, ToolReply, write_tool};
 use super::request_info::HttpInfo;
+use super::request_log::RequestOutcome;
 
 /// Why a request is not dispatched.
 enum Refusal {
@@ -118,13 +119,20 @@ fn refuse(current_request: &CurrentRequest, refusal: Refusal) {
             &error,
         ),
         Refusal::Tool(entry, reply) => {
-            respond_result(current_request, "tools/call", 256, |out, revision| {
-                let envelope = ResultEnvelope {
-                    revision,
-                    server_info: current_request.connection.server().info_json(),
-                };
-                write_tool(out, &reply, entry.wrapped, &envelope);
-            });
+            let outcome = RequestOutcome::ToolError;
+            respond_result(
+                current_request,
+                "tools/call",
+                outcome,
+                256,
+                |out, revision| {
+                    let envelope = ResultEnvelope {
+                        revision,
+                        server_info: current_request.connection.server().info_json(),
+                    };
+                    write_tool(out, &reply, entry.wrapped, &envelope);
+                },
+            );
         }
     }
 }

@@ -16,6 +16,7 @@ use super::call::{CallState, CurrentRequest, Target};
 use super::call_kind::CallKind;
 use super::offloaded_validation;
 use super::reply::{self, HandlerError, Reply, ResourceReply, ResultEnvelope, ToolReply};
+use super::request_log::RequestOutcome;
 use super::url_elicitation_required;
 
 /// Ends the request that `call` serves with the handler's outcome.
@@ -90,9 +91,15 @@ fn answer(call: &CallState, outcome: Result<&Reply, &RpcError>) {
     let current_request = call.current_request();
     match outcome {
         Ok(reply) => {
+            let is_error = matches!(reply, Reply::Tool(tool) if tool.is_error);
+            let outcome = match is_error {
+                true => RequestOutcome::ToolError,
+                false => RequestOutcome::Ok,
+            };
             respond_result(
                 &current_request,
                 call.method.as_str(),
+                outcome,
                 reply.encoded_length_hint(),
                 |out, revision| {
                     write_reply(call, reply, out, revision);
@@ -119,44 +126,39 @@ fn status(current_request: &CurrentRequest, error: &RpcError) -> ResponseStatus 
 pub(super) fn respond_result(
     current_request: &CurrentRequest,
     method: &str,
+    outcome: RequestOutcome,
     hint: usize,
     write: impl Fn(&mut Vec<u8>, Revision),
 ) -> bool {
     let extensions = &current_request.connection.server().extensions;
     if !extensions.change_result_of(method, &current_request.peer) {
-        return respond(current_request, ResponseStatus::Result, hint, write);
+        return respond(current_request, outcome, hint, write);
     }
     let mut result = Vec::with_capacity(hint);
     write(&mut result, current_request.peer.revision);
     let changed = extensions.changed(method, &current_request.peer, result);
-    respond(
-        current_request,
-        ResponseStatus::Result,
-        changed.len(),
-        |out, _| {
-            out.extend_from_slice(&changed);
-        },
-    )
+    respond(current_request, outcome, changed.len(), |out, _| {
+        out.extend_from_slice(&changed);
+    })
 }
 
 /// Ends the request with a result that `write` appends. Sends nothing and returns `false` if it was cancelled.
 pub(super) fn respond(
     current_request: &CurrentRequest,
-    status: ResponseStatus,
+    outcome: RequestOutcome,
     hint: usize,
     write: impl Fn(&mut Vec<u8>, Revision),
 ) -> bool {
     let revision = current_request.peer.revision;
-    end(current_request, |finished| {
-        current_request
-            .sink
-            .write(MessageKind::Response(status), hint + 96, &mut |out| {
-                out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-                out.extend_from_slice(finished.id.raw());
-                out.extend_from_slice(b",\"result\":");
-                write(out, revision);
-                out.push(b'}');
-            });
+    end(current_request, outcome, |finished| {
+        let kind = MessageKind::Response(ResponseStatus::Result);
+        current_request.sink.write(kind, hint + 96, &mut |out| {
+            out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+            out.extend_from_slice(finished.id.raw());
+            out.extend_from_slice(b",\"result\":");
+            write(out, revision);
+            out.push(b'}');
+        });
     })
 }
 
@@ -166,17 +168,22 @@ pub(super) fn respond_error(
     status: ResponseStatus,
     error: &RpcError,
 ) {
-    end(current_request, |finished| {
-        current_request
-            .sink
-            .write(MessageKind::Response(status), 192, &mut |out| {
-                encode::error(out, Some(&finished.id), error);
-            });
-    });
+    end(
+        current_request,
+        RequestOutcome::Error(error.code),
+        |finished| {
+            current_request
+                .sink
+                .write(MessageKind::Response(status), 192, &mut |out| {
+                    encode::error(out, Some(&finished.id), error);
+                });
+        },
+    );
 }
 
 fn end(
     current_request: &CurrentRequest,
+    outcome: RequestOutcome,
     answer: impl FnOnce(&FinishedRequest<InputResponseCallback>),
 ) -> bool {
     let Some(key) = current_request.key else {
@@ -184,7 +191,12 @@ fn end(
     };
     let _answering = current_request.connection.answering();
     // The code that cancelled it has abandoned the sink.
-    let Some(mut finished) = current_request.connection.lock_session().finish(key) else {
+    let (log, finished) = {
+        let mut session = current_request.connection.lock_session();
+        let log = session.handle_mut(key).and_then(|served| served.log.take());
+        (log, session.finish(key))
+    };
+    let Some(mut finished) = finished else {
         return false;
     };
     for message in &finished.before {
@@ -203,6 +215,9 @@ fn end(
         callback(Err(InputRequestError::Cancelled));
     }
     answer(&finished);
+    if let Some(log) = log {
+        log.end(outcome);
+    }
     true
 }
 

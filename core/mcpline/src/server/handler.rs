@@ -110,7 +110,7 @@ fn span_of(call: &Call) -> Span {
 
 /// Returns the beginning of a session id, which tells sessions apart in a log. Whoever knows the whole id can use the
 /// session.
-fn shortened(session: &str) -> &str {
+pub(super) fn shortened(session: &str) -> &str {
     const SHOWN: usize = 8;
     session.get(..SHOWN).unwrap_or_default()
 }

@@ -31,6 +31,7 @@ use super::feature_selection::FeatureSelection;
 use super::handler::{self, Handler};
 use super::mounts::Mounts;
 use super::registry::{ChangedFeatures, Completer, Registry};
+use super::request_log::RequestLog;
 use super::settings::Settings;
 use super::state::State;
 use super::suspended_call::SuspendedCall;
@@ -64,6 +65,7 @@ pub(crate) struct Inner {
     pub(crate) executors: OnceLock<Arc<dyn Any + Send + Sync>>,
     /// The servers that are mounted in this one, and those that this one is mounted in.
     pub(super) mounts: Mounts,
+    pub(super) request_log: RequestLog,
     pub(super) this: Weak<Inner>,
     /// Values of the program, for its handlers.
     pub(crate) state: State,

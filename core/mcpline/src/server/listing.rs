@@ -20,6 +20,7 @@ use super::finish_call::{respond_error, respond_result};
 use super::permission;
 use super::registry::{Registry, RenderedItem};
 use super::reply::ResultEnvelope;
+use super::request_log::RequestOutcome;
 
 /// Answers a list request with one page.
 pub(super) fn answer(
@@ -76,6 +77,7 @@ pub(super) fn answer(
     respond_result(
         current_request,
         kind.as_str(),
+        RequestOutcome::Ok,
         len + 256,
         |out, revision| {
             let envelope = ResultEnvelope {

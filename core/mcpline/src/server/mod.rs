@@ -39,6 +39,7 @@ mod permission;
 mod registry;
 mod reply;
 mod request_info;
+mod request_log;
 mod settings;
 mod startup_message;
 mod state;
@@ -98,6 +99,7 @@ pub use reply::{
 #[cfg(feature = "http")]
 #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
 pub use request_info::{HttpInfo, Principal};
+pub use request_log::{RequestOutcome, RequestRecord};
 pub use settings::{STATE_SECRETS_VARIABLE, Settings};
 pub use state_keys::state_keys;
 pub use tool_error::ToolError;

@@ -30,6 +30,7 @@ use super::call::{CallState, CurrentRequest, Target};
 use super::finish_call::{respond, respond_error};
 use super::input_response_check;
 use super::reply::{InputRequest, ResultEnvelope};
+use super::request_log::RequestOutcome;
 
 pub use method::{AskMethod, CustomMethod};
 pub(crate) use record::InputRecord;
@@ -386,7 +387,7 @@ fn respond_input_required(
     let server_info = current_request.connection.server().info_json();
     respond(
         current_request,
-        ResponseStatus::Result,
+        RequestOutcome::InputRequired,
         256 + sealed.len(),
         |out, revision| {
             let envelope = ResultEnvelope {

@@ -57,7 +57,7 @@ async fn a_request_that_is_cancelled_before_its_call_is_attached_starts_no_handl
     let Ok(Incoming::Single(request)) = read(&call(1, "count")) else {
         panic!("a request");
     };
-    let ReceiveOutcome::Request(admitted) =
+    let (ReceiveOutcome::Request(admitted), _) =
         connection.admit_locked(&mut connection.lock_session(), request, false, &to, None)
     else {
         panic!("it is admitted");
@@ -98,7 +98,7 @@ async fn a_batch_completes_when_a_request_is_cancelled_before_its_call_is_attach
     let Ok(Incoming::Single(request)) = read(&call(1, "count")) else {
         panic!("a request");
     };
-    let ReceiveOutcome::Request(admitted) =
+    let (ReceiveOutcome::Request(admitted), _) =
         connection.admit_locked(&mut connection.lock_session(), request, true, &batch, None)
     else {
         panic!("it is admitted");

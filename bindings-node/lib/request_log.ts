@@ -1,0 +1,48 @@
+/** Records of requests, and the function of the program that receives them. */
+
+import { errorText, warn } from "./client/host.js";
+import { isPromise } from "./is_promise.js";
+
+/** One request that has ended. */
+export interface RequestRecord {
+  /** The method, such as `tools/call`. */
+  readonly method: string;
+  /** Name of the tool or prompt, or URI of the resource; at most 200 characters. Empty for other methods. */
+  readonly name: string;
+  /**
+   * How it ended: with a result, with the result of a tool that reports an error, with input requests to the client
+   * (2026-07-28), with a JSON-RPC error, or without a response because the client cancelled it or is gone.
+   */
+  readonly outcome: "ok" | "tool_error" | "input_required" | "error" | "cancelled";
+  /** Code of the JSON-RPC error, if the outcome is `error`. */
+  readonly code: number | undefined;
+  /** Time from the arrival of the request to its response, in milliseconds. */
+  readonly duration: number;
+  /** Name of the client, if it has identified itself; at most 200 characters. */
+  readonly client: string | undefined;
+  /**
+   * The first eight characters of the session's id, over HTTP on revisions with sessions: enough to tell sessions apart, and
+   * too few to use one.
+   */
+  readonly session: string | undefined;
+}
+
+/** Called at the end of each request; see {@link ServerOptions.onRequestEnd}. */
+export type OnRequestEnd = (record: RequestRecord) => unknown;
+
+/** Passes a record to the program. What it throws must not end the process. */
+export function reportRequest(onRequestEnd: OnRequestEnd, json: string): void {
+  const { code, client, session, ...rest } = JSON.parse(json) as RequestRecord;
+  const record = { ...rest, code: code ?? undefined, client: client ?? undefined, session: session ?? undefined };
+  const failure = (reason: unknown) => {
+    warn(`\`onRequestEnd\` failed for ${record.method}: ${errorText(reason)}`, reason);
+  };
+  try {
+    const reported = onRequestEnd(record);
+    if (isPromise(reported)) {
+      reported.then(undefined, failure);
+    }
+  } catch (reason) {
+    failure(reason);
+  }
+}

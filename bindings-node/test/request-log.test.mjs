@@ -1,0 +1,82 @@
+// `onRequestEnd`: one record for each request.
+
+import assert from "node:assert/strict";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { once } from "node:events";
+import { test } from "node:test";
+
+import { Client, Server, ToolError } from "mcpline";
+
+import { called } from "./peer.mjs";
+
+/** Waits until there are this many records. */
+async function until(records, count) {
+  while (records.length < count) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+function recorded() {
+  const records = [];
+  const server = new Server({ name: "recorded", version: "1", onRequestEnd: (record) => records.push(record) });
+  server.tool("ok", {}, () => "done");
+  server.tool("fails", {}, () => {
+    throw new ToolError("no");
+  });
+  server.tool("hangs", {}, (_, ctx) => new Promise((resolve) => ctx.signal.addEventListener("abort", resolve)));
+  return { records, server };
+}
+
+test("every request is recorded with its outcome, duration and client", async () => {
+  const { records, server } = recorded();
+  const client = await Client.memory(server, { name: "tester", revisions: ["2025-11-25"] });
+  await client.callTool("ok");
+  await client.callTool("fails");
+  await assert.rejects(client.callTool("missing"));
+  const controller = new AbortController();
+  const hanging = client.callTool("hangs", {}, { signal: controller.signal });
+  setTimeout(() => controller.abort(), 20);
+  await assert.rejects(hanging);
+  await until(records, 5);
+  await client.close();
+  const seen = records.map(({ method, name, outcome, code }) => [method, name, outcome, code]);
+  assert.deepEqual(seen, [
+    ["initialize", "", "ok", undefined],
+    ["tools/call", "ok", "ok", undefined],
+    ["tools/call", "fails", "tool_error", undefined],
+    ["tools/call", "missing", "error", -32602],
+    ["tools/call", "hangs", "cancelled", undefined],
+  ]);
+  assert.ok(records.every(({ duration }) => duration >= 0 && duration < 60_000));
+  assert.ok(records.every(({ client: name, session }) => name === "tester" && session === undefined));
+});
+
+test("requests of a mounted server are recorded, in the context in which the server was created", async () => {
+  const storage = new AsyncLocalStorage();
+  const seen = [];
+  const server = storage.run("created", () => {
+    const onRequestEnd = ({ method, client }) => seen.push([method, client, storage.getStore()]);
+    return new Server({ name: "recorded", version: "1", onRequestEnd });
+  });
+  server.tool("ok", {}, () => "done");
+  await storage.run("called", () => called(server.fetch, "ok"));
+  await until(seen, 1);
+  assert.deepEqual(seen, [["tools/call", "peer", "created"]]);
+});
+
+test("what onRequestEnd throws is a warning", async () => {
+  const onRequestEnd = () => {
+    throw new Error("log is full");
+  };
+  const server = new Server({ name: "recorded", version: "1", onRequestEnd });
+  server.tool("ok", {}, () => "done");
+  const warned = once(process, "warning");
+  await called(server.fetch, "ok");
+  const [warning] = await warned;
+  assert.match(warning.message, /`onRequestEnd` failed for tools\/call: .*log is full/);
+});
+
+test("onRequestEnd must be a function", () => {
+  const make = () => new Server({ name: "recorded", version: "1", onRequestEnd: console });
+  assert.throws(make, { kind: "usage_error", message: /`onRequestEnd` of the server must be a function, not object/ });
+});

@@ -1,0 +1,22 @@
+"""Records of requests, in the logger `mcpline.requests`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .server import Server
+
+__all__ = ["install"]
+
+
+def install(server: Server) -> None:
+    """Record the requests of a server that begins to be served, if the program's configuration of `logging` wants it.
+
+    Asking the logger for each request would need the interpreter, and cost each request more than its record. A program
+    that has not imported `logging` has not configured it.
+    """
+    logging = sys.modules.get("logging")
+    if logging is not None and logging.getLogger("mcpline.requests").isEnabledFor(logging.INFO):
+        server._native.record_requests()

@@ -1,0 +1,89 @@
+"""Records of requests, in the logger `mcpline.requests`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from mcpline import Client, RpcError, Server, ToolError
+from support import LEGACY, run
+
+
+def make() -> Server:
+    server = Server("recorded", "1.0.0")
+
+    @server.tool
+    async def ok() -> str:
+        return "done"
+
+    @server.tool
+    def fails() -> str:
+        raise ToolError("no")
+
+    @server.tool
+    async def hangs() -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    return server
+
+
+async def requests() -> None:
+    """Make one request with each outcome."""
+    async with Client.memory(make(), name="tester", revisions=[LEGACY]) as client:
+        await client.call_tool("ok")
+        await client.call_tool("fails")
+        try:
+            await client.call_tool("missing")
+        except RpcError:
+            pass
+        call = asyncio.ensure_future(client.call_tool("hangs"))
+        await asyncio.sleep(0.02)
+        call.cancel()
+        await asyncio.wait([call])
+        await client.ping()
+
+
+def test_every_request_is_recorded_with_its_outcome_duration_and_client(caplog):
+    caplog.set_level(logging.INFO, "mcpline.requests")
+
+    async def main() -> None:
+        await requests()
+        while not any(record.getMessage().startswith("ping") for record in caplog.records):
+            await asyncio.sleep(0.001)
+
+    run(main())
+    records = [record for record in caplog.records if record.name == "mcpline.requests"]
+    assert {record.levelname for record in records} == {"INFO"}
+    seen = [(record.mcp_method, record.mcp_name, record.mcp_outcome, record.mcp_error_code) for record in records]
+    assert seen == [
+        ("initialize", "", "ok", None),
+        ("tools/call", "ok", "ok", None),
+        ("tools/call", "fails", "tool_error", None),
+        ("tools/call", "missing", "error", -32602),
+        ("tools/call", "hangs", "cancelled", None),
+        ("ping", "", "ok", None),
+    ]
+    assert all(0 <= record.mcp_duration < 60 for record in records)
+    assert {record.mcp_client for record in records} == {"tester"}
+    assert {record.mcp_session for record in records} == {None}
+    message = records[1].getMessage()
+    assert message.startswith('tools/call "ok": ok in ')
+    assert message.endswith(' ms, client "tester"')
+
+
+def test_nothing_is_recorded_unless_the_configuration_wants_it(caplog):
+    caplog.set_level(logging.WARNING, "mcpline.requests")
+    run(requests())
+    # Shows that records would have arrived.
+    caplog.set_level(logging.INFO, "mcpline.requests")
+
+    async def main() -> None:
+        async with Client.memory(make(), revisions=[LEGACY]) as client:
+            await client.ping()
+        while not caplog.records:
+            await asyncio.sleep(0.001)
+
+    run(main())
+    names = [record.mcp_method for record in caplog.records if record.name == "mcpline.requests"]
+    assert set(names) <= {"initialize", "ping"}

@@ -1,0 +1,257 @@
+//! Records of requests: what was asked, by whom, how it ended and how long it took.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use mcpline_protocol::session::Peer;
+use mcpline_protocol::wire::{Message, Method, Raw};
+use mcpline_protocol::{ErrorCode, Printable, Quoted};
+use mcpline_runtime::clock;
+
+use super::Server;
+use super::connection::Connection;
+use super::handler::shortened;
+use super::inner::Inner;
+
+/// Maximum number of characters of names in records, because clients choose them.
+const MAX_NAME_CHARS: usize = 200;
+
+/// One request that has ended. See [`Server::on_request_end`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RequestRecord<'a> {
+    /// The method, such as `tools/call`.
+    pub method: &'a str,
+    /// Name of the tool or prompt, or URI of the resource; at most 200 characters. `""` for other methods.
+    pub name: &'a str,
+    /// How it ended.
+    pub outcome: RequestOutcome,
+    /// Time from the arrival of the request to its response.
+    pub duration: Duration,
+    /// Name of the client, if it has identified itself; at most 200 characters.
+    pub client: Option<&'a str>,
+    /// The first eight characters of the session's id, over HTTP on handshake revisions: enough to tell sessions apart, and
+    /// too few to use one.
+    pub session: Option<&'a str>,
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RequestOutcome {
+    /// With a result.
+    Ok,
+    /// With the result of a tool that reports an error (`isError`).
+    ToolError,
+    /// With input requests to the client, whose next request continues it (2026-07-28).
+    InputRequired,
+    /// With this JSON-RPC error.
+    Error(ErrorCode),
+    /// Without a response: the client cancelled it or is gone.
+    Cancelled,
+}
+
+impl RequestOutcome {
+    /// Returns the name: `ok`, `tool_error`, `input_required`, `error` or `cancelled`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::ToolError => "tool_error",
+            Self::InputRequired => "input_required",
+            Self::Error(_) => "error",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// The name, and the code of an error: `error -32602`.
+impl fmt::Display for RequestOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        match self {
+            Self::Error(code) => write!(f, " {}", code.0),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A line for a log: `tools/call "search": ok in 12.3 ms, client "inspector"`.
+impl fmt::Display for RequestRecord<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The method may be any text, too.
+        let method = Printable(self.method);
+        write!(f, "{method}")?;
+        if !self.name.is_empty() {
+            write!(f, " {}", Quoted(self.name))?;
+        }
+        let millis = self.duration.as_secs_f64() * 1e3;
+        write!(f, ": {} in {millis:.1} ms", self.outcome)?;
+        if let Some(client) = self.client {
+            write!(f, ", client {}", Quoted(client))?;
+        }
+        if let Some(session) = self.session {
+            write!(f, ", session {session}")?;
+        }
+        Ok(())
+    }
+}
+
+type Listener = Arc<dyn Fn(&RequestRecord<'_>) + Send + Sync>;
+
+/// The listener of a server's requests.
+#[derive(Default)]
+pub(super) struct RequestLog {
+    listener: RwLock<Option<Listener>>,
+    /// Whether there is one.
+    is_set: AtomicBool,
+}
+
+impl Server {
+    /// Calls `listener` at the end of each request, except notifications, with what a log of requests contains. Replaces an
+    /// earlier one.
+    ///
+    /// It runs on the thread that writes the response, and must not block. Requests that the HTTP server refuses by their
+    /// headers are not among them: they reach no server. Each record is a `tracing` event as well, of level INFO and with
+    /// the target `mcpline::requests`, if a subscriber wants it. Without either, requests cost nothing more.
+    pub fn on_request_end(&self, listener: impl Fn(&RequestRecord<'_>) + Send + Sync + 'static) {
+        let log = &self.inner().request_log;
+        let listener: Listener = Arc::new(listener);
+        let before = log
+            .listener
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .replace(listener);
+        log.is_set.store(true, Ordering::Release);
+        drop(before);
+    }
+}
+
+impl RequestLog {
+    #[inline]
+    fn is_wanted(&self) -> bool {
+        self.is_set.load(Ordering::Acquire) || is_traced()
+    }
+
+    fn listener(&self) -> Option<Listener> {
+        self.listener
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+/// Whether a subscriber wants the records. Cached by `tracing` for each place in the code.
+#[inline]
+fn is_traced() -> bool {
+    tracing::enabled!(target: "mcpline::requests", tracing::Level::INFO)
+}
+
+/// A request that will be recorded when it ends; as cancelled if it is dropped.
+pub(super) struct RunningRequest(Option<Box<Facts>>);
+
+struct Facts {
+    server: Arc<Inner>,
+    method: Method,
+    name: String,
+    started: Duration,
+    client: Option<Arc<Peer>>,
+    session: Option<String>,
+}
+
+impl RunningRequest {
+    /// Begins a record, if anyone wants it.
+    #[inline]
+    pub(super) fn begin(connection: &Connection, message: &Message) -> Option<Self> {
+        match message {
+            Message::Request(_) if connection.server().request_log.is_wanted() => {
+                Self::begin_wanted(connection, message)
+            }
+            _ => None,
+        }
+    }
+
+    #[cold]
+    fn begin_wanted(connection: &Connection, message: &Message) -> Option<Self> {
+        let Message::Request(request) = message else {
+            return None;
+        };
+        let params = request.params.as_ref();
+        let name = match request.method {
+            Method::ToolsCall | Method::PromptsGet => "name",
+            Method::ResourcesRead | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
+                "uri"
+            }
+            _ => "",
+        };
+        let name = params.and_then(|params| params.get_str(name));
+        Some(Self(Some(Box::new(Facts {
+            server: connection.server().clone(),
+            method: request.method.clone(),
+            name: first_chars(&name.unwrap_or_default()),
+            started: clock::now(),
+            client: None,
+            session: connection.session_id().map(|id| shortened(id).to_owned()),
+        }))))
+    }
+
+    /// Sets the client, once it is known.
+    pub(super) fn set_client(&mut self, client: Arc<Peer>) {
+        if let Some(facts) = &mut self.0 {
+            facts.client = Some(client);
+        }
+    }
+
+    /// Records how the request ended. The session must not be locked, because listeners may use the server.
+    pub(super) fn end(mut self, outcome: RequestOutcome) {
+        if let Some(facts) = self.0.take() {
+            facts.record(outcome);
+        }
+    }
+}
+
+impl Drop for RunningRequest {
+    fn drop(&mut self) {
+        if let Some(facts) = self.0.take() {
+            facts.record(RequestOutcome::Cancelled);
+        }
+    }
+}
+
+impl Facts {
+    fn record(&self, outcome: RequestOutcome) {
+        let duration = clock::now().saturating_sub(self.started);
+        let client = self.client.as_ref().and_then(|client| client.info.as_ref());
+        let client = client.and_then(|info| info.member("name"));
+        let client = client.as_ref().and_then(Raw::string_value);
+        let client = client.map(|name| first_chars(&name));
+        let record = RequestRecord {
+            method: self.method.as_str(),
+            name: &self.name,
+            outcome,
+            duration,
+            client: client.as_deref(),
+            session: self.session.as_deref(),
+        };
+        if is_traced() {
+            tracing::info!(
+                target: "mcpline::requests",
+                method = record.method,
+                name = record.name,
+                outcome = %record.outcome,
+                duration_ms = duration.as_secs_f64() * 1e3,
+                client = record.client,
+                session = record.session,
+                "request"
+            );
+        }
+        if let Some(listener) = self.server.request_log.listener() {
+            listener(&record);
+        }
+    }
+}
+
+fn first_chars(text: &str) -> String {
+    text.chars().take(MAX_NAME_CHARS).collect()
+}
