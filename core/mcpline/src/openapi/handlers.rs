@@ -167,7 +167,7 @@ pub(super) fn resource(endpoint: Arc<Endpoint>) -> Arc<dyn Handler> {
             let response = sent.map_err(HandlerError::Tool)?;
             let not_found = [404, 410];
             if not_found.contains(&response.status) {
-                return Err(RpcError::resource_not_found(revision, &uri).into());
+                return Err(RpcError::resource_not_found(revision, Some(&uri)).into());
             }
             let contents = contents(&uri, &response).map_err(HandlerError::Tool)?;
             let contents = Raw::from_serialize(&[contents]);
