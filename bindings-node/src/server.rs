@@ -292,6 +292,7 @@ impl Server {
     /// Begins to serve HTTP. The promise `bound` is settled with host, port, URL and start-up message, `ended` at
     /// the end.
     #[napi(catch_unwind)]
+    #[allow(clippy::too_many_arguments, reason = "called in one place")]
     pub fn serve_http(
         &self,
         bound: u32,
