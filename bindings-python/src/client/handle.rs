@@ -116,7 +116,6 @@ impl Client {
 
     /// Creates a client of a server in this process. Its I/O is done by the thread that does the server's.
     #[staticmethod]
-    #[expect(clippy::too_many_arguments, reason = "called in one place")]
     fn of_server(
         py: Python<'_>,
         loop_queue: &LoopQueue,
