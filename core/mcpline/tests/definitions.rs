@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use mcpline::client::{Client, ClientError, TypedCallError};
 use mcpline::protocol::vocabulary::{ContentBlock, LoggingLevel, PromptArgument, Resource, Tool};
 use mcpline::server::{
-    Blocking, Caller, NoArguments, PromptDefinition, ResourceDefinition, ToolDefinition,
-    ToolOptions, tool_handler,
+    Blocking, Caller, FeatureSelection, NoArguments, PromptDefinition, ResourceDefinition,
+    ToolDefinition, ToolOptions, tool_handler,
 };
 use mcpline::transport::MemoryOptions;
 use mcpline::{Context, ErrorKind, HandlerError, Json, Server};
@@ -183,6 +183,20 @@ async fn a_client_in_memory_has_the_scopes_of_its_principal() {
     let bob = Caller::new().with_subject("bob");
     let client = Client::connect((&server, bob)).await.expect("a client");
     assert!(client.list_tools().await.expect("tools").is_empty());
+}
+
+#[runtimes::test]
+async fn definitions_have_tags() {
+    let server = Server::new("tags", "1");
+    let tool = ToolDefinition::new("tool", || async { "" }).tags(["beta"]);
+    server.add(tool).expect("a tool");
+    let resource = ResourceDefinition::new("a://b", "b", || async { "" }).tags(["beta", "files"]);
+    server.add(resource).expect("a resource");
+    let prompt = PromptDefinition::new("prompt", || async { "" }).tags(["beta"]);
+    server.add(prompt).expect("a prompt");
+    let tagged = |tag: &str| FeatureSelection::all().with_tags([tag]);
+    assert_eq!(server.disable(tagged("files")), 1);
+    assert_eq!(server.disable(tagged("beta")), 2);
 }
 
 #[runtimes::test]

@@ -225,6 +225,12 @@ impl ToolDefinition {
         self
     }
 
+    /// Sets the tags, by which [`Server::enable`] and [`Server::disable`] select features ([`ToolOptions::tags`]).
+    pub fn tags<S: Into<String>>(mut self, tags: impl IntoIterator<Item = S>) -> Self {
+        self.options = self.options.with_tags(tags);
+        self
+    }
+
     /// Sets the maximum rate of calls, server-wide ([`ToolOptions::rate`]).
     pub fn rate(mut self, rate: Rate) -> Self {
         self.options.rate = Some(rate);
@@ -385,6 +391,12 @@ impl ResourceDefinition {
         self
     }
 
+    /// Sets the tags, by which [`Server::enable`] and [`Server::disable`] select features ([`ResourceOptions::tags`]).
+    pub fn tags<S: Into<String>>(mut self, tags: impl IntoIterator<Item = S>) -> Self {
+        self.options = self.options.with_tags(tags);
+        self
+    }
+
     /// Sets the variables that may have any value ([`ResourceOptions::unchecked_variables`]).
     pub fn unchecked_variables<S: Into<String>>(
         mut self,
@@ -516,6 +528,12 @@ impl PromptDefinition {
     /// Sets the scopes that a caller needs, all of them ([`PromptOptions::scopes`]).
     pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.options = self.options.with_scopes(scopes);
+        self
+    }
+
+    /// Sets the tags, by which [`Server::enable`] and [`Server::disable`] select features ([`PromptOptions::tags`]).
+    pub fn tags<S: Into<String>>(mut self, tags: impl IntoIterator<Item = S>) -> Self {
+        self.options = self.options.with_tags(tags);
         self
     }
 }
