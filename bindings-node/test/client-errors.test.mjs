@@ -1,6 +1,7 @@
 // Errors of clients: each has its class and its kind, and says whether the request can be sent again.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { test } from "node:test";
@@ -9,7 +10,7 @@ import * as mcpline from "mcpline";
 
 import { LEGACY, makeServer, MODERN, reach } from "./client-peer.mjs";
 
-const { Client, McplineError, RpcError, Server } = mcpline;
+const { AuthorizationFailedError, Client, HttpError, McplineError, RpcError, Server } = mcpline;
 const { native } = createRequire(import.meta.url)("../dist/native.js");
 const { errorOf, isForModel } = createRequire(import.meta.url)("../dist/errors.js");
 
@@ -310,4 +311,21 @@ test("connecting can be aborted", async () => {
   await assert.rejects(Client.memory(makeServer(), { signal: giving.signal }), { name: "AbortError" });
   silent.closeAllConnections();
   silent.close();
+});
+
+test("a token of the host that the server refuses is an authorization failure", async (t) => {
+  const refusing = createServer((_, response) => {
+    response.writeHead(401, { "www-authenticate": 'Bearer error="invalid_token"' }).end("no");
+  });
+  await once(refusing.listen(0, "127.0.0.1"), "listening");
+  t.after(() => refusing.close());
+  const url = `http://127.0.0.1:${refusing.address().port}/mcp`;
+  for (const options of [{ auth: "wrong" }, { headers: { authorization: "Bearer wrong" } }]) {
+    await assert.rejects(Client.connect(url, options), (error) => {
+      assert.ok(error instanceof AuthorizationFailedError);
+      assert.equal(error.reason, "token_rejected");
+      return true;
+    });
+  }
+  await assert.rejects(Client.connect(url), (error) => error instanceof HttpError && error.status === 401);
 });

@@ -285,8 +285,26 @@ def test_an_http_error_has_its_status_body_and_challenge(kind: Any):
         server.server_close()
 
 
-async def opened(url: str) -> None:
-    await Client.connect(url)
+async def opened(url: str, **options: Any) -> None:
+    await Client.connect(url, **options)
+
+
+@pytest.mark.parametrize("kind", [Client, SyncClient])
+@pytest.mark.parametrize("token", [{"auth": "wrong"}, {"headers": {"Authorization": "Bearer wrong"}}])
+def test_a_token_that_the_server_refuses_is_an_authorization_failure(kind: Any, token: dict[str, Any]):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/mcp"
+    try:
+        with pytest.raises(AuthorizationFailed) as caught:
+            if kind is SyncClient:
+                SyncClient.connect(url, **token)
+            else:
+                run(opened(url, **token))
+        assert caught.value.reason == "token_rejected"
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def test_a_silent_server_is_given_up():

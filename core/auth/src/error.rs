@@ -114,8 +114,8 @@ pub enum AuthError {
         /// The server's description of the error.
         description: Option<String>,
     },
-    /// The MCP server rejected the token that was just obtained for it.
-    #[error("server rejected the new access token{}", description.as_deref().map(|text| format!(": {}", Quoted(text))).unwrap_or_default())]
+    /// The MCP server rejected the token that was just obtained for it, or that the host has given.
+    #[error("server rejected the access token{}", description.as_deref().map(|text| format!(": {}", Quoted(text))).unwrap_or_default())]
     TokenRejected {
         /// The server's description of the error.
         description: Option<String>,

@@ -24,7 +24,9 @@ use crate::{AuthError, BoxFuture, Secret};
 pub use bearer::{BearerToken, TokenSource, TokenWanted};
 pub use credentials::{AssertionSource, Credentials, Enterprise};
 pub use oauth::{OAuth, OAuthBuilder};
-pub use request_authorizer::{RequestAuthorizer, Rounds, SentAuthorization, TimeoutPauser};
+pub use request_authorizer::{
+    RequestAuthorizer, Rounds, SentAuthorization, TimeoutPauser, error_description,
+};
 
 /// Creates HTTP clients for authorization servers.
 pub trait FetcherFactory: Send + Sync {

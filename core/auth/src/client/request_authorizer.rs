@@ -246,7 +246,12 @@ impl RequestAuthorizer {
         }
         let _held = TimeoutPause::new(hold);
         match &self.tokens {
-            ServerTokens::Fixed(_) => return Ok(false),
+            // There is no other one.
+            ServerTokens::Fixed(_) => {
+                return Err(AuthError::TokenRejected {
+                    description: description(),
+                });
+            }
             ServerTokens::Source(source) => {
                 // Once only: a source without a better token would loop for ever.
                 rounds.authorized = true;
@@ -361,6 +366,14 @@ fn is_this_machine(server: &str, connect: &dyn FetcherFactory) -> bool {
         let address = url.host().parse::<IpAddr>();
         url.is_loopback() || address.is_ok_and(|address| !connect.is_public(address))
     })
+}
+
+/// Returns the description of the error in the challenge of a refused request (RFC 6750, section 3), if there is one.
+pub fn error_description(headers: &HeaderMap) -> Option<String> {
+    let challenges = challenges(headers);
+    let mut challenges = challenges.iter();
+    let challenge = challenges.find(|one| one.is("bearer") || one.is("dpop"))?;
+    challenge.get("error_description").map(str::to_owned)
 }
 
 fn challenges(headers: &HeaderMap) -> Vec<Challenge> {

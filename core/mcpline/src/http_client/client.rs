@@ -21,6 +21,8 @@ use super::refusal;
 use super::settings::HttpSettings;
 use super::target::Target;
 #[cfg(feature = "auth")]
+use mcpline_auth::AuthError;
+#[cfg(feature = "auth")]
 use mcpline_protocol::without_credentials;
 
 /// Maximum number of remembered permanent redirects. A client has one endpoint, or two with HTTP+SSE, whose second one
@@ -154,7 +156,8 @@ impl HttpClient {
         };
         let headers: MakeHeaders<'_> = &with_host;
         let Some(authorizer) = &self.authorizer else {
-            return self.send(method, target, headers, body, reuse).await;
+            let answer = self.send(method, target, headers, body, reuse).await?;
+            return self.check_given_token(answer).await;
         };
         let mut attempts = authorizer.attempts();
         let url = target.uri.to_string();
@@ -180,6 +183,29 @@ impl HttpClient {
                 }
             }
         }
+    }
+
+    /// Reports that the server refuses the token in the headers of the host. Without one, the host decides what the status
+    /// means.
+    #[cfg(feature = "auth")]
+    async fn check_given_token(&self, answer: Answer) -> Result<Answer, ClientError> {
+        let given = self.settings.headers.iter();
+        let mut names = given.map(|(name, _)| name);
+        let has_token = names.any(|name| name.eq_ignore_ascii_case(header::AUTHORIZATION.as_str()));
+        if answer.head.status != StatusCode::UNAUTHORIZED || !has_token {
+            return Ok(answer);
+        }
+        let description = mcpline_auth::client::error_description(&answer.head.headers);
+        answer.drain().await;
+        Err(ClientError::AuthorizationFailed(AuthError::TokenRejected {
+            description,
+        }))
+    }
+
+    #[cfg(not(feature = "auth"))]
+    #[expect(clippy::unused_async, reason = "as with the feature `auth`")]
+    async fn check_given_token(&self, answer: Answer) -> Result<Answer, ClientError> {
+        Ok(answer)
     }
 
     /// Sends a request without authorization over a new connection, and each redirect likewise.

@@ -15,7 +15,7 @@ use mcpline::Revision;
 use mcpline::auth::{
     Auth, BoxFuture, Credentials, Enterprise, OAuth, Redirected, SignIn, UserAgent, UserAgentError,
 };
-use mcpline::client::Client;
+use mcpline::client::{Address, Client, HttpSettings};
 use world::{World, call, refusal};
 
 #[runtimes::test]
@@ -527,7 +527,21 @@ async fn sends_a_static_bearer_token_unchanged() {
     let client = world.connect(Auth::bearer(token)).await.expect("connected");
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
     client.close().await;
-    let outcome = world.connect(Auth::bearer("wrong")).await;
+}
+
+#[runtimes::test]
+async fn a_token_of_the_host_that_the_server_refuses_is_an_authorization_failure() {
+    let world = World::exemplary().await;
+    let error = refusal(world.connect(Auth::bearer("wrong")).await);
+    assert_eq!(error.code(), "token_rejected");
+    let mut settings = HttpSettings::default();
+    let header = |value: &str| vec![("authorization".to_owned(), value.to_owned())];
+    settings.headers = header("Bearer wrong");
+    let error = refusal(Client::connect(Address::Url(world.resource.url(), settings)).await);
+    assert_eq!(error.code(), "token_rejected");
+    // Without a token, the host decides what the status means.
+    let outcome =
+        Client::connect(Address::Url(world.resource.url(), HttpSettings::default())).await;
     assert!(matches!(
         outcome,
         Err(mcpline::client::ClientError::Http { status: 401, .. })
