@@ -73,7 +73,8 @@ export class McplineError extends Error {
  * A JSON-RPC error (JSON-RPC 2.0, section 5.1).
  *
  * A client throws it if the server returns an error. Throw it in a handler to return this error to the client; code,
- * message and data are sent unchanged.
+ * message and data are sent unchanged. 2026-07-28 reserves the codes from -32020 to -32099: for its clients, one that the
+ * specification does not define becomes -32603, with a warning. Use codes outside of -32768 to -32000.
  */
 export class RpcError extends McplineError {
   override readonly kind: ErrorKind = "rpc_error";

@@ -100,7 +100,8 @@ class RpcError(McplineError):
     """A JSON-RPC error (JSON-RPC 2.0, section 5.1).
 
     A client raises it if the server returns an error. Raise it in a handler to return this error to the client; code,
-    message and data are sent unchanged.
+    message and data are sent unchanged. 2026-07-28 reserves the codes from -32020 to -32099: for its clients, one that
+    the specification does not define becomes -32603, with a warning in the log. Use codes outside of -32768 to -32000.
 
     Args:
         code: Error code.
