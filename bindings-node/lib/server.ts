@@ -261,6 +261,8 @@ export class Server<C = unknown, State = unknown> {
   /** The servers that are mounted in this one, and those that this one is mounted in. */
   readonly #mounted = new Set<Server>();
   readonly #parents = new Set<WeakRef<Server>>();
+  /** Servers that this one was mounted in: calls that began there may still run. */
+  #formerParents: WeakRef<Server>[] = [];
   /** Whether another server may have handlers of this one that were removed here. */
   #isCopied = false;
   #lastPlan = 0;
@@ -599,6 +601,11 @@ export class Server<C = unknown, State = unknown> {
         server.#parents.delete(parent);
       }
     }
+    const others = server.#formerParents.filter((reference) => {
+      const parent = reference.deref();
+      return parent !== undefined && parent !== this;
+    });
+    server.#formerParents = [...others, new WeakRef<Server>(this)];
     return wasMounted;
   }
 
@@ -995,7 +1002,7 @@ export class Server<C = unknown, State = unknown> {
         return exchange;
       }
     }
-    for (const parent of this.#parents) {
+    for (const parent of [...this.#parents, ...this.#formerParents]) {
       const exchange = parent.deref()?.mounted(number);
       if (exchange !== undefined) {
         return exchange;

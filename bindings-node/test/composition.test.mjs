@@ -119,6 +119,25 @@ test("mounted handlers see the HTTP request and the context of the server that i
   assert.equal(textOf((await messageOf(response)).result), "POST given stored");
 });
 
+test("a call in flight keeps its HTTP request and context after its server is unmounted", async () => {
+  const inner = make("inner");
+  const server = make("main");
+  let unmounted;
+  const waiting = new Promise((resolve) => {
+    unmounted = resolve;
+  });
+  inner.tool("who", {}, async (_, ctx) => {
+    assert.equal(server.unmount(inner), true);
+    await waiting;
+    return `${ctx.request?.method} ${String(ctx.context)}`;
+  });
+  server.mount(inner);
+  const request = new Request("http://localhost/mcp", posted("tools/call", { name: "who", arguments: {} }));
+  const response = server.fetch(request, { context: "given" });
+  unmounted();
+  assert.equal(textOf((await messageOf(await response)).result), "POST given");
+});
+
 test("mounts that cannot work are refused", () => {
   const server = make("main");
   assert.throws(() => server.mount(server), /which it contains/);

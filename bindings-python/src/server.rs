@@ -1,6 +1,7 @@
 //! The server object of Python: the core's server, and the executors of its calls.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use mcpline::foreign::channel::ServedChannel;
@@ -36,6 +37,11 @@ pub(crate) struct Server {
     runtime: RuntimeSlot,
     /// The plans that the registry refers to, visible to the garbage collector.
     plans: Mutex<HashMap<FeatureKey, Arc<SharedPlan>>>,
+    /// Removed plans that a snapshot of this server may still have. This server is their owner for the garbage collector,
+    /// because every server with a snapshot refers to it.
+    removed_plans: Mutex<Vec<Arc<SharedPlan>>>,
+    /// Whether there is a snapshot of this server, or of one that it is mounted in.
+    has_snapshots: AtomicBool,
     /// The servers that are mounted in this one, once for each time.
     mounted: Mutex<Vec<Py<Server>>>,
     stops: Mutex<Vec<Stop>>,
@@ -151,6 +157,8 @@ impl Server {
             pool,
             runtime: RuntimeSlot::default(),
             plans: Mutex::default(),
+            removed_plans: Mutex::default(),
+            has_snapshots: AtomicBool::new(false),
             mounted: Mutex::default(),
             stops: Mutex::default(),
         })
@@ -207,7 +215,10 @@ impl Server {
         let key = FeatureKey::new(kind, name);
         let was_registered = py.detach(|| key.remove(&self.core));
         let removed = lock(&self.plans).remove(&key);
-        drop(removed);
+        if self.has_snapshots.load(Ordering::Relaxed) {
+            lock(&self.removed_plans).extend(removed);
+            self.release_plans(py);
+        }
         Ok(was_registered)
     }
 
@@ -280,6 +291,9 @@ impl Server {
         let mounted = server.get().core.clone();
         py.detach(|| self.core.mount(&mounted, options))
             .map_err(|error| errors::core(py, &error))?;
+        if snapshot {
+            server.get().keep_removed_plans();
+        }
         lock(&self.mounted).push(server.clone().unbind());
         Ok(())
     }
@@ -288,6 +302,7 @@ impl Server {
     fn unmount(&self, py: Python<'_>, server: &Bound<'_, Server>) -> bool {
         let mounted = server.get().core.clone();
         let was_mounted = py.detach(|| self.core.unmount(&mounted));
+        server.get().release_plans(py);
         let unmounted: Vec<_> = lock(&self.mounted)
             .extract_if(.., |other| other.is(server))
             .collect();
@@ -457,6 +472,11 @@ impl Server {
                 planned.traverse(&visit)?;
             }
         }
+        if let Ok(plans) = self.removed_plans.try_lock() {
+            for planned in plans.iter() {
+                planned.traverse(&visit)?;
+            }
+        }
         Ok(())
     }
 
@@ -473,6 +493,13 @@ impl Server {
         for planned in plans.values() {
             planned.clear();
         }
+        let plans = match self.removed_plans.try_lock() {
+            Ok(mut plans) => std::mem::take(&mut *plans),
+            Err(_) => return,
+        };
+        for planned in &plans {
+            planned.clear();
+        }
     }
 }
 
@@ -482,6 +509,28 @@ impl Server {
         let mut plans = lock(&self.plans);
         if let Some(plan) = plans.remove(old) {
             plans.insert(new, plan);
+        }
+    }
+
+    /// Keeps plans that are removed from now on, also those of mounted servers, because a snapshot has them.
+    fn keep_removed_plans(&self) {
+        self.has_snapshots.store(true, Ordering::Relaxed);
+        for server in lock(&self.mounted).iter() {
+            server.get().keep_removed_plans();
+        }
+    }
+
+    /// Drops removed plans that nothing else refers to, also those of mounted servers.
+    fn release_plans(&self, py: Python<'_>) {
+        let unused: Vec<_> = lock(&self.removed_plans)
+            .extract_if(.., |plan| Arc::strong_count(plan) == 1)
+            .collect();
+        // Dropped after the lock is released: objects of a handler may use the server.
+        drop(unused);
+        let mounted = lock(&self.mounted);
+        let mounted: Vec<_> = mounted.iter().map(|server| server.clone_ref(py)).collect();
+        for server in &mounted {
+            server.get().release_plans(py);
         }
     }
 

@@ -182,6 +182,31 @@ async def test_a_snapshot_keeps_what_it_has():
         assert text(await client.call_tool("ping")) == "pong"
 
 
+@pytest.mark.parametrize("end", ["collect", "unmount"])
+def test_a_function_that_a_snapshot_keeps_is_freed_with_it(end: str):
+    """Regression test: the collector did not see a removed function that refers to the server with the snapshot."""
+
+    def make() -> tuple[list[weakref.ref], list[Server]]:
+        inner, middle, main = Server("inner"), Server("middle"), Server("main")
+
+        @inner.tool
+        def tool() -> str:
+            return main.name
+
+        middle.mount(inner)
+        main.mount(middle, snapshot=True)
+        assert inner.remove_tool("tool")
+        if end == "unmount":
+            assert main.unmount(middle)
+        kept = [] if end == "collect" else [inner, middle]
+        return [weakref.ref(tool), weakref.ref(main)], kept
+
+    freed, kept = make()
+    gc.collect()
+    assert [reference() for reference in freed] == [None, None]
+    del kept
+
+
 def test_mounts_that_cannot_work_are_refused():
     server = Server("main")
     with pytest.raises(TypeError, match="a server is needed, not None"):

@@ -234,6 +234,92 @@ async fn subscribers_hear_of_the_resources_of_a_mounted_server() {
 }
 
 #[runtimes::test]
+async fn changed_copies_keep_their_place_in_lists() {
+    let (inner, middle, server) = (
+        Server::new("inner", "1"),
+        Server::new("middle", "1"),
+        Server::new("main", "1"),
+    );
+    for name in ["a", "b", "c"] {
+        add(&inner, name);
+    }
+    middle.mount(&inner, prefixed("m")).expect("mounts");
+    server.mount(&middle, prefixed("s")).expect("mounts");
+    add(&server, "own");
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    inner
+        .update_tool("a", |tool| tool.title = Some("A".into()))
+        .expect("changes");
+    let order = ["s_m_a", "s_m_b", "s_m_c", "own"];
+    assert_eq!(listed(&mut client, "tools/list").await, order);
+    let by_name = |name: &str| FeatureSelection::all().with_names([name]);
+    assert_eq!(inner.disable(by_name("a")), 1);
+    assert_eq!(listed(&mut client, "tools/list").await, order[1..]);
+    assert_eq!(server.disable(by_name("s_m_b")), 1);
+    assert_eq!(inner.enable(by_name("a")), 1);
+    let without_b = ["s_m_a", "s_m_c", "own"];
+    assert_eq!(listed(&mut client, "tools/list").await, without_b);
+    assert_eq!(server.enable(FeatureSelection::all()), 1);
+    inner
+        .update_tool("b", |tool| tool.name = "renamed".into())
+        .expect("changes");
+    assert_eq!(
+        listed(&mut client, "tools/list").await,
+        ["s_m_a", "s_m_renamed", "s_m_c", "own"]
+    );
+    let called = ask(&mut client, "tools/call", json!({"name": "s_m_renamed"})).await;
+    called.expect("a result");
+    let old = ask(&mut client, "tools/call", json!({"name": "s_m_b"})).await;
+    old.expect_err("renamed");
+}
+
+#[runtimes::test]
+async fn a_disabled_feature_of_a_mounted_server_leaves_its_name_to_others() {
+    let (inner, server) = (Server::new("inner", "1"), Server::new("main", "1"));
+    add(&server, "tool");
+    add(&inner, "tool");
+    inner.disable(FeatureSelection::all());
+    let options = MountOptions::default();
+    server.mount(&inner, options).expect("mounts");
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    assert_eq!(listed(&mut client, "tools/list").await, ["tool"]);
+    // Its own, not that of the mounted server.
+    assert!(server.remove_tool("tool"));
+    assert_eq!(listed(&mut client, "tools/list").await, [""; 0]);
+    inner.enable(FeatureSelection::all());
+    assert_eq!(listed(&mut client, "tools/list").await, ["tool"]);
+}
+
+#[runtimes::test]
+async fn a_server_declares_what_its_mounts_may_add_and_what_it_ever_had() {
+    let (inner, server) = (Server::new("inner", "1"), Server::new("main", "1"));
+    server
+        .mount(&inner, MountOptions::default())
+        .expect("mounts");
+    let alone = Server::new("alone", "1");
+    add(&alone, "tool");
+    assert!(alone.remove_tool("tool"));
+    for (server, methods) in [
+        (
+            &server,
+            &["tools/list", "resources/list", "prompts/list"][..],
+        ),
+        (&alone, &["tools/list"]),
+    ] {
+        let mut client = Client::legacy(server, "2025-11-25").await;
+        for method in methods {
+            assert_eq!(listed(&mut client, method).await, [""; 0]);
+        }
+    }
+    let snapshot = Server::new("snapshot", "1");
+    let options = MountOptions::default().with_snapshot(true);
+    snapshot.mount(&inner, options).expect("mounts");
+    let mut client = Client::legacy(&snapshot, "2025-11-25").await;
+    let refused = ask(&mut client, "tools/list", json!({})).await;
+    assert_eq!(refused.expect_err("none")["code"], -32601);
+}
+
+#[runtimes::test]
 async fn a_snapshot_does_not_change() {
     let inner = notes();
     let server = Server::new("main", "1");

@@ -151,7 +151,7 @@ impl ServerBuilder {
             settings: self.settings,
             extensions,
             experimental: self.experimental,
-            declared: self.declared,
+            offered: Mutex::new(self.declared),
             registry: RwLock::default(),
             profile: RwLock::new(Arc::new(ServerProfile::default())),
             keys,

@@ -77,13 +77,17 @@ impl FeatureSelection {
 pub(crate) struct FeatureRules(Vec<(FeatureSelection, bool)>);
 
 impl FeatureRules {
-    /// Adds a rule. It takes the place of an earlier one with the same selection, so that toggling needs no memory.
+    /// Adds a rule. It takes the place of an earlier one with the same selection, so that toggling needs no memory. Rules
+    /// that enable what no earlier rule disables have no effect and are not kept: a name that is disabled while its feature
+    /// exists, and enabled before or after it is removed, leaves nothing.
     pub(super) fn add(&mut self, selection: FeatureSelection, enabled: bool) {
         if selection == FeatureSelection::all() {
             self.0.clear();
         }
         self.0.retain(|(earlier, _)| *earlier != selection);
         self.0.push((selection, enabled));
+        let idle = self.0.iter().take_while(|(_, enabled)| *enabled).count();
+        self.0.drain(..idle);
     }
 
     pub(super) fn enables(&self, kind: CallKind, name: &str, tags: &[String]) -> bool {
@@ -139,14 +143,32 @@ mod tests {
     }
 
     #[test]
-    fn toggling_keeps_one_rule() {
+    fn toggling_keeps_at_most_one_rule() {
         let mut rules = FeatureRules::default();
         for _ in 0..100 {
-            rules.add(FeatureSelection::all().with_names(["a"]), false);
             rules.add(FeatureSelection::all().with_names(["a"]), true);
+            rules.add(FeatureSelection::all().with_names(["a"]), false);
         }
         assert_eq!(rules.0.len(), 1);
-        rules.add(FeatureSelection::all(), true);
+        rules.add(FeatureSelection::all(), false);
         assert_eq!(rules.0.len(), 1);
+    }
+
+    #[test]
+    fn names_that_are_enabled_again_leave_no_rules() {
+        let mut rules = FeatureRules::default();
+        let job = |number: usize| FeatureSelection::all().with_names([format!("job-{number}")]);
+        for number in 0..100 {
+            rules.add(job(number), false);
+            rules.add(job(number), true);
+        }
+        assert_eq!(rules.0.len(), 0);
+        rules.add(FeatureSelection::all().with_tags(["jobs"]), false);
+        rules.add(job(0), true);
+        let jobs = tags(&["jobs"]);
+        assert!(rules.enables(CallKind::Tool, "job-0", &jobs));
+        assert!(!rules.enables(CallKind::Tool, "job-1", &jobs));
+        rules.add(FeatureSelection::all().with_tags(["jobs"]), true);
+        assert_eq!(rules.0.len(), 0);
     }
 }

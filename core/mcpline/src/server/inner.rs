@@ -44,7 +44,8 @@ pub(crate) struct Inner {
     pub(crate) settings: Settings,
     pub(super) extensions: Extensions,
     pub(super) experimental: BTreeMap<String, JsonObject>,
-    pub(super) declared: Declared,
+    /// What is declared in any case; grows with the features that the server gets.
+    pub(super) offered: Mutex<Declared>,
     pub(super) registry: RwLock<Arc<Registry>>,
     pub(super) profile: RwLock<Arc<ServerProfile>>,
     pub(super) keys: KeyRing,
@@ -378,24 +379,37 @@ impl Inner {
         }
     }
 
+    /// Returns what the server declares: what the author says, every kind of feature that it has or ever had, because
+    /// clients learn of capabilities only once, and all lists while a mounted server may add to them.
+    fn offered(&self, registry: &Registry) -> Declared {
+        let is_open = self.has_live_mounts();
+        let completes = registry.has_completions() || self.mounted_have_completions();
+        let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
+        offered.tools |= is_open || !registry.tools.is_empty();
+        offered.resources |=
+            is_open || !registry.resources.is_empty() || !registry.templates.is_empty();
+        offered.prompts |= is_open || !registry.prompts.is_empty();
+        offered.completions |= completes;
+        *offered
+    }
+
     fn profile_of(&self, registry: &Registry) -> ServerProfile {
-        let declared = self.declared;
+        let declared = self.offered(registry);
         let lists = ListCapability::default().with_list_changed(true);
         let resources = ResourcesCapability::default()
             .with_list_changed(true)
             .with_subscribe(true);
         let mut capabilities = ServerCapabilities::default().with_logging(JsonObject::new());
-        if declared.tools || !registry.tools.is_empty() {
+        if declared.tools {
             capabilities = capabilities.with_tools(lists.clone());
         }
-        if declared.resources || !registry.resources.is_empty() || !registry.templates.is_empty() {
+        if declared.resources {
             capabilities = capabilities.with_resources(resources);
         }
-        if declared.prompts || !registry.prompts.is_empty() {
+        if declared.prompts {
             capabilities = capabilities.with_prompts(lists);
         }
-        let completes = registry.has_completions() || self.mounted_have_completions();
-        if declared.completions || completes {
+        if declared.completions {
             capabilities = capabilities.with_completions(JsonObject::new());
         }
         if !self.experimental.is_empty() {

@@ -30,17 +30,33 @@ pub(crate) struct Item<T> {
 /// The feature of another server that an item is a copy of.
 pub(crate) struct Origin<T> {
     pub(crate) mount: MountId,
+    /// The number of the item at that server, which it keeps when it is changed.
+    pub(crate) number: u64,
     /// The name of the feature at that server.
     pub(crate) name: Arc<str>,
     pub(crate) entry: Arc<T>,
+    /// Whether it is enabled at that server.
+    pub(crate) enabled: bool,
+}
+
+/// What becomes of a copy when its original has changed.
+pub(crate) enum CopyChange<T> {
+    /// It is up to date.
+    None,
+    /// Its original is gone.
+    Remove,
+    /// It gets this name, entry and origin, and keeps its place in the list.
+    Replace(Arc<str>, Arc<T>, Origin<T>),
 }
 
 impl<T> Clone for Origin<T> {
     fn clone(&self) -> Self {
         Self {
             mount: self.mount,
+            number: self.number,
             name: self.name.clone(),
             entry: self.entry.clone(),
+            enabled: self.enabled,
         }
     }
 }
@@ -116,20 +132,45 @@ impl<T> ItemList<T> {
         Some(item.entry.clone())
     }
 
-    /// Removes the copies for which `keep` is false. Returns the removed items.
-    pub(crate) fn remove_copies(&mut self, keep: impl Fn(&Origin<T>) -> bool) -> Vec<Arc<Item<T>>> {
-        let mut removed = Vec::new();
-        self.items.retain(|item| {
-            let stays = item.origin.as_ref().is_none_or(&keep);
-            if !stays {
-                removed.push(item.clone());
+    /// Applies changes to copies. A copy whose new name is taken is removed. Returns the items that were removed or
+    /// replaced.
+    pub(crate) fn change_copies(
+        &mut self,
+        change: impl Fn(&Item<T>, &Origin<T>) -> CopyChange<T>,
+        is_enabled: impl Fn(&str, &T) -> bool,
+    ) -> Vec<Arc<Item<T>>> {
+        let mut old_items = Vec::new();
+        let Self { items, by_name, .. } = self;
+        items.retain_mut(|place| {
+            let Some(origin) = &place.origin else {
+                return true;
+            };
+            let (name, entry, origin) = match change(place, origin) {
+                CopyChange::None => return true,
+                CopyChange::Remove => {
+                    by_name.remove(&place.name);
+                    old_items.push(place.clone());
+                    return false;
+                }
+                CopyChange::Replace(name, entry, origin) => (name, entry, origin),
+            };
+            by_name.remove(&place.name);
+            if by_name.contains_key(&name) {
+                old_items.push(place.clone());
+                return false;
             }
-            stays
+            let item = Arc::new(Item {
+                number: place.number,
+                name: name.clone(),
+                enabled: origin.enabled && is_enabled(&name, &entry),
+                entry,
+                origin: Some(origin),
+            });
+            by_name.insert(name, item.clone());
+            old_items.push(std::mem::replace(place, item));
+            true
         });
-        for item in &removed {
-            self.by_name.remove(&item.name);
-        }
-        removed
+        old_items
     }
 
     /// Puts another entry, possibly with another name, in the place of an item. The new name must be free.
@@ -156,11 +197,13 @@ impl<T> ItemList<T> {
         Some(old)
     }
 
-    /// Sets for each item whether it is enabled. Returns the number of items that changed.
+    /// Sets for each item whether it is enabled; copies of disabled features stay disabled. Returns the number of items that
+    /// changed.
     pub(crate) fn set_enabled(&mut self, is_enabled: impl Fn(&Item<T>) -> bool) -> usize {
         let mut changed = 0;
         for place in &mut self.items {
-            let enabled = is_enabled(place);
+            let at_origin = place.origin.as_ref().is_none_or(|origin| origin.enabled);
+            let enabled = at_origin && is_enabled(place);
             if enabled == place.enabled {
                 continue;
             }

@@ -7,7 +7,7 @@
 //! Locks: a parent's registry is locked before that of a mounted server is read, never the other way round. Mounts have
 //! no cycles, so there is an order.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use mcpline_protocol::session::Change;
 
@@ -19,7 +19,7 @@ use super::feature_entries::{
     FeatureEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry, prefixed_uri,
 };
 use super::inner::Inner;
-use super::item_list::{Item, Origin};
+use super::item_list::{CopyChange, Item, ItemList, Origin};
 use super::registry::{ChangedFeatures, MethodItem, Methods, Registry};
 use super::tool_transform::ToolTransform;
 
@@ -72,6 +72,25 @@ struct Mounted {
     prefix: Option<String>,
     snapshot: bool,
     tools: BTreeMap<String, ToolTransform>,
+}
+
+impl Mounted {
+    /// Whether an item is a copy that this mount has made.
+    fn has_copy<T>(&self, item: &Item<T>) -> bool {
+        let origin = item.origin.as_ref();
+        origin.is_some_and(|origin| origin.mount == self.id)
+    }
+
+    /// Returns the origin of a copy of this feature.
+    fn origin_of<T>(&self, original: &Item<T>) -> Origin<T> {
+        Origin {
+            mount: self.id,
+            number: original.number,
+            name: original.name.clone(),
+            entry: original.entry.clone(),
+            enabled: original.enabled,
+        }
+    }
 }
 
 /// The mounts of a server, in both directions.
@@ -305,6 +324,11 @@ impl Inner {
         }
     }
 
+    /// Whether a mounted server may add features at any time.
+    pub(super) fn has_live_mounts(&self) -> bool {
+        self.mounts.all().iter().any(|mounted| !mounted.snapshot)
+    }
+
     pub(super) fn mounted_have_completions(&self) -> bool {
         self.mounts.all().iter().any(|mounted| {
             let server = &mounted.server;
@@ -426,8 +450,8 @@ impl Copied {
         );
     }
 
-    /// Copies the enabled features of one kind, and removes copies of features that are gone. Returns the number of
-    /// changes.
+    /// Brings the copies of one kind up to date: those that are changed keep their place in the list, those that are gone
+    /// are removed, new ones are added at the end. Returns the number of changes that clients see.
     fn copy<T: FeatureEntry>(
         &mut self,
         registry: &mut Registry,
@@ -435,22 +459,52 @@ impl Copied {
         mounted: &Mounted,
         removed: &mut Vec<Arc<Item<T>>>,
     ) -> usize {
-        let wanted = T::list(source);
-        let gone = T::list_mut(registry).remove_copies(|origin| {
-            origin.mount != mounted.id
-                || wanted
-                    .get(&origin.name)
-                    .is_some_and(|entry| Arc::ptr_eq(entry, &origin.entry))
-        });
-        let mut changes = gone.len();
-        removed.extend(gone);
-        let present: HashSet<Arc<str>> = T::list(registry)
+        let originals: HashMap<u64, &Arc<Item<T>>> = T::list(source)
             .all()
-            .filter_map(|item| item.origin.as_ref())
-            .filter(|origin| origin.mount == mounted.id)
-            .map(|origin| origin.name.clone())
+            // A snapshot never sees its features enabled later.
+            .filter(|item| item.enabled || !mounted.snapshot)
+            .map(|item| (item.number, item))
             .collect();
-        for item in wanted.iter().filter(|item| !present.contains(&item.name)) {
+        let visible = |list: &ItemList<T>| -> Vec<Arc<T>> {
+            let copies = list.iter().filter(|item| mounted.has_copy(item));
+            copies.map(|item| item.entry.clone()).collect()
+        };
+        let before = visible(T::list(registry));
+        let rules = std::mem::take(&mut registry.rules);
+        let list = T::list_mut(registry);
+        let old_items = list.change_copies(
+            |_, origin| {
+                if origin.mount != mounted.id {
+                    return CopyChange::None;
+                }
+                let Some(original) = originals.get(&origin.number) else {
+                    return CopyChange::Remove;
+                };
+                let is_current = Arc::ptr_eq(&original.entry, &origin.entry)
+                    && original.enabled == origin.enabled;
+                if is_current {
+                    return CopyChange::None;
+                }
+                match mounted.copy_of(original) {
+                    Ok((name, entry)) => {
+                        CopyChange::Replace(name, entry, mounted.origin_of(original))
+                    }
+                    Err(_) => CopyChange::Remove,
+                }
+            },
+            |name, entry| rules.enables(T::KIND, name, entry.tags()),
+        );
+        removed.extend(old_items);
+        let present: HashSet<u64> = list
+            .all()
+            .filter(|item| mounted.has_copy(item))
+            .filter_map(|item| item.origin.as_ref())
+            .map(|origin| origin.number)
+            .collect();
+        let new = T::list(source)
+            .all()
+            .filter(|item| originals.contains_key(&item.number) && !present.contains(&item.number));
+        for item in new {
             let (name, entry) = match mounted.copy_of(item) {
                 Ok(copy) => copy,
                 Err(error) => {
@@ -458,20 +512,17 @@ impl Copied {
                     continue;
                 }
             };
-            let enabled = registry.enables(&*entry);
-            let origin = Origin {
-                mount: mounted.id,
-                name: item.name.clone(),
-                entry: item.entry.clone(),
-            };
-            if T::list_mut(registry).add_copy(Arc::clone(&name), entry, enabled, origin) {
-                changes += 1;
-            } else {
+            let enabled = item.enabled && rules.enables(T::KIND, entry.key(), entry.tags());
+            let origin = mounted.origin_of(item);
+            // A disabled feature leaves its name to others, because clients do not see it.
+            if !list.add_copy(Arc::clone(&name), entry, enabled, origin) && item.enabled {
                 self.refused
                     .push(format!("there is a {} {name} already", T::KIND.name()));
             }
         }
-        changes
+        registry.rules = rules;
+        let after = visible(T::list(registry));
+        changes(&before, &after)
     }
 
     /// Copies custom methods, which keep their names.
@@ -537,6 +588,14 @@ impl Mounted {
             .map(|name| format!("there is no tool {name} that could be changed"))
             .collect()
     }
+}
+
+/// Returns how many entries of a list were removed, added or replaced.
+fn changes<T>(before: &[Arc<T>], after: &[Arc<T>]) -> usize {
+    let addresses =
+        |entries: &[Arc<T>]| -> HashSet<*const T> { entries.iter().map(Arc::as_ptr).collect() };
+    let (before, after) = (addresses(before), addresses(after));
+    before.symmetric_difference(&after).count()
 }
 
 /// Returns the server that a mounted feature was registered at, with its name there; `None` for features of `server`
