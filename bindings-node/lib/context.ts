@@ -5,7 +5,7 @@ import { AsyncResource } from "node:async_hooks";
 import { type Caller, callerOf } from "./auth.js";
 import { jsonOf } from "./content.js";
 import { attempt, ClosedError, RequestCancelledError, RpcError, ToolError } from "./errors.js";
-import { ask, hasReported, hub, watch } from "./hub.js";
+import { ask, hasReported, hub, sessionStateOf, watch } from "./hub.js";
 import type { Exchange } from "./http.js";
 import type { NativeRequestInfo } from "./native.js";
 import type {
@@ -338,6 +338,21 @@ export class Context<C = unknown, State = unknown> {
   /** The id of the HTTP session; `undefined` if there is none. */
   get sessionId(): string | undefined {
     return this.#info.sessionId;
+  }
+
+  /**
+   * Values of the program that live as long as the client's session; empty at first.
+   *
+   * On stdio, in memory and on custom transports a session is the connection, over HTTP what `Mcp-Session-Id` names. The
+   * values are released when it ends; their number and size are up to the program. They stay in this thread, also if
+   * several processes serve the session. Calls of a client may run at the same time.
+   *
+   * @throws NotSupportedError if there is no session: 2026-07-28 has none on any transport, because state that spans
+   *   requests is named by an identifier that the client passes (`basic`, statelessness), and neither has a `stateless`
+   *   HTTP server; or if the session has ended.
+   */
+  get sessionState(): Map<string, unknown> {
+    return sessionStateOf(this.#call);
   }
 
   /** The HTTP headers of the request; `undefined` on other transports. */

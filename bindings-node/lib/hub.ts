@@ -30,6 +30,7 @@ const enum Row {
   ListenerCalled = 6,
   Warning = 7,
   RequestEnded = 8,
+  SessionEnded = 9,
 }
 
 /** Kinds of results; as in `src/outcome.rs`. */
@@ -99,6 +100,8 @@ const listeners = new Map<number, ListenerEntry>();
 const waiting = new Map<number, Waiting>();
 const cancellations = new Map<number, () => void>();
 const exchanges = new Map<number, ExchangeListener>();
+
+const sessionStates = new Map<number, Map<string, unknown>>();
 
 let lastNumber = 0;
 let pending = 0;
@@ -176,6 +179,17 @@ export function promised(isHeld = true): [number, Promise<string | undefined>] {
 /** Removes a promise that the addon will not settle. */
 export function dropPromise(number: number): void {
   settle(number);
+}
+
+/** Returns the values of the program that live as long as the session of a call's client. */
+export function sessionStateOf(call: number): Map<string, unknown> {
+  const number = attempt(() => hub.callSession(call));
+  let state = sessionStates.get(number);
+  if (state === undefined) {
+    state = new Map();
+    sessionStates.set(number, state);
+  }
+  return state;
 }
 
 /** Calls `cancelled` when a call is cancelled, until it ends. */
@@ -365,6 +379,9 @@ function dispatch(index: number, text: string): void {
       break;
     case Row.ListenerCalled:
       notifyListener(first, table[index + 2] as number, table[index + 3] as number, text);
+      break;
+    case Row.SessionEnded:
+      sessionStates.delete(first);
       break;
     case Row.Warning:
       process.emitWarning(text, "McplineWarning");

@@ -15,6 +15,7 @@ export interface NativeHub {
 
   callInfo(call: number): NativeRequestInfo | null;
   callName(call: number): string | null;
+  callSession(call: number): number;
   callCancelled(call: number): boolean;
   hasCancelled(): boolean;
   watchCall(call: number): void;

@@ -10,6 +10,7 @@ use napi_derive::napi;
 use crate::failure::Failure;
 use crate::hub::{Event, Hub, Settled, lock};
 use crate::mount::ExchangeNumber;
+use crate::session_state::SessionNumber;
 
 /// Maximum number of open calls, which the low digits of a number distinguish. The core admits far fewer.
 const PLACES: usize = 1 << 20;
@@ -149,6 +150,16 @@ impl Hub {
             auth: context.auth().map(|caller| caller.to_json().to_string()),
             exchange: exchange_of(&context),
         })
+    }
+
+    /// Returns the number of the state of the client's session; the event `SessionEnded` has the same number.
+    #[napi(catch_unwind)]
+    pub fn call_session(&self, call: f64) -> Result<u32> {
+        let Some(context) = self.context(call) else {
+            return Err(Failure::closed("the request has ended").into());
+        };
+        let session = foreign::session_state::<SessionNumber>(&context).map_err(Failure::of)?;
+        Ok(session.get(&self.shared))
     }
 
     /// Returns the name of the called tool or prompt, or the URI of the resource.

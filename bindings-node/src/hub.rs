@@ -49,6 +49,8 @@ pub(crate) enum Event {
     Cancelled(f64),
     /// The HTTP exchange with this number has made progress.
     Ready(u32),
+    /// The session whose state has this number has ended.
+    SessionEnded(u32),
     /// An event for a listener: the listener's number, the kind of event, a number and JSON.
     ListenerCalled(u32, u32, f64, Option<Raw>, Option<BacklogSlot>),
     /// A warning for the developer.
@@ -78,6 +80,7 @@ enum RowKind {
     ListenerCalled = 6,
     Warning = 7,
     RequestEnded = 8,
+    SessionEnded = 9,
 }
 
 /// State that the threads share.
@@ -360,6 +363,11 @@ impl Hub {
                     put(rows, json.as_ref().map_or(&[][..], Raw::as_bytes))?;
                     let numbers = [f64::from(client), f64::from(about), number];
                     self.table.write(rows, RowKind::ListenerCalled, numbers);
+                }
+                Event::SessionEnded(session) => {
+                    let number = f64::from(session);
+                    self.table
+                        .write(rows, RowKind::SessionEnded, [number, 0.0, 0.0]);
                 }
                 Event::Warning(warning) => {
                     put(rows, warning.as_bytes())?;

@@ -17,6 +17,7 @@ mod outcome;
 mod runtime;
 mod server;
 mod serving;
+mod session_state;
 mod text;
 mod verify;
 mod wake;

@@ -190,6 +190,12 @@ impl Call {
         self.context.session_id()
     }
 
+    /// The dictionary that lives as long as the client's session.
+    #[getter]
+    fn session_state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        crate::server::session_state(py, &self.context)
+    }
+
     /// The HTTP headers; values that are not UTF-8 are read as Latin-1.
     #[getter]
     fn headers(&self) -> Vec<(String, String)> {

@@ -22,6 +22,7 @@ mod reusable_task;
 mod runtime;
 mod server;
 mod serving;
+mod session_states;
 mod verify;
 mod wake;
 mod workers;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use mcpline::foreign::channel::ServedChannel;
 use mcpline::foreign::options::{
@@ -14,6 +14,7 @@ use mcpline::server::{CallKind, Completer};
 use mcpline::transport::{self, Stop};
 use mcpline::{Call as CoreCall, Handler};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use pyo3::{PyTraverseError, PyVisit};
 use serde_json::Value;
 
@@ -25,6 +26,7 @@ use crate::exchange::http_options;
 use crate::plan::{Plan, SharedPlan};
 use crate::runtime::{Runtime, RuntimeSlot, keep_thread_state};
 use crate::serving::{Description, Serving};
+use crate::session_states::{SessionNumber, SessionStates};
 use crate::verify::Verify;
 use crate::workers::{self, Pool};
 
@@ -44,6 +46,8 @@ pub(crate) struct Server {
     has_snapshots: AtomicBool,
     /// The servers that are mounted in this one, once for each time.
     mounted: Mutex<Vec<Py<Server>>>,
+    /// The state of the sessions of clients.
+    session_states: Arc<SessionStates>,
     stops: Mutex<Vec<Stop>>,
 }
 
@@ -75,6 +79,20 @@ impl Server {
 struct Executors {
     hub: Arc<Hub>,
     pool: Arc<Pool>,
+    session_states: Weak<SessionStates>,
+}
+
+/// Returns the dictionary that lives as long as the session of a call's client.
+pub(crate) fn session_state<'py>(
+    py: Python<'py>,
+    context: &mcpline::Context,
+) -> PyResult<Bound<'py, PyDict>> {
+    let session = foreign::session_state::<SessionNumber>(context);
+    let session = session.map_err(|failure| errors::failure(py, &failure))?;
+    let executors = foreign::executors_of_context::<Executors>(context);
+    let states = executors.and_then(|executors| executors.session_states.upgrade());
+    let states = states.ok_or_else(|| errors::closed(py, "the server is gone"))?;
+    Ok(states.dictionary(py, &session))
 }
 
 fn handler(plan: &Plan) -> Arc<dyn Handler> {
@@ -146,9 +164,11 @@ impl Server {
         let core = builder.and_then(mcpline::ServerBuilder::build);
         let core = core.map_err(|error| errors::core(py, &error))?;
         let (hub, pool) = (Hub::new(), workers::new_pool());
+        let session_states = Arc::<SessionStates>::default();
         let executors = Executors {
             hub: hub.clone(),
             pool: pool.clone(),
+            session_states: Arc::downgrade(&session_states),
         };
         foreign::set_executors(&core, Arc::new(executors));
         Ok(Self {
@@ -160,6 +180,7 @@ impl Server {
             removed_plans: Mutex::default(),
             has_snapshots: AtomicBool::new(false),
             mounted: Mutex::default(),
+            session_states,
             stops: Mutex::default(),
         })
     }
@@ -477,10 +498,11 @@ impl Server {
                 planned.traverse(&visit)?;
             }
         }
-        Ok(())
+        self.session_states.traverse(&visit)
     }
 
     fn __clear__(&self) {
+        self.session_states.clear();
         let mounted = match self.mounted.try_lock() {
             Ok(mut mounted) => std::mem::take(&mut *mounted),
             Err(_) => return,

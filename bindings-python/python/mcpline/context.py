@@ -370,6 +370,21 @@ class _Base(Generic[State]):
         return self._call.session_id
 
     @property
+    def session_state(self) -> dict[str, Any]:
+        """A dictionary for values of the program that live as long as the client's session; empty at first.
+
+        On stdio, in memory and on custom transports a session is the connection, over HTTP what `Mcp-Session-Id` names.
+        The values are released when it ends; their number and size are up to the program. They stay in this process,
+        also if several processes serve the session. Calls of a client may run at the same time.
+
+        Raises:
+            NotSupported: There is no session: 2026-07-28 has none on any transport, because state that spans requests
+                is named by an identifier that the client passes (`basic`, statelessness), and neither has a
+                `stateless` HTTP server. Or the session has ended.
+        """
+        return self._call.session_state
+
+    @property
     def headers(self) -> Mapping[str, str]:
         """The HTTP headers of the request, with lower-case names; empty on other transports."""
         headers: dict[str, str] = {}

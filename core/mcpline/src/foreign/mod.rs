@@ -61,7 +61,7 @@ pub mod workers;
 #[cfg(feature = "server")]
 pub use call_actions::{notification, report, request};
 #[cfg(feature = "server")]
-pub use executors::{executors_of, set_executors};
+pub use executors::{executors_of, executors_of_context, session_state, set_executors};
 #[cfg(feature = "client")]
 pub use failure::client_error_examples;
 #[cfg(feature = "server")]

@@ -35,6 +35,7 @@ use super::matching::{InterruptOnDrop, Subscribable, SubscribedUris};
 use super::permission;
 use super::request_info::HttpInfo;
 use super::request_log::{RequestOutcome, RunningRequest};
+use super::state::SessionValues;
 
 #[cfg(test)]
 mod tests;
@@ -78,6 +79,8 @@ pub(crate) struct Connection {
     /// HTTP details that handlers see for every message of a client in this process.
     #[cfg(feature = "http")]
     simulated_http: Option<Arc<HttpInfo>>,
+    /// Values of the program that live as long as the session; `None` if every request stands alone.
+    session_state: Option<SessionValues>,
     /// Principal that input requests and sessions are bound to.
     principal: String,
     transport: TransportId,
@@ -215,6 +218,10 @@ impl Connection {
             auth: options.auth,
             #[cfg(feature = "http")]
             simulated_http: None,
+            session_state: match options.scope {
+                SessionScope::Connection | SessionScope::Session => Some(SessionValues::default()),
+                SessionScope::Exchange | SessionScope::Sessionless => None,
+            },
             principal: options.principal,
             transport: options.transport,
             client: options.client,
@@ -265,6 +272,11 @@ impl Connection {
     #[cfg(feature = "http")]
     pub(super) fn simulated_http(&self) -> Option<&Arc<HttpInfo>> {
         self.simulated_http.as_ref()
+    }
+
+    /// Returns the values of the session, if there is one.
+    pub(super) fn session_state(&self) -> Option<&SessionValues> {
+        self.session_state.as_ref()
     }
 
     pub(crate) fn lock_session(&self) -> SessionGuard<'_> {
@@ -764,6 +776,9 @@ impl Connection {
     pub(crate) fn close(&self) {
         self.server.unlist_connection(self.number);
         self.close_with(&InputRequestError::ConnectionLost);
+        if let Some(state) = &self.session_state {
+            state.end();
+        }
     }
 
     /// Ends the requests in flight because the server shuts down: cancels their handlers and answers with an error that

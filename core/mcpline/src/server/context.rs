@@ -248,8 +248,13 @@ impl Context {
         (self.call.kind() == CallKind::Resource).then(|| self.call.name())
     }
 
+    /// Returns the connection of the request that the call serves now.
+    pub(super) fn connection(&self) -> Arc<Connection> {
+        self.call.lock_current_request().connection.clone()
+    }
+
     /// Returns the server of the call.
-    pub(super) fn server(&self) -> &Arc<Inner> {
+    pub(crate) fn server(&self) -> &Arc<Inner> {
         &self.call.server
     }
 
