@@ -7,6 +7,8 @@ import { test } from "node:test";
 
 import { Client, Server, UsageError } from "mcpline";
 
+import { called } from "./peer.mjs";
+
 const make = (name) => new Server({ name, version: "1" });
 
 function pets(changes = {}) {
@@ -116,6 +118,18 @@ test("an API has tools beside others, which can be removed", async (t) => {
     ["ping", "delete_pets_id"],
   );
   assert.equal((await client.callTool("ping")).content[0].text, "pong");
+});
+
+test("a mounted application sends the requests of an API", async (t) => {
+  const { baseUrl } = await api(t);
+  const server = make("pets");
+  server.addOpenApi(pets(), { baseUrl, externalDocuments });
+  const fetch = (request) => server.fetch(request);
+  const results = await Promise.all([1, 2, 3].map((id) => called(fetch, "getPet", { id })));
+  assert.deepEqual(
+    results.map(({ structuredContent }) => structuredContent.id),
+    [1, 2, 3],
+  );
 });
 
 test("invalid documents and options are refused", () => {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import json
 import threading
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mcpline import Server, UsageError
 from mcpline.openapi import Operation
-from support import run
+from support import MODERN, run
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -139,6 +140,44 @@ async def test_an_api_has_tools_beside_others_which_can_be_removed(api: Threadin
         assert (await client.call_tool("double", {"number": 2}))["structuredContent"] == 4
         assert server.remove_tool("getPet")
         assert [tool["name"] for tool in await client.list_tools()] == ["double", "delete_pets_id"]
+
+
+@on_loop
+async def test_an_asgi_application_sends_the_requests_of_an_api(api: ThreadingHTTPServer) -> None:
+    server = Server("pets")
+    server.add_openapi(pets(), base_url=url_of(api), external_documents={"pet.json": PET})
+    app = server.asgi()
+    async with app.lifespan():
+        answers = await asyncio.gather(*(posted(app, "getPet", {"id": number}) for number in range(3)))
+    assert [answer["result"]["structuredContent"]["id"] for answer in answers] == [0, 1, 2]
+
+
+async def posted(app: Any, tool: str, arguments: dict[str, Any]) -> Any:
+    """Call a tool of an ASGI application, and return the answer."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    params = {"name": tool, "arguments": arguments, "_meta": meta}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+    inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    inbox.put_nowait({"type": "http.request", "body": body, "more_body": False})
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    headers = [
+        (b"host", b"127.0.0.1:8000"),
+        (b"content-type", b"application/json"),
+        (b"accept", b"application/json, text/event-stream"),
+        (b"mcp-protocol-version", MODERN.encode()),
+        (b"mcp-method", b"tools/call"),
+        (b"mcp-name", tool.encode()),
+    ]
+    scope = {"type": "http", "asgi": {"version": "3.0"}, "method": "POST", "path": "/mcp", "headers": headers}
+    await app({**scope, "root_path": "", "query_string": b""}, inbox.get, send)
+    return json.loads(b"".join(message.get("body", b"") for message in sent))
 
 
 @pytest.mark.parametrize(

@@ -372,6 +372,20 @@ async fn a_server_that_validates_no_results_passes_any_json_on() {
 }
 
 #[runtimes::test]
+async fn a_tool_whose_output_schema_was_removed_passes_any_response_on() {
+    let api = Api::start(response("200 OK", "text/plain", "sorry")).await;
+    let server = Server::new("pets", "1");
+    server
+        .add(open_api(&pets()).with_base_url(&*api.url))
+        .expect("added");
+    server
+        .update_tool("getPet", |tool| tool.output_schema = None)
+        .expect("updated");
+    let result = call(&client_of(&server).await, "getPet", json!({"id": 1})).await;
+    assert_eq!((result.is_error, result.text()), (None, "sorry".to_owned()));
+}
+
+#[runtimes::test]
 async fn texts_images_and_empty_responses_are_content() {
     let api = Api::start(response("201 Created", "text/plain", "done")).await;
     assert_eq!(

@@ -56,14 +56,14 @@ pub(super) fn tool(endpoint: Arc<Endpoint>) -> Arc<dyn Handler> {
     async_handler(move |call: &Call| {
         let endpoint = endpoint.clone();
         let arguments = call.arguments().decode::<JsonObject>();
-        let (schema, peer) = (call.output_schema(), call.quota_peer());
+        let (has_schema, schema) = (call.has_output_schema(), call.output_schema());
+        let peer = call.quota_peer();
         async move {
             let arguments = arguments.map_err(|error| HandlerError::Internal(error.to_string()))?;
             let response = match endpoint.send(&arguments).await {
                 Ok(response) => response,
                 Err(message) => return Ok(Reply::Tool(ToolReply::error(&message))),
             };
-            let has_schema = endpoint.operation.output_schema.is_some();
             Ok(Reply::Tool(
                 tool_reply(&response, has_schema, schema, peer).await,
             ))

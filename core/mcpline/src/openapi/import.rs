@@ -273,12 +273,13 @@ enum Feature {
 }
 
 impl Feature {
-    fn tool(operation: &Operation, name: String, endpoint: Endpoint) -> Self {
-        let imported = &endpoint.operation;
-        let mut tool = Tool::new(name, imported.input_schema.clone());
+    fn tool(operation: &Operation, name: String, mut endpoint: Endpoint) -> Self {
+        let imported = &mut endpoint.operation;
+        // The definition has the schemas, which may be large; the handler needs none.
+        let mut tool = Tool::new(name, imported.input_schema.take());
+        tool.output_schema = imported.output_schema.take();
         tool.title = title(operation);
         tool.description = Some(description(operation));
-        tool.output_schema = imported.output_schema.clone();
         tool.annotations = Some(annotations(operation.method));
         let mut options = ToolOptions::default().with_tags(&operation.tags);
         options.checks_output_itself = true;

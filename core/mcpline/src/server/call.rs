@@ -151,6 +151,12 @@ impl Call {
         self
     }
 
+    /// Whether it is a tool with an output schema.
+    #[cfg(feature = "openapi")]
+    pub(crate) fn has_output_schema(&self) -> bool {
+        matches!(&self.state().target, Target::Tool(entry) if entry.output.is_some())
+    }
+
     /// Returns the schema that the structured content of a tool has to match, if the server validates results.
     #[cfg(feature = "openapi")]
     pub(crate) fn output_schema(&self) -> Option<CompiledSchema> {
