@@ -95,14 +95,27 @@ impl Document {
             _ => Vec::new(),
         };
         let description = object.get("description").and_then(Value::as_str);
+        let is_required = match object.get("required").and_then(Value::as_bool) {
+            Some(is_required) => is_required,
+            // The default is `false`, but most documents without it mean a body that has to have these properties.
+            None => self.has_required_properties(schema.as_ref()),
+        };
         Ok(Some(Body {
             kind,
             media_type: sent_media_type(media_type, kind),
-            is_required: object.get("required") == Some(&Value::Bool(true)),
+            is_required,
             description: description.map(str::to_owned),
             schema,
             fields,
         }))
+    }
+
+    fn has_required_properties(&self, schema: Option<&Place>) -> bool {
+        let followed = schema.and_then(|schema| self.follow(schema).ok());
+        let required = followed.and_then(|(_, schema)| schema.get("required"));
+        required
+            .and_then(Value::as_array)
+            .is_some_and(|names| !names.is_empty())
     }
 
     fn kind_of(&self, media_type: &str, schema: Option<&Place>) -> BodyKind {

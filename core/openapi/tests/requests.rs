@@ -235,6 +235,31 @@ fn any_other_body_is_one_argument() {
 }
 
 #[test]
+fn a_body_with_required_properties_is_required_unless_the_document_says_otherwise() {
+    let schema = json!({"type": "object", "required": ["a"], "properties": {
+        "a": {"type": "string"},
+        "f": {"type": "string", "format": "binary"},
+    }});
+    let content = json!({"multipart/form-data": {"schema": schema}});
+    let imported = operation("post", "/t", json!({"requestBody": {"content": content}}));
+    assert_eq!(imported.input_schema["required"], json!(["a"]));
+    let imported = operation(
+        "post",
+        "/t",
+        json!({"requestBody": {"content": content, "required": false}}),
+    );
+    assert_eq!(imported.input_schema.get("required"), None);
+    let body = &imported.input_schema["properties"]["body"];
+    assert_eq!(
+        body["properties"]["f"],
+        json!({"type": "string", "contentEncoding": "base64"})
+    );
+    assert_eq!(request(&imported, json!({})).body, b"");
+    let sent = request(&imported, json!({"body": {"a": "x", "f": "aGk="}}));
+    assert!(String::from_utf8_lossy(&sent.body).contains("\r\n\r\nhi\r\n"));
+}
+
+#[test]
 fn forms_are_encoded_as_the_document_says() {
     let imported = with_body(
         "application/x-www-form-urlencoded",

@@ -117,6 +117,10 @@ impl SchemaSet<'_> {
                 .as_str()
                 .filter(|_| position.is_alternative)
                 .map(Value::from),
+            "format" if value == "binary" && !is_response => {
+                out.insert("contentEncoding".to_owned(), "base64".into());
+                None
+            }
             "description" | "format" | "contentEncoding" | "contentMediaType" => value
                 .as_str()
                 .filter(|text| !text.trim().is_empty())
