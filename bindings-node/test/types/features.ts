@@ -206,3 +206,21 @@ const handler = (_: unknown, ctx: Context<Services>) => ctx.context.user;
 services.tool("elsewhere", {}, handler);
 // @ts-expect-error -- the server has no such context
 server.tool("elsewhere", {}, handler);
+
+// HTTP APIs.
+exactly<string[]>()(
+  server.addOpenApi(
+    {},
+    {
+      select: (operation) => {
+        exactly<string | null>()(operation.id);
+        return operation.deprecated ? null : "tool";
+      },
+      credentials: { key: "secret", login: { username: "ada", password: "secret" } },
+    },
+  ),
+);
+// @ts-expect-error -- operations become tools or resources
+server.addOpenApi("{}", { select: () => "prompt" });
+// @ts-expect-error -- an API key has no user name alone
+server.addOpenApi("{}", { credentials: { login: { username: "ada" } } });

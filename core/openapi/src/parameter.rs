@@ -210,14 +210,18 @@ fn is_allowed(style: Style, location: Location) -> bool {
 
 /// Whether the specification ignores the parameter (Parameter Object, `name`), or HTTP sets it.
 fn is_ignored(parameter: &Parameter) -> bool {
-    const IGNORED: [&str; 9] = [
+    const IGNORED: [&str; 13] = [
         "accept",
+        "accept-encoding",
         "authorization",
         "connection",
         "content-length",
         "content-type",
         "cookie",
+        "expect",
         "host",
+        "te",
+        "trailer",
         "transfer-encoding",
         "upgrade",
     ];

@@ -176,6 +176,7 @@ fn arguments_have_names_that_hosts_accept() {
             {"name": "filter[name]", "in": "query", "schema": {"type": "string"}},
             {"name": "$top", "in": "query", "schema": {"type": "integer"}},
             {"name": "Authorization", "in": "header", "schema": {"type": "string"}},
+        {"name": "Accept-Encoding", "in": "header", "schema": {"type": "string"}},
         ]}),
     );
     let properties = imported.input_schema["properties"]

@@ -18,10 +18,12 @@ use crate::http_client::{HttpClient, HttpSettings, Reach, Reuse, USER_AGENT_VALU
 use super::OpenApiSettings;
 
 /// Headers that depend on the request or the connection.
-const RESERVED: [&str; 8] = [
+const RESERVED: [&str; 10] = [
+    "accept-encoding",
     "connection",
     "content-length",
     "content-type",
+    "expect",
     "host",
     "te",
     "trailer",
