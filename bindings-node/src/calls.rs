@@ -158,7 +158,8 @@ impl Hub {
         let Some(context) = self.context(call) else {
             return Err(Failure::closed("the request has ended").into());
         };
-        let session = foreign::session_state::<SessionNumber>(&context).map_err(Failure::of)?;
+        let session = foreign::session_state::<SessionNumber>(&context);
+        let session = session.map_err(|failure| Failure::of(*failure))?;
         Ok(session.get(&self.shared))
     }
 

@@ -35,7 +35,8 @@ pub fn executors_of_context<T: Any + Send + Sync>(context: &Context) -> Option<A
 /// [`ErrorKind::NotSupported`]: there is no session, or it has ended.
 pub fn session_state<T: Default + Send + Sync + 'static>(
     context: &Context,
-) -> Result<Arc<T>, Failure<'static>> {
+) -> Result<Arc<T>, Box<Failure<'static>>> {
+    let failure = |reason: &str| Failure::new(ErrorKind::NotSupported, reason.to_owned());
     let value = context.session_value();
-    value.map_err(|reason| Failure::new(ErrorKind::NotSupported, reason.to_owned()))
+    value.map_err(|reason| Box::new(failure(reason)))
 }

@@ -535,8 +535,7 @@ async fn a_token_of_the_host_that_the_server_refuses_is_an_authorization_failure
     let error = refusal(world.connect(Auth::bearer("wrong")).await);
     assert_eq!(error.code(), "token_rejected");
     let mut settings = HttpSettings::default();
-    let header = |value: &str| vec![("authorization".to_owned(), value.to_owned())];
-    settings.headers = header("Bearer wrong");
+    settings.headers = vec![("authorization".to_owned(), "Bearer wrong".to_owned())];
     let error = refusal(Client::connect(Address::Url(world.resource.url(), settings)).await);
     assert_eq!(error.code(), "token_rejected");
     // Without a token, the host decides what the status means.
