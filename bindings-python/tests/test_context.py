@@ -765,6 +765,7 @@ def test_every_setting_is_accepted():
         "tool_rate": (1, 1),
         "completion_rate": (1, 1),
         "shutdown_grace": 1,
+        "startup_message": False,
         "in_flight": 1,
         "open_asks": 1,
         "subscriptions": 1,
