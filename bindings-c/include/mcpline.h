@@ -1470,6 +1470,14 @@ mcpl_client *mcpl_client_new(const char *name,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
+ * Returns the id of the server's process, if the client has started it and is connected to it; otherwise, and for a handle
+ * that was released, 0. Any thread.
+ */
+uint32_t mcpl_client_pid(mcpl_client *client);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
  * Closes a client and waits until its connection has ended and none of its callbacks runs.
  *
  * Closes the connection as the transport requires (a server process gets time to exit, then it is killed). Requests in
@@ -2181,6 +2189,46 @@ mcpl_status mcpl_client_set_socket(mcpl_client *client,
  */
 mcpl_status mcpl_client_set_server(mcpl_client *client,
                                    mcpl_server *server);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets a server in this process like `mcpl_client_set_server`, and what its handlers see of the client.
+ *
+ * - `options`: a JSON object that ends with a zero byte, or `NULL` for none. Copied.
+ *   - `principal`: the client's identity, as a token or a transport would authenticate it: `subject`, `issuer`,
+ *     `client_id`, `scopes`, `claims`, `expires_at` (seconds since 1970). Scopes hold as over HTTP. Without it the client may
+ *     use everything.
+ *   - `headers`: an array of pairs of name and value, which `mcpl_call_info` shows. The server itself does not read them.
+ *
+ * Returns `MCPL_STALE_HANDLE` if the server was freed, and `MCPL_USAGE_ERROR` if an option is invalid or the client is
+ * connecting or connected. Any thread.
+ */
+mcpl_status mcpl_client_set_server_with(mcpl_client *client,
+                                        mcpl_server *server,
+                                        const char *options);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets a server that a host's configuration file describes, such as `mcp.json`. Call it before connecting; it replaces the
+ * server that was set before.
+ *
+ * The file has the object `mcpServers`, or `servers` as VS Code writes it. A server has `command` with `args`, `env` and
+ * `cwd`, or `url` with `headers`; `type`, if present, is `stdio`, `http`, `streamable-http` or `sse`. In these strings
+ * `${NAME}` and `${env:NAME}` stand for an environment variable, and `${NAME:-text}` for `text` if it is not set. Comments
+ * and trailing commas are allowed; members that only hosts use are ignored.
+ *
+ * - `path`: the path of the file, ending with a zero byte.
+ * - `name`: the name of the server, ending with a zero byte, or `NULL` for the only one that is not disabled.
+ *
+ * Both are copied. Returns `MCPL_USAGE_ERROR` if the file cannot be read, has another form or has no such server; if it has
+ * several and `name` is `NULL`; if an environment variable is not set; or if the client is connecting or connected. Any
+ * thread.
+ */
+mcpl_status mcpl_client_set_config(mcpl_client *client,
+                                   const char *path,
+                                   const char *name);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)

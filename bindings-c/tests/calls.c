@@ -3,6 +3,8 @@
 
 #include "check.h"
 
+#include <unistd.h>
+
 static const char ANY[] = "{\"type\": \"object\"}";
 
 /* ---- every way to reply */
@@ -659,6 +661,54 @@ static void serves_http_in_the_background(void) {
   mcpl_server_free(server);
 }
 
+static void tell_who(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  char *info = NULL;
+  size_t info_length = 0;
+  (void)arguments, (void)length, (void)user;
+  OK(mcpl_call_info(call, &info, &info_length));
+  OK(mcpl_call_reply_text(call, info, info_length));
+  mcpl_string_free(info);
+}
+
+static void a_client_in_this_process_has_a_caller_and_headers(void) {
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "who", "Tells who calls", NULL, tell_who, NULL, NULL));
+  mcpl_client *client = mcpl_client_new("test", "1");
+  OK(mcpl_client_set_server_with(
+      client, server,
+      "{\"principal\": {\"subject\": \"alice\", \"scopes\": [\"a\"]}, \"headers\": [[\"x-tenant\", \"acme\"]]}"));
+  OK(mcpl_client_open(client));
+  CHECK(mcpl_client_pid(client) == 0);
+  CALLS(client, "who", "{}", "alice");
+  CALLS(client, "who", "{}", "acme");
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
+static void a_configuration_file_names_the_server(void) {
+  char path[] = "/tmp/mcpline-config-XXXXXX";
+  uint16_t port = 0;
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "reply", "Replies", ANY, reply, NULL, NULL));
+  OK(mcpl_server_start_http(server, "127.0.0.1", 0, NULL, &port));
+  const int file = mkstemp(path);
+  CHECK(file >= 0);
+  CHECK(
+      dprintf(file,
+              "{\"mcpServers\": {\"a\": {\"command\": \"a\"}, \"b\": {\"url\": \"${NONE:-http://127.0.0.1:%u/mcp}\"}}}",
+              (unsigned)port) > 0);
+  CHECK(close(file) == 0);
+  mcpl_client *client = mcpl_client_new("test", "1");
+  EXPECT(MCPL_USAGE_ERROR, mcpl_client_set_config(client, path, NULL));
+  CONTAINS(mcpl_error_message(mcpl_last_error()), "has several servers, name one of them");
+  OK(mcpl_client_set_config(client, path, "b"));
+  OK(mcpl_client_open(client));
+  CALLS(client, "reply", "{\"how\": \"text\"}", "a text");
+  mcpl_client_free(client);
+  CHECK(unlink(path) == 0);
+  mcpl_server_free(server);
+}
+
 static const struct test tests[] = {
     TEST(a_call_is_ended_in_every_way),
     TEST(resources_prompts_and_completion_are_served),
@@ -678,6 +728,8 @@ static const struct test tests[] = {
     TEST(closing_within_an_own_callback_would_deadlock),
     TEST(requests_are_diagnostics_of_level_info),
     TEST(serves_http_in_the_background),
+    TEST(a_client_in_this_process_has_a_caller_and_headers),
+    TEST(a_configuration_file_names_the_server),
 };
 
 MAIN(tests)

@@ -552,7 +552,7 @@ void a_callable_verifies_tokens_and_scopes_limit_what_callers_see() {
   }
   Client stranger("client", "1");
   stranger.set_url(url, R"({"auth":{"bearer":"guessed"}})");
-  THROWS(MCPL_HTTP_ERROR, (stranger.open(), 0));
+  THROWS(MCPL_AUTHORIZATION_FAILED, (stranger.open(), 0));
 }
 
 void a_loop_runs_callbacks_here() {

@@ -603,6 +603,8 @@ static void clients_refuse_handles(void) {
   HANDLE(mcpl_client_set_url, ended, "http://127.0.0.1:1/mcp", NULL);
   HANDLE(mcpl_client_set_command, ended, argv, 1, NULL);
   HANDLE(mcpl_client_set_socket, ended, "/nowhere");
+  HANDLE(mcpl_client_set_config, ended, "/nowhere", NULL);
+  CHECK(mcpl_client_pid(ended) == 0 && mcpl_client_pid(NULL) == 0);
   HANDLE(mcpl_client_set_server, ended, server);
   HANDLE(mcpl_client_set_channel, ended, &functions, NULL, NULL);
   HANDLE_ALONE(mcpl_client_open, ended);
@@ -689,6 +691,11 @@ static void clients_refuse_arguments(void) {
   REFUSES(mcpl_client_set_socket, client, NULL);
   REFUSES(mcpl_client_set_server, client, NULL);
   SAYS(MCPL_STALE_HANDLE, mcpl_client_set_server, client, ended_server());
+  REFUSES(mcpl_client_set_server_with, client, NULL, NULL);
+  REFUSES(mcpl_client_set_server_with, client, server, BAD_JSON);
+  REFUSES(mcpl_client_set_server_with, client, server, "{\"nonsense\": 1}");
+  REFUSES(mcpl_client_set_config, client, NULL, NULL);
+  REFUSES(mcpl_client_set_config, client, "/nowhere", NULL);
   REFUSES(mcpl_client_set_channel, client, NULL, NULL, NULL);
   REFUSES(mcpl_client_set_channel, client, &no_send, NULL, NULL);
   REFUSES(mcpl_client_connect, client, NULL);

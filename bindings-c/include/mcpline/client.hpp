@@ -195,6 +195,20 @@ public:
   /// Sets the target of `open`: a server in this process.
   void set_server(Server &server) { detail::check(mcpl_client_set_server(client_.get(), server.get())); }
 
+  /// Sets the target of `open`: a server in this process, whose handlers see the principal and the headers in
+  /// `options`; see mcpl_client_set_server_with.
+  void set_server(Server &server, const JsonText &options) {
+    detail::check(mcpl_client_set_server_with(client_.get(), server.get(), detail::Short(options.text()).get()));
+  }
+
+  /// Sets the target of `open`: a server in the configuration file of a host; see mcpl_client_set_config.
+  void set_config(std::string_view path, std::string_view name = {}) {
+    detail::check(mcpl_client_set_config(client_.get(), detail::Short(path).get(), detail::Short(name).or_null()));
+  }
+
+  /// Returns the id of the server's process, if the client has started it and is connected to it; otherwise 0.
+  std::uint32_t pid() const noexcept { return mcpl_client_pid(client_.get()); }
+
   /// Sets the target of `open`: a transport that the program provides.
   void set_transport(std::unique_ptr<Transport> transport) {
     using UserData = std::unique_ptr<Transport>;

@@ -158,6 +158,16 @@ pub unsafe extern "C" fn mcpl_client_new(
     })
 }
 
+/// Returns the id of the server's process, if the client has started it and is connected to it; otherwise, and for a handle
+/// that was released, 0. Any thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_client_pid(client: *mut mcpl_client) -> u32 {
+    entry_or(0, || {
+        let client = Client::get(client)?;
+        Ok(client.kernel.connection().pid().unwrap_or_default())
+    })
+}
+
 /// Closes a client and waits until its connection has ended and none of its callbacks runs.
 ///
 /// Closes the connection as the transport requires (a server process gets time to exit, then it is killed). Requests in

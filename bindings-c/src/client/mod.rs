@@ -33,7 +33,9 @@ mod operations;
 pub(crate) use input_request::{Handler, InputRequestHandlers};
 
 pub use channel::mcpl_client_set_channel;
-pub use handle::{mcpl_client, mcpl_client_close, mcpl_client_free, mcpl_client_new};
+pub use handle::{
+    mcpl_client, mcpl_client_close, mcpl_client_free, mcpl_client_new, mcpl_client_pid,
+};
 pub use handlers::*;
 pub use input_request::{
     mcpl_input_request, mcpl_input_request_answer, mcpl_input_request_cancelled,

@@ -273,6 +273,65 @@ pub extern "C" fn mcpl_client_set_server(
     })
 }
 
+/// Sets a server in this process like `mcpl_client_set_server`, and what its handlers see of the client.
+///
+/// - `options`: a JSON object that ends with a zero byte, or `NULL` for none. Copied.
+///   - `principal`: the client's identity, as a token or a transport would authenticate it: `subject`, `issuer`,
+///     `client_id`, `scopes`, `claims`, `expires_at` (seconds since 1970). Scopes hold as over HTTP. Without it the client may
+///     use everything.
+///   - `headers`: an array of pairs of name and value, which `mcpl_call_info` shows. The server itself does not read them.
+///
+/// Returns `MCPL_STALE_HANDLE` if the server was freed, and `MCPL_USAGE_ERROR` if an option is invalid or the client is
+/// connecting or connected. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_set_server_with(
+    client: *mut mcpl_client,
+    server: *mut mcpl_server,
+    options: *const c_char,
+) -> mcpl_status {
+    entry(|| {
+        let client = Client::get(client)?;
+        let server = Server::get(server)?;
+        // SAFETY: the caller upholds the contract in the header.
+        let options = unsafe { text::optional("the options", options)? };
+        let options = options.unwrap_or("{}").as_bytes();
+        set_target(&client, Target::server(server.core.clone(), options)?)
+    })
+}
+
+/// Sets a server that a host's configuration file describes, such as `mcp.json`. Call it before connecting; it replaces the
+/// server that was set before.
+///
+/// The file has the object `mcpServers`, or `servers` as VS Code writes it. A server has `command` with `args`, `env` and
+/// `cwd`, or `url` with `headers`; `type`, if present, is `stdio`, `http`, `streamable-http` or `sse`. In these strings
+/// `${NAME}` and `${env:NAME}` stand for an environment variable, and `${NAME:-text}` for `text` if it is not set. Comments
+/// and trailing commas are allowed; members that only hosts use are ignored.
+///
+/// - `path`: the path of the file, ending with a zero byte.
+/// - `name`: the name of the server, ending with a zero byte, or `NULL` for the only one that is not disabled.
+///
+/// Both are copied. Returns `MCPL_USAGE_ERROR` if the file cannot be read, has another form or has no such server; if it has
+/// several and `name` is `NULL`; if an environment variable is not set; or if the client is connecting or connected. Any
+/// thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_set_config(
+    client: *mut mcpl_client,
+    path: *const c_char,
+    name: *const c_char,
+) -> mcpl_status {
+    entry(|| {
+        let client = Client::get(client)?;
+        // SAFETY: the caller upholds the contract in the header.
+        let (path, name) = unsafe {
+            (
+                text::name("the path", path)?,
+                text::optional("the name", name)?,
+            )
+        };
+        set_target(&client, Target::configured(path, name)?)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use mcpline_protocol::wire::Raw;
+
 use crate::client::Address;
 use crate::error::Error;
 use crate::foreign::Answerers;
@@ -19,6 +21,7 @@ use crate::foreign::options::read;
 #[cfg(feature = "server")]
 use crate::transport::MemoryOptions;
 
+use super::config_file::configured_server;
 use super::input_requests::host_gone;
 
 /// The server of a client. Creates an address for each attempt to open a connection.
@@ -93,6 +96,24 @@ impl Target {
     pub fn server(server: crate::Server, options: &[u8]) -> Result<Self, Error> {
         let options: MemoryClientOptions = read("the options of the client", options)?;
         Ok(Self(Location::Server(server, options.memory()?)))
+    }
+
+    /// Returns the target for a server in a configuration file: see [`ConfiguredServer`](crate::client::ConfiguredServer).
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage)
+    pub fn configured(path: &str, name: Option<&str>) -> Result<Self, Error> {
+        let server = configured_server(path, name)?;
+        let url = server.member("url");
+        match url.as_ref().and_then(Raw::string_value) {
+            Some(url) => {
+                let headers = server.member("headers").unwrap_or(Raw::EMPTY_ARRAY);
+                let options = format!(r#"{{"headers":{headers}}}"#);
+                Self::read("url", OsString::from(&*url), options.as_bytes())
+            }
+            None => Self::read("program", OsString::new(), server.as_bytes()),
+        }
     }
 
     /// Reads a target by its kind.
