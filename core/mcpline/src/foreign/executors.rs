@@ -36,7 +36,6 @@ pub fn executors_of_context<T: Any + Send + Sync>(context: &Context) -> Option<A
 pub fn session_state<T: Default + Send + Sync + 'static>(
     context: &Context,
 ) -> Result<Arc<T>, Box<Failure<'static>>> {
-    let failure = |reason: &str| Failure::new(ErrorKind::NotSupported, reason.to_owned());
     let value = context.session_value();
-    value.map_err(|reason| Box::new(failure(reason)))
+    value.map_err(|reason| Box::new(Failure::new(ErrorKind::NotSupported, reason.to_owned())))
 }

@@ -203,7 +203,6 @@ impl HttpClient {
     }
 
     #[cfg(not(feature = "auth"))]
-    #[expect(clippy::unused_async, reason = "as with the feature `auth`")]
     async fn check_given_token(&self, answer: Answer) -> Result<Answer, ClientError> {
         Ok(answer)
     }
