@@ -67,7 +67,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        crate::log::install();
+        crate::log::install(module.py())?;
         module.add("VERSION", env!("CARGO_PKG_VERSION"))
     }
 }

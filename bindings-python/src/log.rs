@@ -2,11 +2,13 @@
 //! `mcpline.requests`.
 //!
 //! The core's threads must not wait for Python, so a separate thread passes them on. It is started with the first one: most
-//! servers never need it.
+//! servers never need it. It ends before the interpreter does ([`end`]), because a thread that enters an interpreter which is
+//! being finalized aborts the process.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
+use std::time::Duration;
 
 use mcpline::foreign::diagnostics;
 use mcpline::server::RequestOutcome;
@@ -40,13 +42,28 @@ struct Record {
     session: Option<String>,
 }
 
-static THREAD: Mutex<Option<(u32, SyncSender<Entry>)>> = Mutex::new(None);
+/// How long the end of the interpreter waits for a log that is slow.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The thread that passes entries on.
+struct LogThread {
+    /// The process that it runs in.
+    process: u32,
+    /// `None` once the interpreter is about to end.
+    sender: Option<SyncSender<Entry>>,
+    /// Disconnected when the thread has ended.
+    ended: Receiver<()>,
+}
+
+static THREAD: Mutex<Option<LogThread>> = Mutex::new(None);
 
 /// Number of records of requests that were dropped because the log was too slow.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
 /// Sends the core's warnings to `logging` from now on, unless the process has its own listener.
-pub(crate) fn install() {
+pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
+    let end = wrap_pyfunction!(end, py)?;
+    py.import("atexit")?.call_method1("register", (end,))?;
     // Fails if the program that embeds the interpreter collects the traces itself.
     diagnostics::listen(Level::WARN, |said| {
         let level = match said.level {
@@ -55,6 +72,7 @@ pub(crate) fn install() {
         };
         send(Entry::Warning(level, said.text));
     });
+    Ok(())
 }
 
 /// Sends the requests of a server to the logger `mcpline.requests` when they end.
@@ -79,23 +97,57 @@ pub(crate) fn record_requests(server: &mcpline::Server) {
 fn send(entry: Entry) {
     let mut thread = lock(&THREAD);
     let process = std::process::id();
-    // After a fork, the parent's thread does not exist in this process.
-    if thread.as_ref().is_none_or(|(owner, _)| *owner != process) {
-        let (sender, receiver) = sync_channel(CAPACITY);
-        let started = std::thread::Builder::new()
-            .name("mcpline-log".into())
-            .spawn(move || receiver.into_iter().for_each(|entry| hand_over(&entry)));
-        if started.is_err() {
-            return;
-        }
-        // Forgetting the parent's sender only leaks its memory.
-        *thread = Some((process, sender));
+    // After a fork, the parent's thread does not exist in this process. Forgetting its sender only leaks its memory.
+    if thread
+        .as_ref()
+        .is_none_or(|thread| thread.process != process)
+    {
+        *thread = start(process);
     }
-    if let Some((_, sender)) = &*thread
+    if let Some(LogThread {
+        sender: Some(sender),
+        ..
+    }) = &*thread
         && let Err(TrySendError::Full(Entry::Request(_))) = sender.try_send(entry)
     {
         DROPPED.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+fn start(process: u32) -> Option<LogThread> {
+    let (sender, receiver) = sync_channel(CAPACITY);
+    let (running, ended) = channel::<()>();
+    let thread = std::thread::Builder::new().name("mcpline-log".into());
+    let started = thread.spawn(move || {
+        receiver.into_iter().for_each(|entry| hand_over(&entry));
+        drop(running);
+    });
+    started.ok().map(|_| LogThread {
+        process,
+        sender: Some(sender),
+        ended,
+    })
+}
+
+/// Passes on what is waiting and ends the thread. Called when the interpreter is about to end; later entries are dropped.
+#[pyfunction]
+fn end(py: Python<'_>) {
+    py.detach(|| {
+        let process = std::process::id();
+        let none = LogThread {
+            process,
+            sender: None,
+            ended: channel().1,
+        };
+        let running = lock(&THREAD).replace(none);
+        if let Some(LogThread { sender, ended, .. }) =
+            running.filter(|thread| thread.process == process)
+        {
+            drop(sender);
+            // An error either way: the thread has ended, or it takes too long.
+            let _ = ended.recv_timeout(PATIENCE);
+        }
+    });
 }
 
 fn hand_over(entry: &Entry) {

@@ -391,6 +391,8 @@ def imported(source: str) -> set[str]:
 
 def test_importing_the_package_imports_nothing_heavy():
     modules = imported("import mcpline")
+    # Built in, and on some machines imported before.
+    modules -= {"atexit"}
     assert modules == {"__future__", "mcpline", "mcpline._native", "mcpline.errors", "mcpline.server"}
 
 
@@ -406,6 +408,19 @@ def test_a_server_with_sync_handlers_alone_never_imports_what_takes_long():
         server.close_input()
         assert server.line() == b"[]\n"
         assert server.wait() == 0
+
+
+def test_warnings_are_logged_before_the_interpreter_ends():
+    lines = [
+        "from mcpline import Server",
+        "for n in range(3):",
+        '    Server("test").add_tool(lambda: "x", name=f"a/{n}")',
+    ]
+    source = "\n".join(lines)
+    for _ in range(5):
+        done = subprocess.run([sys.executable, "-c", source], capture_output=True, timeout=PATIENCE)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count(b"clients may refuse a tool") == 3
 
 
 def test_environment_is_not_touched():
