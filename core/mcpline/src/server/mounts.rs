@@ -72,9 +72,17 @@ struct Mounted {
     prefix: Option<String>,
     snapshot: bool,
     tools: BTreeMap<String, ToolTransform>,
+    /// [`Inner::copy_from`]. By a pointer, so that the code is left out of programs that mount nothing: the C library is
+    /// 100 KB smaller.
+    copy_features: fn(&Inner, &Mounted) -> (Copied, Removed),
 }
 
 impl Mounted {
+    /// Brings the copies of the server's features at a parent up to date. The second value is to be dropped without a lock.
+    fn update(&self, parent: &Inner) -> (Copied, Removed) {
+        (self.copy_features)(parent, self)
+    }
+
     /// Whether an item is a copy that this mount has made.
     fn has_copy<T>(&self, item: &Item<T>) -> bool {
         let origin = item.origin.as_ref();
@@ -209,6 +217,7 @@ impl Mounts {
             prefix: options.prefix,
             snapshot: options.snapshot,
             tools: options.tools,
+            copy_features: Inner::copy_from,
         });
         mounted.servers.push(entry.clone());
         entry
@@ -281,7 +290,7 @@ impl Inner {
                 if mounted.snapshot || !std::ptr::eq(&*mounted.server, self) {
                     continue;
                 }
-                let (copied, removed) = parent.copy_from(&mounted);
+                let (copied, removed) = mounted.update(&parent);
                 drop(removed);
                 changed = changed.plus(copied.changed);
                 for reason in copied.refused {
@@ -301,7 +310,7 @@ impl Inner {
         let mut changed = ChangedFeatures::default();
         for mounted in self.mounts.all() {
             if !mounted.snapshot {
-                changed = changed.plus(self.copy_from(&mounted).0.changed);
+                changed = changed.plus(mounted.update(self).0.changed);
             }
         }
         changed
