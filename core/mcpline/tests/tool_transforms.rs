@@ -188,6 +188,62 @@ async fn arguments_swap_names() {
     );
 }
 
+/// Returns the names and the required names of a tool with the arguments `a` (required), `b` and `c`.
+async fn names_after(changes: &[(&str, ArgumentTransform)]) -> (Vec<String>, Value) {
+    let schema = json!({
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}, "c": {"type": "integer"}},
+        "required": ["a"],
+    });
+    let server = echo_server(schema, ToolOptions::default());
+    let mut transform = ToolTransform::default();
+    for (name, change) in changes {
+        transform = transform.with_argument(*name, change.clone());
+    }
+    server.transform_tool("echo", &transform).expect("changes");
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    let schema = tools(&mut client).await[0]["inputSchema"].clone();
+    let names = schema["properties"].as_object().expect("an object");
+    (names.keys().cloned().collect(), schema["required"].clone())
+}
+
+#[runtimes::test]
+async fn a_required_argument_stays_required_under_the_old_name_of_another() {
+    let named = |name: &str| ArgumentTransform::default().with_name(name);
+    let fixed = ArgumentTransform::default().with_fixed(9);
+    let hidden = ArgumentTransform::default().with_hidden();
+    for (other, names) in [
+        (fixed, vec!["b", "c"]),
+        (hidden, vec!["b", "c"]),
+        (named("a"), vec!["b", "a", "c"]),
+        (named("d"), vec!["b", "d", "c"]),
+    ] {
+        let (seen, required) = names_after(&[("a", named("b")), ("b", other)]).await;
+        assert_eq!(
+            (seen, required),
+            (
+                names.iter().map(|name| (*name).to_owned()).collect(),
+                json!(["b"])
+            )
+        );
+    }
+}
+
+#[runtimes::test]
+async fn a_mounted_tool_that_is_renamed_stays_transformed() {
+    let server = Server::new("main", "1");
+    let mounted = search();
+    let options = MountOptions::default().with_tool("echo", search_transform());
+    server.mount(&mounted, options).expect("mounts");
+    mounted
+        .update_tool("echo", |tool| tool.name = "other".into())
+        .expect("changes");
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    assert_eq!(tools(&mut client).await[0]["name"], "find");
+    let refused = call(&mut client, "find", json!({"query": "a", "region": "us"})).await;
+    assert!(refused.is_err());
+}
+
 #[runtimes::test]
 async fn a_transformed_tool_is_transformed_again() {
     let server = search();
@@ -302,6 +358,16 @@ fn impossible_changes_are_refused() {
     });
     let refused = refusal(schema, &argument("a", unchanged().with_hidden()));
     assert!(refused.contains("\"dependentRequired\""), "{refused}");
+    let schema = json!({
+        "type": "object",
+        "properties": {"a": {"type": "string"}, "b": {"$ref": "#/properties/a"}},
+    });
+    let refused = refusal(schema, &argument("a", unchanged().with_name("c")));
+    assert!(refused.contains("#/properties/"), "{refused}");
+    for name in ["", "a\nb", &"a".repeat(129)] {
+        let refused = refusal(search_schema(), &argument("q", unchanged().with_name(name)));
+        assert!(refused.contains("is no name of an argument"), "{refused}");
+    }
 }
 
 #[test]
@@ -319,6 +385,8 @@ fn a_transformation_is_read_from_json() {
         .with_argument("limit", ArgumentTransform::default().with_name("count"));
     assert_eq!(read, expected);
     let misspelt = serde_json::from_value::<ToolTransform>(json!({"descripton": "x"}));
+    let null = serde_json::from_value::<ToolTransform>(json!({"title": null}));
+    assert!(null.is_err());
     assert!(
         misspelt
             .expect_err("is unknown")

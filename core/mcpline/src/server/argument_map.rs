@@ -16,7 +16,7 @@ use super::tool_transform::ArgumentTransform;
 
 /// Keywords at the root of a schema that relate arguments to each other. A renamed or hidden argument could change what
 /// they say.
-const RELATING: [&str; 15] = [
+const RELATING: [&str; 16] = [
     "allOf",
     "anyOf",
     "oneOf",
@@ -32,7 +32,11 @@ const RELATING: [&str; 15] = [
     "minProperties",
     "maxProperties",
     "$ref",
+    "$dynamicRef",
 ];
+
+/// Maximum length of an argument's new name, in bytes: what providers of models accept, with room.
+const MAX_NAME_LEN: usize = 128;
 
 /// What happens to the arguments of a call.
 pub(super) struct ArgumentMap {
@@ -70,37 +74,30 @@ impl ArgumentMap {
             Some(Value::Object(properties)) => properties.clone(),
             _ => Map::new(),
         };
-        let mut required = required_names(members);
+        let unchanged = ArgumentTransform::default();
+        let change_of = |name: &str| changes.get(name).unwrap_or(&unchanged);
+        let original_required = required_names(members);
         let mut properties = Map::new();
         for (name, property) in &described {
-            let unchanged = ArgumentTransform::default();
-            let change = changes.get(name).unwrap_or(&unchanged);
-            let is_hidden = change.hidden || change.fixed.is_some();
+            let change = change_of(name);
             check_values(&original, name, change)?;
-            let value = change.fixed.as_ref().or(change.default.as_ref());
+            let value = change.value();
             if let Some(value) = value {
                 let raw = Raw::from_serialize(value).map_err(|error| error.to_string())?;
                 map.defaults.push((name.clone(), raw));
             }
-            let was_required = required.iter().position(|other| other == name);
-            if is_hidden {
-                if was_required.is_some() && value.is_none() {
+            if change.hides() {
+                if original_required.contains(name) && value.is_none() {
                     return Err(format!(
                         "the argument {name:?} is required, so it can be hidden only with a value (`fixed`)"
                     ));
                 }
-                required.retain(|other| other != name);
                 map.withheld.push(name.clone());
                 continue;
             }
-            if value.is_some() {
-                required.retain(|other| other != name);
-            }
             let seen = change.name.as_ref().unwrap_or(name);
             if seen != name {
-                if let Some(at) = required.iter().position(|other| other == name) {
-                    required[at].clone_from(seen);
-                }
+                check_name(seen)?;
                 map.withheld.push(name.clone());
                 map.renamed.insert(seen.clone(), name.clone());
             }
@@ -127,10 +124,21 @@ impl ArgumentMap {
                     "its input schema has {keyword:?}, so its arguments cannot be renamed or hidden"
                 ));
             }
+            if refers_to_properties(&original) {
+                return Err(
+                    "its input schema has a `$ref` to \"#/properties/…\", so its arguments cannot be renamed or hidden"
+                        .into(),
+                );
+            }
             members
                 .entry("additionalProperties")
                 .or_insert(Value::Bool(false));
         }
+        let required: Vec<&String> = original_required
+            .iter()
+            .filter(|name| !change_of(name).hides() && change_of(name).value().is_none())
+            .map(|name| change_of(name).name.as_ref().unwrap_or(name))
+            .collect();
         members.insert("properties".into(), Value::Object(properties));
         match required.is_empty() {
             true => drop(members.shift_remove("required")),
@@ -201,6 +209,41 @@ impl ObjectWriter {
         }
         self.0.push('}');
         Raw::from_trusted(self.0)
+    }
+}
+
+impl ArgumentTransform {
+    /// Whether clients do not see the argument.
+    fn hides(&self) -> bool {
+        self.hidden || self.fixed.is_some()
+    }
+
+    /// The value that handlers get if the client sends none.
+    fn value(&self) -> Option<&Value> {
+        self.fixed.as_ref().or(self.default.as_ref())
+    }
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let is_valid = (1..=MAX_NAME_LEN).contains(&name.len()) && !name.chars().any(char::is_control);
+    match is_valid {
+        true => Ok(()),
+        false => Err(format!(
+            "{name:?} is no name of an argument: 1 to {MAX_NAME_LEN} bytes without control characters"
+        )),
+    }
+}
+
+/// Whether a schema contains a reference to the schema of an argument by its place.
+fn refers_to_properties(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.iter().any(|(name, value)| {
+            let is_reference = name == "$ref" || name == "$dynamicRef";
+            let is_place = |text: &str| text.starts_with("#/properties");
+            (is_reference && value.as_str().is_some_and(is_place)) || refers_to_properties(value)
+        }),
+        Value::Array(items) => items.iter().any(refers_to_properties),
+        _ => false,
     }
 }
 

@@ -1,7 +1,6 @@
 //! Tools, resources, templates and prompts as the registry keeps them: checked definitions with their options and
 //! handlers.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mcpline_protocol::adapt;
@@ -51,13 +50,13 @@ pub(crate) trait FeatureEntry: Clone {
     /// The name is invalid.
     fn with_key(&self, name: &str) -> Result<Self, Error>;
 
-    /// Returns the copy that a mount changes; `None` if it changes nothing of this feature.
+    /// Returns the copy that a mount changes. Tools alone can be changed.
     ///
     /// # Errors
     ///
     /// The change is impossible.
-    fn changed_by(&self, _tools: &BTreeMap<String, ToolTransform>) -> Result<Option<Self>, Error> {
-        Ok(None)
+    fn changed_by(&self, _transform: &ToolTransform) -> Result<Self, Error> {
+        Ok(self.clone())
     }
 }
 
@@ -262,11 +261,8 @@ impl FeatureEntry for ToolEntry {
         Ok(copy)
     }
 
-    fn changed_by(&self, tools: &BTreeMap<String, ToolTransform>) -> Result<Option<Self>, Error> {
-        let transform = tools.get(&self.tool.name);
-        transform
-            .map(|transform| self.transformed(transform))
-            .transpose()
+    fn changed_by(&self, transform: &ToolTransform) -> Result<Self, Error> {
+        self.transformed(transform)
     }
 }
 

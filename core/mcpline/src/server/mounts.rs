@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::Server;
+use super::call_kind::CallKind;
 use super::feature_entries::{
     FeatureEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry, prefixed_uri,
 };
@@ -72,6 +73,9 @@ struct Mounted {
     prefix: Option<String>,
     snapshot: bool,
     tools: BTreeMap<String, ToolTransform>,
+    /// Numbers of the tools that were to be changed when the server was mounted, with their names then: a tool that is renamed
+    /// stays changed.
+    tool_numbers: BTreeMap<u64, String>,
     /// [`Inner::copy_from`]. By a pointer, so that the code is left out of programs that mount nothing: the C library is
     /// 100 KB smaller.
     copy_features: fn(&Inner, &Mounted) -> (Copied, Removed),
@@ -216,6 +220,7 @@ impl Mounts {
             server: server.clone(),
             prefix: options.prefix,
             snapshot: options.snapshot,
+            tool_numbers: numbers_of(&options.tools, &server.registry()),
             tools: options.tools,
             copy_features: Inner::copy_from,
         });
@@ -575,8 +580,8 @@ impl Copied {
 impl Mounted {
     /// Returns the name and the entry of a feature's copy.
     fn copy_of<T: FeatureEntry>(&self, item: &Item<T>) -> Result<(Arc<str>, Arc<T>), Error> {
-        let entry = match item.entry.changed_by(&self.tools)? {
-            Some(changed) => Arc::new(changed),
+        let entry = match self.transform_of(item) {
+            Some(transform) => Arc::new(item.entry.changed_by(transform)?),
             None => item.entry.clone(),
         };
         match &self.prefix {
@@ -589,6 +594,15 @@ impl Mounted {
         }
     }
 
+    /// Returns how a feature is changed. A tool is found by its name, and if it had the name when the server was mounted.
+    fn transform_of<T: FeatureEntry>(&self, item: &Item<T>) -> Option<&ToolTransform> {
+        if T::KIND != CallKind::Tool {
+            return None;
+        }
+        let name = self.tool_numbers.get(&item.number);
+        self.tools.get(name.map_or(&*item.name, String::as_str))
+    }
+
     /// Returns why tools cannot be changed that the server does not have.
     fn unknown_tools(&self, source: &Registry) -> Vec<String> {
         let unknown = |name: &&String| source.tools.item(name).is_none();
@@ -597,6 +611,12 @@ impl Mounted {
             .map(|name| format!("there is no tool {name} that could be changed"))
             .collect()
     }
+}
+
+/// Returns the numbers of tools that are to be changed.
+fn numbers_of(tools: &BTreeMap<String, ToolTransform>, source: &Registry) -> BTreeMap<u64, String> {
+    let number = |name: &String| Some((source.tools.item(name)?.number, name.clone()));
+    tools.keys().filter_map(number).collect()
 }
 
 /// Returns how many entries of a list were removed, added or replaced.

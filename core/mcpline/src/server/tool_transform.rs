@@ -22,14 +22,19 @@ use super::feature_entries::ToolEntry;
 #[non_exhaustive]
 pub struct ToolTransform {
     /// Another name. The prefix of a mount is put before it.
+    #[serde(deserialize_with = "present")]
     pub name: Option<String>,
     /// Another name for users.
+    #[serde(deserialize_with = "present")]
     pub title: Option<String>,
     /// Another description.
+    #[serde(deserialize_with = "present")]
     pub description: Option<String>,
     /// Other tags.
+    #[serde(deserialize_with = "present")]
     pub tags: Option<Vec<String>>,
-    /// Changes of arguments, by the names that these have in the original.
+    /// Changes of arguments, by the names that these have in the original. If one is renamed or hidden, and the schema does not
+    /// say `additionalProperties`, arguments that it does not describe are refused from then on.
     pub arguments: BTreeMap<String, ArgumentTransform>,
 }
 
@@ -39,8 +44,10 @@ pub struct ToolTransform {
 #[non_exhaustive]
 pub struct ArgumentTransform {
     /// Another name.
+    #[serde(deserialize_with = "present")]
     pub name: Option<String>,
     /// Another description.
+    #[serde(deserialize_with = "present")]
     pub description: Option<String>,
     /// The value for calls without the argument, which becomes optional.
     #[serde(deserialize_with = "present")]
@@ -53,9 +60,11 @@ pub struct ArgumentTransform {
     pub hidden: bool,
 }
 
-/// Reads a value that is there, also `null`.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
+/// Reads a value that is there. `null` is a value of its own, or an error where the type has none.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 impl ToolTransform {
