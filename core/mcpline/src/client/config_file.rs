@@ -3,6 +3,7 @@
 //! The format has no specification. Read here is what the common hosts write: the object `mcpServers`, or VS Code's
 //! `servers`, with comments and trailing commas, and variables of the environment in its strings.
 
+use std::io::Read;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -11,6 +12,9 @@ use serde_json::{Map, Value};
 use crate::error::Error;
 
 use super::address::Address;
+
+/// Maximum length of a configuration file in bytes: those of hosts have some KB.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// A server as a configuration file describes it.
 #[derive(Clone, PartialEq, Eq)]
@@ -70,7 +74,7 @@ impl ConfiguredServer {
         let named = |reason: &dyn std::fmt::Display| {
             Error::usage(format!("configuration {}: {reason}", path.display()))
         };
-        let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
+        let text = read_text(path).map_err(|error| named(&error))?;
         let environment = |name: &str| std::env::var(name).ok();
         Self::parse(&text, name, &environment).map_err(|reason| named(&reason))
     }
@@ -81,7 +85,13 @@ impl ConfiguredServer {
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, String> {
         let json = without_comments(text.trim_start_matches('\u{feff}'));
-        let file: ConfigFile = serde_json::from_str(&json).map_err(|error| error.to_string())?;
+        let file: ConfigFile = serde_json::from_str(&json).map_err(|error| {
+            // The texts of other errors contain values, which may be secrets.
+            match error.is_data() {
+                true => "has another form: it must be an object whose `mcpServers` or `servers` is an object".into(),
+                false => error.to_string(),
+            }
+        })?;
         let servers = match (file.mcp_servers, file.servers) {
             (Some(servers), None) | (None, Some(servers)) => servers,
             (Some(_), Some(_)) => {
@@ -90,8 +100,8 @@ impl ConfiguredServer {
             (None, None) => return Err("has neither `mcpServers` nor `servers`".to_owned()),
         };
         let (name, entry) = select(&servers, name)?;
-        Entry::deserialize(entry)
-            .map_err(|error| error.to_string())
+        check_form(entry)
+            .and_then(|()| Entry::deserialize(entry).map_err(|error| error.to_string()))
             .and_then(|entry| entry.server(environment))
             .map_err(|reason| format!("server {name:?}: {reason}"))
     }
@@ -157,6 +167,42 @@ struct Entry {
     url: Option<String>,
     #[serde(default)]
     headers: Map<String, Value>,
+}
+
+/// Reads a file, which is a few KB long in practice. A limit, because a path may lead to something endless.
+fn read_text(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > MAX_FILE_BYTES {
+        true => Err(std::io::Error::other(format!(
+            "is longer than {MAX_FILE_BYTES} bytes"
+        ))),
+        false => Ok(text),
+    }
+}
+
+/// Says which member of a server's entry has another type. Errors of the decoder would show its value, which may be a secret.
+fn check_form(entry: &Value) -> Result<(), String> {
+    let members = entry.as_object().ok_or("must be an object")?;
+    let is_text_list = |value: &Value| {
+        let items = value.as_array();
+        items.is_some_and(|items| items.iter().all(Value::is_string))
+    };
+    for (name, value) in members {
+        let (fits, form) = match name.as_str() {
+            "type" | "command" | "cwd" | "url" => {
+                (value.is_string() || value.is_null(), "a string")
+            }
+            "args" => (is_text_list(value), "a list of strings"),
+            "env" | "headers" => (value.is_object(), "an object"),
+            _ => continue,
+        };
+        if !fits {
+            return Err(format!("`{name}` must be {form}"));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the server with this name, or the only one that is not disabled.
@@ -445,7 +491,10 @@ mod tests {
             ),
             (r#""command": "a", "type": "http""#, "`type` is \"http\""),
             (r#""url": "a", "type": "ws""#, "`type` is \"ws\""),
-            (r#""command": "a", "args": [1]"#, "invalid type: integer"),
+            (
+                r#""command": "a", "args": [1]"#,
+                "`args` must be a list of strings",
+            ),
             (
                 r#""command": "a", "env": {"K": ["x"]}"#,
                 "`env.K` must be a string",
@@ -484,6 +533,16 @@ mod tests {
 
     #[test]
     fn secrets_are_not_shown() {
+        for members in [
+            r#""url": "a", "headers": "Authorization: secret""#,
+            r#""command": "a", "env": "KEY=secret""#,
+            r#""command": "a", "args": "--key=secret""#,
+        ] {
+            let error = refusal(&entry(members), None);
+            assert!(error.contains("must be"), "{error}");
+            assert!(!error.contains("secret"), "{error}");
+        }
+        assert!(!refusal(r#"{"servers": "secret"}"#, None).contains("secret"));
         let server = parse(&entry(r#""url": "a", "headers": {"K": "${TOKEN}"}"#), None);
         assert!(!format!("{server:?}").contains("secret"));
     }
