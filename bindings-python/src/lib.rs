@@ -13,6 +13,7 @@ mod context;
 mod errors;
 mod event_loop;
 mod exchange;
+mod exit;
 mod io_driver;
 mod io_driver_handoff;
 mod log;
@@ -67,7 +68,8 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        crate::log::install(module.py())?;
+        crate::log::install();
+        crate::exit::register(module.py())?;
         module.add("VERSION", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -2,13 +2,11 @@
 //! `mcpline.requests`.
 //!
 //! The core's threads must not wait for Python, so a separate thread passes them on. It is started with the first one: most
-//! servers never need it. It ends before the interpreter does ([`end`]), because a thread that enters an interpreter which is
-//! being finalized aborts the process.
+//! servers never need it. It ends before the interpreter does (`exit.rs`).
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
-use std::time::Duration;
 
 use mcpline::foreign::diagnostics;
 use mcpline::server::RequestOutcome;
@@ -17,6 +15,7 @@ use pyo3::types::PyDict;
 use tracing::Level;
 
 use crate::event_loop::lock;
+use crate::exit::{self, InInterpreter, PATIENCE};
 
 /// Maximum number of waiting entries. Further ones are dropped: a flood of warnings contains nothing new, and a log that is
 /// slower than the requests must not use up the memory.
@@ -42,9 +41,6 @@ struct Record {
     session: Option<String>,
 }
 
-/// How long the end of the interpreter waits for a log that is slow.
-const PATIENCE: Duration = Duration::from_secs(2);
-
 /// The thread that passes entries on.
 struct LogThread {
     /// The process that it runs in.
@@ -61,9 +57,7 @@ static THREAD: Mutex<Option<LogThread>> = Mutex::new(None);
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
 /// Sends the core's warnings to `logging` from now on, unless the process has its own listener.
-pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
-    let end = wrap_pyfunction!(end, py)?;
-    py.import("atexit")?.call_method1("register", (end,))?;
+pub(crate) fn install() {
     // Fails if the program that embeds the interpreter collects the traces itself.
     diagnostics::listen(Level::WARN, |said| {
         let level = match said.level {
@@ -72,7 +66,6 @@ pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
         };
         send(Entry::Warning(level, said.text));
     });
-    Ok(())
 }
 
 /// Sends the requests of a server to the logger `mcpline.requests` when they end.
@@ -119,6 +112,7 @@ fn start(process: u32) -> Option<LogThread> {
     let (running, ended) = channel::<()>();
     let thread = std::thread::Builder::new().name("mcpline-log".into());
     let started = thread.spawn(move || {
+        flush_before_logging_ends();
         receiver.into_iter().for_each(|entry| hand_over(&entry));
         drop(running);
     });
@@ -129,29 +123,41 @@ fn start(process: u32) -> Option<LogThread> {
     })
 }
 
-/// Passes on what is waiting and ends the thread. Called when the interpreter is about to end; later entries are dropped.
-#[pyfunction]
-fn end(py: Python<'_>) {
-    py.detach(|| {
-        let process = std::process::id();
-        let none = LogThread {
-            process,
-            sender: None,
-            ended: channel().1,
-        };
-        let running = lock(&THREAD).replace(none);
-        if let Some(LogThread { sender, ended, .. }) =
-            running.filter(|thread| thread.process == process)
-        {
-            drop(sender);
-            // An error either way: the thread has ended, or it takes too long.
-            let _ = ended.recv_timeout(PATIENCE);
-        }
+/// Passes on what is waiting and ends the thread, which takes at most [`PATIENCE`]. Later entries are dropped.
+pub(crate) fn end() {
+    let process = std::process::id();
+    let none = LogThread {
+        process,
+        sender: None,
+        ended: channel().1,
+    };
+    let running = lock(&THREAD).replace(none);
+    if let Some(LogThread { sender, ended, .. }) =
+        running.filter(|thread| thread.process == process)
+    {
+        drop(sender);
+        // An error either way: the thread has ended, or it takes too long.
+        let _ = ended.recv_timeout(PATIENCE);
+    }
+}
+
+/// Imports `logging`, and makes the interpreter end this thread before `logging` closes its handlers.
+fn flush_before_logging_ends() {
+    let Some(_entered) = InInterpreter::enter() else {
+        return;
+    };
+    // Without it, the last entries may be lost.
+    let _ = Python::try_attach(|py| {
+        py.import("logging")?;
+        exit::register(py)
     });
 }
 
 fn hand_over(entry: &Entry) {
-    // `None` once the interpreter has ended. Errors of logging cannot be reported.
+    let Some(_entered) = InInterpreter::enter() else {
+        return;
+    };
+    // Errors of logging cannot be reported.
     let _ = Python::try_attach(|py| match entry {
         Entry::Warning(level, text) => warn(py, *level, text),
         Entry::Request(record) => {

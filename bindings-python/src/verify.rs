@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyString};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::event_loop::lock;
+use crate::exit::InInterpreter;
 
 /// A function that is called with a token. It returns the caller as JSON bytes, or the reason for a rejection as a
 /// string.
@@ -39,6 +40,7 @@ impl Verify {
     }
 
     fn check(&self, token: &str) -> Result<Caller, VerifyError> {
+        let _entered = InInterpreter::enter().ok_or_else(|| failed(&"the program has ended"))?;
         Python::attach(|py| {
             let function = lock(&self.0)
                 .as_ref()
@@ -47,7 +49,7 @@ impl Verify {
             let said = function
                 .bind(py)
                 .call1((token,))
-                .map_err(|error| failed(&error))?;
+                .map_err(|error| failed(&described(py, &error)))?;
             if let Ok(why) = said.cast::<PyString>() {
                 return Err(VerifyError::Invalid(why.to_string_lossy().into_owned()));
             }
@@ -74,6 +76,36 @@ impl Verify {
             .and_then(|mut function| function.take());
         drop(function);
     }
+}
+
+/// Says what an exception is and where it was raised, without its text: `KEYS[token]` raises one whose text is the token.
+fn described(py: Python<'_>, error: &PyErr) -> String {
+    let name = error.get_type(py).name();
+    let name = name.map_or_else(|_| "an exception".to_owned(), |name| name.to_string());
+    match place(py, error) {
+        Ok(Some(place)) => format!("{name} at {place}"),
+        _ => name,
+    }
+}
+
+/// Returns the file and the line in which an exception was raised.
+fn place(py: Python<'_>, error: &PyErr) -> PyResult<Option<String>> {
+    let Some(traceback) = error.traceback(py) else {
+        return Ok(None);
+    };
+    let mut last = traceback.into_any();
+    loop {
+        let next = last.getattr("tb_next")?;
+        if next.is_none() {
+            break;
+        }
+        last = next;
+    }
+    let file = last
+        .getattr("tb_frame")?
+        .getattr("f_code")?
+        .getattr("co_filename")?;
+    Ok(Some(format!("{file}:{}", last.getattr("tb_lineno")?)))
 }
 
 fn failed(error: &dyn std::fmt::Display) -> VerifyError {

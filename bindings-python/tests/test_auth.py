@@ -366,7 +366,7 @@ def test_keys_of_ones_own_need_no_authorization_server():
 
 def test_oauth_needs_the_url_of_the_server():
     with pytest.raises(UsageError, match="name the resource"):
-        make().asgi(auth=ResourceServer(issuer=ISSUER))
+        _ = make().asgi(auth=ResourceServer(issuer=ISSUER)).well_known
 
 
 def test_an_application_that_checks_tokens_is_collected():

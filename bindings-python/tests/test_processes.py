@@ -429,3 +429,50 @@ def test_environment_is_not_touched():
 
     mcpline.Server("test")
     assert dict(os.environ) == before
+
+
+def test_a_token_that_is_being_verified_does_not_disturb_the_end():
+    source = """
+import asyncio, sys
+from mcpline import Server
+from mcpline.auth import Caller, ResourceServer
+async def verify(token):
+    print("verifying", flush=True)
+    await asyncio.sleep(3600)
+    return Caller(subject="a")
+Server("test").run("http", port=int(sys.argv[1]), auth=ResourceServer(verify=verify))
+"""
+    for _ in range(3):
+        port = free_port()
+        with process(source, str(port)) as server:
+            wait_for_port(port)
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+            connection.request("POST", "/mcp", b"{}", {"Authorization": "Bearer a", "Content-Type": "application/json"})
+            assert server.line() == b"verifying\n"
+            server.process.send_signal(signal.SIGTERM)
+            assert server.wait() == 0
+            connection.close()
+
+
+@pytest.mark.parametrize("handler", ["def", "async def"])
+def test_a_stderr_that_nobody_reads_does_not_end_the_server(handler):
+    source = f"""
+import sys
+from mcpline import Server
+server = Server("test")
+@server.tool
+{handler} echo(value: str) -> str:
+    return value
+server.run("http", port=int(sys.argv[1]))
+"""
+    port = free_port()
+    unread, closed = os.pipe()
+    os.close(unread)
+    with subprocess.Popen([sys.executable, "-c", source, str(port)], stderr=closed) as server:
+        os.close(closed)
+        try:
+            wait_for_port(port)
+            assert text(post(port, "/mcp", "echo", {"value": "hi"})["result"]) == "hi"
+        finally:
+            server.send_signal(signal.SIGTERM)
+        assert server.wait(PATIENCE) == 0

@@ -23,7 +23,7 @@ def start(server: Server, transport: str, options: dict[str, Any]) -> _native.Se
     if message is not None:
         from . import _startup
 
-        _startup.announce(message)
+        _startup.announce(message, to_stderr=transport == "stdio")
     return serving
 
 

@@ -25,6 +25,11 @@ class Tls:
     certificate: str | os.PathLike[str] | bytes
     key: str | os.PathLike[str] | bytes = field(repr=False)
 
+    def __repr__(self) -> str:
+        # Bytes may contain the key as well, also by mistake.
+        certificate = "<PEM>" if isinstance(self.certificate, bytes) else repr(self.certificate)
+        return f"Tls({certificate})"
+
     def _json(self) -> bytes:
         """Return the options of the core."""
         from . import _json

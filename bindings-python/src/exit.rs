@@ -1,0 +1,91 @@
+//! The end of the interpreter: threads of the core must have left it by then, because a thread that enters an interpreter
+//! which is being finalized crashes the process.
+
+use std::sync::{Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+
+use crate::event_loop::lock;
+
+/// How long the end of the interpreter waits for each kind of thread.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The threads that run Python code for the core at the moment.
+struct Entered {
+    /// The process that they run in: a forked child has none of its parent's.
+    process: u32,
+    threads: usize,
+    /// Whether the interpreter is about to end.
+    has_ended: bool,
+}
+
+static ENTERED: Mutex<Entered> = Mutex::new(Entered {
+    process: 0,
+    threads: 0,
+    has_ended: false,
+});
+static LEFT: Condvar = Condvar::new();
+
+/// Kept by a thread while it runs Python code, or waits for it.
+pub(crate) struct InInterpreter(());
+
+impl InInterpreter {
+    /// Returns `None` once the interpreter is about to end: it must not be entered any more.
+    pub(crate) fn enter() -> Option<Self> {
+        let mut entered = lock(&ENTERED);
+        let process = std::process::id();
+        if entered.process != process {
+            *entered = Entered {
+                process,
+                threads: 0,
+                has_ended: false,
+            };
+        }
+        if entered.has_ended {
+            return None;
+        }
+        entered.threads += 1;
+        Some(Self(()))
+    }
+}
+
+impl Drop for InInterpreter {
+    fn drop(&mut self) {
+        let mut entered = lock(&ENTERED);
+        // In a forked child, the count began anew.
+        entered.threads = entered.threads.saturating_sub(1);
+        LEFT.notify_all();
+    }
+}
+
+/// Makes the interpreter call [`end`] before it ends. Functions that are registered later are called earlier, so this is
+/// repeated once `logging` is imported: its handlers are open then.
+pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
+    let end = wrap_pyfunction!(end, py)?;
+    py.import("atexit")?.call_method1("register", (end,))?;
+    Ok(())
+}
+
+/// Ends the log thread, and waits for threads that run Python code. Threads that begin later do not enter the interpreter.
+#[pyfunction]
+fn end(py: Python<'_>) {
+    py.detach(|| {
+        crate::log::end();
+        let deadline = Instant::now() + PATIENCE;
+        let mut entered = lock(&ENTERED);
+        if entered.process != std::process::id() {
+            entered.process = std::process::id();
+            entered.threads = 0;
+        }
+        entered.has_ended = true;
+        while entered.threads > 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let waited = LEFT.wait_timeout(entered, left);
+            entered = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+        }
+    });
+}
