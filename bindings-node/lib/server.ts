@@ -1,5 +1,6 @@
 /** MCP servers: registration of features, and serving. */
 
+import { writeSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 
@@ -1292,7 +1293,12 @@ function objectSchema(schema: JsonSchema): JsonSchema {
 /** Writes the line that says that a transport is ready, if there is to be one. Stdout may carry the protocol. */
 function announce(message: string | null): void {
   if (message !== null) {
-    process.stderr.write(`${message}\n`);
+    try {
+      // The stream would report a reader that is gone by an event, which ends the program.
+      writeSync(2, `${message}\n`);
+    } catch {
+      // Without a reader there is nobody to tell.
+    }
   }
 }
 

@@ -23,6 +23,7 @@ use crate::mount::Exchanges;
 use crate::outcome::{OutcomeKind, outcome};
 use crate::runtime::Runtime;
 use crate::text;
+use crate::waiting_records::WaitingRecord;
 use crate::wake::{Wake, check};
 
 /// Maximum number of rows to drain, or results to flush, at once.
@@ -56,7 +57,7 @@ pub(crate) enum Event {
     /// A warning for the developer.
     Warning(String),
     /// A request of the server with this number has ended; the record is JSON.
-    RequestEnded(u32, Raw),
+    RequestEnded(u32, Raw, WaitingRecord),
 }
 
 /// The value that a promise is settled with.
@@ -373,7 +374,7 @@ impl Hub {
                     put(rows, warning.as_bytes())?;
                     self.table.write(rows, RowKind::Warning, [0.0; 3]);
                 }
-                Event::RequestEnded(server, record) => {
+                Event::RequestEnded(server, record, _waiting) => {
                     put(rows, record.as_bytes())?;
                     let numbers = [f64::from(server), 0.0, 0.0];
                     self.table.write(rows, RowKind::RequestEnded, numbers);

@@ -20,6 +20,7 @@ mod serving;
 mod session_state;
 mod text;
 mod verify;
+mod waiting_records;
 mod wake;
 
 use napi_derive::napi;

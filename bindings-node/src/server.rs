@@ -22,6 +22,7 @@ use crate::hub::{Event, HandlerId, Hub, Settled, Shared};
 use crate::mount::HttpApp;
 use crate::serving::{Serving, serve};
 use crate::verify::Verifier;
+use crate::waiting_records::WaitingRecord;
 
 /// A server. Its handlers are JavaScript functions, each with a number.
 #[napi]
@@ -206,7 +207,11 @@ impl Server {
     #[napi(catch_unwind)]
     pub fn record_requests(&self) {
         let (shared, number) = (Arc::downgrade(&self.shared), self.number);
+        let waiting = Arc::default();
         self.core.on_request_end(move |record| {
+            let Some(waiting) = WaitingRecord::count(&waiting) else {
+                return;
+            };
             let code = match record.outcome {
                 RequestOutcome::Error(code) => Some(code.0),
                 _ => None,
@@ -222,7 +227,7 @@ impl Server {
             });
             if let Some(shared) = shared.upgrade() {
                 let record = Raw::from_trusted(record.to_string());
-                shared.post(Event::RequestEnded(number, record));
+                shared.post(Event::RequestEnded(number, record, waiting));
             }
         });
     }
