@@ -162,7 +162,7 @@ fn invalid_resource_servers_are_usage_errors_that_name_the_problem() {
             r#"{{"auth":{{"resource":"https://a.example/mcp","issuers":["https://b.example"]{more}}}}}"#
         ))
     };
-    assert!(refused(r#"{"auth":{}}"#).contains("missing field `resource`"));
+    assert!(refused(r#"{"auth":{}}"#).contains("name the resource"));
     assert!(with(r#","isuers":[]"#).contains("unknown field `isuers`"));
     assert!(with(r#","algorithms":["HS256"]"#).contains("HS256"));
     assert!(with(r#","algorithms":["none"]"#).contains("none"));
