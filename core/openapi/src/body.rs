@@ -1,5 +1,7 @@
 //! Bodies of requests: which media type is sent, and how arguments become one.
 
+use std::collections::{BTreeMap, HashMap};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
@@ -18,6 +20,11 @@ const MAX_FLAT_PROPERTIES: usize = 100;
 
 /// The deepest nesting of `allOf` whose properties become arguments of their own.
 const MAX_FLAT_DEPTH: usize = 8;
+
+/// The largest number of schemas that are visited to find the properties, or the files, of a body. The largest bodies of
+/// public documents have a few hundred. Schemas that combine references to others can have as many combinations as there are
+/// paths through them, which grows exponentially.
+const MAX_BODY_VISITS: usize = 10_000;
 
 /// How a body is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,13 +47,12 @@ pub(crate) struct Body {
     pub(crate) description: Option<String>,
     pub(crate) schema: Option<Place>,
     /// How properties of a form are written.
-    fields: Vec<Field>,
+    fields: BTreeMap<String, Field>,
 }
 
 /// A property of a body that is written in its own way.
 #[derive(Debug, Clone)]
 struct Field {
-    name: String,
     style: Option<(Style, bool)>,
     media_type: Option<String>,
     files: Files,
@@ -91,8 +97,10 @@ impl Document {
         let schema = Some(media.child("schema")).filter(|schema| self.at(schema).is_some());
         let kind = self.kind_of(media_type, schema.as_ref());
         let fields = match (kind, &schema) {
-            (BodyKind::Form | BodyKind::Multipart, Some(schema)) => self.fields(schema, &media)?,
-            _ => Vec::new(),
+            (BodyKind::Form | BodyKind::Multipart, Some(schema)) => {
+                self.fields(schema, &media, kind)?
+            }
+            _ => BTreeMap::new(),
         };
         let description = object.get("description").and_then(Value::as_str);
         let is_required = match object.get("required").and_then(Value::as_bool) {
@@ -143,21 +151,39 @@ impl Document {
     }
 
     /// Says whether a property of a form is a file, or may be several.
-    fn files_of(&self, schema: &Place, depth: usize) -> Files {
+    ///
+    /// # Errors
+    ///
+    /// No visits are left.
+    fn files_of(
+        &self,
+        schema: &Place,
+        visits: &mut Visits,
+        depth: usize,
+    ) -> Result<Files, DocumentError> {
+        if !visits.take() {
+            let reason = format!(
+                "the schema of the body is too complex: more than {MAX_BODY_VISITS} schemas have to be searched for files \
+                 (`MAX_BODY_VISITS`)"
+            );
+            return Err(self.error(schema, reason));
+        }
         let Ok((place, value)) = self.follow(schema) else {
-            return Files::None;
+            return Ok(Files::None);
         };
         if self.is_binary(&place) {
-            return Files::One;
+            return Ok(Files::One);
         }
         if depth > MAX_FLAT_DEPTH {
-            return Files::None;
+            return Ok(Files::None);
         }
         if value.get("type").and_then(Value::as_str) == Some("array") {
-            return match self.files_of(&place.child("items"), depth + 1) {
-                Files::None => Files::None,
-                _ => Files::Several,
-            };
+            return Ok(
+                match self.files_of(&place.child("items"), visits, depth + 1)? {
+                    Files::None => Files::None,
+                    _ => Files::Several,
+                },
+            );
         }
         let alternatives = ["anyOf", "oneOf", "allOf"].into_iter().flat_map(|keyword| {
             let count = value
@@ -167,14 +193,23 @@ impl Document {
             let all = place.child(keyword);
             (0..count).map(move |index| all.child(&index.to_string()))
         });
-        let files = alternatives.map(|schema| self.files_of(&schema, depth + 1));
-        files.max().unwrap_or(Files::None)
+        let mut found = Files::None;
+        for schema in alternatives {
+            found = found.max(self.files_of(&schema, visits, depth + 1)?);
+        }
+        Ok(found)
     }
 
-    fn fields(&self, schema: &Place, media: &Place) -> Result<Vec<Field>, DocumentError> {
-        let mut properties = Vec::new();
+    fn fields(
+        &self,
+        schema: &Place,
+        media: &Place,
+        kind: BodyKind,
+    ) -> Result<BTreeMap<String, Field>, DocumentError> {
+        let mut flat = FlatProperties::new(usize::MAX);
         // Not flat: the encoding of each property is still known by its name.
-        let is_flat = self.collect_flat(schema, &mut properties, 0)?;
+        let is_flat = self.collect_flat(schema, &mut flat, 0)?;
+        let mut properties = flat.all;
         if !is_flat {
             let (place, _) = self.follow(schema)?;
             let place = place.child("properties");
@@ -189,7 +224,8 @@ impl Document {
                 })
                 .collect();
         }
-        let mut fields = Vec::new();
+        let mut fields = BTreeMap::new();
+        let mut visits = Visits::new();
         for property in properties {
             let encoding = media.child("encoding").child(&property.name);
             let text = |name: &str| self.at(&encoding.child(name)).and_then(Value::as_str);
@@ -200,12 +236,15 @@ impl Document {
             let style = style.or(explode.map(|_| Style::Form));
             let media_type = text("contentType")
                 .filter(|media_type| is_media_type(media_type) && !media_type.contains(['*', ',']));
-            fields.push(Field {
+            let field = Field {
                 style: style.map(|style| (style, explode.unwrap_or(style == Style::Form))),
                 media_type: media_type.map(str::to_owned),
-                files: self.files_of(&property.schema, 0),
-                name: property.name,
-            });
+                files: match kind {
+                    BodyKind::Multipart => self.files_of(&property.schema, &mut visits, 0)?,
+                    _ => Files::None,
+                },
+            };
+            fields.insert(property.name, field);
         }
         Ok(fields)
     }
@@ -215,17 +254,16 @@ impl Document {
         &self,
         schema: &Place,
     ) -> Result<Option<Vec<FlatProperty>>, DocumentError> {
-        let mut properties = Vec::new();
-        let is_flat = self.collect_flat(schema, &mut properties, 0)?;
-        let is_useful = !properties.is_empty() && properties.len() <= MAX_FLAT_PROPERTIES;
-        Ok((is_flat && is_useful).then_some(properties))
+        let mut flat = FlatProperties::new(MAX_FLAT_PROPERTIES);
+        let is_flat = self.collect_flat(schema, &mut flat, 0)?;
+        Ok((is_flat && !flat.all.is_empty()).then_some(flat.all))
     }
 
-    /// Collects the properties of a schema and of those that it combines. Returns whether it is only that.
+    /// Collects the properties of a schema and of those that it combines. Returns whether it is only that, and small enough.
     fn collect_flat(
         &self,
         schema: &Place,
-        out: &mut Vec<FlatProperty>,
+        out: &mut FlatProperties,
         depth: usize,
     ) -> Result<bool, DocumentError> {
         // What is allowed: annotations, and what a list of properties says as well.
@@ -245,6 +283,9 @@ impl Document {
             "default",
             "additionalProperties",
         ];
+        if !out.visits.take() {
+            return Ok(false);
+        }
         let (place, value) = self.follow(schema)?;
         let Some(object) = value.as_object() else {
             return Ok(false);
@@ -280,26 +321,73 @@ impl Document {
             if read_only == Some(&Value::Bool(true)) {
                 continue;
             }
-            match out.iter_mut().find(|known| known.name == *name) {
-                // A later part describes it more precisely.
-                Some(known) => known.schema = schema,
-                None => out.push(FlatProperty {
-                    name: name.clone(),
-                    schema,
-                    is_required: false,
-                }),
+            if !out.add(name, schema) {
+                return Ok(false);
             }
         }
         let required = object.get("required").and_then(Value::as_array);
-        let required: Vec<_> = required
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
-        for property in out {
-            property.is_required |= required.contains(&&*property.name);
+        for name in required.into_iter().flatten().filter_map(Value::as_str) {
+            // It may be one of another part.
+            if let Some(index) = out.index.get(name) {
+                out.all[*index].is_required = true;
+            }
         }
         Ok(true)
+    }
+}
+
+/// The visits that are left while a schema is searched.
+struct Visits(usize);
+
+impl Visits {
+    fn new() -> Self {
+        Self(MAX_BODY_VISITS)
+    }
+
+    /// Counts one. Returns whether it was left.
+    fn take(&mut self) -> bool {
+        let is_left = self.0 > 0;
+        self.0 = self.0.saturating_sub(1);
+        is_left
+    }
+}
+
+/// The properties that are collected from a schema.
+struct FlatProperties {
+    all: Vec<FlatProperty>,
+    /// The positions of the properties, by name.
+    index: HashMap<String, usize>,
+    max: usize,
+    visits: Visits,
+}
+
+impl FlatProperties {
+    fn new(max: usize) -> Self {
+        Self {
+            all: Vec::new(),
+            index: HashMap::new(),
+            max,
+            visits: Visits::new(),
+        }
+    }
+
+    /// Adds a property. Returns whether there are not too many.
+    fn add(&mut self, name: &str, schema: Place) -> bool {
+        if let Some(index) = self.index.get(name) {
+            // A later part describes it more precisely.
+            self.all[*index].schema = schema;
+            return true;
+        }
+        if self.all.len() == self.max {
+            return false;
+        }
+        self.index.insert(name.to_owned(), self.all.len());
+        self.all.push(FlatProperty {
+            name: name.to_owned(),
+            schema,
+            is_required: false,
+        });
+        true
     }
 }
 
@@ -340,7 +428,7 @@ impl Body {
     }
 
     fn field(&self, name: &str) -> Option<&Field> {
-        self.fields.iter().find(|field| field.name == name)
+        self.fields.get(name)
     }
 
     fn form(&self, members: &Map<String, Value>) -> String {

@@ -10,6 +10,10 @@ use crate::operation::{Operation, cut};
 use crate::reference::Place;
 use crate::schema::{self, Direction, Position};
 
+/// The largest number of schemas that are visited to find the type of a result. Beyond it, the type is not known, and the
+/// result has no schema. Schemas that combine references to others have exponentially many combinations.
+const MAX_RESPONSE_VISITS: usize = 10_000;
+
 /// The responses that a document describes as successful.
 #[derive(Debug, Default)]
 pub(crate) struct Expected {
@@ -89,7 +93,8 @@ impl Expected {
         let Some(place) = &self.schema else {
             return Ok(None);
         };
-        let Some(kind) = kind_of(document, place, 0) else {
+        let mut visits = MAX_RESPONSE_VISITS;
+        let Some(kind) = kind_of(document, place, &mut visits, 0) else {
             return Ok(None);
         };
         let schema = schema::build(document, Direction::Response, max_bytes, |set| {
@@ -110,8 +115,14 @@ impl Expected {
 }
 
 /// Returns the type of all values that match a schema, if it is an object or an array.
-fn kind_of(document: &Document, place: &Place, depth: usize) -> Option<&'static str> {
+fn kind_of(
+    document: &Document,
+    place: &Place,
+    visits: &mut usize,
+    depth: usize,
+) -> Option<&'static str> {
     const MAX_DEPTH: usize = 8;
+    *visits = visits.checked_sub(1)?;
     let (place, schema) = document.follow(place).ok()?;
     if schema.get("nullable") == Some(&Value::Bool(true)) || depth > MAX_DEPTH {
         return None;
@@ -126,14 +137,15 @@ fn kind_of(document: &Document, place: &Place, depth: usize) -> Option<&'static 
     if schema.get("properties").is_some() {
         return Some("object");
     }
-    let kinds = |keyword: &str| {
+    let mut kinds = |keyword: &str| {
         let count = schema
             .get(keyword)
             .and_then(Value::as_array)
             .map_or(0, Vec::len);
         let all = place.child(keyword);
-        let kind = move |index: usize| kind_of(document, &all.child(&index.to_string()), depth + 1);
-        (0..count).map(kind).collect::<Vec<_>>()
+        let mut kind =
+            |index: usize| kind_of(document, &all.child(&index.to_string()), visits, depth + 1);
+        (0..count).map(&mut kind).collect::<Vec<_>>()
     };
     if let Some(kind) = kinds("allOf").into_iter().flatten().next() {
         return Some(kind);
@@ -155,7 +167,7 @@ pub struct ResponseParts<'r> {
     pub status: u16,
     /// `Content-Type`.
     pub content_type: Option<&'r str>,
-    /// `Location`, for redirects that were not followed.
+    /// `Location`, for redirects that were not followed, without what may be secret: the model reads it.
     pub location: Option<&'r str>,
     /// The body.
     pub body: &'r [u8],

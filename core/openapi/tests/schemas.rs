@@ -416,3 +416,51 @@ fn deep_nesting_without_references_is_cut() {
     let (schema, _) = argument("3.1.0", schema, json!({}));
     assert!(schema.to_string().len() < 3_000);
 }
+
+/// Schemas of which each combines twelve references to the next: there are 12⁸ paths through them.
+fn combined(keyword: &str, last: &Value) -> Value {
+    let mut schemas = serde_json::Map::new();
+    for level in 0..8 {
+        let next = json!({"$ref": format!("#/components/schemas/Level{}", level + 1)});
+        schemas.insert(format!("Level{level}"), json!({keyword: vec![next; 12]}));
+    }
+    schemas.insert("Level8".to_owned(), last.clone());
+    json!({"schemas": schemas})
+}
+
+#[test]
+fn a_body_with_too_many_combinations_is_one_argument() {
+    let components = combined("allOf", &json!({"properties": {"a": {"type": "string"}}}));
+    let schema = json!({"$ref": "#/components/schemas/Level0"});
+    let operation = json!({
+        "requestBody": {"content": {"application/json": {"schema": schema}}},
+        "responses": {},
+    });
+    let imported = import(&document("3.1.0", operation, components));
+    let properties = imported.input_schema["properties"].as_object();
+    let names: Vec<_> = properties.expect("properties").keys().collect();
+    assert_eq!(names, ["body"]);
+}
+
+#[test]
+fn a_form_with_too_many_combinations_is_refused() {
+    let components = combined("oneOf", &json!({"type": "string"}));
+    let file = json!({"$ref": "#/components/schemas/Level0"});
+    let schema = json!({"type": "object", "properties": {"file": file}});
+    let operation = json!({
+        "requestBody": {"content": {"multipart/form-data": {"schema": schema}}},
+        "responses": {},
+    });
+    let document = document("3.1.0", operation, components);
+    let operations = document.operations().expect("operations");
+    let error = document.import(&operations[0], &ImportOptions::default());
+    let error = error.expect_err("too complex").to_string();
+    assert!(error.contains("`MAX_BODY_VISITS`"), "{error}");
+}
+
+#[test]
+fn a_result_with_too_many_combinations_has_no_schema() {
+    let components = combined("oneOf", &json!({"type": "object"}));
+    let schema = json!({"$ref": "#/components/schemas/Level0"});
+    assert_eq!(response(schema, components), None);
+}
