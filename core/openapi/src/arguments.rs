@@ -1,14 +1,12 @@
 //! The arguments of a tool: parameters and the properties of the body, side by side.
 
-use std::collections::HashSet;
-
 use serde_json::{Map, Value, json};
 
 use crate::body::{Body, BodyKind, Files, FlatProperty};
 use crate::document::Document;
 use crate::error::{ArgumentError, DocumentError};
 use crate::limits::{MAX_ARGUMENT_NAME_CHARS, MAX_EXAMPLE_BYTES};
-use crate::names;
+use crate::names::{self, UniqueNames};
 use crate::parameter::{Location, Parameter};
 use crate::schema::{self, Direction, Position, SchemaSet, Stop, nullable};
 
@@ -68,7 +66,7 @@ pub(crate) fn assign(
     body: Option<Body>,
     max_bytes: usize,
 ) -> Result<(Value, Option<(Body, BodyArguments)>), DocumentError> {
-    let mut taken = HashSet::new();
+    let mut taken = UniqueNames::new(MAX_ARGUMENT_NAME_CHARS);
     for parameter in parameters.iter_mut() {
         let name = argument_name(&parameter.name);
         // The same name in another part of the request.
@@ -76,7 +74,7 @@ pub(crate) fn assign(
             true => format!("{name}_{}", parameter.location.name()),
             false => name,
         };
-        parameter.argument = names::unique(name, &mut taken, MAX_ARGUMENT_NAME_CHARS);
+        parameter.argument = taken.take(name);
     }
     let flat = match &body {
         Some(body) => flat_properties(document, body, &taken)?,
@@ -96,7 +94,7 @@ pub(crate) fn assign(
             let mut named = Vec::new();
             for property in properties {
                 let name = argument_name(&property.name);
-                let name = names::unique(name, &mut taken, MAX_ARGUMENT_NAME_CHARS);
+                let name = taken.take(name);
                 named.push((name.clone(), property.name.clone()));
                 arguments.push(Argument {
                     name,
@@ -106,7 +104,7 @@ pub(crate) fn assign(
             }
             body_arguments = Some(BodyArguments::Flat(named));
         } else {
-            let name = names::unique("body".to_owned(), &mut taken, MAX_ARGUMENT_NAME_CHARS);
+            let name = taken.take("body".to_owned());
             arguments.push(Argument {
                 name: name.clone(),
                 source: Source::Body(body),
@@ -140,7 +138,7 @@ fn argument_name(name: &str) -> String {
 fn flat_properties(
     document: &Document,
     body: &Body,
-    taken: &HashSet<String>,
+    taken: &UniqueNames,
 ) -> Result<Option<Vec<FlatProperty>>, DocumentError> {
     let is_object = matches!(
         body.kind,

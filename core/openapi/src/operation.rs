@@ -1,13 +1,11 @@
 //! The operations of a document, before they are imported.
 
-use std::collections::HashSet;
-
 use serde_json::{Map, Value};
 
 use crate::document::Document;
 use crate::error::DocumentError;
 use crate::limits::{MAX_DESCRIPTION_BYTES, MAX_NAME_CHARS, MAX_OPERATIONS};
-use crate::names;
+use crate::names::{self, UniqueNames};
 use crate::reference::Place;
 
 /// The HTTP method of an operation.
@@ -102,7 +100,7 @@ impl Document {
     /// `paths` has an invalid form, or more than [`MAX_OPERATIONS`] operations.
     pub fn operations(&self) -> Result<Vec<Operation>, DocumentError> {
         let mut operations = Vec::new();
-        let mut taken = HashSet::new();
+        let mut taken = UniqueNames::new(MAX_NAME_CHARS);
         let root = Place::new(0, "/paths");
         let Some(paths) = self.at(&root) else {
             return Ok(operations);
@@ -152,13 +150,13 @@ fn text(object: &Map<String, Value>, name: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-fn name_of(id: Option<&str>, method: Method, path: &str, taken: &mut HashSet<String>) -> String {
+fn name_of(id: Option<&str>, method: Method, path: &str, taken: &mut UniqueNames) -> String {
     let from_id = id.map(|id| names::sanitized(id, MAX_NAME_CHARS));
     let name = from_id.filter(|name| !name.is_empty()).unwrap_or_else(|| {
         let method = method.as_str().to_ascii_lowercase();
         names::sanitized(&format!("{method}{path}"), MAX_NAME_CHARS)
     });
-    names::unique(name, taken, MAX_NAME_CHARS)
+    taken.take(name)
 }
 
 /// Returns summary and description as one text.

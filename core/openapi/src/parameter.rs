@@ -1,5 +1,7 @@
 //! Parameters of an operation.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use crate::document::Document;
@@ -97,6 +99,10 @@ impl Document {
             !is_ignored(parameter) && !carries_credentials(parameter, security)
         });
         let names = path_names(&operation.path);
+        if names.len() > MAX_PARAMETERS {
+            let reason = format!("the path has more than {MAX_PARAMETERS} variables");
+            return Err(self.error(&operation.path_place, reason));
+        }
         parameters.retain(|parameter| {
             parameter.location != Location::Path || names.contains(&&*parameter.name)
         });
@@ -254,11 +260,6 @@ pub(crate) fn is_token(text: &str) -> bool {
 pub(crate) fn path_names(path: &str) -> Vec<&str> {
     let parts = path.split('{').skip(1);
     let names = parts.filter_map(|part| part.split_once('}').map(|(name, _)| name));
-    let mut unique = Vec::new();
-    for name in names {
-        if !unique.contains(&name) {
-            unique.push(name);
-        }
-    }
-    unique
+    let mut known = HashSet::new();
+    names.filter(|name| known.insert(*name)).collect()
 }

@@ -152,3 +152,19 @@ fn an_error_has_its_status_and_the_beginning_of_its_body() {
     let expected = "HTTP 302 Found. The redirect to https://x/ is not followed";
     assert_eq!(redirect.outcome(), Outcome::Error(expected.to_owned()));
 }
+
+#[test]
+fn equal_operation_ids_are_numbered_in_linear_time() {
+    const COUNT: usize = 20_000;
+    let paths: serde_json::Map<_, _> = (0..COUNT)
+        .map(|number| {
+            (
+                format!("/{number}"),
+                json!({"get": {"operationId": "same"}}),
+            )
+        })
+        .collect();
+    let document = Document::new(json!({"openapi": "3.0.0", "paths": paths})).expect("a document");
+    let operations = document.operations().expect("operations");
+    assert_eq!(operations[COUNT - 1].name, "same_20000");
+}

@@ -4,6 +4,8 @@
 //! unknown keyword costs a model's attention. What a schema loses makes it accept more, never less: therefore `not`, `if` and
 //! `unevaluatedProperties`, for which a loss would do the opposite, are left out.
 
+use std::collections::HashSet;
+
 use mcpline_schema::Validator;
 use serde_json::{Map, Value, json};
 
@@ -274,15 +276,16 @@ impl SchemaSet<'_> {
             let flagged = own.or(followed.ok().and_then(|(_, schema)| schema.get(flag)));
             flagged == Some(&Value::Bool(true))
         };
-        let hidden: Vec<_> = declared.keys().filter(|name| is_hidden(name)).collect();
+        let hidden: HashSet<_> = declared.keys().filter(|name| is_hidden(name)).collect();
         if hidden.is_empty() {
             return;
         }
         if let Some(Value::Object(kept)) = converted.get_mut("properties") {
-            kept.retain(|name, _| !hidden.contains(&name));
+            kept.retain(|name, _| !hidden.contains(name));
         }
         if let Some(Value::Array(required)) = converted.get_mut("required") {
-            required.retain(|name| !hidden.iter().any(|hidden| name == hidden.as_str()));
+            let hidden: HashSet<_> = hidden.iter().map(|name| name.as_str()).collect();
+            required.retain(|name| name.as_str().is_none_or(|name| !hidden.contains(name)));
         }
         if converted.get("required") == Some(&json!([])) {
             converted.shift_remove("required");
@@ -323,9 +326,10 @@ fn types(value: &Value) -> Option<Value> {
 fn required(value: &Value) -> Option<Value> {
     let names = value.as_array().filter(|names| !names.is_empty())?;
     let mut all: Vec<&str> = Vec::with_capacity(names.len());
+    let mut known = HashSet::with_capacity(names.len());
     for name in names {
         let name = name.as_str()?;
-        if !all.contains(&name) {
+        if known.insert(name) {
             all.push(name);
         }
     }

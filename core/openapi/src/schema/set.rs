@@ -1,6 +1,6 @@
 //! One generated schema with the definitions that it refers to: only those in use, written in place where that is short.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use super::{Direction, Position};
 use crate::document::Document;
 use crate::error::DocumentError;
 use crate::limits::MAX_SCHEMA_DEPTH;
-use crate::names;
+use crate::names::{self, UniqueNames};
 use crate::reference::Place;
 
 /// Marks a reference while a schema is built; replaced by `$ref` or by the schema itself. No keyword has this name.
@@ -17,6 +17,9 @@ pub(super) const MARK: &str = "\u{0}reference";
 
 /// A definition of up to this many bytes is written in place, however often it is used.
 const SHORT_BYTES: usize = 120;
+
+/// The longest name of a definition, in characters.
+const MAX_DEFINITION_NAME_CHARS: usize = 64;
 
 /// The number of bytes that a schema has at least.
 const MIN_SCHEMA_BYTES: usize = 8;
@@ -43,7 +46,7 @@ pub(crate) struct SchemaSet<'d> {
     numbers: HashMap<Place, usize>,
     definitions: Vec<Definition>,
     waiting: VecDeque<usize>,
-    names: HashSet<String>,
+    names: UniqueNames,
     /// The number of schemas that may still be converted.
     left: usize,
 }
@@ -91,7 +94,7 @@ pub(crate) fn build<'d>(
             numbers: HashMap::new(),
             definitions: Vec::new(),
             waiting: VecDeque::new(),
-            names: HashSet::new(),
+            names: UniqueNames::new(MAX_DEFINITION_NAME_CHARS),
             left: match index == last {
                 true => usize::MAX,
                 false => max_bytes / MIN_SCHEMA_BYTES,
@@ -133,13 +136,13 @@ impl SchemaSet<'_> {
             Some(number) => *number,
             None => {
                 let number = self.definitions.len();
-                let name = names::sanitized(&target.name(), 64);
+                let name = names::sanitized(&target.name(), MAX_DEFINITION_NAME_CHARS);
                 let name = match name.is_empty() {
                     true => "schema".to_owned(),
                     false => name,
                 };
                 self.definitions.push(Definition {
-                    name: names::unique(name, &mut self.names, 64),
+                    name: self.names.take(name),
                     place: target.clone(),
                     references,
                     schema: Value::Null,
@@ -165,6 +168,7 @@ impl SchemaSet<'_> {
             is_inline: self.inline_definitions(&root),
             definitions: &self.definitions,
             kept: Vec::new(),
+            is_kept: vec![false; self.definitions.len()],
         };
         let mut root = writer.write(root, 0);
         let mut definitions = Map::new();
@@ -291,6 +295,7 @@ struct Writer<'s> {
     definitions: &'s [Definition],
     /// The definitions that are referred to.
     kept: Vec<usize>,
+    is_kept: Vec<bool>,
 }
 
 impl Writer<'_> {
@@ -322,7 +327,7 @@ impl Writer<'_> {
         let definition = &self.definitions[number];
         // Arrays and objects of keywords count, so this is about half as many schemas.
         if !self.is_inline[number] || depth > 2 * MAX_SCHEMA_DEPTH / 3 {
-            if !self.kept.contains(&number) {
+            if !std::mem::replace(&mut self.is_kept[number], true) {
                 self.kept.push(number);
             }
             let mut reference = Map::new();
