@@ -495,6 +495,38 @@ async fn a_redirect_stays_at_its_origin() {
 }
 
 #[runtimes::test]
+async fn an_error_for_a_model_contains_no_key_of_the_query() {
+    let redirect = |status: &str, location: &str| {
+        format!(
+            "HTTP/1.1 {status}\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        )
+    };
+    let mut document = pets();
+    document["components"]["securitySchemes"]["key"]["in"] = json!("query");
+    for (status, location) in [
+        (
+            "307 Temporary Redirect",
+            "http://u:s3cret@other.example/a?X-Key=s3cret",
+        ),
+        ("304 Not Modified", "/a?X-Key=s3cret#s3cret"),
+    ] {
+        let api = Api::start(redirect(status, location)).await;
+        let server = Server::new("pets", "1");
+        let pets = open_api(&document)
+            .with_base_url(&*api.url)
+            .with_credential("key", Credential::Secret("s3cret".to_owned()));
+        server.add(pets).expect("added");
+        let text = failure(&client_of(&server).await, "listPets", json!({})).await;
+        assert!(
+            text.contains("redirect to") && text.contains("/a…"),
+            "{text}"
+        );
+        assert!(!text.contains("s3cret"), "{text}");
+        assert!(api.requests()[0].contains("X-Key=s3cret"));
+    }
+}
+
+#[runtimes::test]
 async fn an_unreachable_api_is_an_error_of_the_tool() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));

@@ -95,9 +95,44 @@ pub fn without_user_info(url: &str) -> String {
     }
 }
 
+/// Returns a URL, or a reference to one, for a message: without user name and password, query and fragment, which may all
+/// contain credentials.
+pub fn without_secrets(url: &str) -> String {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let (shown, rest) = url.split_at(end);
+    let cut = if rest.is_empty() { "" } else { "…" };
+    let Some((scheme, place)) = shown.split_once("//") else {
+        return format!("{shown}{cut}");
+    };
+    match place.rsplit_once('@') {
+        Some((_, place)) => format!("{scheme}//…@{place}{cut}"),
+        // The `?` or `#` may be one of a password.
+        None if !place.contains('/') && rest.contains('@') => format!("{scheme}//…"),
+        None => format!("{scheme}//{place}{cut}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_name_urls_without_secrets() {
+        for (url, expected) in [
+            ("https://example.com/a", "https://example.com/a"),
+            ("https://example.com/a?key=s", "https://example.com/a…"),
+            ("https://example.com/a#s", "https://example.com/a…"),
+            ("https://u:s@example.com/a", "https://…@example.com/a"),
+            ("https://u:s?s@example.com/a", "https://…"),
+            ("https://example.com?key=s@s", "https://…"),
+            ("https://example.com/?key=s@s", "https://example.com/…"),
+            ("//u:s@example.com/a", "//…@example.com/a"),
+            ("/a?key=s", "/a…"),
+            ("a", "a"),
+        ] {
+            assert_eq!(without_secrets(url), expected, "{url}");
+        }
+    }
 
     #[test]
     fn case_brackets_and_default_ports_make_no_difference() {

@@ -95,7 +95,9 @@ pub mod wire;
 
 pub use challenge::Challenge;
 pub use error::{ErrorCode, RpcError};
-pub use http_origin::{HttpOrigin, is_loopback_host, without_credentials, without_user_info};
+pub use http_origin::{
+    HttpOrigin, is_loopback_host, without_credentials, without_secrets, without_user_info,
+};
 pub use input_method::InputMethod;
 pub use lists::{ListChange, ListMethod};
 pub use printable::{MAX_QUOTED, Printable, Quoted};

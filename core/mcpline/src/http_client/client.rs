@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode, Uri, header};
 use http_body_util::Full;
+use mcpline_protocol::without_secrets;
 use tokio::runtime::Handle;
 
 use crate::client_error::ClientError;
@@ -265,7 +266,8 @@ impl HttpClient {
         while let Some(location) = location(&answer)? {
             let status = answer.head.status;
             let refuse = |why: &str| {
-                let why = format!("the redirect to {location} is not followed: {why}");
+                let shown = without_secrets(&location);
+                let why = format!("the redirect to {shown} is not followed: {why}");
                 Err(refusal::not_followed(status, why))
             };
             if *method != Method::GET && changes_method(status) {

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fluent_uri::UriRef;
 use http::{HeaderValue, Uri};
-use mcpline_protocol::{HttpOrigin, without_user_info};
+use mcpline_protocol::{HttpOrigin, without_secrets};
 
 use crate::client_error::ClientError;
 
@@ -31,7 +31,7 @@ impl Target {
     /// [`ClientError::Usage`] if it is invalid, or neither `http` nor `https`.
     pub(crate) fn parse(url: &str) -> Result<Self, ClientError> {
         Self::read(url).map_err(|reason| {
-            let shown = without_user_info(url);
+            let shown = without_secrets(url);
             let reason = match with_scheme(&shown) {
                 Some(meant) => format!("it has no scheme; did you mean {meant:?}?"),
                 None => reason,
@@ -175,6 +175,18 @@ mod tests {
         for url in ["", "/mcp", "ftp://example.com"] {
             let error = Target::parse(url).expect_err(url).to_string();
             assert!(!error.contains("did you mean"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_error_of_a_url_has_no_query_and_no_password() {
+        for url in [
+            "http://u:s3cret@x y/",
+            "http://x/ ?key=s3cret",
+            "x/?key=s3cret",
+        ] {
+            let error = Target::parse(url).expect_err(url).to_string();
+            assert!(!error.contains("s3cret"), "{error}");
         }
     }
 

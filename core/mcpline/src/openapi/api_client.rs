@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use mcpline_openapi::RequestParts;
 use mcpline_openapi::limits::MAX_ERROR_BODY_BYTES;
+use mcpline_protocol::without_secrets;
 use tokio::runtime::Handle;
 
 use crate::client_error::ClientError;
@@ -47,6 +48,7 @@ pub(super) struct ApiClient {
 pub(super) struct Response {
     pub(super) status: u16,
     pub(super) content_type: Option<String>,
+    /// `Location` of a redirect, without what may be secret.
     pub(super) location: Option<String>,
     pub(super) body: Bytes,
 }
@@ -137,7 +139,9 @@ impl ApiClient {
         Ok(Response {
             status: status.as_u16(),
             content_type,
-            location: location.filter(|_| status.is_redirection()),
+            location: location
+                .filter(|_| status.is_redirection())
+                .map(|location| without_secrets(&location)),
             body,
         })
     }

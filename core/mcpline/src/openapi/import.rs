@@ -388,7 +388,7 @@ fn check_server(server: &str) -> Result<(), Error> {
     match server.contains(['?', '#']) {
         true => Err(Error::usage(format!(
             "`base_url`: {:?} has a query or a fragment, but paths are appended to it",
-            mcpline_protocol::without_user_info(server)
+            mcpline_protocol::without_secrets(server)
         ))),
         false => Ok(()),
     }
