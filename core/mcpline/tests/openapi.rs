@@ -717,3 +717,38 @@ async fn a_large_document_is_imported_as_a_whole() {
         .with_base_url("http://x");
     assert_eq!(things.add_to_server(&server).expect("added").len(), 505);
 }
+
+#[runtimes::test]
+async fn an_import_whose_schemas_are_too_large_together_is_refused() {
+    let parameters = json!([
+        {"name": "p", "in": "query", "schema": {"enum": ["x".repeat(1024 * 1024)]}},
+    ]);
+    let shared = json!({"parameters": parameters, "get": {"responses": {}}});
+    let paths: serde_json::Map<_, _> = (0..70)
+        .map(|number| (format!("/{number}"), json!({"$ref": "#/x-shared"})))
+        .collect();
+    let document = json!({
+        "openapi": "3.1.0",
+        "info": {"title": "Wide", "version": "1"},
+        "paths": paths,
+        "x-shared": shared,
+    });
+    let add = |count: usize| {
+        let paths: Vec<_> = (0..count).map(|number| format!("/{number}")).collect();
+        open_api(&document)
+            .with_base_url("http://x")
+            .with_settings(|settings| settings.max_schema_bytes = 2 * 1024 * 1024)
+            .select(move |operation| match paths.contains(&operation.path) {
+                true => ImportAs::Tool,
+                false => ImportAs::Nothing,
+            })
+            .add_to_server(&Server::new("wide", "1"))
+    };
+    let error = add(70).expect_err("too large");
+    let message = usage(&error);
+    assert!(
+        message.contains("`MAX_IMPORT_SCHEMA_BYTES`") && message.contains("`select`"),
+        "{message}"
+    );
+    assert_eq!(add(5).expect("added").len(), 5);
+}

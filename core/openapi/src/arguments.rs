@@ -8,7 +8,7 @@ use crate::error::{ArgumentError, DocumentError};
 use crate::limits::{MAX_ARGUMENT_NAME_CHARS, MAX_EXAMPLE_BYTES};
 use crate::names::{self, UniqueNames};
 use crate::parameter::{Location, Parameter};
-use crate::schema::{self, Direction, Position, SchemaSet, Stop, nullable};
+use crate::schema::{self, Built, Direction, Position, SchemaSet, Stop, nullable, size_within};
 
 /// The arguments that a body is made of.
 #[derive(Debug, Clone)]
@@ -65,7 +65,7 @@ pub(crate) fn assign(
     parameters: &mut [Parameter],
     body: Option<Body>,
     max_bytes: usize,
-) -> Result<(Value, Option<(Body, BodyArguments)>), DocumentError> {
+) -> Result<(Built, Option<(Body, BodyArguments)>), DocumentError> {
     let mut taken = UniqueNames::new(MAX_ARGUMENT_NAME_CHARS);
     for parameter in parameters.iter_mut() {
         let name = argument_name(&parameter.name);
@@ -113,11 +113,13 @@ pub(crate) fn assign(
             body_arguments = Some(BodyArguments::Whole(name));
         }
     }
-    let schema = schema::build(document, Direction::Request, max_bytes, |set| {
+    let mut built = schema::build(document, Direction::Request, max_bytes, |set| {
         object_schema(set, &arguments)
     })?;
+    // Not even the names of the arguments are short enough.
+    built.schema["type"] = "object".into();
     drop(arguments);
-    Ok((schema, body.zip(body_arguments)))
+    Ok((built, body.zip(body_arguments)))
 }
 
 /// Returns a name that all hosts accept.
@@ -166,7 +168,7 @@ fn object_schema(set: &mut SchemaSet<'_>, arguments: &[Argument<'_>]) -> Result<
             Source::Property(property, Files::None) => {
                 set.convert(&property.schema, Position::at_reference(0))?
             }
-            Source::Property(property, files) => file_schema(set, property, *files),
+            Source::Property(property, files) => file_schema(set, property, *files)?,
             Source::Body(body) => body_schema(set, body)?,
         };
         properties.insert(argument.name.clone(), schema);
@@ -198,24 +200,33 @@ fn parameter_schema(set: &mut SchemaSet<'_>, parameter: &Parameter) -> Result<Va
     };
     let place = parameter.place.as_ref();
     let member = |name: &str| place.and_then(|place| set.document.at(&place.child(name)));
-    if let Some(Value::String(description)) = member("description")
-        && !description.trim().is_empty()
-    {
-        schema.insert("description".to_owned(), Value::from(description.trim()));
-    }
+    let description = match member("description").and_then(Value::as_str) {
+        Some(description) => set.description(description)?,
+        None => None,
+    };
+    let example =
+        member("example").filter(|example| size_within(example, MAX_EXAMPLE_BYTES).is_some());
     if member("deprecated") == Some(&Value::Bool(true)) {
         schema.insert("deprecated".to_owned(), Value::Bool(true));
     }
-    if let Some(example) = member("example")
-        && example.to_string().len() <= MAX_EXAMPLE_BYTES
+    if let Some(example) = example
         && !schema.contains_key("examples")
+        && let Some(example) = set.copy(example)?
     {
         schema.insert("examples".to_owned(), json!([example]));
+    }
+    if let Some(description) = description {
+        schema.insert("description".to_owned(), description);
     }
     Ok(Value::Object(schema))
 }
 
-fn file_schema(set: &SchemaSet<'_>, property: &FlatProperty, files: Files) -> Value {
+fn file_schema(
+    set: &mut SchemaSet<'_>,
+    property: &FlatProperty,
+    files: Files,
+) -> Result<Value, Stop> {
+    set.count_one()?;
     let followed = set.document.follow(&property.schema);
     let schema = followed.ok().map(|(_, schema)| schema);
     let is_nullable =
@@ -235,13 +246,17 @@ fn file_schema(set: &SchemaSet<'_>, property: &FlatProperty, files: Files) -> Va
         _ => file,
     };
     let description = schema.and_then(|schema| schema.get("description"));
-    if let Some(description @ Value::String(_)) = description {
-        converted["description"] = description.clone();
+    let description = match description.and_then(Value::as_str) {
+        Some(description) => set.description(description)?,
+        None => None,
+    };
+    if let Some(description) = description {
+        converted["description"] = description;
     }
-    match is_nullable {
+    Ok(match is_nullable {
         true => nullable(converted),
         false => converted,
-    }
+    })
 }
 
 fn body_schema(set: &mut SchemaSet<'_>, body: &Body) -> Result<Value, Stop> {
@@ -260,8 +275,12 @@ fn body_schema(set: &mut SchemaSet<'_>, body: &Body) -> Result<Value, Stop> {
         (BodyKind::Json, None) => json!({}),
         (_, None) => json!({"type": "object"}),
     };
-    if let (Value::Object(schema), Some(description)) = (&mut schema, &body.description) {
-        schema.insert("description".to_owned(), Value::from(&**description));
+    let description = match &body.description {
+        Some(description) => set.description(description)?,
+        None => None,
+    };
+    if let (Value::Object(schema), Some(description)) = (&mut schema, description) {
+        schema.insert("description".to_owned(), description);
     }
     Ok(schema)
 }

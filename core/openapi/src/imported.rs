@@ -12,6 +12,7 @@ use crate::parameter::{Encoding, Location, Parameter};
 use crate::percent::Keep;
 use crate::resource;
 use crate::response;
+use crate::schema::Built;
 use crate::security::{self, Credentials, Scheme};
 use crate::style::{self, Query};
 
@@ -20,7 +21,8 @@ use crate::style::{self, Query};
 #[non_exhaustive]
 pub struct ImportOptions {
     /// The size of the schema of an operation's arguments, and of its result, in bytes of JSON. Parts of larger ones are
-    /// replaced by their types, the deepest first.
+    /// replaced by their types, the deepest first, and descriptions are cut. If that does not suffice, the schema has nothing
+    /// but its type.
     pub max_schema_bytes: usize,
     /// Whether results have schemas.
     pub output_schemas: bool,
@@ -46,6 +48,10 @@ pub struct ImportedOperation {
     pub input_schema: Value,
     /// The JSON Schema of the response, if it is always a JSON object or array.
     pub output_schema: Option<Value>,
+    /// The size of both schemas together, in bytes of JSON.
+    pub schema_bytes: usize,
+    /// About how many bytes were converted for them. It is more than their size if they had to be shortened.
+    pub converted_bytes: usize,
     /// The URL of the server that the document names, without a `/` at its end. `None` if it is relative and the URL of the
     /// document is not known.
     pub server: Option<String>,
@@ -92,15 +98,19 @@ impl Document {
                 || !own.any(|name| name.eq_ignore_ascii_case(&parameter.name))
         });
         let body = self.body_of(operation)?;
-        let (input_schema, body) =
+        let (input, body) =
             arguments::assign(self, &mut parameters, body, options.max_schema_bytes)?;
         let responses = response::Expected::of(self, operation)?;
+        let output = match options.output_schemas {
+            true => responses.schema(self, options.max_schema_bytes)?,
+            false => None,
+        };
+        let sum = |of: fn(&Built) -> usize| of(&input) + output.as_ref().map_or(0, of);
         Ok(ImportedOperation {
-            input_schema,
-            output_schema: match options.output_schemas {
-                true => responses.schema(self, options.max_schema_bytes)?,
-                false => None,
-            },
+            schema_bytes: sum(|built| built.bytes),
+            converted_bytes: sum(|built| built.converted_bytes),
+            input_schema: input.schema,
+            output_schema: output.map(|output| output.schema),
             server: self.server_of(operation),
             needs_credentials: !security.is_empty() && !security.iter().any(Vec::is_empty),
             method: operation.method,

@@ -15,10 +15,17 @@ pub const MAX_PARAMETERS: usize = 500;
 /// The default size of one generated schema, in bytes of JSON. A model reads it with each request.
 pub const DEFAULT_SCHEMA_BYTES: usize = 32 * 1024;
 
+/// The size of all schemas of one import together, in bytes of JSON: those of 1,000 operations that have the default size. In
+/// memory they take several times as much.
+pub const MAX_IMPORT_SCHEMA_BYTES: usize = 64 * 1024 * 1024;
+
+/// How many bytes are converted for all schemas of one import, with those of attempts that were too large: some seconds of work.
+pub const MAX_IMPORT_CONVERTED_BYTES: usize = 256 * 1024 * 1024;
+
 /// The deepest nesting of a generated schema. `mcpline-schema` accepts 64 levels.
 pub(crate) const MAX_SCHEMA_DEPTH: usize = 30;
 
-/// The longest description of an operation, in bytes. A longer one is cut.
+/// The longest description of an operation or of a schema, in bytes. A longer one is cut.
 pub const MAX_DESCRIPTION_BYTES: usize = 4 * 1024;
 
 /// The longest default or example that a schema keeps, in bytes of JSON. Longer ones cost more than they tell.

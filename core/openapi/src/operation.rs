@@ -129,7 +129,9 @@ impl Document {
                     id,
                     method,
                     path: path.clone(),
-                    summary: text(operation, "summary").or_else(|| text(item, "summary")),
+                    summary: text(operation, "summary")
+                        .or_else(|| text(item, "summary"))
+                        .map(|summary| cut(summary, MAX_DESCRIPTION_BYTES)),
                     description: description(operation, item),
                     tags: tags
                         .filter(|tag| !tag.is_empty())

@@ -8,7 +8,7 @@ use crate::error::DocumentError;
 use crate::limits::MAX_ERROR_BODY_BYTES;
 use crate::operation::{Operation, cut};
 use crate::reference::Place;
-use crate::schema::{self, Direction, Position};
+use crate::schema::{self, Built, Direction, Position};
 
 /// The largest number of schemas that are visited to find the type of a result. Beyond it, the type is not known, and the
 /// result has no schema. Schemas that combine references to others have exponentially many combinations.
@@ -89,7 +89,7 @@ impl Expected {
         &self,
         document: &Document,
         max_bytes: usize,
-    ) -> Result<Option<Value>, DocumentError> {
+    ) -> Result<Option<Built>, DocumentError> {
         let Some(place) = &self.schema else {
             return Ok(None);
         };
@@ -97,20 +97,18 @@ impl Expected {
         let Some(kind) = kind_of(document, place, &mut visits, 0) else {
             return Ok(None);
         };
-        let schema = schema::build(document, Direction::Response, max_bytes, |set| {
+        let mut built = schema::build(document, Direction::Response, max_bytes, |set| {
             // As a definition, because the schema may contain itself.
             set.refer(place, Position::at_reference(0))
                 .map(Value::Object)
         })?;
-        let Value::Object(mut schema) = schema else {
-            return Ok(None);
-        };
-        match schema.get("type") {
+        match built.schema.get("type") {
             Some(declared) if declared != kind => return Ok(None),
             Some(_) => {}
-            None => drop(schema.insert("type".to_owned(), Value::from(kind))),
+            None if built.schema.is_object() => built.schema["type"] = kind.into(),
+            None => return Ok(None),
         }
-        Ok(Some(Value::Object(schema)))
+        Ok(Some(built))
     }
 }
 

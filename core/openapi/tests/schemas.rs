@@ -464,3 +464,74 @@ fn a_result_with_too_many_combinations_has_no_schema() {
     let schema = json!({"$ref": "#/components/schemas/Level0"});
     assert_eq!(response(schema, components), None);
 }
+
+#[test]
+fn the_limit_of_a_schema_holds_for_wide_ones() {
+    let words = "a description that is not short ".repeat(50);
+    let names: Vec<_> = (0..60).map(|number| format!("argument{number}")).collect();
+    let parameters = |schema: &Value| -> Value {
+        let all = names.iter().map(
+            |name| json!({"name": name, "in": "query", "description": words, "schema": schema}),
+        );
+        Value::Array(all.collect())
+    };
+    let properties: serde_json::Map<_, _> = names
+        .iter()
+        .map(|name| {
+            (
+                name.clone(),
+                json!({"type": "string", "description": words}),
+            )
+        })
+        .collect();
+    let wide = json!({"type": "object", "properties": properties});
+    let names_enum = json!({"type": "string", "enum": vec![words.clone(); 100]});
+    for (schema, limit, has_arguments) in [
+        (json!({"type": "string"}), 4_000, true),
+        (wide.clone(), 4_000, true),
+        (names_enum, 4_000, true),
+        (wide.clone(), 800, false),
+        (json!({"default": wide}), 0, false),
+    ] {
+        let operation = json!({
+            "parameters": parameters(&schema),
+            "responses": {"200": {"description": "", "content": {"application/json": {"schema": wide}}}},
+        });
+        let mut options = ImportOptions::default();
+        options.max_schema_bytes = limit;
+        let imported = import_within(&document("3.1.0", operation, json!({})), options);
+        assert!(imported.schema_bytes <= limit.max(4));
+        let written = imported.input_schema.to_string();
+        assert!(written.len() <= limit.max(20), "{}", written.len());
+        assert_eq!(imported.input_schema["type"], "object");
+        let properties = imported.input_schema["properties"].as_object();
+        assert_eq!(
+            properties.is_some_and(|all| all.len() == 60),
+            has_arguments
+        );
+        let output = imported.output_schema.expect("a schema");
+        assert!(output.to_string().len() <= limit.max(20));
+        assert_eq!(output["type"], "object");
+        // Each of the eleven attempts ends at twice the limit.
+        assert!(imported.converted_bytes <= 2 * 11 * 2 * limit);
+    }
+}
+
+#[test]
+fn values_that_look_like_internal_references_are_left_out() {
+    let value = json!({"\u{0}reference": 0});
+    for keyword in ["const", "default", "example"] {
+        let schema = json!({"type": "object", keyword: value});
+        let (converted, definitions) = argument("3.1.0", schema, json!({}));
+        assert_eq!(converted, json!({"type": "object"}), "{keyword}");
+        assert_eq!(definitions, Value::Null);
+    }
+    let other = json!({"$ref": "#/components/schemas/Other"});
+    let schema = json!({
+        "properties": {"\u{0}reference": true, "a": {"enum": [[value]]}, "b": other, "c": {"examples": [value]}},
+    });
+    let components = json!({"schemas": {"Other": {"type": "string"}}});
+    let (converted, _) = argument("3.1.0", schema, components);
+    let expected = json!({"properties": {"a": {}, "b": {"type": "string"}, "c": {}}});
+    assert_eq!(converted, expected);
+}

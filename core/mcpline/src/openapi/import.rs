@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use mcpline_openapi::limits::{MAX_IMPORT_CONVERTED_BYTES, MAX_IMPORT_SCHEMA_BYTES};
 use mcpline_openapi::{
     Credential, Document, DocumentError, ImportOptions, ImportedOperation, Method, Operation,
 };
@@ -166,6 +167,7 @@ impl OpenApi {
         let mut servers = BTreeSet::new();
         let mut without_credentials = 0_usize;
         let mut features = Vec::with_capacity(selected.len());
+        let mut sizes = SchemaSizes::default();
         for (operation, import_as) in selected {
             let mut imported = self.document.import(operation, &options).map_err(|error| {
                 let name = &operation.name;
@@ -173,6 +175,7 @@ impl OpenApi {
                     "{error}. Correct it, or leave {name:?} out with `select`"
                 ))
             })?;
+            sizes.add(operation, &imported)?;
             if *import_as == ImportAs::Resource {
                 imported.output_schema = None;
             }
@@ -262,6 +265,39 @@ impl std::fmt::Debug for OpenApi {
             .field("title", &self.document.title())
             .field("settings", &self.settings)
             .finish_non_exhaustive()
+    }
+}
+
+/// The sizes of the schemas of one import.
+#[derive(Default)]
+struct SchemaSizes {
+    bytes: usize,
+    converted_bytes: usize,
+}
+
+impl SchemaSizes {
+    /// Adds those of an operation.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): all together are too large.
+    fn add(&mut self, operation: &Operation, imported: &ImportedOperation) -> Result<(), Error> {
+        self.bytes = self.bytes.saturating_add(imported.schema_bytes);
+        self.converted_bytes = self
+            .converted_bytes
+            .saturating_add(imported.converted_bytes);
+        let (limit, name) = if self.bytes > MAX_IMPORT_SCHEMA_BYTES {
+            (MAX_IMPORT_SCHEMA_BYTES, "MAX_IMPORT_SCHEMA_BYTES")
+        } else if self.converted_bytes > MAX_IMPORT_CONVERTED_BYTES {
+            (MAX_IMPORT_CONVERTED_BYTES, "MAX_IMPORT_CONVERTED_BYTES")
+        } else {
+            return Ok(());
+        };
+        Err(Error::usage(format!(
+            "the schemas of the selected operations, up to {}, take more than {limit} bytes together (`{name}`): leave \
+             operations out with `select`, or lower `max_schema_bytes`",
+            method_and_path(operation)
+        )))
     }
 }
 

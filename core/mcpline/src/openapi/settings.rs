@@ -30,7 +30,7 @@ pub struct OpenApiSettings {
     /// The largest response, in bytes. A longer one makes the call fail. Default: 1 MiB; more than that is no use to a model.
     pub max_response_bytes: usize,
     /// The size of each schema of arguments or results, in bytes of JSON. Parts of larger ones are replaced by their types,
-    /// the deepest first. Default: 32 KiB.
+    /// the deepest first, and descriptions are cut. All schemas of an import together have at most 64 MiB. Default: 32 KiB.
     pub max_schema_bytes: usize,
     /// Whether tools have output schemas. Default: `true`. A response that does not match its schema is an error for the
     /// model, with the response in it.

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use mcpline_schema::Validator;
 use serde_json::{Map, Value, json};
 
-use super::set::MARK;
+use super::set::{MARK, size_within};
 use super::{SchemaSet, Stop};
 use crate::limits::{MAX_EXAMPLE_BYTES, MAX_SCHEMA_DEPTH};
 use crate::reference::{self, Place};
@@ -117,44 +117,51 @@ impl SchemaSet<'_> {
             "type" => types(value),
             "title" => value
                 .as_str()
-                .filter(|_| position.is_alternative)
+                .filter(|title| position.is_alternative && title.len() <= MAX_EXAMPLE_BYTES)
                 .map(Value::from),
             "format" if value == "binary" && !is_response => {
                 out.insert("contentEncoding".to_owned(), "base64".into());
                 None
             }
-            "description" | "format" | "contentEncoding" | "contentMediaType" => value
+            "description" => match value.as_str() {
+                Some(text) => self.description(text)?,
+                None => None,
+            },
+            "format" | "contentEncoding" | "contentMediaType" => value
                 .as_str()
-                .filter(|text| !text.trim().is_empty())
+                .filter(|text| !text.trim().is_empty() && text.len() <= MAX_EXAMPLE_BYTES)
                 .map(Value::from),
-            "enum" => value
-                .as_array()
-                .filter(|all| !all.is_empty())
-                .map(|_| value.clone()),
-            "const" => Some(value.clone()),
-            "default" => is_short(value)
-                .then(|| value.clone())
-                .filter(|_| !is_response),
+            "enum" if value.as_array().is_some_and(|all| !all.is_empty()) => self.copy(value)?,
+            "const" => self.copy(value)?,
+            "default" if !is_response && is_short(value) => self.copy(value)?,
             "example" if !is_response => {
                 let known = out.contains_key("examples");
-                if is_short(value) && !known {
+                if is_short(value)
+                    && !known
+                    && let Some(value) = self.copy(value)?
+                {
                     out.insert("examples".to_owned(), json!([value]));
                 }
                 None
             }
-            "examples" if !is_response => value
-                .as_array()
-                .filter(|_| is_short(value))
-                .map(|_| value.clone()),
+            "examples" if !is_response && value.is_array() && is_short(value) => {
+                self.copy(value)?
+            }
             "deprecated" | "uniqueItems" => value
                 .as_bool()
                 .filter(|is_so| *is_so && !(is_response && keyword == "uniqueItems"))
                 .map(Value::Bool),
-            "required" => required(value),
-            "pattern" => value
-                .as_str()
-                .filter(|pattern| !is_response && is_pattern(pattern))
-                .map(Value::from),
+            "required" => match self.copy(value)? {
+                Some(value) => required(&value),
+                None => None,
+            },
+            "pattern" if !is_response => match value.as_str() {
+                Some(pattern) => {
+                    self.count(pattern.len())?;
+                    is_pattern(pattern).then(|| Value::from(pattern))
+                }
+                None => None,
+            },
             "maximum" | "minimum" | "exclusiveMaximum" | "exclusiveMinimum" => {
                 (value.is_number() && !is_response).then(|| value.clone())
             }
@@ -195,7 +202,7 @@ impl SchemaSet<'_> {
                 }
                 None
             }
-            "dependentRequired" => value.as_object().map(|_| value.clone()).filter(|value| {
+            "dependentRequired" if value.is_object() => self.copy(value)?.filter(|value| {
                 let lists = value.as_object().into_iter().flat_map(Map::values);
                 lists.into_iter().all(|list| required(list).is_some())
             }),
@@ -218,7 +225,11 @@ impl SchemaSet<'_> {
             return Ok(None);
         };
         let mut converted = Map::new();
-        for name in members.keys().filter(|name| keep(name)) {
+        for name in members.keys().filter(|name| *name != MARK) {
+            self.count(name.len())?;
+            if !keep(name) {
+                continue;
+            }
             let schema = self.convert(&place.child(name), position.inner())?;
             converted.insert(name.clone(), schema);
         }
@@ -249,7 +260,7 @@ impl SchemaSet<'_> {
             outline.insert("type".to_owned(), types);
         }
         if let Some(Value::String(description)) = schema.get("description")
-            && description.len() <= MAX_EXAMPLE_BYTES
+            && description.len() <= MAX_EXAMPLE_BYTES.min(self.max_description_bytes)
         {
             outline.insert("description".to_owned(), Value::from(&**description));
         }
@@ -337,11 +348,7 @@ fn required(value: &Value) -> Option<Value> {
 }
 
 fn is_short(value: &Value) -> bool {
-    match value {
-        Value::String(text) => text.len() <= MAX_EXAMPLE_BYTES,
-        Value::Array(_) | Value::Object(_) => value.to_string().len() <= MAX_EXAMPLE_BYTES,
-        _ => true,
-    }
+    size_within(value, MAX_EXAMPLE_BYTES).is_some()
 }
 
 fn is_pattern(pattern: &str) -> bool {

@@ -8,11 +8,12 @@ use super::convert::is_annotation;
 use super::{Direction, Position};
 use crate::document::Document;
 use crate::error::DocumentError;
-use crate::limits::MAX_SCHEMA_DEPTH;
+use crate::limits::{MAX_DESCRIPTION_BYTES, MAX_SCHEMA_DEPTH};
 use crate::names::{self, UniqueNames};
 use crate::reference::Place;
 
-/// Marks a reference while a schema is built; replaced by `$ref` or by the schema itself. No keyword has this name.
+/// Marks a reference while a schema is built; replaced by `$ref` or by the schema itself. No keyword has this name, and members
+/// of a document that have it are left out.
 pub(super) const MARK: &str = "\u{0}reference";
 
 /// A definition of up to this many bytes is written in place, however often it is used.
@@ -24,17 +25,21 @@ const MAX_DEFINITION_NAME_CHARS: usize = 64;
 /// The number of bytes that a schema has at least.
 const MIN_SCHEMA_BYTES: usize = 8;
 
-/// How a schema is shortened until it has the size that is allowed: the largest number of references in a row, and of
-/// schemas within each other. What is deeper becomes an outline.
-const SHORTER: [(usize, usize); 8] = [
-    (usize::MAX, usize::MAX),
-    (4, usize::MAX),
-    (3, usize::MAX),
-    (2, usize::MAX),
-    (1, usize::MAX),
-    (1, 5),
-    (0, 4),
-    (0, 2),
+/// How a schema is shortened until it has the size that is allowed: the largest number of references in a row, of schemas
+/// within each other, and of bytes of a description. What is deeper becomes an outline. If nothing suffices, the schema is
+/// empty.
+const SHORTER: [(usize, usize, usize); 11] = [
+    (usize::MAX, usize::MAX, MAX_DESCRIPTION_BYTES),
+    (usize::MAX, usize::MAX, 500),
+    (4, usize::MAX, 500),
+    (3, usize::MAX, 500),
+    (2, usize::MAX, 500),
+    (1, usize::MAX, 500),
+    (1, 5, 200),
+    (0, 4, 200),
+    (0, 2, 200),
+    (0, 1, 100),
+    (0, 0, 0),
 ];
 
 /// Schemas that are converted together.
@@ -43,11 +48,12 @@ pub(crate) struct SchemaSet<'d> {
     pub(crate) direction: Direction,
     pub(crate) max_references: usize,
     pub(crate) max_nesting: usize,
+    pub(crate) max_description_bytes: usize,
     numbers: HashMap<Place, usize>,
     definitions: Vec<Definition>,
     waiting: VecDeque<usize>,
     names: UniqueNames,
-    /// The number of schemas that may still be converted.
+    /// The number of bytes that may still be converted.
     left: usize,
 }
 
@@ -73,7 +79,16 @@ impl From<DocumentError> for Stop {
     }
 }
 
-/// Builds a schema of at most `max_bytes`, if it can be shortened to that. `root` converts the parts.
+/// A schema, and what it has cost.
+pub(crate) struct Built {
+    pub(crate) schema: Value,
+    /// The size of the schema, in bytes of JSON.
+    pub(crate) bytes: usize,
+    /// About how many bytes were converted for it, in all attempts.
+    pub(crate) converted_bytes: usize,
+}
+
+/// Builds a schema of at most `max_bytes`: an empty one, if it cannot be shortened to that. `root` converts the parts.
 ///
 /// # Errors
 ///
@@ -83,40 +98,91 @@ pub(crate) fn build<'d>(
     direction: Direction,
     max_bytes: usize,
     root: impl Fn(&mut SchemaSet<'d>) -> Result<Value, Stop>,
-) -> Result<Value, DocumentError> {
-    let last = SHORTER.len() - 1;
-    for (index, (max_references, max_nesting)) in SHORTER.into_iter().enumerate() {
+) -> Result<Built, DocumentError> {
+    // Parts that are left out at the end, such as hidden properties, count at first.
+    let budget = max_bytes.saturating_mul(2);
+    let mut converted_bytes = 0_usize;
+    for (max_references, max_nesting, max_description_bytes) in SHORTER {
         let mut set = SchemaSet {
             document,
             direction,
             max_references,
             max_nesting,
+            max_description_bytes,
             numbers: HashMap::new(),
             definitions: Vec::new(),
             waiting: VecDeque::new(),
             names: UniqueNames::new(MAX_DEFINITION_NAME_CHARS),
-            left: match index == last {
-                true => usize::MAX,
-                false => max_bytes / MIN_SCHEMA_BYTES,
-            },
+            left: budget,
         };
         let built = root(&mut set).and_then(|schema| set.finish(schema));
+        converted_bytes = converted_bytes.saturating_add(budget - set.left);
         match built {
-            Ok(schema) if index == last || schema.to_string().len() <= max_bytes => {
-                return Ok(schema);
+            Ok(schema) => {
+                let bytes = schema.to_string().len();
+                if bytes <= max_bytes {
+                    return Ok(Built {
+                        schema,
+                        bytes,
+                        converted_bytes,
+                    });
+                }
             }
-            Ok(_) | Err(Stop::TooLarge) => {}
+            Err(Stop::TooLarge) => {}
             Err(Stop::Document(error)) => return Err(error),
         }
     }
-    unreachable!("the last attempt has no limit")
+    let schema = Value::Object(Map::new());
+    let bytes = schema.to_string().len();
+    Ok(Built {
+        schema,
+        bytes,
+        converted_bytes,
+    })
 }
 
 impl SchemaSet<'_> {
     /// Counts a schema that is converted.
     pub(crate) fn count_one(&mut self) -> Result<(), Stop> {
-        self.left = self.left.checked_sub(1).ok_or(Stop::TooLarge)?;
-        Ok(())
+        self.count(MIN_SCHEMA_BYTES)
+    }
+
+    /// Counts bytes that the schema will have.
+    pub(crate) fn count(&mut self, bytes: usize) -> Result<(), Stop> {
+        match self.left.checked_sub(bytes) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => {
+                self.left = 0;
+                Err(Stop::TooLarge)
+            }
+        }
+    }
+
+    /// Copies a value of the document that is no schema, and counts it. `None` for one that would be taken for a reference.
+    pub(crate) fn copy(&mut self, value: &Value) -> Result<Option<Value>, Stop> {
+        let bytes = size_within(value, self.left).ok_or(Stop::TooLarge)?;
+        self.count(bytes)?;
+        Ok((!has_mark(value)).then(|| value.clone()))
+    }
+
+    /// Returns a description, cut to its limit. `None` if there is none.
+    pub(crate) fn description(&mut self, text: &str) -> Result<Option<Value>, Stop> {
+        let text = text.trim();
+        if text.is_empty() || self.max_description_bytes == 0 {
+            return Ok(None);
+        }
+        let max_bytes = self.max_description_bytes.min(text.len());
+        let is_boundary = |end: &usize| text.is_char_boundary(*end);
+        let end = (0..=max_bytes).rev().find(is_boundary).unwrap_or(0);
+        let cut = match end < text.len() {
+            true => format!("{}…", &text[..end]),
+            false => text.to_owned(),
+        };
+        self.count(cut.len())?;
+        Ok(Some(Value::from(cut)))
     }
 
     /// Returns a reference to the schema at a place, which becomes a definition.
@@ -216,6 +282,41 @@ impl SchemaSet<'_> {
                 !recursive[number] && (uses[number] <= 1 || is_short())
             })
             .collect()
+    }
+}
+
+/// Returns about how many bytes of JSON a value has, unless there are more than `max`. It takes no longer than that.
+pub(crate) fn size_within(value: &Value, max: usize) -> Option<usize> {
+    let mut size = 0_usize;
+    let mut waiting = vec![value];
+    while let Some(value) = waiting.pop() {
+        size += match value {
+            Value::String(text) => text.len() + 2,
+            Value::Array(items) => items.len() + 2,
+            Value::Object(members) => 4 * members.len() + 2,
+            _ => 1,
+        };
+        if size > max {
+            return None;
+        }
+        match value {
+            Value::Array(items) => waiting.extend(items),
+            Value::Object(members) => {
+                size += members.keys().map(String::len).sum::<usize>();
+                waiting.extend(members.values());
+            }
+            _ => {}
+        }
+    }
+    (size <= max).then_some(size)
+}
+
+/// Whether a value contains a member with the name that marks references.
+fn has_mark(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(has_mark),
+        Value::Object(members) => members.contains_key(MARK) || members.values().any(has_mark),
+        _ => false,
     }
 }
 
