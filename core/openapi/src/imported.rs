@@ -9,11 +9,11 @@ use crate::error::{ArgumentError, DocumentError};
 use crate::limits::DEFAULT_SCHEMA_BYTES;
 use crate::operation::{Method, Operation};
 use crate::parameter::{Encoding, Location, Parameter};
-use crate::percent::Keep;
+use crate::percent::{self, Keep};
 use crate::resource;
 use crate::response;
 use crate::schema::Built;
-use crate::security::{self, Credentials, Scheme};
+use crate::security::{self, Credentials, Scheme, SchemeKind};
 use crate::style::{self, Query};
 
 /// How operations are imported.
@@ -114,7 +114,7 @@ impl Document {
             server: self.server_of(operation),
             needs_credentials: !security.is_empty() && !security.iter().any(Vec::is_empty),
             method: operation.method,
-            path: operation.path.clone(),
+            path: self.path_of(operation)?,
             accept: responses.accept(),
             parameters,
             body,
@@ -192,7 +192,10 @@ impl ImportedOperation {
                         false => Keep::Nothing,
                     };
                     let style = style.map_or(style::Style::Form, |(style, _)| style);
-                    style::in_query(&mut query, name, value, style, explode, keep);
+                    let mut own = Query::default();
+                    style::in_query(&mut own, name, value, style, explode, keep);
+                    self.check_names(parameter, own.names())?;
+                    query.append(own);
                 }
                 Location::Header => {
                     let written = style::in_header(value, explode);
@@ -202,7 +205,11 @@ impl ImportedOperation {
                     }
                     headers.push((name.to_owned(), written));
                 }
-                Location::Cookie => cookies.extend(style::in_cookie(name, value, explode)),
+                Location::Cookie => {
+                    let own = style::in_cookie(name, value, explode);
+                    self.check_names(parameter, own.iter().map(|(name, _)| &**name))?;
+                    cookies.extend(own);
+                }
             }
         }
         check_path(&path)?;
@@ -236,8 +243,7 @@ impl ImportedOperation {
             headers.push(("Content-Type".to_owned(), media_type));
         }
         if !query.is_empty() {
-            let separator = if path.contains('?') { '&' } else { '?' };
-            path = format!("{path}{separator}{}", query.write());
+            path = format!("{path}?{}", query.write());
         }
         Ok(RequestParts {
             method: self.method.as_str(),
@@ -248,23 +254,66 @@ impl ImportedOperation {
     }
 }
 
+impl ImportedOperation {
+    /// Refuses members of an object that would be sent as other parameters, or as a credential. `written` are the names in the
+    /// request that the value of a parameter leads to.
+    fn check_names<'n>(
+        &self,
+        parameter: &Parameter,
+        written: impl Iterator<Item = &'n str>,
+    ) -> Result<(), ArgumentError> {
+        let own = percent::encoded(&parameter.name);
+        for name in written.filter(|name| *name != own) {
+            let is_other = |other: &Parameter| {
+                other.location == parameter.location
+                    && other.name != parameter.name
+                    && is_part_of(name, &other.name)
+            };
+            let is_credential = |scheme: &Scheme| match (&scheme.kind, parameter.location) {
+                (SchemeKind::Query(key), Location::Query)
+                | (SchemeKind::Cookie(key), Location::Cookie) => is_part_of(name, key),
+                _ => false,
+            };
+            let mut schemes = self.security.iter().flatten();
+            if schemes.any(is_credential) || self.parameters.iter().any(is_other) {
+                let name = percent::decoded(name).unwrap_or_default();
+                let reason = format!(
+                    "it cannot have the member {name:?}, which is the name of another part of the request"
+                );
+                return Err(ArgumentError::new(&parameter.argument, reason));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether an encoded name is that of a parameter, or of a member of it (`name[member]`).
+fn is_part_of(encoded: &str, name: &str) -> bool {
+    let rest = encoded.strip_prefix(&*percent::encoded(name));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("%5B"))
+}
+
 /// Refuses values that lead to another path: an empty one ends the path early, and servers may decode what is encoded
 /// before they resolve `..`.
 fn check_path_value(argument: &str, value: &Value) -> Result<(), ArgumentError> {
-    let is_refused = |value: &Value| {
-        let text = style::text(value);
+    let is_refused = |text: &str| {
         let is_dots = |segment: &str| segment == "." || segment == "..";
         text.split(['/', '\\']).any(is_dots) || text.contains('\0')
     };
-    let (is_empty, any_refused) = match value {
-        Value::Array(items) => (items.is_empty(), items.iter().any(is_refused)),
-        Value::Object(members) => (members.is_empty(), members.values().any(is_refused)),
-        value => (style::text(value).is_empty(), is_refused(value)),
+    let texts: Vec<_> = match value {
+        Value::Array(items) => items.iter().map(style::text).collect(),
+        Value::Object(members) => members
+            .iter()
+            .flat_map(|(name, value)| [name.clone(), style::text(value)])
+            .collect(),
+        value => vec![style::text(value)],
     };
+    let is_empty = texts.is_empty() || texts.iter().any(String::is_empty);
+    let any_refused = texts.iter().any(|text| is_refused(text));
     if is_empty {
         return Err(ArgumentError::new(
             argument,
-            "it is part of a path and cannot be empty",
+            "it is part of a path and cannot be empty or contain an empty value",
         ));
     }
     match any_refused {

@@ -8,6 +8,7 @@ use crate::document::Document;
 use crate::error::DocumentError;
 use crate::limits::MAX_PARAMETERS;
 use crate::operation::Operation;
+use crate::percent;
 use crate::reference::Place;
 use crate::security::{Scheme, SchemeKind};
 use crate::style::Style;
@@ -116,6 +117,40 @@ impl Document {
         }
         parameters.sort_by_key(|parameter| parameter.location != Location::Path);
         Ok(parameters)
+    }
+
+    /// Returns the path of an operation for requests: characters that no URL can have are encoded, except in the names of
+    /// variables.
+    ///
+    /// # Errors
+    ///
+    /// The path has a query or a fragment, which would not be sent as part of the path.
+    pub(crate) fn path_of(&self, operation: &Operation) -> Result<String, DocumentError> {
+        let mut path = String::with_capacity(operation.path.len());
+        let mut rest = &*operation.path;
+        while !rest.is_empty() {
+            let (fixed, variable) = rest.split_at(rest.find('{').unwrap_or(rest.len()));
+            if let Some(character) = fixed
+                .chars()
+                .find(|character| ['?', '#'].contains(character))
+            {
+                let reason = format!(
+                    "the path {:?} contains {character:?}, but a path has no query and no fragment",
+                    operation.path
+                );
+                return Err(self.error(&operation.place, reason));
+            }
+            percent::encode_path(&mut path, fixed);
+            // A variable ends with `}`. Without one, the brace is a character like others.
+            let end = variable.find('}').map(|end| end + 1);
+            let (variable, after) = variable.split_at(end.unwrap_or(variable.len().min(1)));
+            match end {
+                Some(_) => path.push_str(variable),
+                None => percent::encode_path(&mut path, variable),
+            }
+            rest = after;
+        }
+        Ok(path)
     }
 
     fn parameter(&self, place: &Place) -> Result<Parameter, DocumentError> {

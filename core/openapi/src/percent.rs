@@ -24,6 +24,28 @@ pub(crate) fn encode(out: &mut String, text: &str, keep: Keep) {
     }
 }
 
+/// Appends a path, of which only those characters are encoded that no path can have (RFC 3986, section 3.3). A `%` that begins
+/// an encoded character is kept.
+pub(crate) fn encode_path(out: &mut String, path: &str) {
+    for (at, character) in path.char_indices() {
+        let is_digit = |offset: usize| {
+            let digit = path.as_bytes().get(at + offset);
+            digit.is_some_and(u8::is_ascii_hexdigit)
+        };
+        let is_plain = match character {
+            '%' => is_digit(1) && is_digit(2),
+            '/' | ':' | '@' | '!' | '$' | '&' | '\'' | '(' | ')' | '*' | '+' | ',' | ';' | '=' => {
+                true
+            }
+            _ => false,
+        };
+        match is_plain {
+            true => out.push(character),
+            false => encode(out, character.encode_utf8(&mut [0; 4]), Keep::Nothing),
+        }
+    }
+}
+
 /// Returns the encoded text.
 pub(crate) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -188,6 +188,16 @@ impl Query {
         self.pairs.push((percent::encoded(name), value.to_owned()));
     }
 
+    /// Adds the pairs of another query.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.pairs.extend(other.pairs);
+    }
+
+    /// Returns the names, encoded.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.pairs.iter().map(|(name, _)| &**name)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }

@@ -570,3 +570,64 @@ fn resources_have_templates_with_simple_variables() {
         None
     );
 }
+
+#[test]
+fn an_object_cannot_take_the_place_of_other_parameters_or_credentials() {
+    for location in ["query", "cookie"] {
+        let schemes = json!({"key": {"type": "apiKey", "in": location, "name": "api key"}});
+        let object = json!({"name": "o", "in": location, "schema": {"type": "object"}, "style": "form", "explode": true});
+        let other = json!({"name": "tenant", "in": location, "schema": {}});
+        let described = json!({"parameters": [object, other], "security": [{"key": []}, {}]});
+        let imported = import(&document("get", "/t", described, schemes));
+        for member in ["tenant", "api key", "tenant[x]"] {
+            let refusal = refusal(&imported, json!({"o": {member: "x"}}));
+            assert!(
+                refusal.contains(&format!("the member {member:?}")),
+                "{refusal}"
+            );
+        }
+        request(&imported, json!({"o": {"o": 1, "tenants": 2}, "tenant": 3}));
+    }
+}
+
+#[test]
+fn elements_and_members_in_a_path_are_checked_like_other_values() {
+    let imported = operation("get", "/t/{p}", parameter("path", json!({"explode": true})));
+    for value in [
+        json!([]),
+        json!({}),
+        json!(["a", ""]),
+        json!([null]),
+        json!(["a", ".."]),
+        json!(["a/../b"]),
+        json!({"": "a"}),
+        json!({"a": ""}),
+        json!({"..": "a"}),
+        json!({"a/..": "b"}),
+        json!({"a": "..\\b"}),
+    ] {
+        let refusal = refusal(&imported, json!({"p": value}));
+        assert!(refusal.contains("part of a path"), "{refusal}");
+    }
+}
+
+#[test]
+fn a_path_has_only_characters_that_a_url_can_have() {
+    for (path, expected) in [
+        ("/a b/ü", "/a%20b/%C3%BC"),
+        ("/a%20b%", "/a%20b%25"),
+        ("/t:do/(x)", "/t:do/(x)"),
+        ("/a\"<>{p x}^`{", "/a%22%3C%3Ev%5E%60%7B"),
+    ] {
+        let imported = operation("get", path, json!({}));
+        let arguments = json!({"p_x": "v"});
+        assert_eq!(request(&imported, arguments).path_and_query, expected);
+    }
+    for path in ["/a?b=c", "/a#b"] {
+        let document = document("get", path, json!({}), json!({}));
+        let operations = document.operations().expect("operations");
+        let error = document.import(&operations[0], &ImportOptions::default());
+        let error = error.expect_err("no path").to_string();
+        assert!(error.contains(&format!("the path {path:?}")), "{error}");
+    }
+}

@@ -505,10 +505,7 @@ fn the_limit_of_a_schema_holds_for_wide_ones() {
         assert!(written.len() <= limit.max(20), "{}", written.len());
         assert_eq!(imported.input_schema["type"], "object");
         let properties = imported.input_schema["properties"].as_object();
-        assert_eq!(
-            properties.is_some_and(|all| all.len() == 60),
-            has_arguments
-        );
+        assert_eq!(properties.is_some_and(|all| all.len() == 60), has_arguments);
         let output = imported.output_schema.expect("a schema");
         assert!(output.to_string().len() <= limit.max(20));
         assert_eq!(output["type"], "object");
