@@ -495,6 +495,21 @@ async fn a_redirect_stays_at_its_origin() {
 }
 
 #[runtimes::test]
+async fn a_redirect_to_another_port_is_not_followed_with_https_either() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let location = format!(
+        "https://{}/pets",
+        listener.local_addr().expect("an address")
+    );
+    let api = Api::start(format!(
+        "HTTP/1.1 307 Temporary Redirect\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    ))
+    .await;
+    let text = failure(&pets_at(&api).await, "listPets", json!({})).await;
+    assert!(text.contains("it leads to another origin"), "{text}");
+}
+
+#[runtimes::test]
 async fn an_error_for_a_model_contains_no_key_of_the_query() {
     let redirect = |status: &str, location: &str| {
         format!(

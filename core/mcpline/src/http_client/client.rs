@@ -20,7 +20,7 @@ use super::pool::Pool;
 use super::reach::Reach;
 use super::refusal;
 use super::settings::HttpSettings;
-use super::target::Target;
+use super::target::{Target, Upgrades};
 #[cfg(feature = "auth")]
 use mcpline_auth::AuthError;
 #[cfg(feature = "auth")]
@@ -59,6 +59,8 @@ pub(crate) struct HttpClient {
     pub(crate) tasks: Tasks,
     /// Gets tokens, if the settings have a source of them.
     authorizer: Option<Arc<dyn Authorizer>>,
+    /// The redirects from `http` to `https` that are followed.
+    upgrades: Upgrades,
     /// Permanent redirects of targets.
     moved: Mutex<Vec<(Uri, Target)>>,
 }
@@ -86,6 +88,23 @@ impl HttpClient {
         Self::unauthorized(settings, handle, reach).map(Arc::new)
     }
 
+    /// Like [`reaching`](Self::reaching), for requests to an API, whose redirects stay at their origin, or lead from port 80 to
+    /// port 443.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    #[cfg(feature = "openapi")]
+    pub(crate) fn of_api(
+        settings: HttpSettings,
+        handle: Handle,
+        reach: Reach,
+    ) -> Result<Arc<Self>, ClientError> {
+        let mut client = Self::unauthorized(settings, handle, reach)?;
+        client.upgrades = Upgrades::DefaultPorts;
+        Ok(Arc::new(client))
+    }
+
     /// Checks the proxy and the certificates of settings, before there is a runtime for a client.
     ///
     /// # Errors
@@ -108,6 +127,7 @@ impl HttpClient {
             pool: Arc::new(Pool::new(&tasks)),
             tasks,
             authorizer: None,
+            upgrades: Upgrades::AnyPort,
             moved: Mutex::default(),
             settings,
             handle,
@@ -280,7 +300,7 @@ impl HttpClient {
                 Ok(next) => next,
                 Err(problem) => return refuse(&problem),
             };
-            if let Some(why) = target.forbids(&next) {
+            if let Some(why) = target.forbids(&next, self.upgrades) {
                 return refuse(why);
             }
             answer.drain().await;

@@ -23,6 +23,16 @@ pub(crate) struct Target {
     pub(crate) credentials: Option<HeaderValue>,
 }
 
+/// The redirects from `http` to `https` on the same host that are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Upgrades {
+    /// From any port to any port.
+    AnyPort,
+    /// From port 80 to port 443: another port may belong to another service.
+    #[cfg(feature = "openapi")]
+    DefaultPorts,
+}
+
 impl Target {
     /// Parses a URL from the user.
     ///
@@ -57,12 +67,17 @@ impl Target {
 
     /// Returns why a redirect from this target to `other` must not be followed, or `None` if it may. The request's
     /// arguments and credentials are meant for the user's host, over a connection that is at least as secure.
-    pub(crate) fn forbids(&self, other: &Self) -> Option<&'static str> {
+    pub(crate) fn forbids(&self, other: &Self, upgrades: Upgrades) -> Option<&'static str> {
         let (from, to) = (&*self.origin, &*other.origin);
         if from.is_https() && !to.is_https() {
             return Some("it leads from https to http");
         }
-        let upgrade = !from.is_https() && to.is_https() && from.host() == to.host();
+        let may_upgrade = match upgrades {
+            Upgrades::AnyPort => true,
+            #[cfg(feature = "openapi")]
+            Upgrades::DefaultPorts => from.port() == 80 && to.port() == 443,
+        };
+        let upgrade = may_upgrade && !from.is_https() && to.is_https() && from.host() == to.host();
         (from != to && !upgrade).then_some("it leads to another origin")
     }
 
@@ -216,21 +231,30 @@ mod tests {
             target("https://Example.com/a"),
             target("HTTPS://example.COM:443/b"),
         );
-        assert_eq!(one.forbids(&other), None);
+        assert_eq!(one.forbids(&other, Upgrades::AnyPort), None);
         assert_eq!(one.origin, other.origin);
     }
 
     #[test]
     fn only_the_same_origin_or_its_upgrade_to_https_is_followed() {
         let plain = target("http://example.com/");
-        assert_eq!(plain.forbids(&target("https://example.com/")), None);
-        assert_eq!(plain.forbids(&target("https://example.com:8443/")), None);
+        assert_eq!(
+            plain.forbids(&target("https://example.com/"), Upgrades::AnyPort),
+            None
+        );
+        assert_eq!(
+            plain.forbids(&target("https://example.com:8443/"), Upgrades::AnyPort),
+            None
+        );
         for other in [
             "http://example.com:81/",
             "http://example.org/",
             "https://www.example.com/",
         ] {
-            assert!(plain.forbids(&target(other)).is_some(), "{other}");
+            assert!(
+                plain.forbids(&target(other), Upgrades::AnyPort).is_some(),
+                "{other}"
+            );
         }
         let secure = target("https://example.com/");
         for other in [
@@ -238,7 +262,32 @@ mod tests {
             "https://example.com:444/",
             "https://example.org/",
         ] {
-            assert!(secure.forbids(&target(other)).is_some(), "{other}");
+            assert!(
+                secure.forbids(&target(other), Upgrades::AnyPort).is_some(),
+                "{other}"
+            );
+        }
+    }
+
+    #[cfg(feature = "openapi")]
+    #[test]
+    fn an_upgrade_can_be_limited_to_the_default_ports() {
+        let is_followed = |from: &str, to: &str| {
+            let forbidden = target(from).forbids(&target(to), Upgrades::DefaultPorts);
+            forbidden.is_none()
+        };
+        assert!(is_followed("http://example.com/", "https://example.com/"));
+        assert!(is_followed(
+            "http://example.com:81/",
+            "http://example.com:81/a"
+        ));
+        for (from, to) in [
+            ("http://example.com/", "https://example.com:8443/"),
+            ("http://example.com:8080/", "https://example.com/"),
+            ("http://example.com/", "https://example.org/"),
+            ("https://example.com/", "http://example.com/"),
+        ] {
+            assert!(!is_followed(from, to), "{from} {to}");
         }
     }
 }

@@ -176,7 +176,7 @@ impl ApiClient {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let client = HttpClient::reaching(self.http.clone(), Handle::current(), self.reach);
+        let client = HttpClient::of_api(self.http.clone(), Handle::current(), self.reach);
         let client = client.map_err(|error| error.to_string())?;
         Ok(self.client.get_or_init(|| client))
     }

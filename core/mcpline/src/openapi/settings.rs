@@ -38,7 +38,7 @@ pub struct OpenApiSettings {
     /// Whether servers that the document names may have private addresses. Default: `false`.
     pub allow_private_addresses: bool,
     /// The proxy, certificates, time to connect and redirects; other settings do not apply. Redirects to other origins are
-    /// never followed.
+    /// never followed, except from `http` at port 80 to `https` at port 443 of the same host.
     pub http: HttpSettings,
 }
 
