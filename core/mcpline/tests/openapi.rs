@@ -576,6 +576,37 @@ async fn a_server_that_the_document_names_has_to_be_public() {
 }
 
 #[runtimes::test]
+async fn a_server_that_the_document_names_is_not_reached_through_a_proxy() {
+    let proxy = Api::start(response("200 OK", "application/json", "[]")).await;
+    let mut document = pets();
+    for (url, expected) in [
+        ("http://api.example.com", "through a proxy"),
+        ("http://2852039166", "usual form"),
+        ("http://localhost", "private address"),
+    ] {
+        document["servers"] = json!([{"url": url}]);
+        for is_allowed in [false, true] {
+            let server = Server::new("pets", "1");
+            let imported = open_api(&document).with_settings(|settings| {
+                settings.http.proxy = mcpline::openapi::Proxy::Url(proxy.url.clone());
+                settings.allow_private_addresses = is_allowed;
+            });
+            server.add(imported).expect("added");
+            let client = client_of(&server).await;
+            let before = proxy.requests().len();
+            if is_allowed {
+                call(&client, "listPets", json!({})).await;
+                assert_eq!(proxy.requests().len(), before + 1);
+                continue;
+            }
+            let text = failure(&client, "listPets", json!({})).await;
+            assert!(text.contains(expected), "{text}");
+            assert_eq!(proxy.requests().len(), before);
+        }
+    }
+}
+
+#[runtimes::test]
 async fn operations_are_selected_named_and_mounted() {
     let api = Api::start(response(
         "200 OK",

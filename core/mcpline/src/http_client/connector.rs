@@ -121,6 +121,10 @@ impl Connector {
         let checked = self.reach.check_host(target.origin.host());
         checked.map_err(ClientError::unreachable)?;
         let proxy = self.proxy_for(target);
+        if proxy.is_some() {
+            let checked = self.reach.check_proxy(target.origin.host());
+            checked.map_err(ClientError::unreachable)?;
+        }
         let https = target.origin.is_https();
         let mut proxied = None;
         let mut tcp = self.to_proxy.clone();

@@ -12,6 +12,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
+use mcpline_protocol::is_loopback_host;
 use tower_service::Service;
 
 /// The addresses that may be connected to.
@@ -19,22 +20,63 @@ use tower_service::Service;
 pub(crate) enum Reach {
     /// Any address.
     Everywhere,
-    /// Public addresses.
+    /// Public addresses. A proxy resolves names itself, so with one, only addresses are checked.
+    #[cfg(any(feature = "auth", test))]
     Public,
+    /// Public addresses without a proxy.
+    #[cfg(feature = "openapi")]
+    PublicDirect,
 }
 
 impl Reach {
-    /// Refuses a host that is an address out of reach. The [`Resolver`] refuses names.
+    /// Refuses a host that is an address out of reach, or another spelling of one. The [`Resolver`] refuses names, but does
+    /// not see them if a proxy resolves them.
     pub(crate) fn check_host(self, host: &str) -> Result<(), String> {
+        if self == Self::Everywhere {
+            return Ok(());
+        }
         match host.parse::<IpAddr>() {
             Ok(address) if !self.allows(address) => Err(refusal(host)),
-            _ => Ok(()),
+            Ok(_) => Ok(()),
+            Err(_) if is_loopback_host(host.trim_end_matches('.')) => Err(refusal(host)),
+            Err(_) if is_address_in_another_form(host) => Err(format!(
+                "{host} is neither a name nor an address in its usual form, which a server may not send this client to"
+            )),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Refuses a proxy between this client and a host, if it is not known which address that leads to.
+    pub(crate) fn check_proxy(self, host: &str) -> Result<(), String> {
+        match self {
+            #[cfg(feature = "openapi")]
+            Self::PublicDirect => Err(format!(
+                "{host} would be reached through a proxy, which may lead to a private address: set `base_url`, or allow \
+                 private addresses (`allow_private_addresses`)"
+            )),
+            _ => {
+                let _ = host;
+                Ok(())
+            }
         }
     }
 
     fn allows(self, address: IpAddr) -> bool {
         self == Self::Everywhere || is_public(address)
     }
+}
+
+/// Whether a system may read a host that is no [`IpAddr`] as an address: its last part is a number, as in `127.1`, `0x7f.1`
+/// and `2130706433` (WHATWG URL, ends-in-a-number checker), or it has characters that no name has.
+fn is_address_in_another_form(host: &str) -> bool {
+    let name = host.trim_end_matches('.');
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let is_decimal = last.bytes().all(|byte| byte.is_ascii_digit());
+    let hexadecimal = last.strip_prefix("0x").or(last.strip_prefix("0X"));
+    let is_hexadecimal =
+        hexadecimal.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    is_decimal || is_hexadecimal || !name.bytes().all(is_of_name)
 }
 
 fn refusal(host: &str) -> String {
@@ -176,6 +218,40 @@ mod tests {
             "64:ff9b::808:808",
         ] {
             assert!(is_public(address.parse().expect("an address")), "{address}");
+        }
+    }
+
+    #[test]
+    fn other_spellings_of_addresses_are_not_public() {
+        for host in [
+            "localhost",
+            "LOCALHOST.",
+            "api.localhost",
+            "2852039166",
+            "169.254.43518",
+            "127.1",
+            "0x7f000001",
+            "0x7f.0.0.0x1",
+            "0177.0.0.1",
+            "127.0.0.1.",
+            "0x",
+            "1.2.3.4.5",
+            "",
+            "fe80::1%eth0",
+            "%6cocalhost",
+        ] {
+            assert!(Reach::Public.check_host(host).is_err(), "{host}");
+            assert!(Reach::Everywhere.check_host(host).is_ok(), "{host}");
+        }
+        for host in [
+            "example.com",
+            "example.com.",
+            "1.example",
+            "a_b.example",
+            "8.8.8.8",
+            "xn--4ca.example",
+        ] {
+            assert!(Reach::Public.check_host(host).is_ok(), "{host}");
         }
     }
 

@@ -69,7 +69,7 @@ impl ApiClient {
             http,
             reach: match is_reach_free {
                 true => Reach::Everywhere,
-                false => Reach::Public,
+                false => Reach::PublicDirect,
             },
             headers: headers(&settings.headers)?,
             timeout: settings.timeout,

@@ -35,7 +35,8 @@ pub struct OpenApiSettings {
     /// Whether tools have output schemas. Default: `true`. A response that does not match its schema is an error for the
     /// model, with the response in it.
     pub output_schemas: bool,
-    /// Whether servers that the document names may have private addresses. Default: `false`.
+    /// Whether servers that the document names may have private addresses, or be reached through a proxy, which resolves names
+    /// to addresses that are not known here. Default: `false`.
     pub allow_private_addresses: bool,
     /// The proxy, certificates, time to connect and redirects; other settings do not apply. Redirects to other origins are
     /// never followed, except from `http` at port 80 to `https` at port 443 of the same host.
