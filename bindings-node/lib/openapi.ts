@@ -72,7 +72,10 @@ export interface OpenApiOptions {
    * the response in it.
    */
   outputSchemas?: boolean;
-  /** Allow private addresses for servers that the document names. Default: `false`. */
+  /**
+   * Allow private addresses for servers that the document names, and requests to these servers through a proxy. Default:
+   * `false`.
+   */
   allowPrivateAddresses?: boolean;
   /**
    * URL of the document, which relative references and server URLs are resolved against. It is not fetched. Default:
