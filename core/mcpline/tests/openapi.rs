@@ -677,6 +677,33 @@ async fn a_resource_that_the_api_does_not_have_is_not_found() {
 }
 
 #[runtimes::test]
+async fn variables_of_a_resource_are_validated_like_arguments() {
+    let api = Api::start(response("200 OK", "application/json", "[]")).await;
+    let server = Server::new("pets", "1");
+    let pets = open_api(&pets()).with_base_url(&*api.url);
+    server
+        .add(pets.select(|operation| match operation.method.is_safe() {
+            true => ImportAs::Resource,
+            false => ImportAs::Nothing,
+        }))
+        .expect("added");
+    let client = client_of(&server).await;
+    for uri in [
+        "api://pets/rex",
+        "api://pets?limit=0",
+        "api://pets?limit=many",
+    ] {
+        let error = client.read_resource(uri).await.expect_err("invalid");
+        assert!(error.to_string().contains(uri), "{error}");
+    }
+    assert!(api.requests().is_empty());
+    for uri in ["api://pets/7", "api://pets?limit=1", "api://pets"] {
+        client.read_resource(uri).await.expect("a resource");
+    }
+    assert_eq!(api.requests().len(), 3);
+}
+
+#[runtimes::test]
 async fn a_setting_that_cannot_work_is_refused_when_operations_are_added() {
     let add = |change: fn(OpenApi) -> OpenApi| {
         let server = Server::new("pets", "1");

@@ -150,14 +150,22 @@ async fn validate(schema: CompiledSchema, body: &Raw, peer: PeerId) -> Result<()
 }
 
 /// Returns the handler of a resource or a resource template.
-pub(super) fn resource(endpoint: Arc<Endpoint>) -> Arc<dyn Handler> {
+///
+/// `schema` is that of its arguments: variables of a template are validated as the arguments of a tool are.
+pub(super) fn resource(endpoint: Arc<Endpoint>, schema: CompiledSchema) -> Arc<dyn Handler> {
     async_handler(move |call: &Call| {
-        let endpoint = endpoint.clone();
+        let (endpoint, schema) = (endpoint.clone(), schema.clone());
         let variables = call.arguments().decode::<JsonObject>();
         let (uri, revision) = (call.name(), call.context().revision());
+        let peer = call.quota_peer();
         async move {
             let variables = variables.unwrap_or_default();
             let arguments = endpoint.operation.arguments_of_resource(&variables);
+            let given = Raw::from_serialize(&arguments);
+            let given = given.map_err(|error| HandlerError::Internal(error.to_string()))?;
+            validate(schema, &given, peer).await.map_err(|violation| {
+                RpcError::invalid_params(format!("resource {uri:?}: {violation}"))
+            })?;
             let request = endpoint
                 .operation
                 .request(&arguments, &endpoint.credentials);

@@ -7,6 +7,7 @@ use mcpline_openapi::limits::{MAX_IMPORT_CONVERTED_BYTES, MAX_IMPORT_SCHEMA_BYTE
 use mcpline_openapi::{
     Credential, Document, DocumentError, ImportOptions, ImportedOperation, Method, Operation,
 };
+use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::vocabulary::{Resource, ResourceTemplate, Tool, ToolAnnotations};
 
 use crate::error::Error;
@@ -336,7 +337,14 @@ impl Feature {
                 method_and_path(operation)
             ))
         })?;
-        let handler = handlers::resource(Arc::new(endpoint));
+        let schema = CompiledSchema::compile(&endpoint.operation.input_schema);
+        let schema = schema.map_err(|error| {
+            Error::usage(format!(
+                "{}: the schema of its parameters is not valid: {error}",
+                method_and_path(operation)
+            ))
+        })?;
+        let handler = handlers::resource(Arc::new(endpoint), schema);
         let options = ResourceOptions::default().with_tags(&operation.tags);
         if template.contains('{') {
             let mut resource = ResourceTemplate::new(template, name);
