@@ -588,7 +588,9 @@ static void closing_within_an_own_callback_would_deadlock(void) {
 static void a_call_that_takes_too_long_is_cancelled_and_answered(void) {
   struct kept kept = {TALLY, TALLY, NULL};
   const char *definition = "{\"name\": \"keep\", \"inputSchema\": {\"type\": \"object\"}}";
-  const mcpl_handler_options options = {.size = sizeof options, .timeout_ms = 20};
+  /* Inline, so that the handler has begun when its time is over: one that still waits for a thread then never begins.
+   */
+  const mcpl_handler_options options = {.size = sizeof options, .flags = MCPL_HANDLER_INLINE, .timeout_ms = 20};
   mcpl_server *server = mcpl_server_new("server", "1");
   OK(mcpl_server_add_tool_with(server, definition, MCPL_AUTO_LENGTH, &options, keep_until_cancelled, &kept, NULL));
   mcpl_client *client = joined(server);

@@ -604,6 +604,7 @@ static void clients_refuse_handles(void) {
   HANDLE(mcpl_client_set_command, ended, argv, 1, NULL);
   HANDLE(mcpl_client_set_socket, ended, "/nowhere");
   HANDLE(mcpl_client_set_config, ended, "/nowhere", NULL);
+  cover("mcpl_client_pid");
   CHECK(mcpl_client_pid(ended) == 0 && mcpl_client_pid(NULL) == 0);
   HANDLE(mcpl_client_set_server, ended, server);
   HANDLE(mcpl_client_set_channel, ended, &functions, NULL, NULL);
