@@ -321,8 +321,8 @@ class OpenApiSettings(TypedDict, total=False):
     """Give tools output schemas. Default: `True`. A response that does not match its schema is an error for the model,
     with the response in it."""
     allow_private_addresses: bool
-    """Allow private addresses for servers that the document names, and requests to these servers through a proxy. Default:
-    `False`."""
+    """Allow private addresses for servers that the document names, and requests to these servers through a proxy.
+    Default: `False`."""
     document_url: str
     """URL of the document, which relative references and server URLs are resolved against. It is not fetched. Default:
     none."""
