@@ -145,7 +145,10 @@ fn rejects_unusable_options() {
             builder().authorization_server("https://auth.example.com"),
             "nothing says how tokens",
         ),
-        (verified(), "name an issuer or an authorization_server"),
+        (
+            verified().metadata_url("https://mcp.example.com/about"),
+            "name an issuer or an authorization_server",
+        ),
         (
             verified().issuer("https://auth.example.com"),
             "no use beside it",
