@@ -41,8 +41,8 @@ export interface ResourceServerSettings {
   /**
    * Checks every token instead of the options above. Called with the token; returns the caller, or `null` for an
    * invalid token. If it throws, the error is emitted as a warning of the process, and the request fails with HTTP 503.
-   * Time limit: 30 s. Without `authorizationServers`, the tokens are keys of your own: clients are not told where to get
-   * them, and do not try to sign in.
+   * Time limit: 30 s. Without `authorizationServers`, the tokens are keys of your own: no metadata is published, and
+   * clients do not try to sign in.
    */
   verify?: (token: string) => Verified | null | Promise<Verified | null>;
   /** Authorization servers for clients to use, in addition to `issuers`. At least one must be known, except for keys of your own. */

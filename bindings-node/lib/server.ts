@@ -1297,7 +1297,7 @@ function announce(message: string | null): void {
       // The stream would report a reader that is gone by an event, which ends the program.
       writeSync(2, `${message}\n`);
     } catch {
-      // Without a reader there is nobody to tell.
+      // A closed stderr does not end the program.
     }
   }
 }

@@ -203,8 +203,8 @@ class ResourceServer:
             introspection: Introspection of opaque tokens.
             verify: Checks every token instead of the options above. Called with the token; returns a `Caller`. For
                 an invalid token, returns `None` or raises `InvalidToken`. Sync functions run in a thread. Time limit:
-                30 s. Without `authorization_servers`, the tokens are keys of your own: clients are not told where to
-                get them, and do not try to sign in.
+                30 s. Without `authorization_servers`, the tokens are keys of your own: no metadata is
+                published, and clients do not try to sign in.
             authorization_servers: Authorization servers for clients to use, in addition to the issuers. At least one
                 must be known, except for keys of your own.
             audience: Accepted audiences of tokens. Default: `resource`.

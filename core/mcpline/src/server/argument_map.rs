@@ -229,7 +229,7 @@ fn check_name(name: &str) -> Result<(), String> {
     match is_valid {
         true => Ok(()),
         false => Err(format!(
-            "{name:?} is no name of an argument: 1 to {MAX_NAME_LEN} bytes without control characters"
+            "{name:?} is not a valid argument name: 1 to {MAX_NAME_LEN} bytes without control characters"
         )),
     }
 }

@@ -368,7 +368,7 @@ impl ResourceServerBuilder {
         })
     }
 
-    /// Whether clients are told where to get tokens. With a verifier alone, the tokens are its own.
+    /// Whether metadata is published that names the authorization servers. With a verifier alone, there is none.
     fn needs_metadata(&self) -> bool {
         let is_told = self.metadata_url.is_some() || self.demands_proof;
         self.verifier.is_none() || !self.authorization_servers.is_empty() || is_told
