@@ -19,8 +19,8 @@ use super::options_macro::options;
 use super::{seconds, set_seconds};
 
 options! {
-    /// Options of a [`ResourceServer`]. `resource` is required unless `verifies` is set; other absent members keep their
-    /// defaults.
+    /// Options of a [`ResourceServer`](crate::auth::ResourceServer). `resource` is required unless `verifies` is set;
+    /// other absent members keep their defaults.
     ///
     /// The keys of `issuers` are discovered, unless `jwks_url` or `jwks` provides them; without issuers these alone
     /// determine the accepted tokens. With `verifies` a callback verifies tokens instead.
