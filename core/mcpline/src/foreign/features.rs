@@ -14,6 +14,8 @@ use crate::server::{
     MountOptions, PromptOptions, ResourceOptions, Server, ToolOptions, ToolTransform,
 };
 
+#[cfg(feature = "http")]
+use super::options::RouteDefinition;
 use super::options::{CompletionDefinition, FeatureOptions, MethodDefinition, read, seconds};
 
 /// The kind and the name of a feature, by which it is removed.
@@ -36,7 +38,7 @@ impl FeatureKey {
 
     /// Removes the feature from the server. Returns whether it was registered.
     ///
-    /// Completions and the handlers of events can be replaced, but not removed.
+    /// Completions and the handlers of events can be replaced, but not removed. Routes stay.
     pub fn remove(&self, server: &Server) -> bool {
         let name = &self.name;
         match self.kind {
@@ -48,6 +50,8 @@ impl FeatureKey {
             CallKind::Request => server.remove_request_handler(name),
             CallKind::Notification => server.remove_notification_handler(name),
             CallKind::Completion | CallKind::Event => false,
+            #[cfg(feature = "http")]
+            CallKind::Route => false,
         }
     }
 
@@ -183,6 +187,8 @@ enum Definition {
     Request(MethodDefinition),
     Notification(MethodDefinition),
     Event(ClientNotification),
+    #[cfg(feature = "http")]
+    Route(RouteDefinition),
 }
 
 impl Feature {
@@ -191,7 +197,8 @@ impl Feature {
     /// - a `Tool`, `Prompt`, `Resource` or `ResourceTemplate` of the specification;
     /// - for a completion, a [`CompletionDefinition`], or `null` for all arguments that have no completion of their own;
     /// - for a custom method, a [`MethodDefinition`];
-    /// - for an event, a [`MethodDefinition`] with the method that reports it.
+    /// - for an event, a [`MethodDefinition`] with the method that reports it;
+    /// - for a route, a [`RouteDefinition`](super::options::RouteDefinition).
     ///
     /// # Errors
     ///
@@ -227,6 +234,8 @@ impl Feature {
             CallKind::Request => Definition::Request(read("the method", definition)?),
             CallKind::Notification => Definition::Notification(read("the method", definition)?),
             CallKind::Event => Definition::Event(event(&read("the event", definition)?)?),
+            #[cfg(feature = "http")]
+            CallKind::Route => Definition::Route(read("the route", definition)?),
         };
         Ok(Self {
             definition,
@@ -254,6 +263,12 @@ impl Feature {
                 FeatureKey::new(CallKind::Notification, &method.method)
             }
             Definition::Event(event) => FeatureKey::new(CallKind::Event, event.method().as_str()),
+            #[cfg(feature = "http")]
+            Definition::Route(route) => {
+                let methods = route.methods.as_ref().map(|methods| methods.join(","));
+                let methods = methods.unwrap_or_default();
+                FeatureKey::new(CallKind::Route, format!("{methods} {}", route.path))
+            }
         }
     }
 
@@ -300,6 +315,10 @@ impl Feature {
             Definition::Event(event) => {
                 server.set_event_handler(event, handler);
                 Ok(())
+            }
+            #[cfg(feature = "http")]
+            Definition::Route(route) => {
+                server.add_route(super::routes::read_route(route, options.scopes)?, handler)
             }
         }
     }

@@ -55,6 +55,8 @@ mod request_body;
 mod response_body;
 #[cfg(feature = "server")]
 pub mod results;
+#[cfg(all(feature = "server", feature = "http"))]
+mod routes;
 #[cfg(feature = "server")]
 pub mod workers;
 
@@ -81,6 +83,8 @@ pub use queue::{CallQueue, QueueFull, WakeupHold};
 pub use request_body::{BodyFeed, ClientLeft, RequestBody};
 #[cfg(all(feature = "server", feature = "http"))]
 pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
+#[cfg(all(feature = "server", feature = "http"))]
+pub use routes::{route_request, route_response};
 #[cfg(feature = "server")]
 pub use workers::MAX_WAITING_CALLS;
 

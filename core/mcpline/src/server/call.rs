@@ -27,6 +27,8 @@ use super::custom::MethodEntry;
 use super::feature_entries::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 use super::reply::{HandlerError, Reply};
 use super::request_info::HttpInfo;
+#[cfg(feature = "http")]
+use super::routes::{self, RouteCall};
 
 /// A call passed to a [`Handler`](super::Handler).
 ///
@@ -49,6 +51,8 @@ pub(crate) enum Target {
     Request(Arc<MethodEntry>),
     Notification(Arc<MethodEntry>),
     Event(ClientNotification),
+    #[cfg(feature = "http")]
+    Route(Arc<RouteCall>),
 }
 
 /// The request that a call serves at the moment.
@@ -131,8 +135,8 @@ impl Call {
         self.state().method.as_str()
     }
 
-    /// Returns the name of the tool or prompt, the URI of the resource, or the method of a custom request, custom
-    /// notification or event; `""` for a completion.
+    /// Returns the name of the tool or prompt, the URI of the resource, the method of a custom request, custom
+    /// notification or event, or the methods and the path of a route; `""` for a completion.
     pub fn name(&self) -> String {
         self.state().name()
     }
@@ -143,6 +147,16 @@ impl Call {
     /// request or notification its parameters without `_meta` and the members that a retry adds.
     pub fn arguments(&self) -> &Raw {
         self.arguments.as_ref().unwrap_or(&self.state().arguments)
+    }
+
+    /// Returns the request of a route, with its [`PathVariables`](super::PathVariables) in the extensions; `None` for other
+    /// features.
+    ///
+    /// Its headers do not contain a token that the server has verified: see [`HttpInfo::headers`].
+    #[cfg(feature = "http")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
+    pub fn http_request(&self) -> Option<&http::Request<bytes::Bytes>> {
+        self.state().http_request()
     }
 
     /// Replaces the arguments for the handler.
@@ -283,6 +297,8 @@ impl CallState {
             Target::Request(_) => CallKind::Request,
             Target::Notification(_) => CallKind::Notification,
             Target::Event(_) => CallKind::Event,
+            #[cfg(feature = "http")]
+            Target::Route(_) => CallKind::Route,
         }
     }
 
@@ -300,12 +316,28 @@ impl CallState {
             Target::Completion(_) => String::new(),
             Target::Request(entry) | Target::Notification(entry) => entry.method.to_string(),
             Target::Event(event) => event.method().as_str().to_owned(),
+            #[cfg(feature = "http")]
+            Target::Route(route) => route.entry.name(),
         }
     }
 
-    /// Whether the call serves a notification or an event, which have no request.
+    /// Returns the request of a route.
+    #[cfg(feature = "http")]
+    pub(super) fn http_request(&self) -> Option<&http::Request<bytes::Bytes>> {
+        match &self.target {
+            Target::Route(route) => Some(&route.request),
+            _ => None,
+        }
+    }
+
+    /// Whether the call serves a notification, an event or a route: nothing that is answered by a JSON-RPC response.
     pub(super) fn is_outside_request(&self) -> bool {
-        matches!(self.target, Target::Event(_) | Target::Notification(_))
+        match self.target {
+            Target::Event(_) | Target::Notification(_) => true,
+            #[cfg(feature = "http")]
+            Target::Route(_) => true,
+            _ => false,
+        }
     }
 
     /// Starts the handler.
@@ -323,6 +355,8 @@ impl CallState {
             Target::Template(entry) => entry.handler.call(call),
             Target::Prompt(entry) => entry.handler.call(call),
             Target::Request(entry) | Target::Notification(entry) => entry.handler.call(call),
+            #[cfg(feature = "http")]
+            Target::Route(route) => route.entry.handler.call(call),
             Target::Completion(source) => {
                 let server = source.as_ref().unwrap_or(&self.server);
                 match server.completion_handler(&self.arguments) {
@@ -481,6 +515,8 @@ impl CallState {
                 return super::client_notifications::ended(self, event, &outcome);
             }
             Target::Notification(_) => return super::client_notifications::handled(self, &outcome),
+            #[cfg(feature = "http")]
+            Target::Route(_) => return routes::ended(self, outcome),
             _ => {}
         }
         let current = self.lock_current_request();
@@ -506,6 +542,8 @@ impl Clone for Target {
             Self::Request(entry) => Self::Request(entry.clone()),
             Self::Notification(entry) => Self::Notification(entry.clone()),
             Self::Event(event) => Self::Event(*event),
+            #[cfg(feature = "http")]
+            Self::Route(route) => Self::Route(route.clone()),
         }
     }
 }

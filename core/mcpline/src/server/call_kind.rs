@@ -18,6 +18,9 @@ pub enum CallKind {
     Notification,
     /// An event of a session ([`ClientNotification`](super::ClientNotification)), outside any request. The result of its handler is ignored.
     Event,
+    /// A request to a route ([`Route`](super::Route)), outside any session.
+    #[cfg(feature = "http")]
+    Route,
 }
 
 impl CallKind {
@@ -30,6 +33,8 @@ impl CallKind {
         Self::Request,
         Self::Notification,
         Self::Event,
+        #[cfg(feature = "http")]
+        Self::Route,
     ];
 
     /// Returns the name of the kind: that of its variant, in lower case.
@@ -42,6 +47,8 @@ impl CallKind {
             Self::Request => "request",
             Self::Notification => "notification",
             Self::Event => "event",
+            #[cfg(feature = "http")]
+            Self::Route => "route",
         }
     }
 }

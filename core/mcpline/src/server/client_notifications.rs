@@ -101,7 +101,7 @@ impl RunningNotificationHandlers {
 
     /// Records the call of a custom notification. Returns `false` if the session is over or `most` such calls are
     /// running.
-    fn begin_notified(&self, call: &Arc<CallState>, most: usize) -> bool {
+    pub(super) fn begin_notified(&self, call: &Arc<CallState>, most: usize) -> bool {
         let mut slots = self.lock();
         if slots.is_closed || slots.notified.len() >= most {
             return false;
@@ -113,7 +113,7 @@ impl RunningNotificationHandlers {
     }
 
     /// Records the end of a custom notification's call.
-    fn end_notified(&self, call: &CallState) {
+    pub(super) fn end_notified(&self, call: &CallState) {
         let mut slots = self.lock();
         let ended = slots.notified.remove(&std::ptr::from_ref(call).addr());
         let held = match slots.notified.is_empty() {

@@ -289,6 +289,12 @@ impl Context {
         current_request.http.as_ref().or(simulated).cloned()
     }
 
+    /// Returns the request of a route.
+    #[cfg(feature = "http")]
+    pub(crate) fn http_request(&self) -> Option<&http::Request<bytes::Bytes>> {
+        self.call.http_request()
+    }
+
     /// Returns the authenticated caller.
     ///
     /// Over HTTP it comes from the verified token, on other transports from the [principal](crate::Server::connect_as).

@@ -40,6 +40,8 @@ mod registry;
 mod reply;
 mod request_info;
 mod request_log;
+#[cfg(feature = "http")]
+mod routes;
 mod settings;
 mod startup_message;
 mod state;
@@ -100,6 +102,11 @@ pub use reply::{
 #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
 pub use request_info::{HttpInfo, Principal};
 pub use request_log::{RequestOutcome, RequestRecord};
+#[cfg(feature = "http")]
+#[cfg_attr(docsrs, doc(cfg(feature = "http")))]
+pub use routes::{PathVariables, Route, route_handler};
+#[cfg(feature = "http")]
+pub(crate) use routes::{RouteCall, RouteEntry, RouteMatch, RouteOutcome};
 pub use settings::{STATE_SECRETS_VARIABLE, Settings};
 pub use state_keys::state_keys;
 pub use tool_error::ToolError;

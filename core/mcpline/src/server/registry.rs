@@ -25,6 +25,8 @@ use super::feature_selection::{FeatureRules, FeatureSelection};
 use super::handler::Handler;
 use super::item_list::ItemList;
 use super::mounts::MountId;
+#[cfg(feature = "http")]
+use super::routes::RouteTable;
 
 /// Completes an argument.
 #[derive(Clone)]
@@ -75,6 +77,8 @@ pub(crate) struct Registry {
     pub(crate) events: [Option<Arc<dyn Handler>>; ClientNotification::COUNT],
     /// Which features are enabled.
     pub(crate) rules: FeatureRules,
+    #[cfg(feature = "http")]
+    pub(crate) routes: RouteTable,
     rendered: Rendered,
 }
 
@@ -91,6 +95,8 @@ impl Clone for Registry {
             notifications: self.notifications.clone(),
             events: self.events.clone(),
             rules: self.rules.clone(),
+            #[cfg(feature = "http")]
+            routes: self.routes.clone(),
             rendered: Rendered::default(),
         }
     }

@@ -34,6 +34,9 @@ pub enum Reply {
     Result(Raw),
     /// Input requests to answer before the handler is called again.
     InputRequired(InputRequired),
+    /// The response of a route. The HTTP server sets the headers that describe the connection and the form of the body.
+    #[cfg(feature = "http")]
+    Http(Box<http::Response<bytes::Bytes>>),
 }
 
 /// Result of a tool call (`CallToolResult`).
@@ -166,6 +169,8 @@ impl Reply {
             Self::Completion(_) => Some(CallKind::Completion),
             Self::Result(_) => Some(CallKind::Request),
             Self::InputRequired(_) => None,
+            #[cfg(feature = "http")]
+            Self::Http(_) => Some(CallKind::Route),
         }
     }
 
@@ -176,6 +181,8 @@ impl Reply {
             Self::Resource(reply) => (Some(&reply.contents), reply.meta.as_ref()),
             Self::Prompt(reply) => (Some(&reply.messages), reply.meta.as_ref()),
             Self::Completion(_) | Self::Result(_) | Self::InputRequired(_) => (None, None),
+            #[cfg(feature = "http")]
+            Self::Http(_) => (None, None),
         }
     }
 
@@ -195,6 +202,8 @@ impl Reply {
                 Self::Completion(reply) => reply.values.len() * PER_VALUE,
                 Self::Result(result) => result.as_bytes().len(),
                 Self::InputRequired(_) => 0,
+                #[cfg(feature = "http")]
+                Self::Http(response) => response.body().len(),
             }
     }
 
@@ -215,6 +224,8 @@ impl Reply {
                 let params: usize = requests.map(|request| of(&request.params)).sum();
                 params + asked.state.as_ref().map_or(0, String::len)
             }
+            #[cfg(feature = "http")]
+            Self::Http(response) => response.body().len(),
         }
     }
 }
@@ -378,6 +389,9 @@ pub(crate) fn write(
         Reply::Result(result) => write_result(out, result, envelope),
         // `finish_call::complete` handles returned input requests.
         Reply::InputRequired(_) => out.extend_from_slice(b"{}"),
+        // Only routes have responses, which are not written here.
+        #[cfg(feature = "http")]
+        Reply::Http(_) => out.extend_from_slice(b"{}"),
     }
 }
 

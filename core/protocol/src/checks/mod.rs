@@ -13,5 +13,5 @@ pub use content::{content, meta};
 pub use definitions::{prompt, resource, resource_template, tool};
 pub use input_requests::{UrlSafety, elicitation_url, input_request};
 pub(crate) use input_requests::{has_role, implies_strings, messages};
-pub use paths::path_variables;
+pub use paths::{path_text, path_variables};
 pub use uris::uri;

@@ -47,6 +47,19 @@ pub fn path_variables(
     }
 }
 
+/// Checks that a text is safe as a part of a path, by the same rules as the variables of a template.
+///
+/// # Errors
+/// The rule that is broken, to continue "must not".
+pub fn path_text(text: &str) -> Result<(), &'static str> {
+    match () {
+        () if has_nul(text) => Err("contain the character NUL"),
+        () if climbs(text) => Err("contain `..` segments"),
+        () if is_rooted(text) => Err("be an absolute path"),
+        () => Ok(()),
+    }
+}
+
 /// Checks that a `file:` URI stays below the directory that its template begins with, however several variables share
 /// its path.
 fn file_below(directory: &str, uri: &str) -> Result<(), String> {

@@ -39,6 +39,21 @@ options! {
     needs method;
 }
 
+#[cfg(feature = "http")]
+options! {
+    /// A path of the author's own at the HTTP server.
+    #[derive(Debug, Default)]
+    pub struct RouteDefinition {
+        /// The path, with variables.
+        pub path: String,
+        /// The methods of the requests. `None`: GET.
+        pub methods: Option<Vec<String>>,
+        /// Whether everybody may request it.
+        pub public: bool,
+    }
+    needs path;
+}
+
 options! {
     /// The argument that a completion is for.
     #[derive(Debug, Default)]

@@ -7,7 +7,7 @@
 //!   [`CallerOptions`] for a caller that a foreign verifier or transport has authenticated, [`TlsOptions`] for TLS;
 //! - [`ClientOptions`] for clients, [`HostOptions`] for their host, [`HttpClientOptions`], [`ProgramOptions`] and
 //!   [`MemoryClientOptions`] for the server, [`HostExtensionOptions`] for supported extensions;
-//! - [`FeatureOptions`] for a server's features, with [`MethodDefinition`] and [`CompletionDefinition`];
+//! - [`FeatureOptions`] for a server's features, with [`MethodDefinition`], [`CompletionDefinition`] and `RouteDefinition`;
 //! - `OpenApiOptions` for an HTTP API that becomes features of a server;
 //! - [`AuthOptions`] for a client's authorization;
 //! - [`CallOptions`] for single requests.
@@ -56,6 +56,8 @@ pub use caller::CallerOptions;
 pub use client::{ClientOptions, HostExtensionOptions, HostOptions, check_host_request};
 #[cfg(all(feature = "client", feature = "auth"))]
 pub use client_auth::{AuthOptions, OAuthOptions};
+#[cfg(all(feature = "server", feature = "http"))]
+pub use feature::RouteDefinition;
 #[cfg(feature = "server")]
 pub use feature::{CompletionDefinition, FeatureOptions, MethodDefinition};
 #[cfg(all(feature = "server", feature = "http"))]

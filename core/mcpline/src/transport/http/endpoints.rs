@@ -29,13 +29,7 @@ impl Endpoint {
     pub(super) fn of(shared: &Shared, parts: &Parts) -> Self {
         let options = &*shared.options;
         let path = parts.uri.path();
-        let prefix = prefix(parts);
-        let (below, is_below) = match path.strip_prefix(prefix) {
-            Some(below) if below.is_empty() || below.starts_with('/') => {
-                (below, !prefix.is_empty())
-            }
-            _ => (path, false),
-        };
+        let (below, is_below) = below_prefix(parts);
         // HTTP+SSE is a session.
         if let Some((stream, messages)) = options.sse_paths.as_ref().filter(|_| !options.stateless)
         {
@@ -63,6 +57,21 @@ impl Endpoint {
             true => Self::Mcp,
             false => Self::Nothing,
         }
+    }
+}
+
+/// Returns the path of a request without the prefix of the mount, if it has one.
+pub(super) fn path_below_prefix(parts: &Parts) -> &str {
+    below_prefix(parts).0
+}
+
+/// Returns the path of a request without the prefix of the mount, and whether the request has that.
+fn below_prefix(parts: &Parts) -> (&str, bool) {
+    let path = parts.uri.path();
+    let prefix = prefix(parts);
+    match path.strip_prefix(prefix) {
+        Some(below) if below.is_empty() || below.starts_with('/') => (below, !prefix.is_empty()),
+        _ => (path, false),
     }
 }
 

@@ -29,6 +29,7 @@ mod post;
 mod replicas;
 mod request_body;
 mod response_body;
+mod route;
 mod security;
 mod service;
 mod sessionless;

@@ -33,6 +33,7 @@ use super::in_flight::RequestsInFlight;
 use super::options::HttpOptions;
 use super::request_body::{CollectError, collect};
 use super::response_body::Body;
+use super::route::{self, RequestedRoute};
 use super::sessions::Sessions;
 use super::stream_upgrade_timers::StreamUpgradeTimers;
 use super::{authorization, http_sse, legacy, modern, post, security, stream_resumption};
@@ -98,6 +99,10 @@ impl HttpService {
         is_mounted: bool,
     ) -> Self {
         let authorization = Authorization::of(&mut options);
+        // The standalone server has refused them.
+        if let Err(error) = route::check(&server.inner().route_paths(), &options) {
+            tracing::warn!(%error, "a route is never reached");
+        }
         let transport = server.inner().next_transport();
         Self {
             connection: None,
@@ -159,6 +164,16 @@ impl HttpService {
             return json(StatusCode::SERVICE_UNAVAILABLE, body);
         }
         let endpoint = Endpoint::of(shared, parts);
+        if matches!(endpoint, Endpoint::Health | Endpoint::Nothing) {
+            match route::find(shared, parts) {
+                Ok(Some(route)) => return Box::pin(self.answer_route(parts, body, route)).await,
+                Ok(None) => {}
+                Err(response) => {
+                    discard(body, DRAINED).await;
+                    return response;
+                }
+            }
+        }
         if endpoint == Endpoint::Health {
             return plain(StatusCode::OK, "ok");
         }
@@ -180,19 +195,9 @@ impl HttpService {
                 ),
             );
         }
-        let authority = parts.uri.authority().map(http::uri::Authority::as_str);
-        let known = self.connection.as_ref().map(|connection| &connection.host);
-        let checked = security::check(
-            &parts.headers,
-            authority,
-            &shared.options,
-            shared.bound,
-            known,
-        );
-        if let Err(reason) = checked {
-            tracing::warn!(reason, "a request was refused");
+        if let Err(refused) = self.check_host(parts) {
             discard(body, DRAINED).await;
-            return refusal(StatusCode::FORBIDDEN, &reason);
+            return refused.response();
         }
         let admitted =
             authorization::admit(&shared.options, parts, |parts| self.client_of(parts)).await;
@@ -250,6 +255,55 @@ impl HttpService {
                 not_allowed(&parts.method, "POST")
             }
         }
+    }
+
+    /// Answers a request to a route of the author.
+    async fn answer_route<B>(
+        &self,
+        parts: &mut Parts,
+        body: Pin<&mut B>,
+        requested: RequestedRoute,
+    ) -> Response<Body>
+    where
+        B: http_body::Body<Data: Into<Bytes> + Send>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let shared = &self.shared;
+        if !requested.entry.is_public {
+            if let Err(refused) = self.check_host(parts) {
+                discard(body, DRAINED).await;
+                return refused.response();
+            }
+            let admitted =
+                authorization::admit(&shared.options, parts, |parts| self.client_of(parts)).await;
+            if let Err(response) = admitted {
+                discard(body, DRAINED).await;
+                return response;
+            }
+        }
+        let client = self.client_of(parts);
+        match self.collect(body, &client).await {
+            Ok(body) => route::serve(shared, parts, requested, body, &client).await,
+            Err(refusal) => refusal.response(),
+        }
+    }
+
+    /// Checks that the request's host and origin are allowed.
+    fn check_host(&self, parts: &Parts) -> Result<(), Refusal> {
+        let shared = &self.shared;
+        let authority = parts.uri.authority().map(http::uri::Authority::as_str);
+        let known = self.connection.as_ref().map(|connection| &connection.host);
+        let checked = security::check(
+            &parts.headers,
+            authority,
+            &shared.options,
+            shared.bound,
+            known,
+        );
+        checked.map_err(|reason| {
+            tracing::warn!(reason, "a request was refused");
+            Refusal::new(StatusCode::FORBIDDEN, reason)
+        })
     }
 
     /// Waits for calls in flight, at most for `grace`, then [closes](Self::close) the service.
@@ -335,7 +389,7 @@ impl HttpService {
     async fn read<B>(
         &self,
         parts: &Parts,
-        mut body: Pin<&mut B>,
+        body: Pin<&mut B>,
         client: &Arc<ClientQuota>,
     ) -> Result<Bytes, Refusal>
     where
@@ -349,6 +403,19 @@ impl HttpService {
                 "Content-Type must be application/json",
             ));
         }
+        self.collect(body, client).await
+    }
+
+    /// Collects a body within the limits of its size and time.
+    async fn collect<B>(
+        &self,
+        mut body: Pin<&mut B>,
+        client: &Arc<ClientQuota>,
+    ) -> Result<Bytes, Refusal>
+    where
+        B: http_body::Body<Data: Into<Bytes> + Send>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         let options = &self.shared.options;
         let limit = options.body_limit;
         let collected = {

@@ -1,0 +1,151 @@
+//! Routes in foreign code: the head of a request as JSON, its body as bytes, and the response from its parts.
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use serde_json::{Map, Value, json};
+
+use crate::error::Error;
+use crate::server::{Context, PathVariables, Reply, Route};
+
+use super::options::RouteDefinition;
+
+/// Converts the definition of a route.
+pub(super) fn read_route(definition: RouteDefinition, scopes: Vec<String>) -> Result<Route, Error> {
+    let mut route = Route::new(definition.path)
+        .with_scopes(scopes)
+        .with_public(definition.public);
+    if let Some(methods) = definition.methods {
+        let methods = methods.iter().map(|name| method(name));
+        route = route.with_methods(methods.collect::<Result<Vec<_>, Error>>()?);
+    }
+    Ok(route)
+}
+
+/// Reads a method. Methods are case-sensitive, and all that servers know are in upper case (RFC 9110, section 9.1).
+fn method(name: &str) -> Result<Method, Error> {
+    Method::from_bytes(name.to_ascii_uppercase().as_bytes())
+        .map_err(|_| Error::usage(format!("{name:?} is not an HTTP method")))
+}
+
+/// Returns the request of a route: its head as JSON, and its body. `None` for a call of another feature.
+///
+/// The head has `method`, `path`, `query` (without the question mark), `headers` (pairs of name, in lower case, and value)
+/// and `variables` (an object). Bytes of headers that are not ASCII are characters of Latin-1.
+pub fn route_request(context: &Context) -> Option<(String, Bytes)> {
+    let request = context.http_request()?;
+    Some((head(request).to_string(), request.body().clone()))
+}
+
+fn head(request: &Request<Bytes>) -> Value {
+    let latin1 = |value: &HeaderValue| -> String {
+        value.as_bytes().iter().copied().map(char::from).collect()
+    };
+    let headers = request.headers().iter();
+    let headers: Vec<_> = headers
+        .map(|(name, value)| json!([name.as_str(), latin1(value)]))
+        .collect();
+    let variables = request.extensions().get::<PathVariables>();
+    let variables: Map<String, Value> = variables
+        .into_iter()
+        .flat_map(PathVariables::iter)
+        .map(|(name, value)| (name.to_owned(), value.into()))
+        .collect();
+    json!({
+        "method": request.method().as_str(),
+        "path": request.uri().path(),
+        "query": request.uri().query().unwrap_or_default(),
+        "headers": headers,
+        "variables": variables,
+    })
+}
+
+/// Returns the reply of a route. Characters of header values are those of Latin-1.
+///
+/// # Errors
+///
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the status is not one from 200 to 599, or a header has an invalid name or
+/// value.
+pub fn route_response(
+    status: u16,
+    headers: &[(String, String)],
+    body: Bytes,
+) -> Result<Reply, Error> {
+    let status = StatusCode::from_u16(status)
+        .ok()
+        .filter(|status| (200..600).contains(&status.as_u16()))
+        .ok_or_else(|| Error::usage(format!("{status} is not the status of a response")))?;
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    for (name, value) in headers {
+        let invalid = || Error::usage(format!("the header {name:?} has an invalid name or value"));
+        let value = latin1(value).ok_or_else(invalid)?;
+        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
+        let value = HeaderValue::from_bytes(&value).map_err(|_| invalid())?;
+        response.headers_mut().append(header, value);
+    }
+    Ok(Reply::Http(Box::new(response)))
+}
+
+fn latin1(text: &str) -> Option<Vec<u8>> {
+    text.chars()
+        .map(|character| u8::try_from(u32::from(character)).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_have_everything_but_the_body() {
+        let mut request = Request::new(Bytes::from_static(b"body"));
+        *request.uri_mut() = "/a/b%20c?d=e%26".parse().expect("a URI");
+        *request.method_mut() = Method::PUT;
+        for value in ["one", "two"] {
+            let value = HeaderValue::from_static(value);
+            request.headers_mut().append("x-a", value);
+        }
+        let latin1 = HeaderValue::from_bytes(b"\xe9").expect("a value");
+        request.headers_mut().append("x-b", latin1);
+        assert_eq!(
+            head(&request),
+            json!({
+                "method": "PUT",
+                "path": "/a/b%20c",
+                "query": "d=e%26",
+                "headers": [["x-a", "one"], ["x-a", "two"], ["x-b", "\u{e9}"]],
+                "variables": {},
+            })
+        );
+    }
+
+    #[test]
+    fn responses_that_http_cannot_express_are_refused() {
+        let refused = |status, name: &str, value: &str| {
+            let headers = [(name.to_owned(), value.to_owned())];
+            route_response(status, &headers, Bytes::new()).map(|_| ())
+        };
+        refused(200, "x-a", "\u{e9}").expect("Latin-1");
+        for (status, name, value) in [
+            (99, "x-a", "b"),
+            (101, "x-a", "b"),
+            (600, "x-a", "b"),
+            (200, "x a", "b"),
+            (200, "x-a", "b\r\nx-c: d"),
+            (200, "x-a", "\u{20ac}"),
+        ] {
+            refused(status, name, value).expect_err(name);
+        }
+    }
+
+    #[test]
+    fn methods_are_read_in_either_case() {
+        let definition = |methods: &[&str]| RouteDefinition {
+            path: "/a".to_owned(),
+            methods: Some(methods.iter().map(|&name| name.to_owned()).collect()),
+            public: false,
+        };
+        read_route(definition(&["post", "GET"]), Vec::new()).expect("two methods");
+        read_route(definition(&["a b"]), Vec::new()).expect_err("no method");
+    }
+}

@@ -1,0 +1,177 @@
+//! Serves requests to the routes of the author ([`Route`](crate::server::Route)).
+
+use bytes::Bytes;
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, TE, TRAILER, TRANSFER_ENCODING,
+    UPGRADE,
+};
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+
+use crate::error::Error;
+use crate::quota::{self, ClientQuota, UNCHARGED_BYTES};
+use crate::server::{HttpInfo, PathVariables, RouteCall, RouteEntry, RouteMatch, RouteOutcome};
+use crate::warning_limit::warn_limited;
+
+use super::authorization;
+use super::endpoints;
+use super::options::HttpOptions;
+use super::response_body::Body;
+use super::service::{Refusal, Shared, empty, refusal};
+
+use std::sync::Arc;
+
+/// Headers that only the HTTP server itself can set: they describe the connection and the form of the body (RFC 9110,
+/// section 7.6.1; RFC 9112, section 6).
+const SERVERS_OWN: &[HeaderName] = &[
+    CONNECTION,
+    CONTENT_LENGTH,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// The route that a request is for.
+pub(super) struct RequestedRoute {
+    pub(super) entry: Arc<RouteEntry>,
+    variables: PathVariables,
+}
+
+/// Finds the route that a request is for. `Ok(None)`: there is none.
+///
+/// # Errors
+///
+/// The response to a request that no route serves although one has its path.
+pub(super) fn find(
+    shared: &Shared,
+    parts: &Parts,
+) -> Result<Option<RequestedRoute>, Response<Body>> {
+    let path = endpoints::path_below_prefix(parts);
+    match shared.server.inner().find_route(&parts.method, path) {
+        RouteMatch::Found(entry, variables) => Ok(Some(RequestedRoute { entry, variables })),
+        RouteMatch::Nothing => Ok(None),
+        RouteMatch::UnsafePath(reason) => Err(refusal(StatusCode::BAD_REQUEST, &reason)),
+        RouteMatch::OtherMethods(allowed) => {
+            let reason = format!("{} is not allowed here: use {allowed}", parts.method);
+            let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, &reason);
+            if let Ok(allowed) = HeaderValue::from_str(&allowed) {
+                response.headers_mut().insert(ALLOW, allowed);
+            }
+            Err(response)
+        }
+    }
+}
+
+/// Refuses routes that would never be reached, because the server itself serves their paths.
+///
+/// # Errors
+///
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage), with the option that moves or disables the other.
+pub(super) fn check(paths: &[String], options: &HttpOptions) -> Result<(), Error> {
+    for path in paths {
+        let is = |other: &str| {
+            path == other || path.trim_end_matches('/') == other.trim_end_matches('/')
+        };
+        let sse = options.sse_paths.as_ref().filter(|_| !options.stateless);
+        let taken = if is(&options.path) {
+            "the MCP endpoint: give one of them another path (option `path`)"
+        } else if sse.is_some_and(|(stream, messages)| path == stream || path == messages) {
+            "HTTP+SSE, a transport of older clients: disable it (`sse_paths`, `serve_sse`) or give the route another path"
+        } else {
+            continue;
+        };
+        return Err(Error::usage(format!(
+            "the route {path:?} has the path of {taken}"
+        )));
+    }
+    Ok(())
+}
+
+/// Serves a request to a route, whose caller is admitted.
+pub(super) async fn serve(
+    shared: &Shared,
+    parts: &mut Parts,
+    route: RequestedRoute,
+    body: Bytes,
+    client: &Arc<ClientQuota>,
+) -> Response<Body> {
+    let in_flight = match client.begin_call() {
+        Ok(in_flight) => in_flight,
+        Err(exceeded) => return Refusal::from(exceeded).response(),
+    };
+    let http = HttpInfo::of(parts);
+    let needed = route.entry.scopes.clone();
+    let has_scopes = |auth: &crate::server::Caller| auth.may(&needed);
+    if !needed.is_empty() && !http.auth.as_ref().is_some_and(has_scopes) {
+        return lacking(shared, &needed);
+    }
+    let mut request = Request::new(body);
+    request.method_mut().clone_from(&parts.method);
+    request.uri_mut().clone_from(&parts.uri);
+    *request.version_mut() = parts.version;
+    request.headers_mut().clone_from(&http.headers);
+    request.extensions_mut().insert(route.variables);
+    let inner = shared.server.inner();
+    inner.start(&tokio::runtime::Handle::current());
+    let (connection, started) = RouteCall::start(
+        inner,
+        route.entry,
+        request,
+        http,
+        shared.transport,
+        client.clone(),
+        in_flight,
+    );
+    let _in_flight = shared.in_flight.add(&connection);
+    match started.outcome().await {
+        RouteOutcome::Response(response) => complete(*response, client),
+        RouteOutcome::LacksScopes(needed) => lacking(shared, &needed),
+        RouteOutcome::Failed => text(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"),
+        RouteOutcome::Cancelled => text(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the server is shutting down",
+        ),
+    }
+}
+
+/// Returns the handler's response in the form in which it is sent.
+fn complete(response: Response<Bytes>, client: &ClientQuota) -> Response<Body> {
+    let (mut parts, body) = response.into_parts();
+    for name in SERVERS_OWN {
+        parts.headers.remove(name);
+    }
+    // Statuses without a body (RFC 9110, sections 15.3.5 and 15.4.5).
+    let has_none = matches!(
+        parts.status,
+        StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+    );
+    let body = match body {
+        _ if has_none => Bytes::new(),
+        body if body.len() < UNCHARGED_BYTES => body,
+        body => match client.hold_bytes(body.len()) {
+            Ok(charge) => quota::charged(body, charge),
+            Err(exceeded) => {
+                warn_limited!(%exceeded, "the response of a route was replaced by an error");
+                return Refusal::from(exceeded).response();
+            }
+        },
+    };
+    Response::from_parts(parts, Body::full(body))
+}
+
+fn lacking(shared: &Shared, needed: &mcpline_protocol::Scopes) -> Response<Body> {
+    let mut response = text(StatusCode::FORBIDDEN, "a scope is missing");
+    authorization::demand(&mut response, &shared.options, needed);
+    response
+}
+
+fn text(status: StatusCode, text: &'static str) -> Response<Body> {
+    let mut response = empty(status);
+    let headers = response.headers_mut();
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    headers.insert(CONTENT_TYPE, plain);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    *response.body_mut() = Body::full(text);
+    response
+}
