@@ -38,7 +38,8 @@ function textOf(result) {
 async function asking(peer, name, args) {
   peer.callbacks.inputRequests.length = 0;
   const result = await peer.callTool(name, args);
-  return [textOf(result), [...peer.callbacks.inputRequests]];
+  // Servers also ask for roots when these have changed, outside of any call.
+  return [textOf(result), peer.callbacks.inputRequests.filter(([method]) => method !== 'roots/list')];
 }
 
 const keyOf = (kind) => ({ resources: 'uri', templates: 'uriTemplate' })[kind] ?? 'name';

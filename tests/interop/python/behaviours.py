@@ -53,10 +53,13 @@ def text_of(result: dict) -> str:
 
 
 async def asking(peer: Peer, name: str, arguments: dict | None = None) -> tuple[str, list[tuple[str, dict]]]:
-    """Calls a tool that sends input requests; returns its text and the input requests."""
+    """Calls a tool that sends input requests; returns its text and the input requests.
+
+    Without those for roots: servers also send them when the roots have changed, outside of any call.
+    """
     peer.callbacks.input_requests.clear()
     result = await peer.call_tool(name, arguments)
-    return text_of(result), list(peer.callbacks.input_requests)
+    return text_of(result), [asked for asked in peer.callbacks.input_requests if asked[0] != "roots/list"]
 
 
 # --- Identity and lists -----------------------------------------------------------------------------------------
