@@ -19,6 +19,7 @@ import type {
   ToolOptions,
   ToolTransform,
 } from "./feature_options.js";
+import type { RouteOptions } from "./routes.js";
 import type { ServerOptions } from "./server.js";
 
 const DESCRIBED = { title: true, description: true, icons: true, meta: true, scopes: true, tags: true };
@@ -69,6 +70,8 @@ const ARGUMENT = optionNames<PromptArgumentOptions>({
   complete: true,
 });
 const METHOD = optionNames<MethodOptions>({ params: true, scopes: true, extension: true, runOnce: true });
+
+const ROUTE = optionNames<RouteOptions>({ methods: true, scopes: true, public: true });
 
 const CHANGED = { name: true, title: true, description: true, icons: true, meta: true };
 /** What can be changed, by kind of feature. */
@@ -238,6 +241,21 @@ export function checkMethod(method: unknown, options: unknown, handler: unknown)
   checkName("the method", method);
   const where = `method \`${method as string}\``;
   checkOptions(where, options, METHOD);
+  checkHandler(where, handler);
+}
+
+/** Checks the registration of a route. */
+export function checkRoute(path: unknown, options: unknown, handler: unknown): void {
+  checkName("the path of a route", path);
+  const where = `route \`${path as string}\``;
+  checkOptions(where, options, ROUTE);
+  const { methods, public: isPublic } = options as RouteOptions;
+  if (methods !== undefined && !(Array.isArray(methods) && methods.every((method) => typeof method === "string"))) {
+    throw new UsageError(`${where}: \`methods\` must be an array of strings, such as ["POST"]`);
+  }
+  if (isPublic !== undefined && typeof isPublic !== "boolean") {
+    throw new UsageError(`${where}: \`public\` must be a boolean, not ${typeName(isPublic)}`);
+  }
   checkHandler(where, handler);
 }
 

@@ -233,6 +233,14 @@ export function finish(call: number, kind: Kind, text: string): void {
   }
 }
 
+/** A call was ended without a result of a {@link Kind}: the native side flushes it at the end of this turn. */
+export function ended(call: number): void {
+  if (cancellations.size > 0) {
+    cancellations.delete(call);
+  }
+  hasReported();
+}
+
 /** Sends an input request to the client of a call, at the end of this turn. Returns the answer as JSON. */
 export function ask(
   call: number,

@@ -70,6 +70,7 @@ export {
 export type { ErrorFacts, ErrorKind, TimeoutFacts, UrlElicitation } from "./errors.js";
 export type { FailedHandler, OnError } from "./handler_errors.js";
 export type { OnRequestEnd, RequestRecord } from "./request_log.js";
+export type { RouteContext, RouteHandler, RouteOptions, RouteReturn } from "./routes.js";
 export { ExtendedResult, Extension } from "./extension.js";
 export type { ClientExtension, ExtensionOptions, ReceivedResult } from "./extension.js";
 export type { Caller, IntrospectionSettings, ResourceServerSettings, Verified } from "./auth.js";

@@ -13,6 +13,8 @@ export interface NativeHub {
   drain(texts: string[], local: boolean): number;
   flush(texts: string[], count: number): number;
 
+  callRoute(call: number): NativeRouteRequest | null;
+  replyRoute(call: number, status: number, headers: string[], body: Uint8Array): void;
   callInfo(call: number): NativeRequestInfo | null;
   callName(call: number): string | null;
   callSession(call: number): number;
@@ -63,8 +65,15 @@ export interface NativeRequestInfo {
   exchange?: number;
 }
 
+/** The request of a route (`src/calls.rs`); the head is JSON. */
+export interface NativeRouteRequest {
+  head: string;
+  body: Uint8Array<ArrayBuffer>;
+}
+
 /** Kinds of features with handlers. */
-export type FeatureKind = "tool" | "resource" | "prompt" | "completion" | "request" | "notification" | "event";
+export type FeatureKind =
+  "tool" | "resource" | "prompt" | "completion" | "request" | "notification" | "event" | "route";
 
 /** A server (`src/server.rs`); definitions and options are JSON. */
 export interface NativeServer {

@@ -30,6 +30,7 @@ import {
   checkMount,
   checkPrompt,
   checkResource,
+  checkRoute,
   checkSelection,
   checkTransform,
   checkServer,
@@ -84,6 +85,7 @@ import {
 } from "./results.js";
 import { type Schema, usableSchema, type Validate } from "./schemas.js";
 import { type OnRequestEnd, reportRequest } from "./request_log.js";
+import { callRoute, finishRoute, type PathVariablesOf, type RouteHandler, type RouteOptions } from "./routes.js";
 import {
   HTTP_NAMES,
   httpOptions,
@@ -720,6 +722,42 @@ export class Server<C = unknown, State = unknown> {
       );
     });
     this.#add(kind, method, { method, params_schema: checked }, plan, { scopes, extension, run_once: runOnce });
+    return this;
+  }
+
+  /**
+   * Registers a handler for requests to a path of your own, beside the MCP endpoint.
+   *
+   * ```ts
+   * server.route("/webhooks/{source}", { methods: ["POST"], public: true }, async (request, { params }) => {
+   *   await accept(params.source, await request.json());
+   * });
+   * ```
+   *
+   * Every HTTP transport of the server serves it: {@link listen}, and {@link fetch} and {@link handler} in their place in the
+   * outer application. If the handler throws, the client gets status 500 without the reason.
+   *
+   * @param path Path, such as `/webhook`. `{name}` is a variable for one segment, `{*name}` one for the rest of the path.
+   *   Requests with `..`, NUL, an absolute path, or a slash in a segment, are refused. It may be the path of the health check,
+   *   which it replaces.
+   * @throws UsageError if the path is invalid, or has a route for one of the methods already.
+   */
+  route<const Path extends string>(path: Path, handler: RouteHandler<PathVariablesOf<Path>, C, State>): this;
+  route<const Path extends string>(
+    path: Path,
+    options: RouteOptions,
+    handler: RouteHandler<PathVariablesOf<Path>, C, State>,
+  ): this;
+  route(path: string, ...rest: unknown[]): this {
+    const [options, handler] = rest.length > 1 ? rest : [{}, rest[0]];
+    checkRoute(path, options, handler);
+    const { methods, scopes, public: isPublic } = options as RouteOptions;
+    const place: Place = { kind: "route", name: path };
+    const plan = this.#planned(place, (ctx) => {
+      this.#end(place, ctx, callRoute(handler as RouteHandler, ctx.call, this as Server), finishRoute);
+    });
+    const definition = { path, methods, public: isPublic };
+    this.#add("route", `${methods?.join(",") ?? ""} ${path}`, definition, plan, { scopes });
     return this;
   }
 

@@ -5,6 +5,7 @@ use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::Raw;
 use mcpline::{Ask, AskMethod, Call, Context};
 use napi::Result;
+use napi::bindgen_prelude::{Buffer, Uint8ArraySlice};
 use napi_derive::napi;
 
 use crate::failure::Failure;
@@ -118,8 +119,53 @@ pub struct RequestInfo {
     pub exchange: Option<u32>,
 }
 
+/// The request of a route.
+#[napi(object, object_from_js = false)]
+pub struct RouteRequest {
+    /// The head, as JSON.
+    pub head: String,
+    /// The body.
+    pub body: Buffer,
+}
+
 #[napi]
 impl Hub {
+    /// Returns the request of a route; `null` once the call has ended.
+    #[napi(catch_unwind)]
+    pub fn call_route(&self, call: f64) -> Option<RouteRequest> {
+        let (head, body) = foreign::route_request(&self.context(call)?)?;
+        let body = Vec::from(body).into();
+        Some(RouteRequest { head, body })
+    }
+
+    /// Ends the call of a route with the next flush. `headers`: name after value.
+    #[napi(catch_unwind)]
+    pub fn reply_route(
+        &mut self,
+        call: f64,
+        status: u32,
+        headers: Vec<String>,
+        body: Uint8ArraySlice<'_>,
+    ) -> Result<()> {
+        let pairs: Vec<_> = headers
+            .chunks_exact(2)
+            .map(|pair| (pair[0].clone(), pair[1].clone()))
+            .collect();
+        let status = u16::try_from(status).unwrap_or_default();
+        let body = bytes::Bytes::copy_from_slice(&body);
+        let reply =
+            foreign::route_response(status, &pairs, body).map_err(|error| Failure::core(&error))?;
+        let Some(open) = lock(&self.shared.open).take(call) else {
+            return Ok(());
+        };
+        let completion = IoAction::Reply(open.call, Ok(reply));
+        match open.is_local {
+            true => self.here.push(completion),
+            false => self.outgoing.push(completion),
+        }
+        Ok(())
+    }
+
     /// Returns information about the request of a call; `null` once it has ended.
     #[napi(catch_unwind)]
     pub fn call_info(&self, call: f64) -> Option<RequestInfo> {

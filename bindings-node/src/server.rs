@@ -317,7 +317,7 @@ impl Server {
         let stop = serving.signal();
         let (core, shared) = (self.core.clone(), self.shared.clone());
         runtime.spawn(async move {
-            match transport::http::http((host, port), options).await {
+            match foreign::listen(&core, (host, port), options).await {
                 Ok(http) => {
                     let address = http.address();
                     let ready = |url: String| {

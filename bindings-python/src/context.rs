@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc;
 
-use mcpline::foreign::IoAction;
+use mcpline::foreign::{self, IoAction};
 use mcpline::protocol::session::InputRequestError;
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::Raw;
@@ -225,6 +225,17 @@ impl Call {
             Some(_) => Ok(Some(without_token(scope.bind(py), &http.headers)?.unbind())),
             None => Ok(Some(scope.clone_ref(py))),
         }
+    }
+
+    /// The request of a route: its head as JSON, and its body.
+    #[getter]
+    fn http_request<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+        let (head, body) = foreign::route_request(&self.context)
+            .ok_or_else(|| errors::defect("a call that is not one of a route has no request"))?;
+        Ok((PyBytes::new(py, head.as_bytes()), PyBytes::new(py, &body)))
     }
 
     /// The authenticated caller as JSON.

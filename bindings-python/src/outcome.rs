@@ -174,6 +174,7 @@ impl SharedPlan {
                 }))
             }
             CallKind::Request => Ok(Reply::Result(trusted(converted.cast::<PyBytes>()?))),
+            CallKind::Route => route_response(py, &converted),
             kind => results::content(kind, trusted(converted.cast::<PyBytes>()?))
                 .map_err(|error| errors::core(py, &error)),
         }
@@ -216,6 +217,15 @@ fn is_special(py: Python<'_>, objects: &Objects, value: &Bound<'_, PyAny>) -> bo
 fn text_reply(text: &Bound<'_, PyString>) -> PyResult<ToolReply> {
     // `ToolReply::text` writes the text into a content block; lone surrogates raise here.
     Ok(ToolReply::text(text.to_str()?))
+}
+
+/// Reads status, headers and body.
+fn route_response(py: Python<'_>, converted: &Bound<'_, PyAny>) -> PyResult<Reply> {
+    let (status, headers, body): (u16, Vec<(String, String)>, Bound<'_, PyBytes>) =
+        converted.extract()?;
+    let body = Bytes::copy_from_slice(body.as_bytes());
+    mcpline::foreign::route_response(status, &headers, body)
+        .map_err(|error| errors::core(py, &error))
 }
 
 fn tool_reply(converted: &Bound<'_, PyAny>) -> PyResult<Reply> {

@@ -406,9 +406,10 @@ impl Server {
         let runtime = self.start_runtime(py)?;
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let address = (host.to_owned(), port);
+        let core = self.core.clone();
         runtime.handle().spawn(async move {
             // The receiver waits below.
-            let _ = sender.send(transport::http::http(address, options).await);
+            let _ = sender.send(foreign::listen(&core, address, options).await);
         });
         let bound = py
             .detach(move || receiver.recv())

@@ -111,6 +111,7 @@ if TYPE_CHECKING:
         Tool,
         UnknownContent,
     )
+    from .routes import HttpRequest, HttpResponse
     from .sync_client import SyncClient
     from .testing import TestClient
     from .tls import Tls
@@ -147,6 +148,8 @@ __all__ = [
     "HandshakeTimedOut",
     "Header",
     "HttpError",
+    "HttpRequest",
+    "HttpResponse",
     "Icon",
     "Image",
     "ImageContent",
@@ -213,6 +216,7 @@ _LATER = {
     "SyncClient": "sync_client",
     "TestClient": "testing",
     "Tls": "tls",
+    **dict.fromkeys(("HttpRequest", "HttpResponse"), "routes"),
     **dict.fromkeys(("ClientExtension", "Extension"), "extension"),
     **dict.fromkeys(
         ("ElicitParams", "ReceivedResult", "SampleReturn", "SampleParams", "ToolCall", "ToolCallOutcome"),

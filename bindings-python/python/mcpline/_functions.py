@@ -148,7 +148,7 @@ def parameter_hints(target: Any, declared: list[SignatureParameter], name: str, 
     Raises:
         TypeError: Another annotation cannot be resolved.
     """
-    needed = {parameter.name for parameter in declared if not _is_dependency(parameter.default)}
+    needed = {parameter.name for parameter in declared if not is_dependency(parameter.default)}
     return _hints(target, needed.union(others), name)
 
 
@@ -226,14 +226,14 @@ def dependency_of(annotation: Any, parameter: SignatureParameter, name: str) -> 
     metadata: list[Any] = []
     if typing.get_origin(annotation) is typing.Annotated:
         annotation, *items = typing.get_args(annotation)
-        metadata = [item for item in items if _is_dependency(item)]
+        metadata = [item for item in items if is_dependency(item)]
     if _has_dependency(annotation):
         raise TypeError(
             f"{name}: the parameter {parameter.name} has a dependency within its type: write "
             f"{parameter.name}: Annotated[…, Depends(…)], with the whole type inside of `Annotated`"
         )
     if not metadata:
-        return parameter.default if _is_dependency(parameter.default) else None
+        return parameter.default if is_dependency(parameter.default) else None
     if len(metadata) > 1 or parameter.default is not MISSING:
         raise TypeError(f"{name}: the parameter {parameter.name} has a dependency and another one, or a default")
     found: Dependency = metadata[0]
@@ -245,10 +245,11 @@ def _has_dependency(annotation: Any) -> bool:
     arguments = typing.get_args(annotation)
     if typing.get_origin(annotation) is typing.Literal:
         return False
-    return any(_is_dependency(each) or _has_dependency(each) for each in arguments)
+    return any(is_dependency(each) or _has_dependency(each) for each in arguments)
 
 
-def _is_dependency(value: Any) -> bool:
+def is_dependency(value: Any) -> bool:
+    """Return whether a default value, or a part of an annotation, is a dependency."""
     module = sys.modules.get(f"{__package__}.dependencies")
     return module is not None and isinstance(value, module.Dependency)
 

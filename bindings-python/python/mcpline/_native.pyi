@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, final
 
 VERSION: Final[str]
 
-Kind = Literal["tool", "resource", "prompt", "completion", "request", "notification", "event"]
+Kind = Literal["tool", "resource", "prompt", "completion", "request", "notification", "event", "route"]
 HttpAnswer = tuple[int, list[tuple[bytes, bytes]], bytes, bool]
 RequestOptions = tuple[
     float | None, float | None, Callable[..., Any] | None, bytes | None, str | None, str | None, bool, bool
@@ -94,6 +94,8 @@ class Call:
     def headers(self) -> list[tuple[str, str]]: ...
     @property
     def scope(self) -> dict[str, Any] | None: ...
+    @property
+    def http_request(self) -> tuple[bytes, bytes]: ...
     @property
     def auth(self) -> bytes | None: ...
     def lacks(self, scopes: list[str]) -> bytes | None: ...

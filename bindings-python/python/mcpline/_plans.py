@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from . import _annotations, _functions, _json, _native, _results, _schemas
+from . import _annotations, _callables, _functions, _json, _native, _results, _schemas
 from ._arguments import Arguments
 from .content import ExtendedResult, InputRequired, ToolResult
 from .context import Context, SyncContext
@@ -24,7 +24,7 @@ if typing.TYPE_CHECKING:
     from ._functions import Function, Parameter
     from .server import Server
 
-__all__ = ["completion", "event", "prompt", "request", "resource", "template_variables", "tool"]
+__all__ = ["completion", "event", "prompt", "request", "resource", "route", "template_variables", "tool"]
 
 # Results that a tool with structured content may return as well.
 _SPECIAL = (ToolResult, InputRequired, ExtendedResult)
@@ -257,6 +257,42 @@ def event(server: Server, call: Callable[..., Any], *, inline: bool) -> _native.
     )
 
 
+def route(server: Server, call: Callable[..., Any], path: str, *, inline: bool) -> _native.Plan:
+    """Plan the handler of a route.
+
+    Raises:
+        TypeError: It has parameters other than the request.
+    """
+    from . import routes
+
+    name = getattr(call, "__name__", None) or type(call).__name__
+    declared = _callables.signature_parameters(call)
+    if len(declared) > 1 or any(parameter.stars or parameter.keyword_only for parameter in declared):
+        raise TypeError(f"{name}: the handler of a route takes the request, or nothing")
+    if declared and _functions.is_dependency(declared[0].default):
+        raise TypeError(f"{name}: routes have no dependencies; the value of the lifespan is `request.lifespan`")
+    is_async = _callables.is_async(call)
+    if inline and is_async:
+        raise TypeError(f"{name}: inline is for sync functions; async ones run on the event loop")
+    return _native.Plan(
+        kind="route",
+        call=call,
+        is_async=is_async,
+        inline=inline,
+        decode=None,
+        recover=None,
+        positional=(),
+        keywords=(),
+        context=(0, None) if declared else None,
+        context_type=routes.HttpRequest,
+        server=server,
+        convert=routes.as_parts,
+        encode=None,
+        special=(),
+        fail=_ErrorConverter(path, server).route,
+    )
+
+
 def _nothing(_: Any) -> None:
     """Ignore a result."""
 
@@ -336,6 +372,12 @@ class _ErrorConverter:
         if self._is_readable(error):
             return _native.Failure.rpc(-32603, str(error), None)
         return self._other(error, f"Error executing {self.name}", tool=False)
+
+    def route(self, error: BaseException) -> _native.Failure:
+        if isinstance(error, RpcError):
+            return self.other(error)
+        # The client of a route gets no text of an exception.
+        return self._other(error, f"Error serving {self.name}", tool=False)
 
     def _other(self, error: BaseException, text: str, *, tool: bool) -> _native.Failure:
         if isinstance(error, RpcError):

@@ -757,6 +757,71 @@ class Server:
         """
         return self._native.remove_feature("notification", method)
 
+    # Routes
+
+    def route(
+        self,
+        path: str,
+        /,
+        *,
+        methods: Iterable[str] = ("GET",),
+        scopes: Iterable[str] = (),
+        public: bool = False,
+        inline: bool = False,
+    ) -> Callable[[F], F]:
+        """Register a function for requests to a path of your own, beside the MCP endpoint: `@server.route("/webhook")`.
+
+        The function takes an `HttpRequest`, or nothing, and returns an `HttpResponse`, a text, bytes, `None` (status
+        204), or a value that is sent as JSON. If it raises, the client gets status 500 without the reason, which is
+        logged.
+
+        Every HTTP transport of the server serves it: `run("http")`, `serve`, and `asgi()` in its place in the outer
+        application. A route is protected as the MCP endpoint is: the `Host` must be an allowed one, requests of web
+        pages need an allowed origin, and with authorization a token is required.
+
+        Args:
+            path: Path, such as `/webhook`. `{name}` is a variable for one segment, `{*name}` one for the rest of the
+                path. They are in `request.path_params`, and safe as parts of a file's path: requests with `..`, NUL, an
+                absolute path, or a slash in a segment are refused. The path may be that of the health check, which the
+                route replaces.
+            methods: Methods of the requests. A route for GET also serves HEAD.
+            scopes: See `tool`. A caller without them gets status 403.
+            public: Whether everybody may request it, without a token, under any `Host`, and from pages of any origin:
+                for webhooks, which a signature protects, and for what is no secret.
+            inline: See `tool`.
+
+        Raises:
+            TypeError: The function has other parameters.
+            UsageError: The path is invalid, or has a route for one of the methods already.
+        """
+
+        def decorate(function: F) -> F:
+            self.add_route(path, function, methods=methods, scopes=scopes, public=public, inline=inline)
+            return function
+
+        return decorate
+
+    def add_route(
+        self,
+        path: str,
+        call: Callable[..., Any],
+        *,
+        methods: Iterable[str] = ("GET",),
+        scopes: Iterable[str] = (),
+        public: bool = False,
+        inline: bool = False,
+    ) -> None:
+        """Register a function for requests to a path of your own; see `route`.
+
+        Raises:
+            TypeError: The function has other parameters.
+            UsageError: The path is invalid, or has a route for one of the methods already.
+        """
+        from . import _plans
+
+        definition = {"path": path, "methods": _list("methods", methods), "public": public}
+        self._add(_plans.route(self, call, path, inline=inline), definition, {"scopes": _scopes(scopes)})
+
     # Events of sessions
 
     def on_initialized(self, call: F, /) -> F:

@@ -84,7 +84,7 @@ pub use request_body::{BodyFeed, ClientLeft, RequestBody};
 #[cfg(all(feature = "server", feature = "http"))]
 pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
 #[cfg(all(feature = "server", feature = "http"))]
-pub use routes::{route_request, route_response};
+pub use routes::{listen, route_request, route_response};
 #[cfg(feature = "server")]
 pub use workers::MAX_WAITING_CALLS;
 

@@ -5,9 +5,25 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
-use crate::server::{Context, PathVariables, Reply, Route};
+use crate::server::{Context, PathVariables, Reply, Route, Server};
+use crate::transport::http::{Http, HttpOptions, check_routes, http};
 
 use super::options::RouteDefinition;
+
+/// Listens on an address for a server, if the paths of its routes are free. The error of
+/// [`Server::serve`] would come after the program has been told the address.
+///
+/// # Errors
+///
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the server itself serves the path of a route; or as for [`http`].
+pub async fn listen(
+    server: &Server,
+    address: impl tokio::net::ToSocketAddrs + std::fmt::Debug,
+    options: HttpOptions,
+) -> Result<Http, Error> {
+    check_routes(&server.inner().route_paths(), &options)?;
+    http(address, options).await
+}
 
 /// Converts the definition of a route.
 pub(super) fn read_route(definition: RouteDefinition, scopes: Vec<String>) -> Result<Route, Error> {

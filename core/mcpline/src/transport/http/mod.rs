@@ -52,6 +52,7 @@ pub use endpoints::MountPrefix;
 pub use listener::{Http, http};
 pub use options::HttpOptions;
 pub use response_body::Body;
+pub(crate) use route::check as check_routes;
 pub use service::{HttpService, RemoteAddress};
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]

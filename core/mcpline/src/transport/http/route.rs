@@ -68,7 +68,7 @@ pub(super) fn find(
 /// # Errors
 ///
 /// [`ErrorKind::Usage`](crate::ErrorKind::Usage), with the option that moves or disables the other.
-pub(super) fn check(paths: &[String], options: &HttpOptions) -> Result<(), Error> {
+pub(crate) fn check(paths: &[String], options: &HttpOptions) -> Result<(), Error> {
     for path in paths {
         let is = |other: &str| {
             path == other || path.trim_end_matches('/') == other.trim_end_matches('/')

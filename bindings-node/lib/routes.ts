@@ -1,0 +1,122 @@
+/** Routes: paths of the author's own at the HTTP server, such as webhooks and pages ({@link Server.route}). */
+
+import { Context } from "./context.js";
+import { attempt, UsageError } from "./errors.js";
+import { ended, hub } from "./hub.js";
+import { jsonOf } from "./content.js";
+import { typeName } from "./option_checks.js";
+import type { Awaitable } from "./feature_options.js";
+import type { NativeRouteRequest } from "./native.js";
+import type { Server } from "./server.js";
+
+/** Options of a route. */
+export interface RouteOptions {
+  /** Methods of the requests. A route for GET also serves HEAD. Default: `["GET"]`. */
+  methods?: readonly string[];
+  /**
+   * Scopes that a caller needs, all of them, if {@link HttpSettings.auth} is set. Others get status 403, and a challenge that
+   * names the scopes.
+   */
+  scopes?: readonly string[];
+  /**
+   * Whether everybody may request it, without a token, under any `Host`, and from pages of any origin: for webhooks, which a
+   * signature protects, and for what is no secret. Otherwise a route is protected as the MCP endpoint is. Default: `false`.
+   */
+  public?: boolean;
+}
+
+/**
+ * Return value of a route's handler: a response, text, bytes, nothing (status 204), or a value that is sent as JSON. The body
+ * of a response is read to its end before it is sent.
+ */
+export type RouteReturn = Response | string | Uint8Array | object | null | undefined | void;
+
+/** Handler of a route. */
+export type RouteHandler<Names extends string = string, C = unknown, State = unknown> = (
+  request: Request,
+  ctx: RouteContext<Names, C, State>,
+) => Awaitable<RouteReturn>;
+
+/** Names of the variables of a path, by its literal type. */
+export type PathVariablesOf<Path extends string> = string extends Path
+  ? string
+  : Path extends `${string}{${infer Name}}${infer Rest}`
+    ? (Name extends `*${infer Tail}` ? Tail : Name) | PathVariablesOf<Rest>
+    : never;
+
+/**
+ * The context of a request to a route.
+ *
+ * It has the caller (`auth`), `signal`, `context` and `state`, as that of a tool. There is no MCP client: log messages and
+ * progress are dropped, and input requests throw {@link UsageError}.
+ */
+export class RouteContext<Names extends string = string, C = unknown, State = unknown> extends Context<C, State> {
+  /**
+   * The variables of the path, decoded: `{ name: "a" }` for `/files/{name}` and the request `/files/a`. They are safe as parts
+   * of a file's path.
+   */
+  readonly params: Readonly<Record<Names, string>>;
+
+  /** @internal */
+  constructor(call: number, server: Server<C, State>, params: Readonly<Record<Names, string>>) {
+    super(call, server);
+    this.params = params;
+  }
+}
+
+interface Head {
+  method: string;
+  path: string;
+  query: string;
+  headers: [name: string, value: string][];
+  variables: Record<string, string>;
+}
+
+/** Calls the handler of a route. `undefined`: the call has ended, because its client is gone. */
+export function callRoute(handler: RouteHandler, call: number, server: Server): unknown {
+  const received: NativeRouteRequest | null = hub.callRoute(call);
+  if (received === null) {
+    return undefined;
+  }
+  const head = JSON.parse(received.head) as Head;
+  const headers = new Headers(head.headers);
+  const ctx = new RouteContext(call, server, head.variables);
+  const query = head.query === "" ? "" : `?${head.query}`;
+  const hasBody = head.method !== "GET" && head.method !== "HEAD";
+  const request = new Request(`http://${headers.get("host") ?? "localhost"}${head.path}${query}`, {
+    method: head.method,
+    headers,
+    ...(hasBody && { body: received.body }),
+  });
+  return handler(request, ctx);
+}
+
+/** Ends the call of a route with the handler's return value. */
+export function finishRoute(call: number, value: unknown): void | Promise<void> {
+  if (value instanceof Response) {
+    const { status, headers } = value;
+    return value.arrayBuffer().then((body) => {
+      reply(call, status, [...headers].flat(), new Uint8Array(body));
+    });
+  }
+  if (value === undefined || value === null) {
+    reply(call, 204, [], new Uint8Array());
+  } else if (typeof value === "string") {
+    reply(call, 200, ["content-type", "text/plain; charset=utf-8"], new TextEncoder().encode(value));
+  } else if (value instanceof Uint8Array) {
+    reply(call, 200, ["content-type", "application/octet-stream"], value);
+  } else if (typeof value === "object") {
+    reply(call, 200, ["content-type", "application/json"], new TextEncoder().encode(jsonOf(value)));
+  } else {
+    throw new UsageError(
+      `the handler of a route must return a response, text, bytes or an object, not ${typeName(value)}`,
+    );
+  }
+}
+
+function reply(call: number, status: number, headers: string[], body: Uint8Array): void {
+  attempt(() => {
+    hub.replyRoute(call, status, headers, body);
+  });
+  ended(call);
+}

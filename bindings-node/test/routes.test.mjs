@@ -1,0 +1,183 @@
+// Routes: paths of the author's own, at the built-in HTTP server and mounted.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, request as send } from "node:http";
+import { test } from "node:test";
+
+import { Server, UsageError } from "mcpline";
+
+async function listening(t, server, options) {
+  const { url } = await server.listen(options);
+  t.after(() => server.close());
+  return new URL("/", url).href.slice(0, -1);
+}
+
+test("handlers get a request of the Fetch API and return a response", async (t) => {
+  const server = new Server({ name: "routes", version: "1", state: "database" });
+  server.route("/echo/{first}/{*rest}", { methods: ["post", "PUT"] }, async (request, ctx) => {
+    const said = {
+      method: request.method,
+      url: new URL(request.url).pathname + new URL(request.url).search,
+      header: request.headers.get("x-own"),
+      body: await request.json(),
+      params: ctx.params,
+      state: ctx.state,
+      auth: ctx.auth ?? null,
+    };
+    return Response.json(said, { status: 201, headers: [["x-a", "1"]] });
+  });
+  const at = await listening(t, server);
+  const path = "/echo/a%20b/c/d?x=1";
+  const response = await fetch(at + path, { method: "PUT", body: '{"z":1}', headers: { "x-own": "é" } });
+  assert.deepEqual(
+    [response.status, response.headers.get("content-type"), response.headers.get("x-a")],
+    [201, "application/json", "1"],
+  );
+  assert.deepEqual(await response.json(), {
+    method: "PUT",
+    url: path,
+    header: "é",
+    body: { z: 1 },
+    params: { first: "a b", rest: "c/d" },
+    state: "database",
+    auth: null,
+  });
+  assert.equal((await fetch(at + path)).status, 405);
+});
+
+test("values of every kind are sent", async (t) => {
+  const server = new Server({ name: "routes", version: "1" });
+  const stream = new ReadableStream({
+    start(controller) {
+      controller.enqueue(new TextEncoder().encode("a"));
+      controller.enqueue(new TextEncoder().encode("b"));
+      controller.close();
+    },
+  });
+  const values = {
+    text: ["text €", 200, "text/plain; charset=utf-8", "text €"],
+    bytes: [new Uint8Array([97]), 200, "application/octet-stream", "a"],
+    json: [{ a: [1] }, 200, "application/json", '{"a":[1]}'],
+    nothing: [undefined, 204, null, ""],
+    stream: [new Response(stream, { status: 202 }), 202, null, "ab"],
+    redirect: [new Response(null, { status: 302, headers: { location: "/a" } }), 302, null, ""],
+  };
+  for (const [name, [value]] of Object.entries(values)) {
+    server.route(`/now/${name}`, () => (value instanceof Response ? value.clone() : value));
+    server.route(`/later/${name}`, async () => value);
+  }
+  const at = await listening(t, server);
+  for (const [name, [, status, type, body]] of Object.entries(values)) {
+    for (const way of ["now", "later"]) {
+      const response = await fetch(`${at}/${way}/${name}`, { redirect: "manual" });
+      const got = [response.status, response.headers.get("content-type"), await response.text()];
+      assert.deepEqual(got, [status, type, body], `${way} ${name}`);
+    }
+  }
+});
+
+test("failures reach the program, not the client", async (t) => {
+  const reports = [];
+  const onError = (error, { kind, name }) => reports.push([error.message, kind, name]);
+  const server = new Server({ name: "routes", version: "1", onError });
+  server.route("/throws", () => {
+    throw new Error("a secret");
+  });
+  server.route("/rejects", () => Promise.reject(new Error("a secret")));
+  server.route("/number", () => 1);
+  server.route("/stream", () => new Response(new ReadableStream({ start: (c) => c.error(new Error("a secret")) })));
+  const at = await listening(t, server);
+  for (const path of ["/throws", "/rejects", "/number", "/stream"]) {
+    const response = await fetch(at + path);
+    assert.deepEqual([response.status, await response.text()], [500, "Internal Server Error"], path);
+    assert.deepEqual(reports.pop()?.slice(1), ["route", path]);
+  }
+});
+
+test("a client that leaves aborts the signal", async (t) => {
+  const server = new Server({ name: "routes", version: "1" });
+  const { promise: began, resolve: begin } = Promise.withResolvers?.() ?? withResolvers();
+  const { promise: aborted, resolve: abort } = Promise.withResolvers?.() ?? withResolvers();
+  server.route("/waits", async (_, { signal }) => {
+    begin();
+    await once(signal, "abort");
+    abort();
+  });
+  const at = await listening(t, server);
+  const controller = new AbortController();
+  const asked = fetch(`${at}/waits`, { signal: controller.signal });
+  await began;
+  controller.abort();
+  await assert.rejects(asked);
+  await aborted;
+});
+
+function withResolvers() {
+  let resolve;
+  const promise = new Promise((resolved) => {
+    resolve = resolved;
+  });
+  return { promise, resolve };
+}
+
+test("routes are protected unless they are public", async (t) => {
+  const verify = (token) => ({ subject: "ann", scopes: token.split(".") });
+  const server = new Server({ name: "routes", version: "1" });
+  server.route("/mine", (_, { auth }) => auth.subject);
+  server.route("/scoped", { scopes: ["write"] }, () => "written");
+  server.route("/open", { public: true }, () => "open");
+  const at = await listening(t, server, { auth: { verify } });
+  const status = async (path, token) => {
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    return (await fetch(at + path, { headers })).status;
+  };
+  assert.deepEqual([await status("/mine"), await status("/mine", "read")], [401, 200]);
+  assert.deepEqual([await status("/scoped", "read"), await status("/scoped", "read.write")], [403, 200]);
+  const open = send(`${at}/open`, { headers: { host: "evil.example", origin: "https://evil.example" } }).end();
+  const [answer] = await once(open, "response");
+  assert.equal(answer.statusCode, 200);
+  answer.resume();
+});
+
+test("mounted servers serve them by `fetch` and `handler`", async (t) => {
+  const server = new Server({ name: "routes", version: "1" });
+  server.route("/hook/{name}", { methods: ["POST"] }, async (request, { params }) => {
+    return `${params.name} ${await request.text()}`;
+  });
+  t.after(() => server.close());
+  const request = new Request("http://localhost/hook/a", { method: "POST", body: "body" });
+  const response = await server.fetch(request);
+  assert.deepEqual([response.status, await response.text()], [200, "a body"]);
+  const outer = createServer(server.handler).listen(0, "127.0.0.1");
+  t.after(() => outer.close());
+  await once(outer, "listening");
+  const at = `http://127.0.0.1:${outer.address().port}`;
+  const mounted = await fetch(`${at}/hook/b`, { method: "POST", body: "body" });
+  assert.deepEqual([mounted.status, await mounted.text()], [200, "b body"]);
+  assert.equal((await fetch(`${at}/hooks`)).status, 404);
+});
+
+test("mistakes are refused at registration", async () => {
+  const server = new Server({ name: "routes", version: "1" });
+  const nothing = () => undefined;
+  server.route("/a", nothing);
+  for (const [path, options, handler, expected] of [
+    ["/a", {}, nothing, /GET \/a already/],
+    ["a", {}, nothing, /begin with a slash/],
+    ["/b", { methods: "GET" }, nothing, /array of strings/],
+    ["/b", { methods: [] }, nothing, /no method/],
+    ["/b", { method: ["GET"] }, nothing, /methods/],
+    ["/b", { public: 1 }, nothing, /boolean/],
+    ["/b", { public: true, scopes: ["a"] }, nothing, /public/],
+    ["/b", {}, undefined, /handler/],
+  ]) {
+    assert.throws(
+      () => server.route(path, options, handler),
+      (error) => error instanceof UsageError && expected.test(error.message),
+      path,
+    );
+  }
+  server.route("/mcp", nothing);
+  await assert.rejects(server.listen(), /`path`/);
+});
