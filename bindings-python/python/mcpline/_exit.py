@@ -11,6 +11,7 @@ from . import _native
 
 if typing.TYPE_CHECKING:
     import threading
+    from collections.abc import Callable
 
 __all__ = ["forget", "watch", "watch_thread"]
 
@@ -19,12 +20,17 @@ PATIENCE = 5.0
 and two more after SIGTERM."""
 
 _OPEN: weakref.WeakSet[_native.Client] = weakref.WeakSet()
-_THREADS: list[tuple[_native.LoopQueue, threading.Thread]] = []
+_THREADS: list[tuple[Callable[[], object], threading.Thread]] = []
 _PROCESS: int | None = None
 
 
 def watch(client: _native.Client) -> None:
     """Close a client at exit, unless it is closed before."""
+    _register()
+    _OPEN.add(client)
+
+
+def _register() -> None:
     global _PROCESS
     if os.getpid() != _PROCESS:
         # The clients of a forked child belong to its parent.
@@ -33,7 +39,6 @@ def watch(client: _native.Client) -> None:
         _PROCESS = os.getpid()
         _OPEN.clear()
         _THREADS.clear()
-    _OPEN.add(client)
 
 
 def forget(client: _native.Client) -> None:
@@ -41,10 +46,16 @@ def forget(client: _native.Client) -> None:
     _OPEN.discard(client)
 
 
-def watch_thread(loop_queue: _native.LoopQueue, thread: threading.Thread) -> None:
-    """End a thread at exit, unless it ends before."""
+def watch_thread(end: Callable[[], object], thread: threading.Thread) -> None:
+    """End a thread at exit, unless it ends before.
+
+    Args:
+        end: Makes the thread end. Called in another thread.
+        thread: The thread, which runs or is about to start.
+    """
+    _register()
     _THREADS[:] = [(other, running) for other, running in _THREADS if running.is_alive()]
-    _THREADS.append((loop_queue, thread))
+    _THREADS.append((end, thread))
 
 
 def _end() -> None:
@@ -52,7 +63,7 @@ def _end() -> None:
         return
     if clients := list(_OPEN):
         _native.Client.close_all(clients, PATIENCE)
-    for loop_queue, _ in _THREADS:
-        loop_queue.close()
+    for end, _ in _THREADS:
+        end()
     for _, thread in _THREADS:
         thread.join(1.0)

@@ -89,7 +89,7 @@ class SyncClient:
         try:
             for loop_queue, name in loop_queues:
                 thread = threading.Thread(target=_serve, args=(loop_queue,), name=name, daemon=True)
-                _exit.watch_thread(loop_queue, thread)
+                _exit.watch_thread(loop_queue.close, thread)
                 thread.start()
             if setup.server is not None:
                 self._home = _InProcessServer(setup.server)
