@@ -166,6 +166,24 @@ def mcpline_python() -> Path:
     return place / "bin/python"
 
 
+def mcpline_python_with(name: str, requirements: Path) -> Path:
+    """Returns the interpreter of a virtual environment with the wheel and the pinned requirements."""
+    ready = mcpline_python()
+    wheel = mcpline_wheel()
+    place = CACHE / "venvs" / name
+    with making(place, digest([wheel, requirements], sys.version)) as wanted:
+        if wanted:
+            say(f"making the virtual environment {name} …")
+            shutil.rmtree(place, ignore_errors=True)
+            checked([str(ready), "-m", "venv", str(place)], f"making the virtual environment {name}")
+            checked(
+                [str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                 "-r", str(requirements), str(wheel)],
+                f"installing {requirements.relative_to(ROOT)}",
+            )
+    return place / "bin/python"
+
+
 def node_modules(folder: Path) -> Path:
     """Returns `node_modules` of a folder with a lockfile, installed without running the scripts of packages."""
     place = folder / "node_modules"

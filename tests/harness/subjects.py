@@ -79,20 +79,7 @@ def _drivers() -> dict[str, Subject]:
 def _mounted_python() -> Path:
     """Returns the interpreter of an environment with the wheel, and with uvicorn to mount it in."""
     requirements = ROOT / "tests" / "servers" / "python" / "requirements-mounted.txt"
-    ready = environment.mcpline_python()
-    wheel = environment.mcpline_wheel()
-    place = environment.CACHE / "venvs" / "mounted"
-    with environment.making(place, environment.digest([wheel, requirements], sys.version)) as wanted:
-        if wanted:
-            environment.say("making the virtual environment mounted …")
-            shutil.rmtree(place, ignore_errors=True)
-            environment.checked([str(ready), "-m", "venv", str(place)], "making the virtual environment mounted")
-            environment.checked(
-                [str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-                 "-r", str(requirements), str(wheel)],
-                f"installing {requirements.relative_to(ROOT)}",
-            )
-    return place / "bin/python"
+    return environment.mcpline_python_with("mounted", requirements)
 
 
 @dataclass(frozen=True)
