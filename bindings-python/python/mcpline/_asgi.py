@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _composition, _loops, _native
 from ._asgi_flow import BodyReading, BodyWriter, WriteTimeout
+from ._async_library import in_trio
 
 if typing.TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
@@ -35,6 +36,16 @@ _LOOK_FOR_SHUTDOWN = 0.1
 
 # Time in seconds that the outer server has to send the last responses of a shutdown; as in the core.
 _LAST_ANSWERS = 0.75
+
+
+def _refuse_trio() -> None:
+    if in_trio():
+        from .errors import UsageError
+
+        raise UsageError(
+            "the ASGI application of a server needs asyncio: run the ASGI server with its asyncio worker, or serve "
+            'under trio with `await server.serve("http")`'
+        )
 
 
 class Application:
@@ -113,7 +124,12 @@ class Application:
 
     @contextlib.asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Run the server's lifespan and handlers, for a mounted application that receives no lifespan events."""
+        """Run the server's lifespan and handlers, for a mounted application that receives no lifespan events.
+
+        Raises:
+            UsageError: The task runs under trio.
+        """
+        _refuse_trio()
         async with _loops.lifespan(self.server):
             self._start()
             try:
@@ -125,8 +141,9 @@ class Application:
         """Start the handlers of a server that has no lifespan, or whose lifespan another transport runs.
 
         Raises:
-            UsageError: Nothing has entered the server's lifespan, on which handlers rely.
+            UsageError: Nothing has entered the server's lifespan, on which handlers rely; or the task runs under trio.
         """
+        _refuse_trio()
         if _composition.waiting_lifespans(self.server):
             from .errors import UsageError
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import typing
 from typing import Any, Optional
@@ -394,6 +395,15 @@ class AuthSetup:
             return lambda: handler.call(wanted), lambda value: encode(handler.write(value))
         arguments = [given[name] for name in handler.names]
         return lambda: handler.call(*arguments), lambda value: encode(handler.write(value))
+
+    def replaced(self, replace: Callable[[Callable[..., Any]], Callable[..., Any]]) -> AuthSetup:
+        """Return a copy whose handlers are replaced by what a function returns for each. The option is unchanged."""
+        copied = copy.copy(self)
+        copied._handlers = {
+            method: msgspec.structs.replace(handler, call=replace(handler.call))
+            for method, handler in self._handlers.items()
+        }
+        return copied
 
     def handler(self, method: str) -> Callable[..., Any]:
         """Return the function that answers a request."""

@@ -82,6 +82,32 @@ class Handlers:
             "result_types": list(extension.on_result_type),
         }
 
+    def replace(
+        self,
+        replied: Callable[[Callable[..., Any]], Callable[..., Any]],
+        observed: Callable[[Callable[..., Any]], Callable[..., Any]],
+    ) -> None:
+        """Replace every handler by what a function returns for it.
+
+        Args:
+            replied: Called with each handler that answers a request.
+            observed: Called with each handler of notifications and other events.
+        """
+        self.on_elicit = _replaced(self.on_elicit, replied)
+        self.on_sample = _replaced(self.on_sample, replied)
+        self.on_tool_call = _replaced(self.on_tool_call, replied)
+        self.on_tool_outcome = _replaced(self.on_tool_outcome, replied)
+        self.requests = {method: replied(handler) for method, handler in self.requests.items()}
+        self.result_types = {name: replied(handler) for name, handler in self.result_types.items()}
+        if callable(self.roots):
+            self.roots = replied(self.roots)
+        if self.auth is not None:
+            self.auth = self.auth.replaced(replied)
+        self.on_log = _replaced(self.on_log, observed)
+        self.on_notification = _replaced(self.on_notification, observed)
+        self.on_connection = _replaced(self.on_connection, observed)
+        self.on_stderr = _replaced(self.on_stderr, observed)
+
     def ask_for(self, auth: AuthSetup) -> None:
         """Add the handlers for a client's authorization."""
         self.auth = auth if auth.any else None
@@ -169,6 +195,12 @@ class Handlers:
             yield self.on_log(results.read(results.LOG, params or b"{}"))
         if self.on_notification is not None:
             yield self.on_notification(results.Notification(method, params))
+
+
+def _replaced(
+    handler: Callable[..., Any] | None, replace: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> Callable[..., Any] | None:
+    return None if handler is None else replace(handler)
 
 
 def _bound(handler: Callable[[Any], Any], argument: Any) -> Callable[[], Any]:

@@ -12,6 +12,7 @@ import typing
 from contextvars import copy_context
 from typing import Any
 
+from ._async_library import in_trio
 from ._providers import Dependent, Provider, Reader
 from .context import Context, SyncContext
 from .errors import UsageError
@@ -290,6 +291,12 @@ class _BlockingCall:
 
 def _blocking(context: Context) -> SyncContext:
     """Return the context of a sync function in an async call."""
-    import asyncio
+    if in_trio():
+        from ._trio import running_loop
 
-    return SyncContext(typing.cast("Any", _BlockingCall(context, asyncio.get_running_loop())), context.server)
+        loop = running_loop()
+    else:
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+    return SyncContext(typing.cast("Any", _BlockingCall(context, loop)), context.server)

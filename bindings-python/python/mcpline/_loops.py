@@ -9,25 +9,60 @@ import sys
 import threading
 import types
 import typing
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from functools import partial
 
 from . import _native, _workers
 
 if typing.TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
     from typing import Any
 
     from .auth import Caller
     from .server import Server
     from .transports import Channel
 
-__all__ = ["Attachment", "RunningLifespan", "attach", "attach_thread", "lifespan", "run", "serve", "serve_channel"]
+__all__ = [
+    "Attachment",
+    "HandlerRunner",
+    "RunningLifespan",
+    "attach",
+    "attach_thread",
+    "handler_runner",
+    "lifespan",
+    "run",
+    "serve",
+    "serve_channel",
+]
 
 _attaching = threading.Lock()
 
 # In 3.12.0 to 3.12.4, `get_coro()` of a task that ended while it started crashes the interpreter (gh-122332).
 _STARTS_AT_ONCE = sys.version_info >= (3, 12, 5)
+
+
+class HandlerRunner(typing.Protocol):
+    """Runs async functions of the program in another place than the event loop which calls them."""
+
+    loop: asyncio.AbstractEventLoop
+
+    async def run_awaitable(self, awaitable: Awaitable[Any]) -> Any:
+        """Await an object there and return the result."""
+
+    def managed(self, manager: Any) -> AbstractAsyncContextManager[Any]:
+        """Enter and exit a context manager, sync or async, there."""
+        ...
+
+
+handler_runner: ContextVar[HandlerRunner | None] = ContextVar("mcpline_handler_runner", default=None)
+"""Runs the handlers and lifespans of servers that are attached in this context, instead of the running loop."""
+
+
+def _running_handler_runner() -> HandlerRunner | None:
+    runner = handler_runner.get()
+    # The context may have been copied to another loop.
+    return runner if runner is not None and runner.loop is asyncio.get_running_loop() else None
 
 
 async def drive(exits: list[BaseException], slot: _native.ReusableTask) -> None:
@@ -48,6 +83,18 @@ async def drive(exits: list[BaseException], slot: _native.ReusableTask) -> None:
         await slot
 
 
+async def drive_elsewhere(runner: HandlerRunner, slot: _native.ReusableTask) -> None:
+    """Like `drive`, for handlers that run elsewhere. They end the program there."""
+    while True:
+        try:
+            slot.reply(await runner.run_awaitable(slot.begin_call()))
+        except BaseException as error:  # noqa: BLE001 - the client gets an answer to every request
+            slot.reply_error(error)
+        if not slot.park():
+            return
+        await slot
+
+
 class Attachment:
     """Runs a server's handlers on an event loop and on threads. Shared by all transports of the server."""
 
@@ -55,8 +102,9 @@ class Attachment:
         self.server = server
         self.users = 0
         self.loop = asyncio.get_running_loop()
+        self.handler_runner = _running_handler_runner()
         self._process = os.getpid()
-        self._bridge = _bridge(server, self.loop)
+        self._bridge = _bridge(server, self.loop, self.handler_runner)
         self._call_context = _workers.CallContext(server)
         try:
             self.workers = _workers.Workers(server)
@@ -85,7 +133,7 @@ class Attachment:
         self._call_context.leave()
 
 
-def _bridge(server: Server, loop: asyncio.AbstractEventLoop) -> _native.Loop:
+def _bridge(server: Server, loop: asyncio.AbstractEventLoop, runner: HandlerRunner | None) -> _native.Loop:
     """Make the loop drain the server's calls."""
 
     exits: list[BaseException] = []
@@ -96,7 +144,7 @@ def _bridge(server: Server, loop: asyncio.AbstractEventLoop) -> _native.Loop:
         return _native.Loop.attach(
             server._native,
             loop,
-            partial(drive, exits),
+            partial(drive, exits) if runner is None else partial(drive_elsewhere, runner),
             start,
             copy_context(),
             internals,
@@ -226,6 +274,8 @@ class RunningLifespan:
     async def _enter(self) -> None:
         manager = typing.cast("Any", self._server._lifespan)(self._server)
         stack = contextlib.AsyncExitStack()
+        if (runner := _running_handler_runner()) is not None:
+            manager = runner.managed(manager)
         if isinstance(manager, contextlib.AbstractAsyncContextManager):
             value = await stack.enter_async_context(manager)
         else:

@@ -13,7 +13,9 @@ import threading
 import typing
 from collections import deque
 from concurrent.futures import Future
+from functools import partial
 
+from ._async_library import in_trio
 from .errors import LimitExceeded
 
 if typing.TYPE_CHECKING:
@@ -145,6 +147,10 @@ async def run_in_thread(
         holds_values: Whether the call holds the value of a dependency.
         abandon: Called after an abandoned function has returned, in its thread.
     """
+    if in_trio():
+        from ._trio import run_on_loop
+
+        return await run_on_loop(partial(run_in_thread, function, holds_values=holds_values, abandon=abandon))
     loop = asyncio.get_running_loop()
     returned: asyncio.Future[None] = loop.create_future()
     job = _start(function, holds_values, loop, returned)

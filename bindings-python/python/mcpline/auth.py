@@ -283,6 +283,10 @@ class _Verifier:
             return await caller
 
         attachment = self._server._attachment
+        if attachment is not None and attachment.handler_runner is not None:
+            running = attachment.handler_runner.run_awaitable(caller)
+            verified: Caller | None = asyncio.run_coroutine_threadsafe(running, attachment.loop).result()
+            return verified
         if attachment is None:
             return asyncio.run(wait())
         return asyncio.run_coroutine_threadsafe(wait(), attachment.loop).result()

@@ -1,4 +1,4 @@
-"""MCP client for asyncio, for servers of every revision over every transport."""
+"""MCP client for asyncio and trio, for servers of every revision over every transport."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from . import _exit, _native, _requests, _setup, results
+from ._async_library import in_trio
 from ._hosts import LoopHost
 from ._loop_queues import loop_queue_of
 from .errors import Closed, UsageError
@@ -27,6 +28,7 @@ if typing.TYPE_CHECKING:
     from ._client_auth import Bearer, OAuth
     from ._requests import Reissue
     from ._setup import ConfigOptions, HostOptions, HttpClientOptions, ProgramOptions, Setup
+    from ._trio import ClientBridge
     from .auth import Caller
     from .context import Level
     from .results import (
@@ -68,10 +70,12 @@ class Client:
         await client.close()
 
     A client is not bound to a task: it can be opened in one, used in many and closed in another. It is closed when it
-    is garbage collected. Cancelling a task that waits for a request cancels the request at the server.
+    is garbage collected. Cancelling a task, or a cancel scope of trio or anyio, that waits for a request cancels the
+    request at the server.
 
     If the connection is lost, the next request opens a new one; see `reconnect_attempts`. Input requests of the server
-    are answered by the client's handlers, on the event loop that opened the connection; see `mcpline.input_requests`.
+    are answered by the client's handlers, on the event loop that opened the connection, or in trio tasks if a trio task
+    opened it; see `mcpline.input_requests`.
     Errors are subclasses of `mcpline.McplineError`.
     """
 
@@ -83,6 +87,7 @@ class Client:
         self._home: _InProcessServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._loop_queue: _native.LoopQueue | None = None
+        self._trio: ClientBridge | None = None
         self._closed = False
 
     # Connecting
@@ -161,7 +166,7 @@ class Client:
     ) -> Self:
         """Return a client of a server in this process.
 
-        The server's handlers and lifespan run on the client's event loop.
+        The server's handlers and lifespan run on the client's event loop, or in trio tasks.
 
         Args:
             server: The server.
@@ -181,7 +186,7 @@ class Client:
 
         Args:
             transport: Opens a channel for each connection; see `mcpline.transports`. It is used on the event loop that
-                opens the client.
+                opens the client, or in tasks of the trio run that opens it.
             options: See `connect`; settings are those of `mcpline.settings.ClientSettings`.
 
         Raises:
@@ -232,6 +237,25 @@ class Client:
             if self._handle.opened:
                 return self
             raise UsageError("the client is being connected already")
+        if in_trio():
+            await self._open_in_trio()
+        else:
+            await self._open_on_loop()
+        return self
+
+    async def _open_in_trio(self) -> None:
+        from ._trio import ClientBridge
+
+        if self._trio is not None:
+            raise UsageError("the client is being connected already")
+        self._trio = ClientBridge(self._setup.handlers)
+        try:
+            await self._trio.run(self._open_on_loop)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _open_on_loop(self) -> None:
         loop = asyncio.get_running_loop()
         self._loop, self._loop_queue = loop, loop_queue_of(loop)
         self._host = LoopHost(self._setup.handlers, loop)
@@ -247,15 +271,17 @@ class Client:
         except BaseException:
             await self.close()
             raise
-        return self
 
     async def close(self) -> None:
         """Close the connection. Requests in flight fail with `Closed`, and a child process is ended.
 
-        Can be called from any task and any event loop, and more than once. When it returns, all file descriptors are
-        closed and the child process has exited.
+        Can be called from any task and any event loop, and more than once. In a trio task, it also completes if the
+        task is cancelled. When it returns, all file descriptors are closed and the child process has exited.
         """
         self._closed = True
+        if self._trio is not None and in_trio():
+            await self._trio.close(self.close)
+            return
         handle = self._handle
         if handle is None:
             return
@@ -274,7 +300,7 @@ class Client:
 
     def _here(self) -> tuple[asyncio.AbstractEventLoop, _native.LoopQueue]:
         """Return the running loop and its queue."""
-        loop = asyncio.get_running_loop()
+        loop = _running_loop()
         if loop is not self._loop or self._loop_queue is None:
             self._loop, self._loop_queue = loop, loop_queue_of(loop)
         return loop, self._loop_queue
@@ -297,7 +323,9 @@ class Client:
 
     async def _ask(self, method: str, params: bytes | None, options: _native.RequestOptions | None = None) -> bytes:
         handle = self._handle or self._native_client()
-        loop = asyncio.get_running_loop()
+        if self._trio is not None and in_trio():
+            return await self._trio.request(self._ask, method, params, options)
+        loop = _running_loop()
         loop_queue = self._loop_queue
         if loop is not self._loop or loop_queue is None:
             loop, loop_queue = self._here()
@@ -322,6 +350,9 @@ class Client:
 
     async def _do(self, method: str, argument: str | None = None, timeout: float | None = None) -> None:
         handle = self._native_client()
+        if self._trio is not None and in_trio():
+            await self._trio.run(self._do, method, argument, timeout)
+            return
         loop, loop_queue = self._here()
         done: asyncio.Future[None] = loop.create_future()
         number = handle.do_into(loop_queue, loop, done, method, argument, _requests.options(timeout))
@@ -526,7 +557,7 @@ class Client:
             results.check_result_type(result_type)
             raw = await self._ask("tools/call", _requests.call(name, arguments), options)
             return results.read_call(raw, name, result_type)
-        if options is not None:
+        if options is not None or self._trio is not None:
             return results.read(results.CALL, await self._ask("tools/call", _requests.call(name, arguments), options))
         # The same as `_ask`, inlined: this is the most frequent request.
         handle = self._handle or self._native_client()
@@ -697,10 +728,22 @@ class Client:
             params: Parameters: a dict, an object with fields, or JSON as bytes.
         """
         handle = self._native_client()
+        if self._trio is not None and in_trio():
+            await self._trio.run(self.notify, method, params)
+            return
         loop, loop_queue = self._here()
         done: asyncio.Future[None] = loop.create_future()
         number = handle.notify_into(loop_queue, loop, done, method, _requests.params(params))
         await self._end_of(done, number, loop_queue)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        if in_trio():
+            raise UsageError("the client was opened by asyncio: open another one in the trio task") from None
+        raise
 
 
 class _Reports:

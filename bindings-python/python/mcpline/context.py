@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, Literal, NoReturn, Optional, TypeVar,
 import msgspec
 
 from . import _json, _results
+from ._async_library import in_trio
 from .content import SampledBlock, TextContent, ToolUseContent
 from .errors import RpcError, UsageError
 
@@ -513,6 +514,10 @@ class Context(_Base[State]):
     __slots__ = ()
 
     async def _ask(self, method: str, params: bytes | None, key: str | None) -> bytes:
+        if in_trio():
+            from ._trio import run_on_loop
+
+            return await run_on_loop(self._ask, method, params, key)
         from asyncio import get_running_loop
 
         answer = get_running_loop().create_future()

@@ -1067,6 +1067,8 @@ class Server:
     async def serve(self, transport: Transport = "stdio", **options: Unpack[ListenSettings]) -> None:
         """Serve on the running event loop until the client disconnects (stdio) or the task is cancelled.
 
+        In a trio task, async handlers run in trio tasks. Cancelling stops gracefully, as `stop` does.
+
         Args:
             transport: `"stdio"` or `"http"`.
             options: See `run`.
@@ -1074,12 +1076,21 @@ class Server:
         Raises:
             TransportError: The transport cannot be opened.
         """
+        from ._async_library import in_trio
+
+        if in_trio():
+            from . import _trio
+
+            await _trio.serve(self, transport, {**options})
+            return
         from . import _loops
 
         await _loops.serve(self, transport, {**options})
 
     async def serve_channel(self, channel: Channel, *, principal: Caller | None = None) -> None:
         """Serve one client over a custom transport, on the running event loop, until either side closes the channel.
+
+        In a trio task, the channel and async handlers run in trio tasks.
 
         Any number of clients can be served at once. Cancelling the task ends the channel gracefully, as `stop` does.
 
@@ -1095,6 +1106,13 @@ class Server:
             TransportError: The transport failed.
             UsageError: The server's handlers already run on another event loop.
         """
+        from ._async_library import in_trio
+
+        if in_trio():
+            from . import _trio
+
+            await _trio.serve_channel(self, channel, principal)
+            return
         from . import _loops
 
         await _loops.serve_channel(self, channel, principal)

@@ -9,8 +9,10 @@ from typing import Any
 
 import msgspec
 
+from ._async_library import in_trio
 from ._json import encode
 from .client import Client
+from .errors import UsageError
 from .results import check_result_type, read_call
 
 if typing.TYPE_CHECKING:
@@ -56,7 +58,7 @@ class TestClient:
     It is a `Client.memory` whose results are dicts, as on the wire. Errors that the server returns are raised as
     `mcpline.RpcError`, others as other subclasses of `mcpline.McplineError`. The server's handlers and lifespan run on
     the event loop of the test, unless another loop runs them already. The handlers of the client run on the loop too,
-    except for sync handlers of `extensions`, which run in threads.
+    except for sync handlers of `extensions`, which run in threads. In a test under trio, they run in trio tasks.
     """
 
     __test__ = False  # pytest takes classes of this name for tests
@@ -304,7 +306,15 @@ class TestClient:
         """Send any notification. The server receives it before later requests.
 
         Returns a future that ends when the notification is sent. It does not have to be awaited.
+
+        Raises:
+            UsageError: The test runs under trio.
         """
+        if in_trio():
+            raise UsageError(
+                "`notify` of a test client returns an asyncio future: under trio, send notifications with `await "
+                "client.notify(…)` of a `Client.memory(server)`"
+            )
         task = asyncio.get_running_loop().create_task(self._client.notify(method, params))
         self._notifying.add(task)
         task.add_done_callback(self._notifying.discard)

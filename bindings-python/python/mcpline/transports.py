@@ -46,7 +46,7 @@ __all__ = ["Channel", "ClientTransport", "SyncChannel", "SyncClientTransport"]
 
 
 class Channel(Protocol):
-    """An open channel, for asyncio. It is used by one event loop only."""
+    """An open channel, for asyncio or trio. It is used by one event loop only."""
 
     async def send(self, message: bytes) -> None:
         """Send one message, or a batch, to the peer."""
