@@ -109,6 +109,20 @@ def test_complete_answers_have_one_body():
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("option", "instead"),
+    [
+        ("tls", "uvicorn: `ssl_certfile` and `ssl_keyfile`"),
+        ("host", "the ASGI server listens: give it the address"),
+        ("port", "the ASGI server listens: give it the port"),
+        ("allowed_host", "allowed_hosts"),
+    ],
+)
+def test_options_of_other_servers_are_refused_where_they_are_written(option, instead):
+    with pytest.raises(TypeError, match=rf"asgi\(\) has no option '{option}': .*{instead}"):
+        make().asgi(**{option: None})
+
+
 def test_a_handler_has_a_task_of_its_own_within_the_requests():
     server = make()
     app = server.asgi()

@@ -38,6 +38,15 @@ _LOOK_FOR_SHUTDOWN = 0.1
 _LAST_ANSWERS = 0.75
 
 
+# What to write instead of options of the built-in HTTP server.
+_OF_THE_ASGI_SERVER = {
+    "tls": "the ASGI server accepts the connections: give it the certificate (uvicorn: `ssl_certfile` and "
+    '`ssl_keyfile`), or serve with `server.run("http", tls=…)`',
+    "host": 'the ASGI server listens: give it the address, or serve with `server.run("http", host=…)`',
+    "port": 'the ASGI server listens: give it the port, or serve with `server.run("http", port=…)`',
+}
+
+
 def _refuse_trio() -> None:
     if in_trio():
         from .errors import UsageError
@@ -48,12 +57,22 @@ def _refuse_trio() -> None:
         )
 
 
+def _check_options(options: dict[str, Any]) -> None:
+    from .settings import HttpSettings
+
+    for name in options:
+        if name not in HttpSettings.__annotations__:
+            instead = _OF_THE_ASGI_SERVER.get(name) or f"there are {', '.join(sorted(HttpSettings.__annotations__))}"
+            raise TypeError(f"asgi() has no option {name!r}: {instead}")
+
+
 class Application:
     """An ASGI 3 application. Mount it in another application, or run it with an ASGI server."""
 
     def __init__(self, server: Server, options: dict[str, Any]) -> None:
         from .auth import split
 
+        _check_options(options)
         self.server = server
         self._options, self._verify = split(options, server)
         self._writer = BodyWriter(options.get("write_timeout", _WRITE_TIMEOUT))

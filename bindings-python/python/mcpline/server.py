@@ -1126,7 +1126,11 @@ class Server:
         soon as uvicorn shuts down.
 
         Args:
-            options: Options of HTTP, without `host` and `port`; see `mcpline.settings.HttpSettings`.
+            options: Options of HTTP, without `host`, `port` and `tls`, which the ASGI server has; see
+                `mcpline.settings.HttpSettings`.
+
+        Raises:
+            TypeError: There is no such option.
         """
         from ._asgi import Application
 
