@@ -77,12 +77,24 @@ async def test_tools_of_a_mounted_server_are_transformed():
         assert (tool["name"], tool["title"]) == ("web_find", "Search")
 
 
+@pytest.mark.parametrize("key", ["fixed", "default"])
+def test_a_value_that_is_not_json_is_refused_with_the_name_of_its_argument(key):
+    server = _search_server()
+    transform = ToolTransform(arguments={"site": {key: [object()]}})
+    reason = f"the change of tool 'search': `{key}` of argument 'site' must be a value of JSON: objects of type object"
+    with pytest.raises(UsageError, match=reason):
+        server.transform_tool("search", **transform)
+    with pytest.raises(UsageError, match=reason):
+        Server("main", "1").mount(server, tools={"search": transform})
+
+
 @pytest.mark.parametrize(
     ("transform", "reason"),
     [
         ({"arguments": {"query": {"name": "q"}}}, 'no argument "query"'),
         ({"arguments": {"q": {"hidden": True}}}, "is required"),
         ({"arguments": {"limit": {"fixed": "many"}}}, "does not match its schema"),
+        ({"arguments": {"limit": 5}}, "expected struct ArgumentTransform"),
         ({"descripton": "x"}, "descripton"),
     ],
 )

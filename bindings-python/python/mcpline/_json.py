@@ -36,7 +36,7 @@ def encode_hook(value: Any) -> Any:
         return sys.modules["pydantic_core"].to_jsonable_python(value, by_alias=True)
     if isinstance(value, Iterable):
         return list(value)
-    raise NotImplementedError(f"objects of type {type(value).__name__} can't be written as JSON")
+    raise TypeError(f"objects of type {type(value).__name__} can't be written as JSON")
 
 
 ENCODER = msgspec.json.Encoder(enc_hook=encode_hook)

@@ -897,7 +897,7 @@ class Server:
                 would be hidden without a value; a value does not match the schema of its argument; or the input schema
                 relates arguments to each other, for example by `oneOf`, so that they cannot be renamed or hidden.
         """
-        self._native.transform_tool(tool, _json({**transform}))
+        self._native.transform_tool(tool, _json(_checked_transform(tool, transform)))
 
     def update_resource(self, uri: str, /, **changes: Unpack[ResourceChanges]) -> None:
         """Change the definition of a resource or resource template; see `update_tool`.
@@ -997,7 +997,8 @@ class Server:
         """
         from . import _composition
 
-        changes = _json({name: {**change} for name, change in tools.items()}) if tools else None
+        checked = {name: _checked_transform(name, change) for name, change in (tools or {}).items()}
+        changes = _json(checked) if checked else None
         _composition.mount(self, server, prefix, snapshot, changes)
 
     def unmount(self, server: Server, /) -> bool:
@@ -1222,6 +1223,23 @@ def _list(name: str, texts: Iterable[str]) -> list[str]:
     if isinstance(texts, str):
         raise TypeError(f"{name} must be a list of strings, not a string")
     return list(texts)
+
+
+def _checked_transform(tool: str, transform: ToolTransform) -> dict[str, Any]:
+    """Check that the values of arguments are JSON. The core checks everything else."""
+    arguments: Any = transform.get("arguments")
+    for argument, change in arguments.items() if hasattr(arguments, "items") else ():
+        for key in ("default", "fixed"):
+            value = change.get(key) if hasattr(change, "get") else None
+            try:
+                _json(value)
+            except (TypeError, ValueError, RecursionError) as error:
+                from .errors import UsageError
+
+                raise UsageError(
+                    f"the change of tool {tool!r}: `{key}` of argument {argument!r} must be a value of JSON: {error}"
+                ) from error
+    return {**transform}
 
 
 def _exception_classes(classes: Iterable[type[Exception]]) -> tuple[type[Exception], ...]:
