@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import queue
 import sys
@@ -43,6 +44,44 @@ def test_a_handler_follows_the_connection_and_the_process_of_the_server(kind: st
     assert isinstance(events[1].error, ServerExited)
     assert events[1].error.exit == "exit status: 3"
     assert [event.error for event in events if event.state != "lost"] == [None] * 3
+
+
+def test_a_client_is_closed_when_its_async_handlers_have_ended() -> None:
+    events: list[str] = []
+
+    async def follow(event: ConnectionEvent) -> None:
+        for _ in range(100):
+            await asyncio.sleep(0)
+        events.append(event.state)
+
+    async def main() -> None:
+        async with Client.spawn(sys.executable, PEER, on_connection=follow):
+            pass
+        assert events == ["connected", "closed"]
+
+    run(main())
+
+
+def test_an_async_handler_can_close_its_client(caplog: pytest.LogCaptureFixture) -> None:
+    events: list[str] = []
+
+    async def main() -> None:
+        closed = asyncio.Event()
+
+        async def follow(event: ConnectionEvent) -> None:
+            events.append(event.state)
+            if event.state == "connected":
+                await client.close()
+                closed.set()
+
+        client = Client.spawn(sys.executable, PEER, on_connection=follow)
+        async with client:
+            await closed.wait()
+
+    run(main())
+    assert events == ["connected", "closed"]
+    # It does not wait for itself.
+    assert not caplog.records
 
 
 def test_a_blocking_client_has_connection_events() -> None:

@@ -30,6 +30,9 @@ _INTERNAL_ERROR = -32603
 _INVALID_PARAMS = -32602
 _EXTENDED_RESULT = "host/extended_result"
 
+# Time in seconds that handlers of notifications and events have to end when their client is closed.
+_LISTENER_PATIENCE = 5.0
+
 
 class Handlers:
     """The handlers of one client."""
@@ -255,6 +258,22 @@ class LoopHost:
         tasks = self._channels - {asyncio.current_task()}
         if tasks and self._loop is asyncio.get_running_loop():
             await asyncio.wait(tasks)
+
+    async def listeners_ended(self) -> None:
+        """Wait until the async handlers of notifications and events have ended.
+
+        A handler may wait for the client to be closed, which calls this: in its own task, where nothing is waited for,
+        or in another one, where the wait ends after some time.
+        """
+        worker = self._worker
+        if worker is None or worker is asyncio.current_task() or self._loop is not asyncio.get_running_loop():
+            return
+        _, unfinished = await asyncio.wait([worker], timeout=_LISTENER_PATIENCE)
+        if unfinished:
+            _LOGGER.warning(
+                "the client is closed, but its handlers of notifications did not end within %s s; they continue",
+                _LISTENER_PATIENCE,
+            )
 
     def _task(self, coroutine: typing.Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         # In its own context: before 3.11, `create_task` accepts none.

@@ -276,7 +276,9 @@ class Client:
         """Close the connection. Requests in flight fail with `Closed`, and a child process is ended.
 
         Can be called from any task and any event loop, and more than once. In a trio task, it also completes if the
-        task is cancelled. When it returns, all file descriptors are closed and the child process has exited.
+        task is cancelled. When it returns, all file descriptors are closed, the child process has exited, and async
+        handlers of notifications and of connection events have ended. These have 5 seconds to end; they are not waited
+        for on another event loop, and if one of them calls `close`.
         """
         self._closed = True
         if self._trio is not None and in_trio():
@@ -293,6 +295,7 @@ class Client:
             await closed
             if self._host is not None:
                 await self._host.channels_closed()
+                await self._host.listeners_ended()
         finally:
             home, self._home = self._home, None
             if home is not None:
