@@ -215,3 +215,8 @@ def test_unknown_options_and_other_types_are_refused() -> None:
         Server("pets").add_openapi(pets(), base_uri="x")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="not list"):
         Server("pets").add_openapi([])  # type: ignore[arg-type]
+    for secret in (b"s3cret", ("ada", b"s3cret")):
+        with pytest.raises(TypeError, match=r"^the credential 'login' must be a str, not bytes$"):
+            Server("pets").add_openapi(pets(), credentials={"login": secret})  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match=r"^header 'X-Key' must be a str, not bytes$"):
+        Server("pets").add_openapi(pets(), headers={"X-Key": b"s3cret"})  # type: ignore[dict-item]

@@ -77,7 +77,7 @@ def _json(document: Mapping[str, Any] | str | bytes | bytearray) -> bytes:
     if isinstance(document, Mapping):
         try:
             return encode(document)
-        except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise UsageError(f"the OpenAPI document can't be written as JSON: {error}") from error
     raise TypeError(f"an OpenAPI document is a mapping, or JSON as str or bytes, not {type(document).__name__}")
 
@@ -87,10 +87,21 @@ def _options(settings: OpenApiSettings) -> bytes:
     headers = settings.get("headers")
     if headers is not None:
         options["headers"] = list(headers.items() if isinstance(headers, Mapping) else headers)
+        for name, value in options["headers"]:
+            _check_text(f"header {name!r}", value)
+    for scheme, credential in (settings.get("credentials") or {}).items():
+        for text in credential if isinstance(credential, (tuple, list)) else (credential,):
+            _check_text(f"the credential {scheme!r}", text)
     try:
         return encode({name: value for name, value in options.items() if value is not None})
-    except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"an option of add_openapi() can't be written as JSON: {error}") from error
+
+
+def _check_text(what: str, value: object) -> None:
+    """Check that a value is a string: JSON has no bytes. The value may be secret."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be a str, not {type(value).__name__}")
 
 
 def _selector(select: Select | None) -> Callable[[bytes], list[str]]:
