@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import math
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from mcpline import (
     Server,
     TextContent,
     UsageError,
+    _json,
 )
 from support import LEGACY, MODERN, run
 from ways import CELLS, Reach, http_port, reach
@@ -448,3 +450,10 @@ def test_context_variables_of_the_caller_reach_its_listener_of_progress(reach: R
 
     run(main())
     assert values == ["set"] * 3
+
+
+def test_a_time_is_a_number_and_may_be_infinite():
+    for make in (lambda **settings: Server("a", **settings), lambda **settings: Client.memory(Server("a"), **settings)):
+        with pytest.raises(UsageError, match="`ping_interval` must be a number, not nan"):
+            make(ping_interval=math.nan)
+    assert _json.encode_settings({"timeout": math.inf}) == b'{"timeout":9007199254740991}'

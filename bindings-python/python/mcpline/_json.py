@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -12,7 +13,10 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["encode", "encode_hook", "encode_object", "read_object"]
+__all__ = ["encode", "encode_hook", "encode_object", "encode_settings", "read_object"]
+
+# In seconds; as in TypeScript.
+_LONGEST_TIME = 2**53 - 1
 
 
 def encode_hook(value: Any) -> Any:
@@ -43,6 +47,23 @@ ENCODER = msgspec.json.Encoder(enc_hook=encode_hook)
 """Encodes all values that handlers pass to the protocol."""
 
 encode: Callable[[Any], bytes] = ENCODER.encode
+
+
+def encode_settings(settings: Mapping[str, Any]) -> bytes:
+    """Encode settings for the core. JSON has no infinity: an infinite time becomes the longest one.
+
+    Raises:
+        UsageError: A value is NaN.
+    """
+    finite = dict(settings)
+    for name, value in finite.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            if value != math.inf:
+                from .errors import UsageError
+
+                raise UsageError(f"`{name}` must be a number, not {value!r}")
+            finite[name] = _LONGEST_TIME
+    return encode(finite)
 
 
 def encode_object(value: Any) -> bytes:

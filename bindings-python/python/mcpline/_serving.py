@@ -28,8 +28,8 @@ def start(server: Server, transport: str, options: dict[str, Any]) -> _native.Se
 
 
 def _started(server: Server, transport: str, options: dict[str, Any]) -> _native.Serving:
+    from ._json import encode_settings
     from .errors import UsageError
-    from .server import _json
 
     if transport == "stdio":
         if options:
@@ -47,7 +47,7 @@ def _started(server: Server, transport: str, options: dict[str, Any]) -> _native
 
             if not isinstance(tls, Tls):
                 raise UsageError(f"`tls`: {type(tls).__name__} is not a `mcpline.Tls`")
-        given, verify = (_json(options), None) if "auth" not in options else _auth(options, server)
+        given, verify = (encode_settings(options), None) if "auth" not in options else _auth(options, server)
         return server._native.start_http(host, port, given, verify, None if tls is None else tls._json())
     raise ValueError(f"no such transport: {transport}; there are stdio and http")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from . import _native
 from ._hosts import Handlers
-from ._json import encode, read_object
+from ._json import encode, encode_settings, read_object
 from .settings import ClientHttpSettings, ClientSettings, ProgramSettings
 
 if typing.TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Setup:
             allowed = sorted({*_HANDLERS, *_INFO, "capabilities", *special, *_SETTINGS})
             raise TypeError(f"such a client has no option {unknown[0]!r}; there are {', '.join(allowed)}")
         self._offer = encode({"info": info, "capabilities": capabilities, **self.handlers.offer()})
-        self._settings = encode(options)
+        self._settings = encode_settings(options)
         self.server = server
         self.make_native: Make
 
@@ -177,7 +177,7 @@ def of_url(
         auth_setup = AuthSetup(auth)
         setup.handlers.ask_for(auth_setup)
         settings["auth"] = auth_setup.options
-    http = encode(settings)
+    http = encode_settings(settings)
     setup.make_native = lambda loop_queue, host, offer, settings: _native.Client.of(
         loop_queue, host, offer, settings, "url", url, http
     )
@@ -203,7 +203,7 @@ def of_program(
 ) -> Setup:
     """Return the setup of a client that starts a program."""
     setup = Setup(options, _PROGRAM)
-    command = encode(
+    command = encode_settings(
         {
             "inherit_env": False,
             "stderr": "capture",

@@ -62,7 +62,7 @@ from ._client_auth import (
     TokenStore,
     TokenWanted,
 )
-from ._json import encode
+from ._json import encode, encode_settings
 
 if typing.TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -313,10 +313,10 @@ def split(options: dict[str, Any], server: Server) -> tuple[bytes, Callable[[str
     """Encode the options of HTTP for the native module; return them with the verifier of tokens, if there is one."""
     auth = options.get("auth")
     if auth is None:
-        return encode(options), None
+        return encode_settings(options), None
     if not isinstance(auth, ResourceServer):
         raise TypeError(f"auth must be a mcpline.auth.ResourceServer, not {type(auth).__name__}")
-    return encode({**options, "auth": auth._options}), auth._verifier(server)
+    return encode_settings({**options, "auth": auth._options}), auth._verifier(server)
 
 
 def _given(**members: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Optional, Union
 import msgspec
 from msgspec import Struct
 
-from ._json import encode
+from ._json import encode, encode_settings
 from .errors import UsageError
 from .settings import OpenApiSettings
 
@@ -93,7 +93,9 @@ def _options(settings: OpenApiSettings) -> bytes:
         for text in credential if isinstance(credential, (tuple, list)) else (credential,):
             _check_text(f"the credential {scheme!r}", text)
     try:
-        return encode({name: value for name, value in options.items() if value is not None})
+        return encode_settings({name: value for name, value in options.items() if value is not None})
+    except UsageError:
+        raise
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"an option of add_openapi() can't be written as JSON: {error}") from error
 

@@ -133,7 +133,7 @@ class Server:
             from .extension import declared
 
             options.update(declared(extensions))
-        self._native = _native.Server(_json(info), instructions, _json(options) if options else None)
+        self._native = _native.Server(_json(info), instructions, _json_settings(options) if options else None)
         self._serving = 0
         self._contexts: list[Context] = []
         self._dependencies: set[Callable[..., Any]] = set()
@@ -1285,6 +1285,12 @@ def _extend(definition: dict[str, Any], **members: Any) -> None:
     for name, value in members.items():
         if value is not None:
             definition["_meta" if name == "meta" else name] = list(value) if name == "icons" else value
+
+
+def _json_settings(settings: dict[str, Any]) -> bytes:
+    from ._json import encode_settings
+
+    return encode_settings(settings)
 
 
 def _json(value: Any) -> bytes:
