@@ -250,6 +250,31 @@ client.close()
         assert script.errors == b""
 
 
+@pytest.mark.parametrize("way", ["memory", "program", "http"])
+def test_a_forked_child_leaves_the_block_of_an_open_client(http_port: int, way: str):
+    source = (
+        PREAMBLE
+        + f"way = {way!r}\n"
+        + """
+async def main():
+    async with reach(Client, way) as client:
+        waiting = asyncio.ensure_future(client.call_tool("echo", {"value": "still here"}))
+        await asyncio.sleep(0)
+        child = os.fork()
+        if child == 0:
+            sys.exit(7)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        print((await waiting).text, flush=True)
+asyncio.run(main())
+"""
+    )
+    with process(source, str(http_port)) as script:
+        assert script.line() == b"7\n", (script.wait(), script.errors)
+        assert script.line() == b"still here\n"
+        assert script.wait() == 0
+        assert script.errors == b""
+
+
 def test_a_fork_can_start_programs_of_its_own():
     source = (
         PREAMBLE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import os
 import typing
 import weakref
 from contextvars import copy_context
@@ -89,6 +90,8 @@ class Client:
         self._loop_queue: _native.LoopQueue | None = None
         self._trio: ClientBridge | None = None
         self._closed = False
+        # The process that the client is opened in.
+        self._process: int | None = None
 
     # Connecting
 
@@ -237,6 +240,7 @@ class Client:
             if self._handle.opened:
                 return self
             raise UsageError("the client is being connected already")
+        self._process = os.getpid()
         if in_trio():
             await self._open_in_trio()
         else:
@@ -281,6 +285,9 @@ class Client:
         for on another event loop, and if one of them calls `close`.
         """
         self._closed = True
+        if os.getpid() != self._process:
+            # A forked child has none of the client's threads. The connection belongs to its parent.
+            return
         if self._trio is not None and in_trio():
             await self._trio.close(self.close)
             return
