@@ -6,6 +6,12 @@ pub const MAX_DOCUMENT_BYTES: usize = 128 * 1024 * 1024;
 /// The largest number of operations in a document. The largest public ones have 17,000.
 pub const MAX_OPERATIONS: usize = 50_000;
 
+/// The largest number of tags of one operation. Documents use one or two.
+pub const MAX_TAGS: usize = 32;
+
+/// The longest tag of an operation, in bytes. It is a word that selects operations.
+pub const MAX_TAG_BYTES: usize = 200;
+
 /// The largest number of references that lead from one to the next before a value is found.
 pub const MAX_REFERENCE_HOPS: usize = 32;
 

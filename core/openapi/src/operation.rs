@@ -4,7 +4,9 @@ use serde_json::{Map, Value};
 
 use crate::document::Document;
 use crate::error::DocumentError;
-use crate::limits::{MAX_DESCRIPTION_BYTES, MAX_NAME_CHARS, MAX_OPERATIONS};
+use crate::limits::{
+    MAX_DESCRIPTION_BYTES, MAX_NAME_CHARS, MAX_OPERATIONS, MAX_TAG_BYTES, MAX_TAGS,
+};
 use crate::names::{self, UniqueNames};
 use crate::reference::Place;
 
@@ -97,7 +99,8 @@ impl Document {
     ///
     /// # Errors
     ///
-    /// `paths` has an invalid form, or more than [`MAX_OPERATIONS`] operations.
+    /// `paths` has an invalid form, or more than [`MAX_OPERATIONS`] operations; or an operation has more than [`MAX_TAGS`]
+    /// tags, or one longer than [`MAX_TAG_BYTES`].
     pub fn operations(&self) -> Result<Vec<Operation>, DocumentError> {
         let mut operations = Vec::new();
         let mut taken = UniqueNames::new(MAX_NAME_CHARS);
@@ -122,8 +125,6 @@ impl Document {
                     return Err(self.error(&root, reason));
                 }
                 let id = text(operation, "operationId").filter(|id| !id.is_empty());
-                let tags = operation.get("tags").and_then(Value::as_array);
-                let tags = tags.into_iter().flatten().filter_map(Value::as_str);
                 operations.push(Operation {
                     name: name_of(id.as_deref(), method, path, &mut taken),
                     id,
@@ -133,10 +134,7 @@ impl Document {
                         .or_else(|| text(item, "summary"))
                         .map(|summary| cut(summary, MAX_DESCRIPTION_BYTES)),
                     description: description(operation, item),
-                    tags: tags
-                        .filter(|tag| !tag.is_empty())
-                        .map(str::to_owned)
-                        .collect(),
+                    tags: self.tags(&place, operation)?,
                     is_deprecated: operation.get("deprecated") == Some(&Value::Bool(true)),
                     place,
                     path_place: path_place.clone(),
@@ -144,6 +142,30 @@ impl Document {
             }
         }
         Ok(operations)
+    }
+
+    /// Returns the tags of an operation. Too many or too long ones are an error, because tags select operations: one that is
+    /// left out could show an operation that the program hides.
+    fn tags(
+        &self,
+        operation_place: &Place,
+        operation: &Map<String, Value>,
+    ) -> Result<Vec<String>, DocumentError> {
+        let tags = operation.get("tags").and_then(Value::as_array);
+        let tags = tags.into_iter().flatten().filter_map(Value::as_str);
+        let mut taken = Vec::new();
+        for tag in tags.filter(|tag| !tag.is_empty()) {
+            let reason = if taken.len() == MAX_TAGS {
+                format!("it has more than {MAX_TAGS} tags (`MAX_TAGS`)")
+            } else if tag.len() > MAX_TAG_BYTES {
+                format!("a tag is longer than {MAX_TAG_BYTES} bytes (`MAX_TAG_BYTES`)")
+            } else {
+                taken.push(tag.to_owned());
+                continue;
+            };
+            return Err(self.error(&operation_place.child("tags"), reason));
+        }
+        Ok(taken)
     }
 }
 

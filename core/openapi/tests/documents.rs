@@ -1,5 +1,6 @@
 //! Documents and their operations, and the meaning of responses.
 
+use mcpline_openapi::limits::{MAX_TAG_BYTES, MAX_TAGS};
 use mcpline_openapi::{Document, Method, Outcome, ResponseParts};
 use serde_json::json;
 
@@ -65,6 +66,26 @@ fn a_long_description_is_cut_between_characters() {
         .expect("operations");
     let description = operations[0].description.as_deref().expect("a description");
     assert!(description.len() <= 4 * 1024 + 3 && description.ends_with("ü…"));
+}
+
+#[test]
+fn tags_are_limited_in_number_and_length() {
+    let operations = |tags: Vec<String>| {
+        let document =
+            Document::new(json!({"openapi": "3.0.0", "paths": {"/a": {"get": {"tags": tags}}}}));
+        document.expect("a document").operations()
+    };
+    let most = vec!["t".repeat(MAX_TAG_BYTES); MAX_TAGS];
+    assert_eq!(operations(most.clone()).expect("operations")[0].tags, most);
+    let refused = |tags| operations(tags).expect_err("too many").to_string();
+    assert_eq!(
+        refused(vec!["t".to_owned(); MAX_TAGS + 1]),
+        "OpenAPI document, #/paths/~1a/get/tags: it has more than 32 tags (`MAX_TAGS`)"
+    );
+    assert_eq!(
+        refused(vec!["t".repeat(MAX_TAG_BYTES + 1)]),
+        "OpenAPI document, #/paths/~1a/get/tags: a tag is longer than 200 bytes (`MAX_TAG_BYTES`)"
+    );
 }
 
 fn outcome(status: u16, content_type: Option<&str>, body: &[u8]) -> Outcome {
