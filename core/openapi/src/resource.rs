@@ -91,7 +91,9 @@ fn typed(value: &Value, schema: Option<&Value>) -> Value {
     }
     let number = (has("integer") || has("number"))
         .then(|| text.parse::<Number>().ok())
-        .flatten();
+        .flatten()
+        // Digits of integers with more than 64 bits would be lost.
+        .filter(|number| !number.is_f64() || text.contains(['.', 'e', 'E']));
     let boolean = has("boolean").then(|| text.parse().ok()).flatten();
     number
         .map(Value::Number)

@@ -556,9 +556,20 @@ fn resources_have_templates_with_simple_variables() {
         imported.resource_template("api").as_deref(),
         Some("api://pets/{id}{?limit}")
     );
-    let variables = json!({"id": "5", "limit": "7"});
-    let arguments = imported.arguments_of_resource(variables.as_object().expect("an object"));
-    assert_eq!(Value::Object(arguments), json!({"id": "5", "limit": 7}));
+    // An integer with more than 64 bits stays a text, because a number would lose digits.
+    let large = "123456789012345678901234567890";
+    for (limit, expected) in [
+        ("7", json!(7)),
+        (large, json!(large)),
+        ("1e30", json!(1e30)),
+    ] {
+        let variables = json!({"id": "5", "limit": limit});
+        let arguments = imported.arguments_of_resource(variables.as_object().expect("an object"));
+        assert_eq!(
+            Value::Object(arguments),
+            json!({"id": "5", "limit": expected})
+        );
+    }
     assert_eq!(
         operation("get", "/", json!({}))
             .resource_template("x")
