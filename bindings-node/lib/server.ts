@@ -91,7 +91,7 @@ import {
   httpOptions,
   type HttpSettings,
   rateOf,
-  secondsFromMs,
+  toolTimeout,
   serverOptions,
   type ServerSettings,
 } from "./settings.js";
@@ -360,7 +360,7 @@ export class Server<C = unknown, State = unknown> {
     const decodes = validate !== undefined;
     this.#add("tool", name, definition, plan, {
       run_once: runOnce,
-      timeout: timeout === undefined ? undefined : secondsFromMs("timeout", timeout),
+      timeout: timeout === undefined ? undefined : toolTimeout(where, timeout),
       rate: limits,
       scopes,
       tags,

@@ -296,6 +296,14 @@ export function secondsFromMs(name: string, value: unknown): number {
   return Math.min(value / 1000, Number.MAX_SAFE_INTEGER);
 }
 
+/** Converts the timeout of a tool to the core's seconds. */
+export function toolTimeout(tool: string, value: unknown): number {
+  if (value === Infinity) {
+    throw new UsageError(`${tool}: \`timeout\` must be a finite time; leave it out for no limit`);
+  }
+  return secondsFromMs("timeout", value);
+}
+
 /** Converts a rate limit for the core. */
 export function rateOf(name: string, value: unknown): [perSecond: number, burst: number] {
   checkOptions(`\`${name}\``, value, RATE_NAMES);

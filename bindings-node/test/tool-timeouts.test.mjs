@@ -61,5 +61,7 @@ test("a timeout that is not a time is refused", () => {
   const add = (timeout) => () => server.tool("slow", { timeout }, () => "");
   assert.throws(add(0), { kind: "usage_error", message: /tool "slow": `timeout` must be longer than 0/ });
   assert.throws(add(-1), { kind: "usage_error" });
-  assert.throws(add("1s"), { kind: "usage_error", message: /`timeout`/ });
+  for (const timeout of ["1s", NaN, Infinity]) {
+    assert.throws(add(timeout), { kind: "usage_error", message: /`timeout`/ });
+  }
 });

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 
@@ -102,7 +103,13 @@ def test_the_time_in_which_a_user_answers_does_not_count(revision):
     run(main())
 
 
-@pytest.mark.parametrize("timeout", [0, -1, "1s"])
-def test_a_timeout_that_is_not_a_time_is_refused(timeout):
+@pytest.mark.parametrize("timeout", [0, -1])
+def test_a_timeout_that_is_not_positive_is_refused(timeout):
     with pytest.raises(UsageError):
+        make().add_tool(lambda: "", name="slow", timeout=timeout)
+
+
+@pytest.mark.parametrize("timeout", ["1s", math.inf, math.nan])
+def test_a_timeout_that_is_not_a_finite_number_is_refused(timeout):
+    with pytest.raises(UsageError, match=r"^tool 'slow': `timeout` must be a finite number of seconds, or None"):
         make().add_tool(lambda: "", name="slow", timeout=timeout)

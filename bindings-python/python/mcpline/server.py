@@ -307,7 +307,7 @@ class Server:
         options = {
             "decodes_itself": input_schema is None,
             "run_once": run_once,
-            "timeout": timeout,
+            "timeout": _checked_timeout(definition["name"], timeout),
             "rate": rate,
             "scopes": _scopes(scopes),
             "tags": _list("tags", tags),
@@ -1248,6 +1248,17 @@ def _exception_classes(classes: Iterable[type[Exception]]) -> tuple[type[Excepti
         if not isinstance(each, type) or not issubclass(each, Exception):
             raise TypeError(f"exposed_errors: {each!r} is not a class of exceptions")
     return found
+
+
+def _checked_timeout(tool: str, timeout: float | None) -> float | None:
+    """Check that a timeout is a finite number of seconds: JSON has no other numbers. The core checks its sign."""
+    if timeout is None or (isinstance(timeout, (int, float)) and -float("inf") < timeout < float("inf")):
+        return timeout
+    from .errors import UsageError
+
+    raise UsageError(
+        f"tool {tool!r}: `timeout` must be a finite number of seconds, or None for no limit, not {timeout!r}"
+    )
 
 
 def _checked_unknown_arguments(value: UnknownArguments) -> UnknownArguments:
