@@ -404,6 +404,8 @@ impl Server {
             .detach(|| tls.map(TlsOptions::tls).transpose())
             .map_err(|error| errors::core(py, &error))?;
         let runtime = self.start_runtime(py)?;
+        // First: a thread may stop the server as soon as the port is open.
+        let stop = self.new_stop();
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let address = (host.to_owned(), port);
         let core = self.core.clone();
@@ -422,7 +424,6 @@ impl Server {
             startup_message: foreign::startup_message(&core, Some(&url)),
             url: Some(url),
         };
-        let stop = self.new_stop();
         match tls {
             None => {
                 let description = description(bound.url());
