@@ -38,27 +38,32 @@ pub(super) struct RequestedRoute {
     variables: PathVariables,
 }
 
-/// Finds the route that a request is for. `Ok(None)`: there is none.
-///
-/// # Errors
-///
-/// The response to a request that no route serves although one has its path.
-pub(super) fn find(
-    shared: &Shared,
-    parts: &Parts,
-) -> Result<Option<RequestedRoute>, Response<Body>> {
+/// What the routes have for a request.
+pub(super) enum Requested {
+    Route(RequestedRoute),
+    /// No route serves it, although one has its path.
+    Refused(Response<Body>),
+    Nothing,
+}
+
+/// Finds the route that a request is for.
+pub(super) fn find(shared: &Shared, parts: &Parts) -> Requested {
     let path = endpoints::path_below_prefix(parts);
     match shared.server.inner().find_route(&parts.method, path) {
-        RouteMatch::Found(entry, variables) => Ok(Some(RequestedRoute { entry, variables })),
-        RouteMatch::Nothing => Ok(None),
-        RouteMatch::UnsafePath(reason) => Err(refusal(StatusCode::BAD_REQUEST, &reason)),
+        RouteMatch::Found(entry, variables) => {
+            Requested::Route(RequestedRoute { entry, variables })
+        }
+        RouteMatch::Nothing => Requested::Nothing,
+        RouteMatch::UnsafePath(reason) => {
+            Requested::Refused(refusal(StatusCode::BAD_REQUEST, &reason))
+        }
         RouteMatch::OtherMethods(allowed) => {
             let reason = format!("{} is not allowed here: use {allowed}", parts.method);
             let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, &reason);
             if let Ok(allowed) = HeaderValue::from_str(&allowed) {
                 response.headers_mut().insert(ALLOW, allowed);
             }
-            Err(response)
+            Requested::Refused(response)
         }
     }
 }

@@ -33,7 +33,7 @@ use super::in_flight::RequestsInFlight;
 use super::options::HttpOptions;
 use super::request_body::{CollectError, collect};
 use super::response_body::Body;
-use super::route::{self, RequestedRoute};
+use super::route::{self, Requested, RequestedRoute};
 use super::sessions::Sessions;
 use super::stream_upgrade_timers::StreamUpgradeTimers;
 use super::{authorization, http_sse, legacy, modern, post, security, stream_resumption};
@@ -166,9 +166,11 @@ impl HttpService {
         let endpoint = Endpoint::of(shared, parts);
         if matches!(endpoint, Endpoint::Health | Endpoint::Nothing) {
             match route::find(shared, parts) {
-                Ok(Some(route)) => return Box::pin(self.answer_route(parts, body, route)).await,
-                Ok(None) => {}
-                Err(response) => {
+                Requested::Route(route) => {
+                    return Box::pin(self.answer_route(parts, body, route)).await;
+                }
+                Requested::Nothing => {}
+                Requested::Refused(response) => {
                     discard(body, DRAINED).await;
                     return response;
                 }
