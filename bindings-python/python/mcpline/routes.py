@@ -163,7 +163,7 @@ class HttpResponse:
 
     def __init__(
         self,
-        body: Union[bytes, str, None] = None,
+        body: Union[bytes, bytearray, memoryview, str, None] = None,
         status: int = 200,
         headers: Optional[Union[Mapping[str, str], list[tuple[str, str]]]] = None,
         *,
@@ -193,11 +193,13 @@ class HttpResponse:
                 f"the body of a response is bytes or a text, not {type(body).__name__}: for JSON use HttpResponse.json"
             )
         self.status = status
-        pairs = list(headers.items() if hasattr(headers, "items") else headers or ())
+        pairs: list[tuple[str, str]] = []
+        if headers is not None:
+            pairs.extend(headers if isinstance(headers, list) else headers.items())
         media_type = media_type or usual
         if media_type is not None and not any(name.lower() == "content-type" for name, _ in pairs):
             pairs.append(("content-type", media_type))
-        self.headers: list[tuple[str, str]] = pairs
+        self.headers = pairs
 
     @classmethod
     def json(
