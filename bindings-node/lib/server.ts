@@ -754,7 +754,7 @@ export class Server<C = unknown, State = unknown> {
     const { methods, scopes, public: isPublic } = options as RouteOptions;
     const place: Place = { kind: "route", name: path };
     const plan = this.#planned(place, (ctx) => {
-      this.#end(place, ctx, callRoute(handler as RouteHandler, ctx.call, this as Server), finishRoute);
+      this.#end(place, ctx, callRoute(handler as RouteHandler, ctx.call, this), finishRoute);
     });
     const definition = { path, methods, public: isPublic };
     this.#add("route", `${methods?.join(",") ?? ""} ${path}`, definition, plan, { scopes });

@@ -20,11 +20,19 @@ new Server({
   version: "1",
   onError: (error, { kind, name, ctx }) => {
     exactly<unknown>()(error);
-    exactly<"tool" | "resource" | "prompt" | "completion" | "request" | "notification" | "event">()(kind);
+    exactly<"tool" | "resource" | "prompt" | "completion" | "request" | "notification" | "event" | "route">()(kind);
     exactly<string>()(name);
     exactly<AbortSignal>()(ctx.signal);
   },
 });
+
+server.route("/files/{name}/{*rest}", (request, { params, signal }) => {
+  exactly<Request>()(request);
+  exactly<Readonly<Record<"name" | "rest", string>>>()(params);
+  exactly<AbortSignal>()(signal);
+});
+// @ts-expect-error a path without this variable
+server.route("/files/{name}", { methods: ["POST"] }, (_, { params }) => params.other);
 
 server.tool("zod", { input: z.object({ city: z.string(), days: z.int().default(1) }) }, ({ city, days }) => {
   exactly<string>()(city);
