@@ -14,7 +14,7 @@ use crate::server::{
     MountOptions, PromptOptions, ResourceOptions, Server, ToolOptions, ToolTransform,
 };
 
-#[cfg(feature = "http")]
+#[cfg(feature = "routes")]
 use super::options::RouteDefinition;
 use super::options::{CompletionDefinition, FeatureOptions, MethodDefinition, read, seconds};
 
@@ -50,7 +50,7 @@ impl FeatureKey {
             CallKind::Request => server.remove_request_handler(name),
             CallKind::Notification => server.remove_notification_handler(name),
             CallKind::Completion | CallKind::Event => false,
-            #[cfg(feature = "http")]
+            #[cfg(feature = "routes")]
             CallKind::Route => false,
         }
     }
@@ -187,7 +187,7 @@ enum Definition {
     Request(MethodDefinition),
     Notification(MethodDefinition),
     Event(ClientNotification),
-    #[cfg(feature = "http")]
+    #[cfg(feature = "routes")]
     Route(RouteDefinition),
 }
 
@@ -234,7 +234,7 @@ impl Feature {
             CallKind::Request => Definition::Request(read("the method", definition)?),
             CallKind::Notification => Definition::Notification(read("the method", definition)?),
             CallKind::Event => Definition::Event(event(&read("the event", definition)?)?),
-            #[cfg(feature = "http")]
+            #[cfg(feature = "routes")]
             CallKind::Route => Definition::Route(read("the route", definition)?),
         };
         Ok(Self {
@@ -263,7 +263,7 @@ impl Feature {
                 FeatureKey::new(CallKind::Notification, &method.method)
             }
             Definition::Event(event) => FeatureKey::new(CallKind::Event, event.method().as_str()),
-            #[cfg(feature = "http")]
+            #[cfg(feature = "routes")]
             Definition::Route(route) => {
                 let methods = route.methods.as_ref().map(|methods| methods.join(","));
                 let methods = methods.unwrap_or_default();
@@ -316,7 +316,7 @@ impl Feature {
                 server.set_event_handler(event, handler);
                 Ok(())
             }
-            #[cfg(feature = "http")]
+            #[cfg(feature = "routes")]
             Definition::Route(route) => {
                 server.add_route(super::routes::read_route(route, options.scopes)?, handler)
             }

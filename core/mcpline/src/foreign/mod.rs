@@ -55,7 +55,7 @@ mod request_body;
 mod response_body;
 #[cfg(feature = "server")]
 pub mod results;
-#[cfg(all(feature = "server", feature = "http"))]
+#[cfg(feature = "routes")]
 mod routes;
 #[cfg(feature = "server")]
 pub mod workers;
@@ -83,7 +83,7 @@ pub use queue::{CallQueue, QueueFull, WakeupHold};
 pub use request_body::{BodyFeed, ClientLeft, RequestBody};
 #[cfg(all(feature = "server", feature = "http"))]
 pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
-#[cfg(all(feature = "server", feature = "http"))]
+#[cfg(feature = "routes")]
 pub use routes::{listen, route_request, route_response};
 #[cfg(feature = "server")]
 pub use workers::MAX_WAITING_CALLS;

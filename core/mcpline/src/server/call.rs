@@ -27,7 +27,7 @@ use super::custom::MethodEntry;
 use super::feature_entries::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 use super::reply::{HandlerError, Reply};
 use super::request_info::HttpInfo;
-#[cfg(feature = "http")]
+#[cfg(feature = "routes")]
 use super::routes::{self, RouteCall};
 
 /// A call passed to a [`Handler`](super::Handler).
@@ -51,7 +51,7 @@ pub(crate) enum Target {
     Request(Arc<MethodEntry>),
     Notification(Arc<MethodEntry>),
     Event(ClientNotification),
-    #[cfg(feature = "http")]
+    #[cfg(feature = "routes")]
     Route(Arc<RouteCall>),
 }
 
@@ -153,8 +153,8 @@ impl Call {
     /// features.
     ///
     /// Its headers do not contain a token that the server has verified: see [`HttpInfo::headers`].
-    #[cfg(feature = "http")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
+    #[cfg(feature = "routes")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "routes")))]
     pub fn http_request(&self) -> Option<&http::Request<bytes::Bytes>> {
         self.state().http_request()
     }
@@ -297,7 +297,7 @@ impl CallState {
             Target::Request(_) => CallKind::Request,
             Target::Notification(_) => CallKind::Notification,
             Target::Event(_) => CallKind::Event,
-            #[cfg(feature = "http")]
+            #[cfg(feature = "routes")]
             Target::Route(_) => CallKind::Route,
         }
     }
@@ -316,13 +316,13 @@ impl CallState {
             Target::Completion(_) => String::new(),
             Target::Request(entry) | Target::Notification(entry) => entry.method.to_string(),
             Target::Event(event) => event.method().as_str().to_owned(),
-            #[cfg(feature = "http")]
+            #[cfg(feature = "routes")]
             Target::Route(route) => route.entry.name(),
         }
     }
 
     /// Returns the request of a route.
-    #[cfg(feature = "http")]
+    #[cfg(feature = "routes")]
     pub(super) fn http_request(&self) -> Option<&http::Request<bytes::Bytes>> {
         match &self.target {
             Target::Route(route) => Some(&route.request),
@@ -334,7 +334,7 @@ impl CallState {
     pub(super) fn is_outside_request(&self) -> bool {
         match self.target {
             Target::Event(_) | Target::Notification(_) => true,
-            #[cfg(feature = "http")]
+            #[cfg(feature = "routes")]
             Target::Route(_) => true,
             _ => false,
         }
@@ -355,7 +355,7 @@ impl CallState {
             Target::Template(entry) => entry.handler.call(call),
             Target::Prompt(entry) => entry.handler.call(call),
             Target::Request(entry) | Target::Notification(entry) => entry.handler.call(call),
-            #[cfg(feature = "http")]
+            #[cfg(feature = "routes")]
             Target::Route(route) => route.entry.handler.call(call),
             Target::Completion(source) => {
                 let server = source.as_ref().unwrap_or(&self.server);
@@ -515,7 +515,7 @@ impl CallState {
                 return super::client_notifications::ended(self, event, &outcome);
             }
             Target::Notification(_) => return super::client_notifications::handled(self, &outcome),
-            #[cfg(feature = "http")]
+            #[cfg(feature = "routes")]
             Target::Route(_) => return routes::ended(self, outcome),
             _ => {}
         }
@@ -542,7 +542,7 @@ impl Clone for Target {
             Self::Request(entry) => Self::Request(entry.clone()),
             Self::Notification(entry) => Self::Notification(entry.clone()),
             Self::Event(event) => Self::Event(*event),
-            #[cfg(feature = "http")]
+            #[cfg(feature = "routes")]
             Self::Route(route) => Self::Route(route.clone()),
         }
     }

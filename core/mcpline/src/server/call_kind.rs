@@ -19,7 +19,7 @@ pub enum CallKind {
     /// An event of a session ([`ClientNotification`](super::ClientNotification)), outside any request. The result of its handler is ignored.
     Event,
     /// A request to a route ([`Route`](super::Route)), outside any session.
-    #[cfg(feature = "http")]
+    #[cfg(feature = "routes")]
     Route,
 }
 
@@ -33,7 +33,7 @@ impl CallKind {
         Self::Request,
         Self::Notification,
         Self::Event,
-        #[cfg(feature = "http")]
+        #[cfg(feature = "routes")]
         Self::Route,
     ];
 
@@ -47,7 +47,7 @@ impl CallKind {
             Self::Request => "request",
             Self::Notification => "notification",
             Self::Event => "event",
-            #[cfg(feature = "http")]
+            #[cfg(feature = "routes")]
             Self::Route => "route",
         }
     }

@@ -290,7 +290,7 @@ impl Context {
     }
 
     /// Returns the request of a route.
-    #[cfg(feature = "http")]
+    #[cfg(feature = "routes")]
     pub(crate) fn http_request(&self) -> Option<&http::Request<bytes::Bytes>> {
         self.call.http_request()
     }

@@ -40,7 +40,7 @@ mod registry;
 mod reply;
 mod request_info;
 mod request_log;
-#[cfg(feature = "http")]
+#[cfg(feature = "routes")]
 mod routes;
 mod settings;
 mod startup_message;
@@ -102,10 +102,10 @@ pub use reply::{
 #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
 pub use request_info::{HttpInfo, Principal};
 pub use request_log::{RequestOutcome, RequestRecord};
-#[cfg(feature = "http")]
-#[cfg_attr(docsrs, doc(cfg(feature = "http")))]
+#[cfg(feature = "routes")]
+#[cfg_attr(docsrs, doc(cfg(feature = "routes")))]
 pub use routes::{PathVariables, Route, route_handler};
-#[cfg(feature = "http")]
+#[cfg(feature = "routes")]
 pub(crate) use routes::{RouteCall, RouteEntry, RouteMatch, RouteOutcome};
 pub use settings::{STATE_SECRETS_VARIABLE, Settings};
 pub use state_keys::state_keys;

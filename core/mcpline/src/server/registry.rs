@@ -25,7 +25,7 @@ use super::feature_selection::{FeatureRules, FeatureSelection};
 use super::handler::Handler;
 use super::item_list::ItemList;
 use super::mounts::MountId;
-#[cfg(feature = "http")]
+#[cfg(feature = "routes")]
 use super::routes::RouteTable;
 
 /// Completes an argument.
@@ -77,7 +77,7 @@ pub(crate) struct Registry {
     pub(crate) events: [Option<Arc<dyn Handler>>; ClientNotification::COUNT],
     /// Which features are enabled.
     pub(crate) rules: FeatureRules,
-    #[cfg(feature = "http")]
+    #[cfg(feature = "routes")]
     pub(crate) routes: RouteTable,
     rendered: Rendered,
 }
@@ -95,7 +95,7 @@ impl Clone for Registry {
             notifications: self.notifications.clone(),
             events: self.events.clone(),
             rules: self.rules.clone(),
-            #[cfg(feature = "http")]
+            #[cfg(feature = "routes")]
             routes: self.routes.clone(),
             rendered: Rendered::default(),
         }

@@ -35,7 +35,7 @@ pub enum Reply {
     /// Input requests to answer before the handler is called again.
     InputRequired(InputRequired),
     /// The response of a route. The HTTP server sets the headers that describe the connection and the form of the body.
-    #[cfg(feature = "http")]
+    #[cfg(feature = "routes")]
     Http(Box<http::Response<bytes::Bytes>>),
 }
 
@@ -169,7 +169,7 @@ impl Reply {
             Self::Completion(_) => Some(CallKind::Completion),
             Self::Result(_) => Some(CallKind::Request),
             Self::InputRequired(_) => None,
-            #[cfg(feature = "http")]
+            #[cfg(feature = "routes")]
             Self::Http(_) => Some(CallKind::Route),
         }
     }
@@ -181,7 +181,7 @@ impl Reply {
             Self::Resource(reply) => (Some(&reply.contents), reply.meta.as_ref()),
             Self::Prompt(reply) => (Some(&reply.messages), reply.meta.as_ref()),
             Self::Completion(_) | Self::Result(_) | Self::InputRequired(_) => (None, None),
-            #[cfg(feature = "http")]
+            #[cfg(feature = "routes")]
             Self::Http(_) => (None, None),
         }
     }
@@ -202,7 +202,7 @@ impl Reply {
                 Self::Completion(reply) => reply.values.len() * PER_VALUE,
                 Self::Result(result) => result.as_bytes().len(),
                 Self::InputRequired(_) => 0,
-                #[cfg(feature = "http")]
+                #[cfg(feature = "routes")]
                 Self::Http(response) => response.body().len(),
             }
     }
@@ -224,7 +224,7 @@ impl Reply {
                 let params: usize = requests.map(|request| of(&request.params)).sum();
                 params + asked.state.as_ref().map_or(0, String::len)
             }
-            #[cfg(feature = "http")]
+            #[cfg(feature = "routes")]
             Self::Http(response) => response.body().len(),
         }
     }
@@ -390,7 +390,7 @@ pub(crate) fn write(
         // `finish_call::complete` handles returned input requests.
         Reply::InputRequired(_) => out.extend_from_slice(b"{}"),
         // Only routes have responses, which are not written here.
-        #[cfg(feature = "http")]
+        #[cfg(feature = "routes")]
         Reply::Http(_) => out.extend_from_slice(b"{}"),
     }
 }

@@ -39,7 +39,7 @@ options! {
     needs method;
 }
 
-#[cfg(feature = "http")]
+#[cfg(feature = "routes")]
 options! {
     /// A path of the author's own at the HTTP server.
     #[derive(Debug, Default)]

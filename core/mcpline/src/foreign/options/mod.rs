@@ -56,7 +56,7 @@ pub use caller::CallerOptions;
 pub use client::{ClientOptions, HostExtensionOptions, HostOptions, check_host_request};
 #[cfg(all(feature = "client", feature = "auth"))]
 pub use client_auth::{AuthOptions, OAuthOptions};
-#[cfg(all(feature = "server", feature = "http"))]
+#[cfg(feature = "routes")]
 pub use feature::RouteDefinition;
 #[cfg(feature = "server")]
 pub use feature::{CompletionDefinition, FeatureOptions, MethodDefinition};

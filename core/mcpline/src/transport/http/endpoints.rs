@@ -61,6 +61,7 @@ impl Endpoint {
 }
 
 /// Returns the path of a request without the prefix of the mount, if it has one.
+#[cfg(feature = "routes")]
 pub(super) fn path_below_prefix(parts: &Parts) -> &str {
     below_prefix(parts).0
 }

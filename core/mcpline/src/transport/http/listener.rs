@@ -25,6 +25,7 @@ use crate::warning_limit::warn_limited;
 
 use super::hyper_buffers::{BUFFERED_BYTES, Renewal, RequestBody};
 use super::options::HttpOptions;
+#[cfg(feature = "routes")]
 use super::route;
 use super::service::HttpService;
 use super::watched::{Watched, watched};
@@ -101,6 +102,7 @@ impl Http {
         server: Server,
         stop: Stop,
     ) -> Result<(), Error> {
+        #[cfg(feature = "routes")]
         route::check(&server.inner().route_paths(), &self.options)?;
         if let Some(ready) = server.startup_message(Some(&self.url_with(S::SCHEME))) {
             tracing::info!("{ready}");

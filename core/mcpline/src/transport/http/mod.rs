@@ -29,6 +29,7 @@ mod post;
 mod replicas;
 mod request_body;
 mod response_body;
+#[cfg(feature = "routes")]
 mod route;
 mod security;
 mod service;
@@ -52,6 +53,7 @@ pub use endpoints::MountPrefix;
 pub use listener::{Http, http};
 pub use options::HttpOptions;
 pub use response_body::Body;
+#[cfg(feature = "routes")]
 pub(crate) use route::check as check_routes;
 pub use service::{HttpService, RemoteAddress};
 #[cfg(feature = "tls")]

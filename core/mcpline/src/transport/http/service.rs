@@ -33,6 +33,7 @@ use super::in_flight::RequestsInFlight;
 use super::options::HttpOptions;
 use super::request_body::{CollectError, collect};
 use super::response_body::Body;
+#[cfg(feature = "routes")]
 use super::route::{self, Requested, RequestedRoute};
 use super::sessions::Sessions;
 use super::stream_upgrade_timers::StreamUpgradeTimers;
@@ -99,6 +100,7 @@ impl HttpService {
         is_mounted: bool,
     ) -> Self {
         let authorization = Authorization::of(&mut options);
+        #[cfg(feature = "routes")]
         // The standalone server has refused them.
         if let Err(error) = route::check(&server.inner().route_paths(), &options) {
             tracing::warn!(%error, "a route is never reached");
@@ -164,6 +166,7 @@ impl HttpService {
             return json(StatusCode::SERVICE_UNAVAILABLE, body);
         }
         let endpoint = Endpoint::of(shared, parts);
+        #[cfg(feature = "routes")]
         if matches!(endpoint, Endpoint::Health | Endpoint::Nothing) {
             match route::find(shared, parts) {
                 Requested::Route(route) => {
@@ -260,6 +263,7 @@ impl HttpService {
     }
 
     /// Answers a request to a route of the author.
+    #[cfg(feature = "routes")]
     async fn answer_route<B>(
         &self,
         parts: &mut Parts,
