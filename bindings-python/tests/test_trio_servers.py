@@ -529,3 +529,99 @@ def test_programs_without_trio_do_not_import_it():
     """
     ended = program(source)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_sync_dependencies_of_cancelled_calls_are_exited():
+    def test_of(**options: Any):
+        async def test():
+            server, events, exited = Server("dependencies"), [], trio.Event()
+            token = trio.lowlevel.current_trio_token()
+
+            def connection():
+                events.append("open")
+                try:
+                    yield 1
+                except GeneratorExit:
+                    events.append("collected")
+                    raise
+                finally:
+                    events.append("close")
+                    token.run_sync_soon(exited.set)
+
+            @server.tool(**options)
+            async def waits(value: int = Depends(connection)) -> str:
+                await trio.sleep_forever()
+                return str(value)
+
+            async with Client.memory(server) as client:
+                with trio.move_on_after(0.2):
+                    await client.call_tool("waits")
+                await exited.wait()
+            assert events == ["open", "close"]
+
+        return test
+
+    run_in_trio(test_of())
+    run_in_trio(test_of(timeout=0.1))
+
+
+def test_a_handler_closes_its_client_from_a_nursery():
+    async def test():
+        server = Server("closing")
+
+        @server.tool
+        async def bye() -> str:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(client.close)
+            return ""
+
+        client = await Client.memory(server)
+        with pytest.raises(McplineError):
+            await client.call_tool("bye")
+        await client.close()
+
+    run_in_trio(test)
+
+
+def test_a_failure_of_a_lifespan_is_raised_by_a_cancelled_serve():
+    async def test():
+        @contextlib.asynccontextmanager
+        async def lifespan(_: Server):
+            try:
+                yield None
+            finally:
+                raise ValueError("could not flush")
+
+        server, port, scope = Server("failing", lifespan=lifespan), free_port(), trio.CancelScope()
+
+        async def cancel_when_ready() -> None:
+            await trio.to_thread.run_sync(wait_for_port, port, abandon_on_cancel=True)
+            scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cancel_when_ready)
+            with pytest.raises(ValueError, match="could not flush"), scope:
+                await server.serve("http", port=port)
+
+    run_in_trio(test)
+
+
+def test_the_end_of_the_program_in_a_sync_observer_ends_the_run():
+    async def test():
+        server = Server("logging")
+
+        @server.tool
+        async def log(ctx: Context) -> str:
+            await ctx.info("x")
+            await trio.sleep_forever()
+            return ""
+
+        def on_log(_: Any) -> None:
+            sys.exit(3)
+
+        with pytest.raises(SystemExit) as raised:
+            async with Client.memory(server, on_log=on_log) as client:
+                await client.call_tool("log", log_level="info")
+        assert raised.value.code == 3
+
+    run_in_trio(test)

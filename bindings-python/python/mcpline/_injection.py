@@ -223,6 +223,12 @@ class _ThreadManager:
         exiting = run_in_thread(
             lambda: bool(self._context.run(manager.__exit__, kind, error, trace)), holds_values=True
         )
+        if in_trio():
+            import trio
+
+            # A cancelled scope would cancel the exit before it begins.
+            with trio.CancelScope(shield=True):
+                return await exiting
         return await exiting
 
     def _abandon(self) -> None:

@@ -223,8 +223,8 @@ class Operation:
             with trio.CancelScope(shield=True):
                 async for call in self._calls:
                     call.give_up()
-            # Something that is complete is not cancelled: trio cancels the task at its next checkpoint.
-            if not isinstance(interruption, trio.Cancelled) or not self._has_result():
+            # Something that has ended by itself is not cancelled: trio cancels the task at its next checkpoint.
+            if not isinstance(interruption, trio.Cancelled) or self._is_cancelled():
                 raise
         return typing.cast("T", self._result())
 
@@ -265,8 +265,8 @@ class Operation:
 
     # In trio, after the end
 
-    def _has_result(self) -> bool:
-        return self._task is not None and not self._task.cancelled() and self._task.result()[1] is None
+    def _is_cancelled(self) -> bool:
+        return self._task is None or self._task.cancelled()
 
     def _result(self) -> Any:
         if self._task is None or self._task.cancelled():
@@ -348,6 +348,10 @@ class _Call:
             self._value, self._failure = value, None
         except Exception as error:  # noqa: BLE001 - goes to the waiting task
             self._failure = error
+        except BaseException as error:  # noqa: BLE001 - goes to the task that `finish` runs in
+            # Raised here, `SystemExit` would end trio's queue of callbacks, and everything that waits for it.
+            self._function, self._arguments = _raise, (error,)
+            return False
         self.give_up()
         return True
 
@@ -506,7 +510,12 @@ class CallGroup:
             call.give_up()
             return
         self._calls.add(call)
-        trio.lowlevel.spawn_system_task(self._run, call, name=call.name, context=call.context)
+        try:
+            trio.lowlevel.spawn_system_task(self._run, call, name=call.name, context=call.context)
+        except RuntimeError:
+            # The trio run is ending.
+            self._calls.discard(call)
+            call.give_up()
 
     def _call_sync(self, call: _Call) -> None:
         if self._closed:
@@ -528,15 +537,32 @@ class CallGroup:
             self._changed.set()
 
     async def end(self) -> None:
-        """Cancel the functions that still run and wait for their end, except for one that calls this."""
+        """Cancel the functions that still run and wait for their end, except for one that calls this, also from a task
+        in its nurseries.
+        """
         self._closed = True
-        own = trio.lowlevel.current_task()
+        own = _with_ancestors(trio.lowlevel.current_task())
         for call in self._calls:
-            if call.task is not own:
+            if call.task not in own:
                 call.cancel()
-        while any(call.task is not own for call in self._calls):
+        while any(call.task not in own for call in self._calls):
             self._changed = trio.Event()
             await self._changed.wait()
+
+
+def _with_ancestors(task: trio.lowlevel.Task) -> set[trio.lowlevel.Task | None]:
+    """Return a task, and those that wait for it because it is in one of their nurseries."""
+    tasks: set[trio.lowlevel.Task | None] = set()
+    current: trio.lowlevel.Task | None = task
+    while current is not None:
+        tasks.add(current)
+        nursery = current.parent_nursery
+        current = None if nursery is None else nursery.parent_task
+    return tasks
+
+
+async def _raise(error: BaseException) -> None:
+    raise error
 
 
 class ClientBridge:
