@@ -518,11 +518,9 @@ export class HttpApp<C = unknown> {
       }
       answer = unreadable(error);
     }
-    const pairs: Record<string, string> = {};
+    const pairs: [string, string][] = [];
     for (let index = 0; index + 1 < answer.headers.length; index += 2) {
-      const [name, value] = [answer.headers[index] as string, answer.headers[index + 1] as string];
-      // Only challenges can occur more than once.
-      pairs[name] = name in pairs ? `${pairs[name] as string}, ${value}` : value;
+      pairs.push([answer.headers[index] as string, answer.headers[index + 1] as string]);
     }
     const { status } = answer;
     if (!answer.isComplete) {
@@ -562,7 +560,7 @@ export class HttpApp<C = unknown> {
     const { method } = incoming;
     if (parsed !== undefined) {
       open(parsed, undefined);
-    } else if (method === "GET" || method === "DELETE" || method === "HEAD" || method === "OPTIONS") {
+    } else if (method === "GET" || method === "HEAD" || !mayHaveBody(incoming)) {
       open(undefined, undefined);
     } else if (!isConsumed(incoming)) {
       new IncomingBody(incoming, open);
@@ -683,4 +681,10 @@ const REFUSAL = JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32603
 
 function warnConsumed(): void {
   process.emitWarning(CONSUMED, "McplineWarning");
+}
+
+/** Whether a request may have a body: those of some methods rarely have one, and say so (RFC 9112, section 6.3). */
+function mayHaveBody({ method, headers }: IncomingMessage | Http2ServerRequest): boolean {
+  const usuallyHasNone = method === "DELETE" || method === "OPTIONS";
+  return !usuallyHasNone || Number(headers["content-length"]) > 0 || headers["transfer-encoding"] !== undefined;
 }

@@ -3,6 +3,7 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
+import { errorText, warn } from "./client/host.js";
 import { ClosedError } from "./errors.js";
 import type { Answer, Exchange, Recipient } from "./http.js";
 
@@ -77,7 +78,17 @@ export class ResponseWriter implements Recipient {
       // The rest of the request's body would have to be read before the next request.
       headers.push("connection", "close");
     }
-    response.writeHead(status, headers);
+    try {
+      response.writeHead(status, headers);
+    } catch (error) {
+      // A handler of a route has set a header that this server does not accept.
+      warn(`a response cannot be sent: ${errorText(error)}`, error);
+      response.destroy();
+      if (!isComplete) {
+        this.exchange.close();
+      }
+      return;
+    }
     if (!isComplete || body.length > WATCHED || this.#isQueued) {
       this.#watch();
     }

@@ -2,7 +2,7 @@
 
 import { Context } from "./context.js";
 import { attempt, UsageError } from "./errors.js";
-import { ended, hub } from "./hub.js";
+import { ended, hub, watch } from "./hub.js";
 import { jsonOf } from "./content.js";
 import { typeName } from "./option_checks.js";
 import type { Awaitable } from "./feature_options.js";
@@ -72,6 +72,28 @@ interface Head {
   variables: Record<string, string>;
 }
 
+/**
+ * Maximum length of a body that a handler returns as a stream, in bytes: it is kept until it has ended. Longer responses
+ * belong to the outer application, which can stream them.
+ */
+const MAX_STREAMED_BYTES = 64 * 1024 * 1024;
+
+/** A host with an optional port, as in a URL. Others would move the path and the query of the request. */
+const HOST = /^(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
+
+/** Kinds of objects whose content JSON would lose. */
+const OPAQUE = new Set([
+  "ArrayBuffer",
+  "SharedArrayBuffer",
+  "Blob",
+  "File",
+  "FormData",
+  "ReadableStream",
+  "URLSearchParams",
+  "Map",
+  "Set",
+]);
+
 /** Calls the handler of a route. `undefined`: the call has ended, because its client is gone. */
 export function callRoute(handler: RouteHandler, call: number, server: Server): unknown {
   const received: NativeRouteRequest | null = hub.callRoute(call);
@@ -83,7 +105,10 @@ export function callRoute(handler: RouteHandler, call: number, server: Server): 
   const ctx = new RouteContext(call, server, head.variables);
   const query = head.query === "" ? "" : `?${head.query}`;
   const hasBody = head.method !== "GET" && head.method !== "HEAD";
-  const request = new Request(`http://${headers.get("host") ?? "localhost"}${head.path}${query}`, {
+  const host = headers.get("host") ?? "";
+  // A backslash would become a slash.
+  const target = `${head.path}${query}`.replaceAll("\\", "%5C");
+  const request = new Request(`http://${isHost(host) ? host : "localhost"}${target}`, {
     method: head.method,
     headers,
     ...(hasBody && { body: received.body }),
@@ -91,26 +116,72 @@ export function callRoute(handler: RouteHandler, call: number, server: Server): 
   return handler(request, ctx);
 }
 
+function isHost(host: string): boolean {
+  return HOST.test(host) && URL.canParse(`http://${host}`);
+}
+
 /** Ends the call of a route with the handler's return value. */
 export function finishRoute(call: number, value: unknown): void | Promise<void> {
-  if (value instanceof Response) {
+  if (isResponse(value)) {
     const { status, headers } = value;
-    return value.arrayBuffer().then((body) => {
-      reply(call, status, [...headers].flat(), new Uint8Array(body));
+    return readBody(call, value).then((body) => {
+      reply(call, status, [...headers].flat(), body);
     });
   }
   if (value === undefined || value === null) {
     reply(call, 204, [], new Uint8Array());
   } else if (typeof value === "string") {
     reply(call, 200, ["content-type", "text/plain; charset=utf-8"], new TextEncoder().encode(value));
-  } else if (value instanceof Uint8Array) {
-    reply(call, 200, ["content-type", "application/octet-stream"], value);
-  } else if (typeof value === "object") {
+  } else if (ArrayBuffer.isView(value)) {
+    const bytes = new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+    reply(call, 200, ["content-type", "application/octet-stream"], bytes);
+  } else if (typeof value === "object" && !isOpaque(value)) {
     reply(call, 200, ["content-type", "application/json"], new TextEncoder().encode(jsonOf(value)));
   } else {
-    throw new UsageError(
-      `the handler of a route must return a response, text, bytes or an object, not ${typeName(value)}`,
-    );
+    const returned = typeof value === "object" ? Object.prototype.toString.call(value) : typeName(value);
+    throw new UsageError(`the handler of a route must return a response, text, bytes or an object, not ${returned}`);
+  }
+}
+
+/** Whether a value is a response, possibly of another implementation of the Fetch API. */
+function isResponse(value: unknown): value is Response {
+  return value instanceof Response || Object.prototype.toString.call(value) === "[object Response]";
+}
+
+/** Whether a value is an object whose content JSON would lose. */
+function isOpaque(value: object): boolean {
+  const kind = Object.prototype.toString.call(value).slice("[object ".length, -1);
+  return OPAQUE.has(kind);
+}
+
+/** Reads the body of a response, until its client has left or the server ends. */
+async function readBody(call: number, response: Response): Promise<Uint8Array> {
+  if (response.body === null) {
+    return new Uint8Array();
+  }
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  const cancel = (reason: string) => {
+    // The stream may have failed already.
+    reader.cancel(new Error(reason)).catch(() => undefined);
+  };
+  watch(call, () => {
+    cancel("the request was cancelled");
+  });
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) {
+      return Buffer.concat(pieces, length);
+    }
+    length += value.byteLength;
+    if (length > MAX_STREAMED_BYTES) {
+      cancel("the body is too long");
+      throw new UsageError(
+        `the body of a route's response has more than ${String(MAX_STREAMED_BYTES)} bytes: serve it in the outer application`,
+      );
+    }
+    pieces.push(value);
   }
 }
 

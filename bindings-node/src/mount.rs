@@ -312,7 +312,7 @@ impl Hub {
         let (head, body) = response.into_parts();
         let mut body = ResponseBody::new(body);
         let length = body.length();
-        let (begun, is_complete) = poll(&waker, |context| body.begin(room as usize, context));
+        let (begun, is_complete) = poll(&waker, |context| body.begin_text(room as usize, context));
         let length = match is_complete {
             true => Some(begun.len() as u64),
             false => length,
@@ -328,7 +328,10 @@ impl Hub {
             lines.push('\n');
         }
         if let Some(length) = length
-            && head.status != StatusCode::NO_CONTENT
+            && !matches!(
+                head.status,
+                StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+            )
         {
             // Without this header the outer server would send the body in chunks.
             lines.push_str("content-length\n");

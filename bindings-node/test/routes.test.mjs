@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, request as send } from "node:http";
+import { connect, createServer as createHttp2Server } from "node:http2";
 import { test } from "node:test";
 
 import { Server, UsageError } from "mcpline";
@@ -86,9 +87,10 @@ test("failures reach the program, not the client", async (t) => {
   });
   server.route("/rejects", () => Promise.reject(new Error("a secret")));
   server.route("/number", () => 1);
+  server.route("/blob", () => new Blob(["a secret"]));
   server.route("/stream", () => new Response(new ReadableStream({ start: (c) => c.error(new Error("a secret")) })));
   const at = await listening(t, server);
-  for (const path of ["/throws", "/rejects", "/number", "/stream"]) {
+  for (const path of ["/throws", "/rejects", "/number", "/blob", "/stream"]) {
     const response = await fetch(at + path);
     assert.deepEqual([response.status, await response.text()], [500, "Internal Server Error"], path);
     assert.deepEqual(reports.pop()?.slice(1), ["route", path]);
@@ -97,8 +99,8 @@ test("failures reach the program, not the client", async (t) => {
 
 test("a client that leaves aborts the signal", async (t) => {
   const server = new Server({ name: "routes", version: "1" });
-  const { promise: began, resolve: begin } = Promise.withResolvers?.() ?? withResolvers();
-  const { promise: aborted, resolve: abort } = Promise.withResolvers?.() ?? withResolvers();
+  const { promise: began, resolve: begin } = withResolvers();
+  const { promise: aborted, resolve: abort } = withResolvers();
   server.route("/waits", async (_, { signal }) => {
     begin();
     await once(signal, "abort");
@@ -156,6 +158,85 @@ test("mounted servers serve them by `fetch` and `handler`", async (t) => {
   const mounted = await fetch(`${at}/hook/b`, { method: "POST", body: "body" });
   assert.deepEqual([mounted.status, await mounted.text()], [200, "b body"]);
   assert.equal((await fetch(`${at}/hooks`)).status, 404);
+});
+
+test("bytes that are no text reach the clients of mounts unchanged", async (t) => {
+  const server = new Server({ name: "routes", version: "1" });
+  const bytes = new Uint8Array([0xff, 0xfe, 0, 0x80, 0x41]);
+  server.route("/bytes", () => bytes);
+  server.route("/echo", { methods: ["PUT", "DELETE"] }, async (request) => new Uint8Array(await request.arrayBuffer()));
+  t.after(() => server.close());
+  const outer = createServer(server.handler).listen(0, "127.0.0.1");
+  t.after(() => outer.close());
+  await once(outer, "listening");
+  const at = `http://127.0.0.1:${outer.address().port}`;
+  for (const response of [await fetch(`${at}/bytes`), await server.fetch(new Request("http://localhost/bytes"))]) {
+    assert.deepEqual(new Uint8Array(await response.arrayBuffer()), bytes);
+  }
+  for (const method of ["PUT", "DELETE"]) {
+    const response = await fetch(`${at}/echo`, { method, body: bytes });
+    assert.deepEqual(new Uint8Array(await response.arrayBuffer()), bytes, method);
+  }
+});
+
+test("headers of a handler can neither be lost in a mount nor end the process", async (t) => {
+  const server = new Server({ name: "routes", version: "1" });
+  const headers = [
+    ["set-cookie", "a=1; Expires=Wed, 01 Jan 2031 00:00:00 GMT"],
+    ["set-cookie", "b=2"],
+    ["keep-alive", "timeout=5"],
+    ["proxy-connection", "close"],
+  ];
+  server.route("/cookies", () => new Response("x", { headers }));
+  t.after(() => server.close());
+  const fetched = await server.fetch(new Request("http://localhost/cookies"));
+  assert.deepEqual(fetched.headers.getSetCookie().length, 2);
+  assert.equal(fetched.headers.get("keep-alive"), null);
+  const outer = createHttp2Server(server.handler).listen(0, "127.0.0.1");
+  t.after(() => outer.close());
+  await once(outer, "listening");
+  const session = connect(`http://127.0.0.1:${outer.address().port}`);
+  t.after(() => session.close());
+  const stream = session.request({ ":path": "/cookies" });
+  const [answer] = await once(stream, "response");
+  assert.deepEqual([answer[":status"], answer["set-cookie"].length], [200, 2]);
+  stream.resume();
+  await once(stream, "close");
+});
+
+test("a stream that a handler returns is cancelled when its client leaves", async (t) => {
+  const server = new Server({ name: "routes", version: "1" });
+  const { promise: began, resolve: begin } = withResolvers();
+  const { promise: cancelled, resolve: cancel } = withResolvers();
+  server.route("/never", () => {
+    begin();
+    return new Response(new ReadableStream({ cancel }));
+  });
+  server.route("/endless", () => {
+    const pull = (controller) => controller.enqueue(new Uint8Array(8 * 1024 * 1024));
+    return new Response(new ReadableStream({ pull }));
+  });
+  const at = await listening(t, server);
+  const controller = new AbortController();
+  const asked = fetch(`${at}/never`, { signal: controller.signal });
+  await began;
+  controller.abort();
+  await assert.rejects(asked);
+  await cancelled;
+  assert.equal((await fetch(`${at}/endless`)).status, 500);
+});
+
+test("the host of a request cannot change its path", async (t) => {
+  const server = new Server({ name: "routes", version: "1" });
+  server.route("/echo", { public: true }, (request) => request.url);
+  const at = await listening(t, server);
+  for (const host of ["evil/x", "evil?", "u:p@h", "[::1", "%zz", "h:99999", "a b"]) {
+    const asked = send(`${at}/echo?a=b`, { headers: { host } }).end();
+    const [answer] = await once(asked, "response");
+    const text = await new Response(answer).text();
+    assert.equal(text, "http://localhost/echo?a=b", host);
+  }
+  assert.equal(await (await fetch(`${at}/echo`)).text(), `${at}/echo`);
 });
 
 test("mistakes are refused at registration", async () => {

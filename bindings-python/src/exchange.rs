@@ -383,7 +383,10 @@ impl Answer {
             headers.append((name, PyBytes::new(py, value.as_bytes())))?;
         }
         if let Some(length) = self.length
-            && self.head.status != StatusCode::NO_CONTENT
+            && !matches!(
+                self.head.status,
+                StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+            )
         {
             // Without this header the outer server would send the body in chunks.
             let length = length.to_string();

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from mcpline import Depends, HttpRequest, HttpResponse, Server, UsageError
+from mcpline import Depends, HttpRequest, HttpResponse, RpcError, Server, UsageError
 from mcpline.auth import Caller, ResourceServer
 from support import free_port, run, settles
 
@@ -142,9 +142,20 @@ def test_failures_are_logged_and_not_shown(caplog):
     def unserializable() -> object:
         return object()
 
+    @server.route("/rpc")
+    async def rpc() -> None:
+        raise RpcError(-32603, "a secret")
+
+    @server.route("/body", methods=["POST"])
+    async def body(request: HttpRequest) -> str:
+        with pytest.raises(ValueError, match="not JSON"):
+            request.json()
+        return request.headers["cookie"]
+
     async def main() -> None:
         async with serving(server) as port:
-            for path in ("/raises", "/status", "/json"):
+            assert (await ask(port, "/body", "POST", b"[" * 200_000, cookie="a=1"))[2] == b"a=1"
+            for path in ("/raises", "/status", "/json", "/rpc"):
                 caplog.clear()
                 answer = await ask(port, path)
                 assert (answer[0], answer[2]) == (500, b"Internal Server Error"), path

@@ -29,6 +29,8 @@ __all__ = ["completion", "event", "prompt", "request", "resource", "route", "tem
 # Results that a tool with structured content may return as well.
 _SPECIAL = (ToolResult, InputRequired, ExtendedResult)
 _LAMBDA = "<lambda>"
+_INTERNAL_ERROR = -32603
+_INSUFFICIENT_SCOPE = -31001
 _VARIABLES = r"\{[+#./;?&]?([^{}]*)\}"
 
 
@@ -374,10 +376,15 @@ class _ErrorConverter:
         return self._other(error, f"Error executing {self.name}", tool=False)
 
     def route(self, error: BaseException) -> _native.Failure:
-        if isinstance(error, RpcError):
+        if isinstance(error, RpcError) and error.code == _INSUFFICIENT_SCOPE:
             return self.other(error)
-        # The client of a route gets no text of an exception.
-        return self._other(error, f"Error serving {self.name}", tool=False)
+        # The client gets no text of an exception.
+        text = f"Error serving {self.name}"
+        if not _is_cancelled(error):
+            from logging import getLogger
+
+            getLogger("mcpline").error("%s", text, exc_info=error)
+        return _native.Failure.rpc(_INTERNAL_ERROR, text, None)
 
     def _other(self, error: BaseException, text: str, *, tool: bool) -> _native.Failure:
         if isinstance(error, RpcError):

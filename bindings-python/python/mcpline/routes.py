@@ -54,7 +54,7 @@ class HttpRequest:
 
     @property
     def path(self) -> str:
-        """The path as the client sent it, percent-encoded, with the prefix of a mount."""
+        """The path, percent-encoded, with the prefix of a mount. Within an ASGI application it is what that decoded."""
         return self._head.path
 
     @property
@@ -78,13 +78,14 @@ class HttpRequest:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers, with names in lower case. Repeated ones are joined by `", "`.
+        """The headers, with names in lower case. Repeated ones are joined by `", "`, cookies by `"; "`.
 
         Without a token that the server has verified: it is for the server only.
         """
         headers: dict[str, str] = {}
         for name, value in self._head.headers:
-            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+            separator = "; " if name == "cookie" else ", "
+            headers[name] = f"{headers[name]}{separator}{value}" if name in headers else value
         return headers
 
     @property
@@ -109,7 +110,7 @@ class HttpRequest:
         """
         try:
             return msgspec.json.decode(self._body)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise ValueError(f"the body is not JSON: {error}") from None
 
     @property

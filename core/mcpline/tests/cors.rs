@@ -58,7 +58,7 @@ async fn preflight_requests_of_listed_origins_are_answered() {
     let headers = response.headers();
     assert_eq!(
         header(headers, "access-control-allow-methods"),
-        Some("GET, POST, DELETE")
+        Some("GET, HEAD, POST, PUT, PATCH, DELETE")
     );
     assert_eq!(
         header(headers, "access-control-allow-headers"),

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
-use mcpline::auth::Caller;
+use mcpline::auth::{Caller, ResourceServer};
 use mcpline::server::{Ask, AskMethod, PathVariables, Principal, Route};
 use mcpline::transport::Stop;
 use mcpline::transport::http::{HttpOptions, MountPrefix, http};
@@ -167,6 +167,14 @@ async fn routes_need_a_token_with_their_scopes_where_there_is_authorization() {
         },
     );
     let rig = Rig::start(asked, |builder, issuer| builder.issuer(issuer.issuer())).await;
+    let taken = Server::new("taken", "1").route(Route::new("/token"), pong);
+    let builder = ResourceServer::builder("http://127.0.0.1:9/mcp").issuer(rig.issuer.issuer());
+    let mut options = HttpOptions::default();
+    options.auth = Some(Arc::new(builder.build().expect("usable options")));
+    let http = http(("127.0.0.1", 0), options).await.expect("a free port");
+    let error = taken.serve_until(http, Stop::new()).await;
+    let error = error.expect_err("the path is taken").to_string();
+    assert!(error.contains("`auth`"), "{error}");
     let path = "/scoped/a/b";
     let nobody = rig.ask("POST", path, &[], &Value::Null).await;
     assert_eq!(nobody.status, 401, "{nobody:?}");
@@ -208,6 +216,20 @@ async fn paths_of_the_server_itself_are_refused_and_the_health_check_is_replaced
     connection.until(Some("pong")).await;
     let rest = ask(running.address, "GET", "/anything", &[], &Value::Null).await;
     assert_eq!(rest.body["variables"], json!(["any=anything"]));
+    for route in [
+        Route::new("/{name}").with_methods([Method::POST]),
+        Route::new("/{*any}"),
+    ] {
+        let other = serve(
+            Server::new("other", "1").route(route, pong),
+            HttpOptions::default(),
+        );
+        let other = other.await;
+        let mut connection = Connection::open(other.address).await;
+        let get = connection.send("GET", "/health", &[], &Value::Null);
+        get.await;
+        connection.until(Some("\r\n\r\nok")).await;
+    }
     let begun = ask(
         running.address,
         "POST",

@@ -37,10 +37,25 @@ impl ResponseBody {
     /// Returns what is available now, up to `max_bytes`, and whether that is the whole body. Never ends within a
     /// character. Registers the waker if it is not the whole body.
     pub fn begin(&mut self, max_bytes: usize, cx: &mut Context<'_>) -> (Bytes, bool) {
+        self.begin_while(max_bytes, |_| true, cx)
+    }
+
+    /// Like [`begin`](Self::begin), for a binding that passes the beginning on as text: ends before what is not UTF-8.
+    pub fn begin_text(&mut self, max_bytes: usize, cx: &mut Context<'_>) -> (Bytes, bool) {
+        let is_text = |piece: &[u8]| std::str::from_utf8(piece).is_ok();
+        self.begin_while(max_bytes, is_text, cx)
+    }
+
+    fn begin_while(
+        &mut self,
+        max_bytes: usize,
+        is_taken: impl Fn(&[u8]) -> bool,
+        cx: &mut Context<'_>,
+    ) -> (Bytes, bool) {
         let mut begun = Bytes::new();
         loop {
             if !self.rest.is_empty() {
-                if begun.len() + self.rest.len() > max_bytes {
+                if begun.len() + self.rest.len() > max_bytes || !is_taken(&self.rest) {
                     return (begun, false);
                 }
                 let piece = std::mem::take(&mut self.rest);
@@ -100,6 +115,19 @@ mod tests {
         let mut body = ResponseBody::new(Body::full("short"));
         assert_eq!(body.length(), Some(5));
         assert_eq!(body.begin(5, &mut context()), ("short".into(), true));
+    }
+
+    #[test]
+    fn bytes_that_are_not_text_are_left_for_pieces() {
+        let whole = &b"\xff\xfe text"[..];
+        let mut body = ResponseBody::new(Body::full(whole));
+        let begun = body.begin_text(100, &mut context());
+        assert_eq!(begun, (Bytes::new(), false));
+        let piece = body.poll_piece(&mut context());
+        assert_eq!(piece, Poll::Ready(Some(whole.into())));
+        let mut body = ResponseBody::new(Body::full("\u{e9}"));
+        let begun = body.begin_text(100, &mut context());
+        assert_eq!(begun, ("\u{e9}".into(), true));
     }
 
     #[test]

@@ -15,13 +15,13 @@ use super::options::RouteDefinition;
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the server itself serves the path of a route; or as for [`http`].
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the server itself serves the path of a route; or as for [`http()`].
 pub async fn listen(
     server: &Server,
     address: impl tokio::net::ToSocketAddrs + std::fmt::Debug,
     options: HttpOptions,
 ) -> Result<Http, Error> {
-    check_routes(&server.inner().route_paths(), &options)?;
+    check_routes(server, &options)?;
     http(address, options).await
 }
 

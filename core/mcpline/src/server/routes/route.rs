@@ -107,6 +107,17 @@ impl RouteEntry {
                 "the route {path:?} must be a path: the handler gets the query of each request"
             )));
         }
+        if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Error::usage(format!(
+                "the route {path:?} must be written as in a URL, with percent-encoded characters"
+            )));
+        }
+        let unusable = [Method::CONNECT, Method::TRACE];
+        if let Some(method) = route.methods.iter().find(|own| unusable.contains(own)) {
+            return Err(Error::usage(format!(
+                "the route {path:?} can't serve {method}: its requests are not for paths"
+            )));
+        }
         if route.methods.is_empty() {
             return Err(Error::usage(format!("the route {path:?} has no method")));
         }

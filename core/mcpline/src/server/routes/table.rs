@@ -13,9 +13,10 @@ use super::{PathVariables, RouteEntry};
 /// The routes of a server.
 #[derive(Clone, Default)]
 pub(crate) struct RouteTable {
+    /// Positions in `groups`, by path.
+    paths: Router<usize>,
     /// The routes of each path, with distinct methods.
-    paths: Router<Vec<Arc<RouteEntry>>>,
-    all: Vec<Arc<RouteEntry>>,
+    groups: Vec<Vec<Arc<RouteEntry>>>,
 }
 
 /// What the table has for a request.
@@ -32,35 +33,45 @@ impl RouteTable {
     /// Adds a route.
     pub(super) fn add(&mut self, entry: &Arc<RouteEntry>) -> Result<(), Error> {
         let path = &entry.path;
-        let mut same_path = self.all.iter().filter(|own| own.path == *path);
-        let taken = same_path.find_map(|own| own.methods.iter().find(|own| entry.serves(own)));
+        let is_same = |group: &&mut Vec<Arc<RouteEntry>>| group[0].path == *path;
+        let group = self.groups.iter_mut().find(is_same);
+        let mut others = group.iter().flat_map(|group| group.iter());
+        let taken = others.find_map(|own| own.methods.iter().find(|own| entry.serves(own)));
         if let Some(method) = taken {
             return Err(Error::usage(format!(
                 "there is a route for {method} {path} already"
             )));
         }
-        let mut entries = self.paths.remove(path.as_str()).unwrap_or_default();
-        entries.push(entry.clone());
+        if let Some(group) = group {
+            group.push(entry.clone());
+            return Ok(());
+        }
         self.paths
-            .insert(path.as_str(), entries)
+            .insert(path.as_str(), self.groups.len())
             .map_err(|error| Error::usage(format!("the route {path:?}: {error}")))?;
-        self.all.push(entry.clone());
+        self.groups.push(vec![entry.clone()]);
         Ok(())
     }
 
     pub(super) fn paths(&self) -> Vec<String> {
-        self.all.iter().map(|entry| entry.path.clone()).collect()
+        let paths = self.groups.iter().map(|group| group[0].path.clone());
+        paths.collect()
     }
 
     pub(super) fn find(&self, method: &Method, path: &str) -> RouteMatch {
         let Ok(matched) = self.paths.at(path) else {
             return RouteMatch::Nothing;
         };
-        let serving = |method| matched.value.iter().find(|entry| entry.serves(method));
+        let group = &self.groups[*matched.value];
+        // A variable has at least one character, also within a path.
+        if matched.params.iter().any(|(_, value)| value.is_empty()) {
+            return RouteMatch::Nothing;
+        }
+        let serving = |method| group.iter().find(|entry| entry.serves(method));
         let is_head = method == Method::HEAD;
         let found = serving(method).or_else(|| serving(&Method::GET).filter(|_| is_head));
         let Some(entry) = found else {
-            return RouteMatch::OtherMethods(allowed(matched.value));
+            return RouteMatch::OtherMethods(allowed(group));
         };
         let mut variables = PathVariables::default();
         for (name, value) in matched.params.iter() {
@@ -140,7 +151,10 @@ mod tests {
             ("/hooks/{source}", &[Method::POST, Method::PUT]),
             ("/hooks/{source}", &[Method::GET]),
             ("/hooks/own", &[Method::GET]),
+            ("/files/index", &[Method::GET]),
             ("/files/{*path}", &[Method::GET]),
+            ("/files/{*path}", &[Method::PUT]),
+            ("/a/{x}/b", &[Method::GET]),
         ]);
         let is = |method, path, name: &str, variables: &str| {
             let expected = Ok((name.to_owned(), variables.to_owned()));
@@ -156,7 +170,8 @@ mod tests {
         is(Method::HEAD, "/hooks/a", "GET /hooks/{source}", "source=a");
         is(Method::GET, "/hooks/own", "GET /hooks/own", "");
         is(Method::GET, "/files/a/b", "GET /files/{*path}", "path=a/b");
-        for path in ["/hooks", "/hooks/", "/hooks/a/b", "/files/", "/"] {
+        is(Method::PUT, "/files/a/b", "PUT /files/{*path}", "path=a/b");
+        for path in ["/hooks", "/hooks/", "/hooks/a/b", "/files/", "/a//b", "/"] {
             let nothing = found(&table, &Method::GET, path);
             assert_eq!(nothing, Err("nothing".to_owned()), "{path}");
         }
@@ -217,6 +232,9 @@ mod tests {
         assert!(refused(Route::new("a")).contains("begin with a slash"));
         assert!(refused(Route::new("/a?b=c")).contains("query"));
         assert!(refused(Route::new("/a").with_methods([])).contains("no method"));
+        assert!(refused(Route::new("/a b")).contains("percent-encoded"));
+        let traced = Route::new("/a").with_methods([Method::TRACE]);
+        assert!(refused(traced).contains("TRACE"));
         let public = Route::new("/a").with_public(true).with_scopes(["read"]);
         assert!(refused(public).contains("public"));
         assert!(refused(Route::new("/a").with_scopes(["a b\""])).contains("scope"));

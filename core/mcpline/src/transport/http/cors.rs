@@ -20,8 +20,8 @@ use super::service::empty;
 const EXPOSED: HeaderValue = HeaderValue::from_static(
     "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After, DPoP-Nonce",
 );
-/// The methods of all endpoints.
-const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
+/// The methods of all endpoints, and those that routes may have. Others of a path are refused when they arrive.
+const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
 /// How long a browser may remember the answer to a preflight request, in seconds: the most that Chromium accepts.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 const VARIES: HeaderValue = HeaderValue::from_static("Origin");
@@ -78,15 +78,27 @@ impl ListedOrigin {
         if !headers.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
             headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, self.0);
             headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
-            headers.entry(VARY).or_insert(VARIES);
+            add_vary(headers);
         }
+    }
+}
+
+/// Adds the origin to what a response depends on.
+fn add_vary(headers: &mut HeaderMap) {
+    let names_origin = |value: &HeaderValue| {
+        let names = value.as_bytes().split(|byte| *byte == b',');
+        let mut names = names.map(<[u8]>::trim_ascii);
+        names.any(|name| name.eq_ignore_ascii_case(b"origin") || name == b"*")
+    };
+    if !headers.get_all(VARY).iter().any(names_origin) {
+        headers.append(VARY, VARIES);
     }
 }
 
 /// Keeps caches from giving a response to pages of listed origins, which could not read it.
 pub(super) fn vary(response: &mut Response<Body>, options: &HttpOptions) {
     if !options.allowed_origins.is_empty() {
-        response.headers_mut().entry(VARY).or_insert(VARIES);
+        add_vary(response.headers_mut());
     }
 }
 

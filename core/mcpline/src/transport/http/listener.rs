@@ -103,7 +103,7 @@ impl Http {
         stop: Stop,
     ) -> Result<(), Error> {
         #[cfg(feature = "routes")]
-        route::check(&server.inner().route_paths(), &self.options)?;
+        route::check(&server, &self.options)?;
         if let Some(ready) = server.startup_message(Some(&self.url_with(S::SCHEME))) {
             tracing::info!("{ready}");
         }

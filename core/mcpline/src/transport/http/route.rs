@@ -10,10 +10,12 @@ use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 
 use crate::error::Error;
 use crate::quota::{self, ClientQuota, UNCHARGED_BYTES};
-use crate::server::{HttpInfo, PathVariables, RouteCall, RouteEntry, RouteMatch, RouteOutcome};
+use crate::server::{
+    HttpInfo, PathVariables, RouteCall, RouteEntry, RouteMatch, RouteOutcome, Server,
+};
 use crate::warning_limit::warn_limited;
 
-use super::authorization;
+use super::authorization::{self, Authorization};
 use super::endpoints;
 use super::options::HttpOptions;
 use super::response_body::Body;
@@ -23,19 +25,32 @@ use std::sync::Arc;
 
 /// Headers that only the HTTP server itself can set: they describe the connection and the form of the body (RFC 9110,
 /// section 7.6.1; RFC 9112, section 6).
-const SERVERS_OWN: &[HeaderName] = &[
+static SERVERS_OWN: [HeaderName; 9] = [
     CONNECTION,
     CONTENT_LENGTH,
+    HeaderName::from_static("http2-settings"),
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
     TE,
     TRAILER,
     TRANSFER_ENCODING,
     UPGRADE,
 ];
 
+/// What the client is told of a handler that failed.
+const FAILED: &str = "Internal Server Error";
+
 /// The route that a request is for.
 pub(super) struct RequestedRoute {
     pub(super) entry: Arc<RouteEntry>,
     variables: PathVariables,
+}
+
+impl RequestedRoute {
+    /// Whether the route is for this path alone.
+    pub(super) fn is_literal(&self) -> bool {
+        !self.entry.path.contains('{')
+    }
 }
 
 /// What the routes have for a request.
@@ -73,8 +88,12 @@ pub(super) fn find(shared: &Shared, parts: &Parts) -> Requested {
 /// # Errors
 ///
 /// [`ErrorKind::Usage`](crate::ErrorKind::Usage), with the option that moves or disables the other.
-pub(crate) fn check(paths: &[String], options: &HttpOptions) -> Result<(), Error> {
-    for path in paths {
+pub(crate) fn check(server: &Server, options: &HttpOptions) -> Result<(), Error> {
+    let inner = server.inner();
+    let revisions = &inner.settings.revisions;
+    let authorization = Authorization::of(&mut options.clone());
+    for path in &inner.route_paths() {
+        let is_authorization = authorization.endpoint(path, options, revisions, false);
         let is = |other: &str| {
             path == other || path.trim_end_matches('/') == other.trim_end_matches('/')
         };
@@ -83,6 +102,8 @@ pub(crate) fn check(paths: &[String], options: &HttpOptions) -> Result<(), Error
             "the MCP endpoint: give one of them another path (option `path`)"
         } else if sse.is_some_and(|(stream, messages)| path == stream || path == messages) {
             "HTTP+SSE, a transport of older clients: disable it (`sse_paths`, `serve_sse`) or give the route another path"
+        } else if is_authorization.is_some() {
+            "the server's authorization (`auth`): give the route another path"
         } else {
             continue;
         };
@@ -132,7 +153,7 @@ pub(super) async fn serve(
     match started.outcome().await {
         RouteOutcome::Response(response) => complete(*response, client),
         RouteOutcome::LacksScopes(needed) => lacking(shared, &needed),
-        RouteOutcome::Failed => text(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"),
+        RouteOutcome::Failed => text(StatusCode::INTERNAL_SERVER_ERROR, FAILED),
         RouteOutcome::Cancelled => text(
             StatusCode::SERVICE_UNAVAILABLE,
             "the server is shutting down",
@@ -143,13 +164,13 @@ pub(super) async fn serve(
 /// Returns the handler's response in the form in which it is sent.
 fn complete(response: Response<Bytes>, client: &ClientQuota) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
-    for name in SERVERS_OWN {
+    for name in &SERVERS_OWN {
         parts.headers.remove(name);
     }
-    // Statuses without a body (RFC 9110, sections 15.3.5 and 15.4.5).
+    // Statuses without a body (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5).
     let has_none = matches!(
         parts.status,
-        StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+        StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
     );
     let body = match body {
         _ if has_none => Bytes::new(),
@@ -157,8 +178,9 @@ fn complete(response: Response<Bytes>, client: &ClientQuota) -> Response<Body> {
         body => match client.hold_bytes(body.len()) {
             Ok(charge) => quota::charged(body, charge),
             Err(exceeded) => {
+                // Not 429: another attempt may never succeed.
                 warn_limited!(%exceeded, "the response of a route was replaced by an error");
-                return Refusal::from(exceeded).response();
+                return text(StatusCode::INTERNAL_SERVER_ERROR, FAILED);
             }
         },
     };

@@ -102,7 +102,7 @@ impl HttpService {
         let authorization = Authorization::of(&mut options);
         #[cfg(feature = "routes")]
         // The standalone server has refused them.
-        if let Err(error) = route::check(&server.inner().route_paths(), &options) {
+        if let Err(error) = route::check(&server, &options) {
             tracing::warn!(%error, "a route is never reached");
         }
         let transport = server.inner().next_transport();
@@ -169,6 +169,9 @@ impl HttpService {
         #[cfg(feature = "routes")]
         if matches!(endpoint, Endpoint::Health | Endpoint::Nothing) {
             match route::find(shared, parts) {
+                // The health check gives way to a route of the same path, not to one that matches others too.
+                Requested::Route(route) if endpoint == Endpoint::Health && !route.is_literal() => {}
+                Requested::Refused(_) if endpoint == Endpoint::Health => {}
                 Requested::Route(route) => {
                     return Box::pin(self.answer_route(parts, body, route)).await;
                 }
