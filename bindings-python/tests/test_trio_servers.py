@@ -592,10 +592,12 @@ def test_a_failure_of_a_lifespan_is_raised_by_a_cancelled_serve():
             finally:
                 raise ValueError("could not flush")
 
-        server, port, scope = Server("failing", lifespan=lifespan), free_port(), trio.CancelScope()
+        server, port, scope = trio_server(lifespan=lifespan), free_port(), trio.CancelScope()
 
         async def cancel_when_ready() -> None:
             await trio.to_thread.run_sync(wait_for_port, port, abandon_on_cancel=True)
+            async with Client.connect(f"http://127.0.0.1:{port}/mcp") as client:
+                await client.call_tool("sleep")
             scope.cancel()
 
         async with trio.open_nursery() as nursery:
