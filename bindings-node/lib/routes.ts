@@ -19,8 +19,8 @@ export interface RouteOptions {
    */
   scopes?: readonly string[];
   /**
-   * Whether everybody may request it, without a token, under any `Host`, and from pages of any origin: for webhooks, which a
-   * signature protects, and for what is no secret. Otherwise a route is protected as the MCP endpoint is. Default: `false`.
+   * Whether any client may request it, without a token, under any `Host`, and from pages of any origin: for webhooks, which a
+   * signature protects, and for public content. Otherwise a route is protected as the MCP endpoint is. Default: `false`.
    */
   public?: boolean;
 }

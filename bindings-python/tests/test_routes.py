@@ -227,7 +227,7 @@ def test_routes_are_protected_unless_they_are_public():
             assert (await ask(port, "/open", host="evil.example", origin="https://evil.example"))[2] == b"open"
         async with serving(server) as port:
             assert (await ask(port, "/mine", host="evil.example"))[0] == 403
-            assert (await ask(port, "/scoped"))[0] == 403, "without authorization nobody has scopes"
+            assert (await ask(port, "/scoped"))[0] == 403, "without authorization, callers have no scopes"
 
     run(main())
 

@@ -61,7 +61,7 @@ class Bridge:
         self._left = trio.Event()
         self.stopping = False
         started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-        # A daemon: the end of the process must not wait for a client that nobody closes.
+        # A daemon: the end of the process must not wait for a client that is never closed.
         self._thread = threading.Thread(target=_run_loop, args=(started,), name="mcpline-trio", daemon=True)
         self._thread.start()
         self.loop, self._stop_event = started.result()

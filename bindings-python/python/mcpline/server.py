@@ -786,8 +786,8 @@ class Server:
                 route replaces.
             methods: Methods of the requests. A route for GET also serves HEAD.
             scopes: See `tool`. A caller without them gets status 403.
-            public: Whether everybody may request it, without a token, under any `Host`, and from pages of any origin:
-                for webhooks, which a signature protects, and for what is no secret.
+            public: Whether any client may request it, without a token, under any `Host`, and from pages of any origin:
+                for webhooks, which a signature protects, and for public content.
             inline: See `tool`.
 
         Raises:

@@ -176,9 +176,9 @@ async fn routes_need_a_token_with_their_scopes_where_there_is_authorization() {
     let error = error.expect_err("the path is taken").to_string();
     assert!(error.contains("`auth`"), "{error}");
     let path = "/scoped/a/b";
-    let nobody = rig.ask("POST", path, &[], &Value::Null).await;
-    assert_eq!(nobody.status, 401, "{nobody:?}");
-    assert!(nobody.header("www-authenticate").is_some());
+    let anonymous = rig.ask("POST", path, &[], &Value::Null).await;
+    assert_eq!(anonymous.status, 401, "{anonymous:?}");
+    assert!(anonymous.header("www-authenticate").is_some());
     let reader = rig.token("mcp");
     let refused = rig.ask_with(&reader, "POST", path, &Value::Null).await;
     assert_eq!(refused.status, 403, "{refused:?}");

@@ -11,7 +11,7 @@ use crate::transport::http::{Http, HttpOptions, check_routes, http};
 use super::options::RouteDefinition;
 
 /// Listens on an address for a server, if the paths of its routes are free. The error of
-/// [`Server::serve`] would come after the program has been told the address.
+/// [`Server::serve`] would come after the binding has returned the address.
 ///
 /// # Errors
 ///

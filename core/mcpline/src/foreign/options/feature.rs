@@ -48,7 +48,7 @@ options! {
         pub path: String,
         /// The methods of the requests. `None`: GET.
         pub methods: Option<Vec<String>>,
-        /// Whether everybody may request it.
+        /// Whether any client may request it.
         pub public: bool,
     }
     needs path;

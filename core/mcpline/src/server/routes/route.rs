@@ -53,8 +53,8 @@ impl Route {
         self
     }
 
-    /// Sets whether everybody may request it, without a token, under any `Host`, and from pages of any origin: for webhooks,
-    /// which a signature protects, and for what is no secret. Default: `false`.
+    /// Sets whether any client may request it, without a token, under any `Host`, and from pages of any origin: for webhooks,
+    /// which a signature protects, and for public content. Default: `false`.
     #[must_use]
     pub fn with_public(mut self, is_public: bool) -> Self {
         self.is_public = is_public;

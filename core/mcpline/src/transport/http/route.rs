@@ -37,7 +37,7 @@ static SERVERS_OWN: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// What the client is told of a handler that failed.
+/// Body of the response if a handler fails.
 const FAILED: &str = "Internal Server Error";
 
 /// The route that a request is for.
