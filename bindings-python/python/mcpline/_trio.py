@@ -313,8 +313,8 @@ class _Call:
         self.name = getattr(function, "__qualname__", repr(function))
         self.task: trio.lowlevel.Task | None = None
         self._bridge = bridge
-        self._function = function
-        self._arguments = arguments
+        self._function: Callable[..., Any] = function
+        self._arguments: tuple[Any, ...] = arguments
         self._blocks = blocks
         self._scope = trio.CancelScope()
         self._ended: asyncio.Future[None] = bridge.loop.create_future()
