@@ -1138,8 +1138,9 @@ mcpl_status mcpl_call_close_stream(mcpl_call *call);
  * - `functions`: the functions `send`, which is called for each message to the client, and `close`. The library copies
  *   the structure.
  * - `principal`, `length`: the client that the transport has authenticated, and the length in bytes or
- *   `MCPL_AUTO_LENGTH`: a JSON object with any of `issuer`, `subject`, `client_id`, `scopes` (array), `expires_at`
- *   (seconds since 1970) and `claims` (object). May be `NULL`. The principal stays the same while the channel is open.
+ *   `MCPL_AUTO_LENGTH`: a JSON object with any of `issuer`, `subject`, `client_id`, `audience` (array), `scopes` (array),
+ *   `expires_at` (seconds since 1970) and `claims` (object). May be `NULL`. The principal stays the same while the
+ *   channel is open.
  * - `user`, `finalize`: passed to the callbacks, and its finalizer, which runs after `close` or if this function
  *   fails.
  *
@@ -2197,8 +2198,8 @@ mcpl_status mcpl_client_set_server(mcpl_client *client,
  *
  * - `options`: a JSON object that ends with a zero byte, or `NULL` for none. Copied.
  *   - `principal`: the client's identity, as a token or a transport would authenticate it: `subject`, `issuer`,
- *     `client_id`, `scopes`, `claims`, `expires_at` (seconds since 1970). Scopes hold as over HTTP. Without it the client may
- *     use everything.
+ *     `client_id`, `audience`, `scopes`, `claims`, `expires_at` (seconds since 1970). Scopes hold as over HTTP. Without it
+ *     the client may use everything.
  *   - `headers`: an array of pairs of name and value, which `mcpl_call_info` shows. The server itself does not read them.
  *
  * Returns `MCPL_STALE_HANDLE` if the server was freed, and `MCPL_USAGE_ERROR` if an option is invalid or the client is
@@ -3402,10 +3403,10 @@ void mcpl_string_free(char *text);
  * - `user`, `finalize`: passed to the handler, and its finalizer, which runs when the server closes, another handler
  *   replaces this one, or this function fails.
  *
- * For a valid token answer with an object with any of `issuer`, `subject`, `client_id`, `scopes` (array), `expires_at`
- * (seconds since 1970) and `claims` (object). For an invalid token answer with an error of code -1. Any other code
- * means that the token cannot be verified at the moment, and the request is answered with status 503, as it is when no
- * answer comes within 30 seconds.
+ * For a valid token answer with an object with any of `issuer`, `subject`, `client_id`, `audience` (array), `scopes`
+ * (array), `expires_at` (seconds since 1970) and `claims` (object). For an invalid token answer with an error of code
+ * -1. Any other code means that the token cannot be verified at the moment, and the request is answered with status
+ * 503, as it is when no answer comes within 30 seconds.
  *
  * Returns `MCPL_USAGE_ERROR` if `handler` is `NULL`. Any thread.
  */

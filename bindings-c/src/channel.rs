@@ -204,8 +204,9 @@ impl Channel {
 /// - `functions`: the functions `send`, which is called for each message to the client, and `close`. The library copies
 ///   the structure.
 /// - `principal`, `length`: the client that the transport has authenticated, and the length in bytes or
-///   `MCPL_AUTO_LENGTH`: a JSON object with any of `issuer`, `subject`, `client_id`, `scopes` (array), `expires_at`
-///   (seconds since 1970) and `claims` (object). May be `NULL`. The principal stays the same while the channel is open.
+///   `MCPL_AUTO_LENGTH`: a JSON object with any of `issuer`, `subject`, `client_id`, `audience` (array), `scopes` (array),
+///   `expires_at` (seconds since 1970) and `claims` (object). May be `NULL`. The principal stays the same while the
+///   channel is open.
 /// - `user`, `finalize`: passed to the callbacks, and its finalizer, which runs after `close` or if this function
 ///   fails.
 ///

@@ -58,10 +58,10 @@ const NOT_GOOD: i64 = -1;
 /// - `user`, `finalize`: passed to the handler, and its finalizer, which runs when the server closes, another handler
 ///   replaces this one, or this function fails.
 ///
-/// For a valid token answer with an object with any of `issuer`, `subject`, `client_id`, `scopes` (array), `expires_at`
-/// (seconds since 1970) and `claims` (object). For an invalid token answer with an error of code -1. Any other code
-/// means that the token cannot be verified at the moment, and the request is answered with status 503, as it is when no
-/// answer comes within 30 seconds.
+/// For a valid token answer with an object with any of `issuer`, `subject`, `client_id`, `audience` (array), `scopes`
+/// (array), `expires_at` (seconds since 1970) and `claims` (object). For an invalid token answer with an error of code
+/// -1. Any other code means that the token cannot be verified at the moment, and the request is answered with status
+/// 503, as it is when no answer comes within 30 seconds.
 ///
 /// Returns `MCPL_USAGE_ERROR` if `handler` is `NULL`. Any thread.
 #[unsafe(no_mangle)]

@@ -98,7 +98,7 @@ export interface IntrospectionSettings {
 }
 
 /** A caller, as authenticated by `verify` or by a custom transport. */
-export type Verified = Partial<Omit<Caller, "audience">>;
+export type Verified = Partial<Caller>;
 
 /** An authenticated caller. Does not contain the token. */
 export interface Caller {
@@ -162,6 +162,7 @@ const CALLER = optionNames<Verified>({
   issuer: true,
   subject: true,
   clientId: true,
+  audience: true,
   scopes: true,
   expiresAt: true,
   claims: true,

@@ -53,20 +53,22 @@ test("a client in memory has a caller and headers", async (t) => {
   const server = new Server({ name: "s", version: "1" });
   server.tool("who", {}, (_, ctx) => `${ctx.auth?.subject} ${ctx.headers?.get("x-tenant")}`);
   server.tool("write", { scopes: ["files:write"] }, () => "written");
+  server.tool("audience", {}, (_, ctx) => ctx.auth?.audience.join(" ") ?? "");
   const connected = async (options) => {
     const client = await Client.memory(server, options);
     t.after(() => client.close());
     return client;
   };
-  const principal = { subject: "alice", scopes: ["files:write"] };
+  const principal = { subject: "alice", scopes: ["files:write"], audience: ["https://a.example", "b"] };
   for (const revision of ["2025-11-25", "2026-07-28"]) {
     const alice = await connected({ principal, headers: { "X-Tenant": "acme" }, revisions: [revision] });
     assert.equal(textOf(await alice.callTool("who")), "alice acme");
     assert.equal(textOf(await alice.callTool("write")), "written");
+    assert.equal(textOf(await alice.callTool("audience")), "https://a.example b");
     const bob = await connected({ principal: { subject: "bob" }, revisions: [revision] });
     assert.deepEqual(
       (await bob.listTools()).map(({ name }) => name),
-      ["who"],
+      ["who", "audience"],
     );
     assert.equal(textOf(await bob.callTool("who")), "bob undefined");
     await assert.rejects(bob.callTool("write"), (error) => error instanceof RpcError && error.code === -31001);

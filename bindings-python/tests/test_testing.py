@@ -73,17 +73,22 @@ def test_a_test_client_has_a_principal_and_headers(revision: str) -> None:
         subject = None if ctx.auth is None else ctx.auth.subject
         return f"{subject} {ctx.headers.get('x-tenant')}"
 
+    @server.tool
+    async def audience(ctx: Context) -> str:
+        return "" if ctx.auth is None else " ".join(ctx.auth.audience)
+
     @server.tool(scopes=["files:write"])
     async def write() -> str:
         return "written"
 
     async def main() -> None:
-        alice = Caller(subject="alice", scopes=["files:write"])
+        alice = Caller(subject="alice", scopes=("files:write",), audience=("https://a.example", "b"))
         async with server.test_client(revision=revision, principal=alice, headers={"X-Tenant": "acme"}) as client:
             assert text(await client.call_tool("who")) == "alice acme"
             assert text(await client.call_tool("write")) == "written"
+            assert text(await client.call_tool("audience")) == "https://a.example b"
         async with server.test_client(revision=revision, principal=Caller(subject="bob")) as client:
-            assert [tool["name"] for tool in await client.list_tools()] == ["who"]
+            assert [tool["name"] for tool in await client.list_tools()] == ["who", "audience"]
             assert text(await client.call_tool("who")) == "bob None"
             with pytest.raises(RpcError) as refused:
                 await client.call_tool("write")

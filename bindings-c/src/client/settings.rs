@@ -277,8 +277,8 @@ pub extern "C" fn mcpl_client_set_server(
 ///
 /// - `options`: a JSON object that ends with a zero byte, or `NULL` for none. Copied.
 ///   - `principal`: the client's identity, as a token or a transport would authenticate it: `subject`, `issuer`,
-///     `client_id`, `scopes`, `claims`, `expires_at` (seconds since 1970). Scopes hold as over HTTP. Without it the client may
-///     use everything.
+///     `client_id`, `audience`, `scopes`, `claims`, `expires_at` (seconds since 1970). Scopes hold as over HTTP. Without it
+///     the client may use everything.
 ///   - `headers`: an array of pairs of name and value, which `mcpl_call_info` shows. The server itself does not read them.
 ///
 /// Returns `MCPL_STALE_HANDLE` if the server was freed, and `MCPL_USAGE_ERROR` if an option is invalid or the client is

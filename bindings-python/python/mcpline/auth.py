@@ -305,7 +305,7 @@ def caller_members(caller: Caller) -> dict[str, Any]:
     """
     if not isinstance(caller, Caller):
         raise TypeError(f"principal must be a mcpline.auth.Caller, not {type(caller).__name__}")
-    members = {name: getattr(caller, name) for name in Caller.__struct_fields__ if name != "audience"}
+    members = {name: getattr(caller, name) for name in Caller.__struct_fields__}
     return {name: value for name, value in members.items() if value is not None}
 
 

@@ -93,6 +93,12 @@ impl Caller {
         self.change(|inner| inner.client_id = Some(client_id.into()))
     }
 
+    /// Sets the audience of the token.
+    #[must_use]
+    pub fn with_audience<A: Into<String>>(self, audience: impl IntoIterator<Item = A>) -> Self {
+        self.change(|inner| inner.audience = audience.into_iter().map(Into::into).collect())
+    }
+
     /// Sets the granted scopes.
     #[must_use]
     pub fn with_scopes<S: AsRef<str>>(self, scopes: impl IntoIterator<Item = S>) -> Self {

@@ -13,6 +13,7 @@ options! {
         issuer: Option<String>,
         subject: Option<String>,
         client_id: Option<String>,
+        audience: Vec<String>,
         scopes: Vec<String>,
         expires_at: Option<u64>,
         key_thumbprint: Option<String>,
@@ -24,6 +25,7 @@ impl CallerOptions {
     /// Converts into the core's caller.
     pub fn authorized(self) -> Caller {
         let mut authorized = Caller::new()
+            .with_audience(self.audience)
             .with_scopes(self.scopes)
             .with_claims(self.claims);
         if let Some(issuer) = self.issuer {

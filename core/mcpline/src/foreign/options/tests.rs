@@ -178,13 +178,13 @@ fn invalid_resource_servers_are_usage_errors_that_name_the_problem() {
 
 #[test]
 fn reads_the_result_of_a_verifier() {
-    let json = br#"{"subject":"alice","client_id":"c","issuer":"i","scopes":["a","b"],"expires_at":5,"claims":{"x":1}}"#;
+    let json = br#"{"subject":"alice","client_id":"c","issuer":"i","audience":["https://a.example","b"],"scopes":["a","b"],"expires_at":5,"claims":{"x":1}}"#;
     let caller = read::<CallerOptions>("the caller", json)
         .unwrap()
         .authorized();
     assert_eq!(
         caller.to_json(),
-        serde_json::json!({"issuer": "i", "subject": "alice", "client_id": "c", "audience": [], "scopes": ["a", "b"],
-                           "expires_at": 5, "claims": {"x": 1}})
+        serde_json::json!({"issuer": "i", "subject": "alice", "client_id": "c", "audience": ["https://a.example", "b"],
+                           "scopes": ["a", "b"], "expires_at": 5, "claims": {"x": 1}})
     );
 }
