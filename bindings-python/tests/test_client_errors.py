@@ -253,9 +253,12 @@ def test_a_program_that_ends_is_started_anew(reach: Reach):
 class Refusing(BaseHTTPRequestHandler):
     """Answers every request with 401."""
 
+    status = 401
+    challenge = 'Bearer realm="x"'
+
     def do_POST(self) -> None:
-        self.send_response(401)
-        self.send_header("WWW-Authenticate", 'Bearer realm="x"')
+        self.send_response(self.status)
+        self.send_header("WWW-Authenticate", self.challenge)
         self.send_header("Content-Length", "6")
         self.end_headers()
         self.wfile.write(b"secret")
@@ -264,6 +267,13 @@ class Refusing(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         pass
+
+
+class LackingScope(Refusing):
+    """Answers every request with 403, because the token lacks a scope."""
+
+    status = 403
+    challenge = 'Bearer error="insufficient_scope", scope="files:write"'
 
 
 @pytest.mark.parametrize("kind", [Client, SyncClient])
@@ -291,8 +301,11 @@ async def opened(url: str, **options: Any) -> None:
 
 @pytest.mark.parametrize("kind", [Client, SyncClient])
 @pytest.mark.parametrize("token", [{"auth": "wrong"}, {"headers": {"Authorization": "Bearer wrong"}}])
-def test_a_token_that_the_server_refuses_is_an_authorization_failure(kind: Any, token: dict[str, Any]):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+@pytest.mark.parametrize(("peer", "reason"), [(Refusing, "token_rejected"), (LackingScope, "insufficient_scope")])
+def test_a_token_that_the_server_refuses_is_an_authorization_failure(
+    kind: Any, token: dict[str, Any], peer: type[Refusing], reason: str
+):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), peer)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/mcp"
     try:
@@ -301,7 +314,7 @@ def test_a_token_that_the_server_refuses_is_an_authorization_failure(kind: Any, 
                 SyncClient.connect(url, **token)
             else:
                 run(opened(url, **token))
-        assert caught.value.reason == "token_rejected"
+        assert caught.value.reason == reason
     finally:
         server.shutdown()
         server.server_close()

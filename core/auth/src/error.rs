@@ -121,7 +121,7 @@ pub enum AuthError {
         description: Option<String>,
     },
     /// The MCP server requires more scopes than could be obtained.
-    #[error("insufficient scope: the server requires {needed}")]
+    #[error("insufficient scope: the server requires {}", scopes_or_more(needed))]
     InsufficientScope {
         /// The scopes that it requires.
         needed: Scopes,
@@ -138,6 +138,14 @@ pub enum AuthError {
     /// A key can't sign, or a callback supplied no token.
     #[error("credentials are unusable: {}", Printable(.0))]
     CredentialsUnusable(String),
+}
+
+/// The scopes, or what is known if the server names none.
+fn scopes_or_more(needed: &Scopes) -> String {
+    match needed.is_empty() {
+        true => "scopes that the token does not have".to_owned(),
+        false => needed.to_string(),
+    }
 }
 
 impl AuthError {

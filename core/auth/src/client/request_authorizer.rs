@@ -211,7 +211,6 @@ impl RequestAuthorizer {
         }
         self.note_peer(peer);
         let challenges = challenges(&head.headers);
-        let error = |challenge: &&Challenge| challenge.get("error").map(str::to_owned);
         if challenges
             .iter()
             .any(|one| one.get("error") == Some(dpop::USE_NONCE))
@@ -224,14 +223,19 @@ impl RequestAuthorizer {
             .iter()
             .find(|one| one.is("bearer") || one.is("dpop"));
         if head.status == StatusCode::FORBIDDEN {
-            let lacking =
-                challenge.filter(|one| error(one).as_deref() == Some("insufficient_scope"));
+            let lacking = challenge.filter(|one| lacks_scope(one));
             return match (lacking, &self.tokens) {
                 (Some(challenge), ServerTokens::Account(account)) => {
                     let _held = TimeoutPause::new(hold);
                     self.step_up(account, challenge, shown, rounds).await
                 }
-                _ => Ok(false),
+                // A token with more scopes has to come from the host.
+                (Some(challenge), ServerTokens::Fixed(_) | ServerTokens::Source(_)) => {
+                    Err(AuthError::InsufficientScope {
+                        needed: scopes_of(challenge),
+                    })
+                }
+                (None, _) => Ok(false),
             };
         }
         rounds.renewals += 1;
@@ -278,10 +282,7 @@ impl RequestAuthorizer {
         shown: &SentAuthorization,
         rounds: &mut Rounds,
     ) -> Result<bool, AuthError> {
-        let needed = challenge
-            .get("scope")
-            .map(Scopes::parse)
-            .unwrap_or_default();
+        let needed = scopes_of(challenge);
         rounds.step_ups += 1;
         // Scopes that were requested but not granted won't be granted by another request.
         let in_vain = rounds.step_ups > 1 && account.requested().contains_all(&needed);
@@ -368,12 +369,39 @@ fn is_this_machine(server: &str, connect: &dyn FetcherFactory) -> bool {
     })
 }
 
-/// Returns the description of the error in the challenge of a refused request (RFC 6750, section 3), if there is one.
-pub fn error_description(headers: &HeaderMap) -> Option<String> {
+/// Returns the error for a refusal of a token that the host has given, and that no other token replaces.
+///
+/// `None` if the response is no refusal of the token: a status other than 401, or 403 without the error
+/// `insufficient_scope` in its challenge (RFC 6750, section 3.1).
+pub fn given_token_error(status: StatusCode, headers: &HeaderMap) -> Option<AuthError> {
     let challenges = challenges(headers);
     let mut challenges = challenges.iter();
-    let challenge = challenges.find(|one| one.is("bearer") || one.is("dpop"))?;
-    challenge.get("error_description").map(str::to_owned)
+    let challenge = challenges.find(|one| one.is("bearer") || one.is("dpop"));
+    match status {
+        StatusCode::UNAUTHORIZED => {
+            let description = challenge.and_then(|one| one.get("error_description"));
+            Some(AuthError::TokenRejected {
+                description: description.map(str::to_owned),
+            })
+        }
+        StatusCode::FORBIDDEN => {
+            let lacking = challenge.filter(|one| lacks_scope(one))?;
+            Some(AuthError::InsufficientScope {
+                needed: scopes_of(lacking),
+            })
+        }
+        _ => None,
+    }
+}
+
+fn lacks_scope(challenge: &Challenge) -> bool {
+    challenge.get("error") == Some("insufficient_scope")
+}
+
+/// Returns the scopes that a challenge names.
+fn scopes_of(challenge: &Challenge) -> Scopes {
+    let scopes = challenge.get("scope").map(Scopes::parse);
+    scopes.unwrap_or_default()
 }
 
 fn challenges(headers: &HeaderMap) -> Vec<Challenge> {

@@ -22,8 +22,6 @@ use super::refusal;
 use super::settings::HttpSettings;
 use super::target::{Target, Upgrades};
 #[cfg(feature = "auth")]
-use mcpline_auth::AuthError;
-#[cfg(feature = "auth")]
 use mcpline_protocol::without_credentials;
 
 /// Maximum number of remembered permanent redirects. A client has one endpoint, or two with HTTP+SSE, whose second one
@@ -213,14 +211,16 @@ impl HttpClient {
         let given = self.settings.headers.iter();
         let mut names = given.map(|(name, _)| name);
         let has_token = names.any(|name| name.eq_ignore_ascii_case(header::AUTHORIZATION.as_str()));
-        if answer.head.status != StatusCode::UNAUTHORIZED || !has_token {
+        if !has_token {
             return Ok(answer);
         }
-        let description = mcpline_auth::client::error_description(&answer.head.headers);
-        answer.drain().await;
-        Err(ClientError::AuthorizationFailed(AuthError::TokenRejected {
-            description,
-        }))
+        match mcpline_auth::client::given_token_error(answer.head.status, &answer.head.headers) {
+            Some(error) => {
+                answer.drain().await;
+                Err(ClientError::AuthorizationFailed(error))
+            }
+            None => Ok(answer),
+        }
     }
 
     #[cfg(not(feature = "auth"))]

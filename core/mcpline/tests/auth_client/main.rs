@@ -548,6 +548,38 @@ async fn a_token_of_the_host_that_the_server_refuses_is_an_authorization_failure
 }
 
 #[runtimes::test]
+async fn a_token_of_the_host_that_lacks_a_scope_is_an_authorization_failure() {
+    let guarded = ResourceConfig {
+        needed: [("tools/call edit".to_owned(), "edit".to_owned())].into(),
+        ..ResourceConfig::default()
+    };
+    let world = World::start(Config::default(), guarded).await;
+    let token = world.issuer.issue("host", "", &world.resource.url());
+    let mut settings = HttpSettings::default();
+    settings.headers = vec![("Authorization".to_owned(), format!("Bearer {token}"))];
+    let with_header = Client::connect(Address::Url(world.resource.url(), settings)).await;
+    let same = token.clone();
+    let source = Auth::source(move |_| {
+        let token = same.clone();
+        async move { Ok(token.into()) }
+    });
+    for client in [
+        with_header.expect("connected"),
+        world.connect(Auth::bearer(token)).await.expect("connected"),
+        world.connect(source).await.expect("connected"),
+    ] {
+        assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+        let error = refusal(call(&client, "edit").await);
+        assert_eq!(error.code(), "insufficient_scope");
+        assert_eq!(
+            error.to_string(),
+            "insufficient scope: the server requires edit"
+        );
+        client.close().await;
+    }
+}
+
+#[runtimes::test]
 async fn requests_a_new_token_from_the_source_when_the_server_refuses() {
     let world = World::exemplary().await;
     let requests = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
