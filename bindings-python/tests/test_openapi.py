@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import math
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -192,6 +193,13 @@ async def posted(app: Any, tool: str, arguments: dict[str, Any]) -> Any:
         (pets(), {"select": lambda operation: None, "credentials": {"login": "x"}}, "a user name and a password"),
         (pets(), {"headers": {"X": "a\r\nb"}, "select": lambda operation: None}, "HTTP does not allow"),
         (pets(), {"timeout": -1, "select": lambda operation: None}, "-1 seconds"),
+        (pets(), {"timeout": 0, "select": lambda operation: None}, "`timeout` must be longer than 0"),
+        (pets(), {"timeout": math.nan, "select": lambda operation: None}, "`timeout` must be a number, not nan"),
+        (
+            pets(),
+            {"proxy": "http://a:99999", "select": lambda operation: None},
+            "99999 in the proxy's URL is not a port",
+        ),
         ({"openapi": object()}, {}, "can't be written as JSON"),
     ],
 )

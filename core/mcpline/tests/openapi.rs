@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpline::client::Client;
-use mcpline::openapi::{Credential, ImportAs, OpenApi};
+use mcpline::openapi::{Credential, ImportAs, OpenApi, OpenApiSettings, Proxy};
 use mcpline::protocol::vocabulary::CallToolResult;
 use mcpline::server::{FeatureSelection, MountOptions, Settings};
 use mcpline::{ErrorKind, Revision, Server};
@@ -463,6 +463,25 @@ async fn an_api_that_does_not_answer_in_time_is_given_up() {
     let text = failure(&client, "getPhoto", json!({"id": 1})).await;
     assert!(text.contains("within 0.2 s (`timeout`)"), "{text}");
     held.await.expect("the connection was closed");
+}
+
+#[runtimes::test]
+async fn an_import_needs_time_and_a_usable_proxy() {
+    let refused = |change: fn(&mut OpenApiSettings)| {
+        let pets = open_api(&pets()).with_settings(change);
+        usage(
+            &pets
+                .add_to_server(&Server::new("pets", "1"))
+                .expect_err("refused"),
+        )
+    };
+    let text = refused(|settings| settings.timeout = Duration::ZERO);
+    assert!(text.contains("`timeout` must be longer than 0"), "{text}");
+    let text = refused(|settings| settings.http.proxy = Proxy::Url("http://a:99999".to_owned()));
+    assert!(
+        text.contains("99999 in the proxy's URL is not a port"),
+        "{text}"
+    );
 }
 
 #[runtimes::test]

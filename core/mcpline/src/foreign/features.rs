@@ -334,7 +334,8 @@ impl FeatureOptions {
         options.rate = self
             .rate
             .map(|(per_second, burst)| Rate { per_second, burst });
-        options.timeout = self.timeout.map(seconds).transpose()?;
+        let timeout = self.timeout.map(seconds).transpose();
+        options.timeout = timeout.map_err(|error| Error::usage(format!("`timeout`: {error}")))?;
         Ok(options)
     }
 

@@ -233,11 +233,20 @@ async fn http_handshake(
 
 fn proxy(url: &str) -> Result<Intercept, ClientError> {
     let any = Uri::from_static("http://example.invalid");
-    Matcher::builder()
-        .all(url)
-        .build()
-        .intercept(&any)
-        .ok_or_else(|| ClientError::Usage("the proxy's URL is invalid".to_owned()))
+    let proxy = Matcher::builder().all(url).build().intercept(&any);
+    let proxy = proxy
+        .ok_or_else(|| ClientError::Usage("`proxy`: the proxy's URL is invalid".to_owned()))?;
+    // The default port would be used in place of an invalid one.
+    let authority = proxy.uri().authority();
+    let port = authority.and_then(|authority| authority.as_str().strip_prefix(authority.host()));
+    match port.and_then(|port| port.strip_prefix(':')) {
+        Some(port) if !port.is_empty() && !port.parse::<u16>().is_ok_and(|port| port != 0) => {
+            Err(ClientError::Usage(format!(
+                "`proxy`: {port} in the proxy's URL is not a port, which is a number from 1 to 65535"
+            )))
+        }
+        _ => Ok(proxy),
+    }
 }
 
 /// Returns the target with an explicit port, which proxies require.

@@ -62,6 +62,9 @@ impl ApiClient {
             auth: None,
             ..settings.http.clone()
         };
+        if settings.timeout.is_zero() {
+            return Err(Error::usage("`timeout` must be longer than 0"));
+        }
         HttpClient::check(&http).map_err(|error| Error::usage(error.to_string()))?;
         let is_reach_free = settings.base_url.is_some() || settings.allow_private_addresses;
         Ok(Self {

@@ -42,7 +42,15 @@ async fn rejects_invalid_certificates_and_proxies() {
     let mut only = settings();
     only.only_these_roots = true;
     assert!(misuse(only).contains("tls_roots"));
-    for url in ["", "ftp://127.0.0.1", "http://[", "::"] {
+    for url in [
+        "",
+        "ftp://127.0.0.1",
+        "http://[",
+        "::",
+        "http://127.0.0.1:99999",
+        "http://user:pass@localhost:0",
+        "socks5://[::1]:70000",
+    ] {
         let mut proxied = settings();
         proxied.proxy = Proxy::Url(url.into());
         assert!(misuse(proxied).contains("proxy"), "{url}");
