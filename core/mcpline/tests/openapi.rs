@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcpline::client::Client;
+use mcpline::client::{Client, RequestOptions};
 use mcpline::openapi::{Credential, ImportAs, OpenApi, OpenApiSettings, Proxy};
 use mcpline::protocol::vocabulary::CallToolResult;
+use mcpline::protocol::wire::Raw;
 use mcpline::server::{FeatureSelection, MountOptions, Settings};
 use mcpline::{ErrorKind, Revision, Server};
 use serde_json::{Value, json};
@@ -482,6 +483,37 @@ async fn an_import_needs_time_and_a_usable_proxy() {
         text.contains("99999 in the proxy's URL is not a port"),
         "{text}"
     );
+}
+
+#[runtimes::test]
+async fn an_integer_that_would_lose_digits_is_refused() {
+    let api = Api::start(response("200 OK", "application/json", "[]")).await;
+    let client = pets_at(&api).await;
+    for (arguments, is_sent) in [
+        (r#"{"id": 18446744073709551615, "name": "x"}"#, true),
+        (
+            r#"{"id": 123456789012345678901234567890, "name": "x"}"#,
+            false,
+        ),
+        (
+            r#"{"id": 1, "name": "123456789012345678901234567890"}"#,
+            true,
+        ),
+    ] {
+        let before = api.requests().len();
+        let params = format!(r#"{{"name": "createPet", "arguments": {arguments}}}"#);
+        let params = Raw::parse(params).expect("valid JSON");
+        let options = RequestOptions::default();
+        let result = client.request("tools/call", Some(&params), &options).await;
+        let result = result.expect("a result");
+        assert_eq!(
+            api.requests().len() - before,
+            usize::from(is_sent),
+            "{arguments}"
+        );
+        let text = result.as_str();
+        assert_eq!(text.contains("has more than 64 bits"), !is_sent, "{text}");
+    }
 }
 
 #[runtimes::test]

@@ -19,6 +19,7 @@ use crate::server::{
 use crate::turn_queue::PeerId;
 
 use super::api_client::{ApiClient, Response};
+use super::large_integers;
 
 /// An operation with its server.
 pub(super) struct Endpoint {
@@ -55,10 +56,14 @@ impl Response {
 pub(super) fn tool(endpoint: Arc<Endpoint>) -> Arc<dyn Handler> {
     async_handler(move |call: &Call| {
         let endpoint = endpoint.clone();
+        let are_exact = large_integers::check(call.arguments());
         let arguments = call.arguments().decode::<JsonObject>();
         let (has_schema, schema) = (call.has_output_schema(), call.output_schema());
         let peer = call.quota_peer();
         async move {
+            if let Err(message) = are_exact {
+                return Ok(Reply::Tool(ToolReply::error(&message)));
+            }
             let arguments = arguments.map_err(|error| HandlerError::Internal(error.to_string()))?;
             let response = match endpoint.send(&arguments).await {
                 Ok(response) => response,

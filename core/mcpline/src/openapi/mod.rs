@@ -25,6 +25,7 @@
 mod api_client;
 mod handlers;
 mod import;
+mod large_integers;
 mod settings;
 
 pub use crate::http_client::{HttpSettings, Proxy};
