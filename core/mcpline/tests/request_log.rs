@@ -95,6 +95,28 @@ async fn each_request_of_a_session_is_recorded_with_its_outcome() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn texts_of_a_client_cannot_control_a_terminal_or_forge_lines() {
+    let (server, records) = server();
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    taken(&records);
+    for (method, params) in [
+        (
+            "tools/call",
+            json!({"name": "\u{1b}[31mred\r\nERROR forged\u{202e}\u{0}"}),
+        ),
+        ("no\n\u{1b}]0;title\u{7}thing", json!({})),
+    ] {
+        let id = client.begin(method, params);
+        let _ = client.response(&id).await;
+    }
+    let expected = [
+        "tools/call \"red  ERROR forged\u{fffd}\u{fffd}\" error -32602 0 s test None",
+        r#"no thing "" error -32601 0 s test None"#,
+    ];
+    assert_eq!(taken(&records), expected);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cancelled_request_is_recorded_once() {
     let (server, records) = server();
     let mut client = Client::legacy(&server, "2025-11-25").await;

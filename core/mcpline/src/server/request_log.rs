@@ -15,14 +15,17 @@ use super::connection::Connection;
 use super::handler::shortened;
 use super::inner::Inner;
 
-/// Maximum number of characters of names in records, because clients choose them.
+/// Maximum number of characters of methods and names in records, because clients choose them.
 const MAX_NAME_CHARS: usize = 200;
 
 /// One request that has ended. See [`Server::on_request_end`].
+///
+/// Texts that the client has chosen contain nothing that could control a terminal or forge lines of a log: escape sequences
+/// are left out, line breaks are spaces, and other control characters are U+FFFD.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RequestRecord<'a> {
-    /// The method, such as `tools/call`.
+    /// The method, such as `tools/call`; at most 200 characters.
     pub method: &'a str,
     /// Name of the tool or prompt, or URI of the resource; at most 200 characters. `""` for other methods.
     pub name: &'a str,
@@ -80,9 +83,7 @@ impl fmt::Display for RequestOutcome {
 /// A line for a log: `tools/call "search": ok in 12.3 ms, client "inspector"`.
 impl fmt::Display for RequestRecord<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The method may be any text, too.
-        let method = Printable(self.method);
-        write!(f, "{method}")?;
+        f.write_str(self.method)?;
         if !self.name.is_empty() {
             write!(f, " {}", Quoted(self.name))?;
         }
@@ -189,7 +190,7 @@ impl RunningRequest {
         Some(Self(Some(Box::new(Facts {
             server: connection.server().clone(),
             method: request.method.clone(),
-            name: first_chars(&name.unwrap_or_default()),
+            name: shown(&name.unwrap_or_default()),
             started: clock::now(),
             client: None,
             session: connection.session_id().map(|id| shortened(id).to_owned()),
@@ -225,9 +226,10 @@ impl Facts {
         let client = self.client.as_ref().and_then(|client| client.info.as_ref());
         let client = client.and_then(|info| info.member("name"));
         let client = client.as_ref().and_then(Raw::string_value);
-        let client = client.map(|name| first_chars(&name));
+        let client = client.map(|name| shown(&name));
+        let method = shown(self.method.as_str());
         let record = RequestRecord {
-            method: self.method.as_str(),
+            method: &method,
             name: &self.name,
             outcome,
             duration,
@@ -252,6 +254,9 @@ impl Facts {
     }
 }
 
-fn first_chars(text: &str) -> String {
-    text.chars().take(MAX_NAME_CHARS).collect()
+/// Returns the beginning of a client's text, as [`Printable`].
+fn shown(text: &str) -> String {
+    let end = text.char_indices().nth(MAX_NAME_CHARS);
+    let beginning = end.map_or(text, |(end, _)| &text[..end]);
+    Printable(beginning).to_string()
 }
