@@ -269,7 +269,8 @@ fn check_arguments(
     match schema.validate_inline(arguments) {
         Some(Ok(())) => Ok(None),
         Some(Err(violation)) => {
-            let reply = offloaded_validation::refused_arguments(&violation);
+            let schema = &entry.tool.input_schema;
+            let reply = offloaded_validation::refused_arguments(&violation, arguments, schema);
             Err(Refusal::Tool(entry.clone(), reply))
         }
         None => Ok(Some(schema.clone())),

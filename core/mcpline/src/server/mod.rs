@@ -6,6 +6,7 @@
 #[cfg(feature = "macros")]
 mod args;
 mod argument_map;
+mod argument_suggestions;
 mod asking;
 mod builder;
 mod call;

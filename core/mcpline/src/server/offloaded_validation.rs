@@ -6,12 +6,13 @@ use std::sync::atomic::AtomicBool;
 use mcpline_protocol::RpcError;
 use mcpline_protocol::schema::{CompiledSchema, Violation};
 use mcpline_protocol::wire::Raw;
+use serde_json::Value;
 
 use crate::background;
 use crate::offload::{self, HasInterruptFlag};
 
-use super::call::{Call, CallState};
-use super::call_kind::CallKind;
+use super::argument_suggestions::suggestions;
+use super::call::{Call, CallState, Target};
 use super::finish_call;
 use super::reply::{HandlerError, Reply, ToolReply};
 
@@ -22,8 +23,13 @@ impl HasInterruptFlag for CallState {
 }
 
 /// Returns the reply to arguments that violate the tool's schema.
-pub(super) fn refused_arguments(violation: &Violation) -> ToolReply {
-    ToolReply::error(&format!("Invalid arguments: {violation}"))
+pub(super) fn refused_arguments(
+    violation: &Violation,
+    arguments: &Raw,
+    schema: &Value,
+) -> ToolReply {
+    let suggestions = suggestions(violation, arguments, schema);
+    ToolReply::error(&format!("Invalid arguments: {violation}{suggestions}"))
 }
 
 /// Returns the error for parameters of a custom request that violate their schema.
@@ -39,8 +45,12 @@ pub(super) fn validate_then_start(call: Arc<CallState>, schema: CompiledSchema) 
         Some(Ok(())) if call.is_cancelled() => drop(Call::new(call.clone())),
         Some(Ok(())) => call.start(),
         Some(Err(violation)) => {
-            let outcome = match call.kind() {
-                CallKind::Tool => Ok(Reply::Tool(refused_arguments(&violation))),
+            let outcome = match &call.target {
+                Target::Tool(entry) => Ok(Reply::Tool(refused_arguments(
+                    &violation,
+                    &call.arguments,
+                    &entry.tool.input_schema,
+                ))),
                 _ => Err(HandlerError::Rpc(refused_params(&violation))),
             };
             Call::new(call.clone()).reply(outcome);
