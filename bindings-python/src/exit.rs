@@ -7,25 +7,28 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 
 use crate::event_loop::lock;
+use crate::per_process::PerProcess;
 
 /// How long the end of the interpreter waits for each kind of thread.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The threads that run Python code for the core at the moment.
+#[derive(Default)]
+struct Threads {
+    entered: Mutex<Entered>,
+    /// Notified when one leaves.
+    left: Condvar,
+}
+
+#[derive(Default)]
 struct Entered {
-    /// The process that they run in: a forked child has none of its parent's.
-    process: u32,
     threads: usize,
     /// Whether the interpreter is about to end.
     has_ended: bool,
 }
 
-static ENTERED: Mutex<Entered> = Mutex::new(Entered {
-    process: 0,
-    threads: 0,
-    has_ended: false,
-});
-static LEFT: Condvar = Condvar::new();
+/// A forked child has none of its parent's threads.
+static THREADS: PerProcess<Threads> = PerProcess::new(Threads::default);
 
 /// Kept by a thread while it runs Python code, or waits for it.
 pub(crate) struct InInterpreter(());
@@ -33,15 +36,7 @@ pub(crate) struct InInterpreter(());
 impl InInterpreter {
     /// Returns `None` once the interpreter is about to end: it must not be entered any more.
     pub(crate) fn enter() -> Option<Self> {
-        let mut entered = lock(&ENTERED);
-        let process = std::process::id();
-        if entered.process != process {
-            *entered = Entered {
-                process,
-                threads: 0,
-                has_ended: false,
-            };
-        }
+        let mut entered = lock(&THREADS.get().entered);
         if entered.has_ended {
             return None;
         }
@@ -52,10 +47,11 @@ impl InInterpreter {
 
 impl Drop for InInterpreter {
     fn drop(&mut self) {
-        let mut entered = lock(&ENTERED);
+        let threads = THREADS.get();
+        let mut entered = lock(&threads.entered);
         // In a forked child, the count began anew.
         entered.threads = entered.threads.saturating_sub(1);
-        LEFT.notify_all();
+        threads.left.notify_all();
     }
 }
 
@@ -73,18 +69,15 @@ fn end(py: Python<'_>) {
     py.detach(|| {
         crate::log::end();
         let deadline = Instant::now() + PATIENCE;
-        let mut entered = lock(&ENTERED);
-        if entered.process != std::process::id() {
-            entered.process = std::process::id();
-            entered.threads = 0;
-        }
+        let threads = THREADS.get();
+        let mut entered = lock(&threads.entered);
         entered.has_ended = true;
         while entered.threads > 0 {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
             }
-            let waited = LEFT.wait_timeout(entered, left);
+            let waited = threads.left.wait_timeout(entered, left);
             entered = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
         }
     });

@@ -18,6 +18,7 @@ mod io_driver;
 mod io_driver_handoff;
 mod log;
 mod outcome;
+mod per_process;
 mod plan;
 mod reusable_task;
 mod runtime;

@@ -16,6 +16,7 @@ use tracing::Level;
 
 use crate::event_loop::lock;
 use crate::exit::{self, InInterpreter, PATIENCE};
+use crate::per_process::PerProcess;
 
 /// Maximum number of waiting entries. Further ones are dropped: a flood of warnings contains nothing new, and a log that is
 /// slower than the requests must not use up the memory.
@@ -43,18 +44,21 @@ struct Record {
 
 /// The thread that passes entries on.
 struct LogThread {
-    /// The process that it runs in.
-    process: u32,
     /// `None` once the interpreter is about to end.
     sender: Option<SyncSender<Entry>>,
     /// Disconnected when the thread has ended.
     ended: Receiver<()>,
 }
 
-static THREAD: Mutex<Option<LogThread>> = Mutex::new(None);
+#[derive(Default)]
+struct Log {
+    thread: Mutex<Option<LogThread>>,
+    /// Number of records of requests that were dropped because the log was too slow.
+    dropped: AtomicU64,
+}
 
-/// Number of records of requests that were dropped because the log was too slow.
-static DROPPED: AtomicU64 = AtomicU64::new(0);
+/// After a fork, the parent's thread does not exist in the child.
+static LOG: PerProcess<Log> = PerProcess::new(Log::default);
 
 /// Sends the core's warnings to `logging` from now on, unless the process has its own listener.
 pub(crate) fn install() {
@@ -88,14 +92,10 @@ pub(crate) fn record_requests(server: &mcpline::Server) {
 }
 
 fn send(entry: Entry) {
-    let mut thread = lock(&THREAD);
-    let process = std::process::id();
-    // After a fork, the parent's thread does not exist in this process. Forgetting its sender only leaks its memory.
-    if thread
-        .as_ref()
-        .is_none_or(|thread| thread.process != process)
-    {
-        *thread = start(process);
+    let log = LOG.get();
+    let mut thread = lock(&log.thread);
+    if thread.is_none() {
+        *thread = start();
     }
     if let Some(LogThread {
         sender: Some(sender),
@@ -103,11 +103,11 @@ fn send(entry: Entry) {
     }) = &*thread
         && let Err(TrySendError::Full(Entry::Request(_))) = sender.try_send(entry)
     {
-        DROPPED.fetch_add(1, Ordering::Relaxed);
+        log.dropped.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-fn start(process: u32) -> Option<LogThread> {
+fn start() -> Option<LogThread> {
     let (sender, receiver) = sync_channel(CAPACITY);
     let (running, ended) = channel::<()>();
     let thread = std::thread::Builder::new().name("mcpline-log".into());
@@ -117,7 +117,6 @@ fn start(process: u32) -> Option<LogThread> {
         drop(running);
     });
     started.ok().map(|_| LogThread {
-        process,
         sender: Some(sender),
         ended,
     })
@@ -125,16 +124,12 @@ fn start(process: u32) -> Option<LogThread> {
 
 /// Passes on what is waiting and ends the thread, which takes at most [`PATIENCE`]. Later entries are dropped.
 pub(crate) fn end() {
-    let process = std::process::id();
     let none = LogThread {
-        process,
         sender: None,
         ended: channel().1,
     };
-    let running = lock(&THREAD).replace(none);
-    if let Some(LogThread { sender, ended, .. }) =
-        running.filter(|thread| thread.process == process)
-    {
+    let running = lock(&LOG.get().thread).replace(none);
+    if let Some(LogThread { sender, ended }) = running {
         drop(sender);
         // An error either way: the thread has ended, or it takes too long.
         let _ = ended.recv_timeout(PATIENCE);
@@ -161,7 +156,7 @@ fn hand_over(entry: &Entry) {
     let _ = Python::try_attach(|py| match entry {
         Entry::Warning(level, text) => warn(py, *level, text),
         Entry::Request(record) => {
-            let dropped = DROPPED.swap(0, Ordering::Relaxed);
+            let dropped = LOG.get().dropped.swap(0, Ordering::Relaxed);
             if dropped > 0 {
                 let text = format!("the log is too slow: {dropped} requests were not recorded");
                 warn(py, 30, &text)?;

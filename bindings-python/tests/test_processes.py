@@ -329,6 +329,48 @@ def forks(how: str) -> str:
         assert server.wait() == 0
 
 
+def test_a_child_that_is_forked_while_the_log_is_written_can_log():
+    source = """
+        import logging, os, signal, sys, threading, warnings
+        from mcpline import Server
+
+        warnings.simplefilter("ignore", DeprecationWarning)
+        logging.basicConfig(handlers=[logging.NullHandler()])
+
+        def warn():
+            # Names with a colon are reported by the core.
+            Server("x").add_tool(lambda: "", name="a:b")
+
+        def warn_often():
+            while not ended:
+                warn()
+
+        ended = False
+        warn()
+        threads = [threading.Thread(target=warn_often, daemon=True) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for number in range(200):
+            child = os.fork()
+            if child == 0:
+                # A child that waits for a lock of its parent waits for ever.
+                signal.alarm(30)
+                ended = True
+                warn()
+                if number % 2:
+                    sys.exit(0)
+                os._exit(0)
+            status = os.waitpid(child, 0)[1]
+            assert status == 0, status
+        ended = True
+        for thread in threads:
+            thread.join()
+    """
+    with process(source) as program:
+        assert program.wait() == 0, program.errors
+        assert program.errors == b""
+
+
 def test_forked_workers_serve_what_was_made_before_the_fork():
     source = (
         KINDS["async"]
