@@ -71,14 +71,18 @@ fn end(py: Python<'_>) {
         let deadline = Instant::now() + PATIENCE;
         let threads = THREADS.get();
         let mut entered = lock(&threads.entered);
-        entered.has_ended = true;
+        let had_ended = std::mem::replace(&mut entered.has_ended, true);
         while entered.threads > 0 {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return;
+                break;
             }
             let waited = threads.left.wait_timeout(entered, left);
             entered = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+        }
+        drop(entered);
+        if !had_ended {
+            crate::log::report_lost_entries();
         }
     });
 }

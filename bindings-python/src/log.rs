@@ -4,6 +4,7 @@
 //! The core's threads must not wait for Python, so a separate thread passes them on. It is started with the first one: most
 //! servers never need it. It ends before the interpreter does (`exit.rs`).
 
+use std::io::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
@@ -27,6 +28,8 @@ enum Entry {
     /// A warning: its level as a number of `logging`, and its text.
     Warning(u8, String),
     Request(Box<Record>),
+    /// Sends when all earlier entries were passed on.
+    Flush(SyncSender<()>),
 }
 
 /// A request that has ended.
@@ -55,6 +58,8 @@ struct Log {
     thread: Mutex<Option<LogThread>>,
     /// Number of records of requests that were dropped because the log was too slow.
     dropped: AtomicU64,
+    /// Number of entries that are waiting.
+    waiting: AtomicU64,
 }
 
 /// After a fork, the parent's thread does not exist in the child.
@@ -101,9 +106,49 @@ fn send(entry: Entry) {
         sender: Some(sender),
         ..
     }) = &*thread
-        && let Err(TrySendError::Full(Entry::Request(_))) = sender.try_send(entry)
     {
-        log.dropped.fetch_add(1, Ordering::Relaxed);
+        log.waiting.fetch_add(1, Ordering::Relaxed);
+        if let Err(error) = sender.try_send(entry) {
+            log.waiting.fetch_sub(1, Ordering::Relaxed);
+            if let TrySendError::Full(Entry::Request(_)) = error {
+                log.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Passes on what is waiting, and flushes `sys.stdout`; takes at most [`PATIENCE`].
+pub(crate) async fn flush() {
+    let flushing = tokio::task::spawn_blocking(|| {
+        wait_for_entries();
+        if let Some(_entered) = InInterpreter::enter() {
+            // Errors of other code's streams cannot be reported.
+            let _ = Python::try_attach(|py| {
+                let stdout = py.import("sys")?.getattr("stdout")?;
+                match stdout.is_none() {
+                    true => Ok(()),
+                    false => stdout.call_method0("flush").map(drop),
+                }
+            });
+        }
+    });
+    // An error either way: Python is busy, or flushing takes too long.
+    let _ = tokio::time::timeout(PATIENCE, flushing).await;
+}
+
+/// Waits until the entries that are waiting now were passed on.
+fn wait_for_entries() {
+    let (sender, flushed) = sync_channel(1);
+    let is_queued = match &*lock(&LOG.get().thread) {
+        Some(LogThread {
+            sender: Some(entries),
+            ..
+        }) => entries.try_send(Entry::Flush(sender)).is_ok(),
+        _ => false,
+    };
+    if is_queued {
+        // An error: the entry was dropped, or it takes too long.
+        let _ = flushed.recv_timeout(PATIENCE);
     }
 }
 
@@ -148,10 +193,29 @@ fn flush_before_logging_ends() {
     });
 }
 
+/// Says on stderr how many entries were lost, when no more are passed on.
+pub(crate) fn report_lost_entries() {
+    let log = LOG.get();
+    let lost = log.waiting.load(Ordering::Relaxed) + log.dropped.load(Ordering::Relaxed);
+    if lost > 0 {
+        // A closed stderr is no error.
+        let _ = writeln!(
+            std::io::stderr(),
+            "mcpline: logging was too slow: {lost} log records were lost at the end of the program"
+        );
+    }
+}
+
 fn hand_over(entry: &Entry) {
+    if let Entry::Flush(passed_on) = entry {
+        // It has room for this one; the receiver may have stopped waiting.
+        let _ = passed_on.try_send(());
+        return;
+    }
     let Some(_entered) = InInterpreter::enter() else {
         return;
     };
+    LOG.get().waiting.fetch_sub(1, Ordering::Relaxed);
     // Errors of logging cannot be reported.
     let _ = Python::try_attach(|py| match entry {
         Entry::Warning(level, text) => warn(py, *level, text),
@@ -163,6 +227,7 @@ fn hand_over(entry: &Entry) {
             }
             log_request(py, record)
         }
+        Entry::Flush(_) => Ok(()),
     });
 }
 

@@ -364,7 +364,8 @@ impl Server {
             startup_message: foreign::startup_message(&core, None),
             ..Description::default()
         };
-        Serving::start(py, runtime, core, transport::stdio(), stop, description)
+        let stdio = transport::stdio().flush_before_end(crate::log::flush);
+        Serving::start(py, runtime, core, stdio, stop, description)
     }
 
     /// Begins to serve one client over an open channel, as `principal`: an `Authorized` as JSON.

@@ -6,7 +6,7 @@ import asyncio
 import logging
 
 from mcpline import Client, RpcError, Server, ToolError
-from support import LEGACY, run
+from support import LEGACY, process, run
 
 
 def make() -> Server:
@@ -87,3 +87,68 @@ def test_nothing_is_recorded_unless_the_configuration_wants_it(caplog):
     run(main())
     names = [record.mcp_method for record in caplog.records if record.name == "mcpline.requests"]
     assert set(names) <= {"initialize", "ping"}
+
+
+def test_what_is_buffered_for_standard_output_does_not_reach_the_client_of_stdio():
+    source = """
+        import io, logging, sys, time
+        from mcpline import Server
+
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)))
+
+        class Slow(logging.Handler):
+            def emit(self, record):
+                time.sleep(0.02)
+                sys.stdout.write(f"log {record.mcp_name}\\n")
+
+        logging.getLogger("mcpline.requests").addHandler(Slow())
+        logging.getLogger("mcpline.requests").setLevel(logging.INFO)
+        server = Server("x")
+
+        @server.tool
+        def prints(value: str) -> str:
+            print("printed", value)
+            return value
+
+        server.run()
+    """
+    with process(source) as server:
+        server.initialize()
+        for number in range(1, 6):
+            server.call(number, "prints", value="x")
+        answered = {server.receive()["id"] for _ in range(5)}
+        server.close_input()
+        assert server.line() == b""
+        assert server.wait() == 0
+        assert answered == {1, 2, 3, 4, 5}
+        assert server.errors.count(b"printed x") == 5
+        assert server.errors.count(b"log prints") == 5
+
+
+def test_records_that_a_slow_log_loses_at_the_end_are_counted():
+    source = """
+        import asyncio, logging, threading
+        from mcpline import Client, Server
+
+        def stuck(record):
+            entered.set()
+            threading.Event().wait()
+
+        entered = threading.Event()
+        # Handlers have a lock, which the end of `logging` waits for.
+        logging.getLogger("mcpline.requests").addFilter(stuck)
+        logging.getLogger("mcpline.requests").setLevel(logging.INFO)
+
+        async def main():
+            async with Client.memory(Server("x"), revisions=["2025-11-25"]) as client:
+                for _ in range(5):
+                    await client.ping()
+
+        asyncio.run(main())
+        entered.wait()
+    """
+    with process(source) as program:
+        assert program.wait() == 0
+        # Of six requests one is being written.
+        expected = b"mcpline: logging was too slow: 5 log records were lost at the end of the program\n"
+        assert program.errors == expected

@@ -8,6 +8,7 @@
 //! which other processes may share, does not change. Regular files and terminals are read on the runtime's blocking
 //! pool.
 
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
@@ -29,16 +30,38 @@ use super::{Stop, Transport};
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Serves over the standard input and output of this process. See [`stdio`].
-#[derive(Debug, Default)]
-#[non_exhaustive]
-pub struct Stdio {}
+#[derive(Default)]
+pub struct Stdio {
+    flush: Option<Flush>,
+}
+
+type Flush = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
 
 /// Creates the stdio transport. Its client is the parent process, which may use everything.
 ///
 /// Serving ends when standard input ends. Until then, this process and its child processes read the null device as
 /// standard input, and everything that they write to standard output, as with `print!`, goes to standard error.
 pub fn stdio() -> Stdio {
-    Stdio {}
+    Stdio::default()
+}
+
+impl Stdio {
+    /// Sets a function that is awaited when the client is gone, before standard output is restored. It should flush what
+    /// this process has buffered for standard output, which would reach the client otherwise, and limit the time for that.
+    #[must_use]
+    pub fn flush_before_end<F>(mut self, flush: impl FnOnce() -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.flush = Some(Box::new(move || Box::pin(flush())));
+        self
+    }
+}
+
+impl fmt::Debug for Stdio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stdio").finish_non_exhaustive()
+    }
 }
 
 impl Transport for Stdio {
@@ -52,7 +75,11 @@ impl Transport for Stdio {
         if let Some(ready) = ready {
             tracing::info!("{ready}");
         }
-        match lines::serve(&mut reader, &mut writer, &server, None, &stop).await {
+        let served = lines::serve(&mut reader, &mut writer, &server, None, &stop).await;
+        if let Some(flush) = self.flush {
+            flush().await;
+        }
+        match served {
             // The client is gone, which is a normal end of a pipe.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             served => served.map_err(broke),
