@@ -58,6 +58,8 @@ pub mod results;
 #[cfg(feature = "routes")]
 mod routes;
 #[cfg(feature = "server")]
+mod stderr_traffic;
+#[cfg(feature = "server")]
 pub mod workers;
 
 #[cfg(feature = "server")]
@@ -85,6 +87,8 @@ pub use request_body::{BodyFeed, ClientLeft, RequestBody};
 pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
 #[cfg(feature = "routes")]
 pub use routes::{listen, route_request, route_response};
+#[cfg(feature = "server")]
+pub use stderr_traffic::{flush_traffic, print_traffic};
 #[cfg(feature = "server")]
 pub use workers::MAX_WAITING_CALLS;
 

@@ -14,12 +14,14 @@ use crate::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 use crate::timers::{Alarm, Timers};
 use crate::warning_limit::WarningLimit;
 
+use super::debug_mode;
 use super::extension::{Extension, Extensions};
 use super::inner::Inner;
 use super::mounts::Mounts;
 use super::request_log::RequestLog;
 use super::settings::Settings;
 use super::state::State;
+use super::traffic::TrafficLog;
 use super::{Server, state_keys};
 
 /// Builds a [`Server`] with settings and a complete description.
@@ -128,9 +130,12 @@ impl ServerBuilder {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the secrets in the environment are invalid; the identifier of an
-    /// extension has no prefix or is used twice, or one of its features cannot be registered.
-    pub fn build(self) -> Result<Server, Error> {
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the secrets or [`DEBUG_VARIABLE`](super::DEBUG_VARIABLE) in the
+    /// environment are invalid; the identifier of an extension has no prefix or is used twice, or one of its features cannot
+    /// be registered.
+    pub fn build(mut self) -> Result<Server, Error> {
+        let is_debugged = debug_mode::is_on(self.settings.debug)?;
+        self.settings.check_output |= is_debugged;
         let extensions = Extensions::of(&self.extensions)?;
         let keys = state_keys::choose(self.settings.state_keys.clone())?;
         let info_json = serde_json::to_vec(&self.info).map_err(|error| {
@@ -166,6 +171,8 @@ impl ServerBuilder {
             executors: OnceLock::new(),
             mounts: Mounts::default(),
             request_log: RequestLog::default(),
+            is_debugged,
+            traffic: is_debugged.then(TrafficLog::default),
             state: State::default(),
             this: this.clone(),
         });
@@ -173,6 +180,9 @@ impl ServerBuilder {
         let server = Server { inner };
         for extension in self.extensions {
             server.add_extension(extension)?;
+        }
+        if is_debugged {
+            debug_mode::warn(server.name());
         }
         Ok(server)
     }

@@ -36,6 +36,7 @@ use super::permission;
 use super::request_info::HttpInfo;
 use super::request_log::{RequestOutcome, RunningRequest};
 use super::state::SessionValues;
+use super::traffic::{self, TrafficOrigin, TransportKind};
 
 #[cfg(test)]
 mod tests;
@@ -84,6 +85,8 @@ pub(crate) struct Connection {
     /// Principal that input requests and sessions are bound to.
     principal: String,
     transport: TransportId,
+    /// The client as the record of each message names it; `None` if messages are not recorded.
+    traffic: Option<Arc<TrafficOrigin>>,
     /// Client that everything here is charged to.
     client: Arc<ClientQuota>,
     /// Charge for the client's data in the session.
@@ -108,6 +111,7 @@ pub(crate) struct ConnectionOptions {
     /// Principal that input requests and sessions are bound to.
     pub(crate) principal: String,
     pub(crate) transport: TransportId,
+    pub(crate) transport_kind: TransportKind,
     pub(crate) client: Arc<ClientQuota>,
 }
 
@@ -206,13 +210,22 @@ impl Connection {
     }
 
     fn new(server: &Arc<Inner>, options: ConnectionOptions) -> Self {
+        let number = server.next_connection();
+        let traffic = server.traffic.as_ref().map(|_| {
+            let session = options.session_id.as_deref();
+            Arc::new(TrafficOrigin::new(options.transport_kind, number, session))
+        });
+        let general = match &traffic {
+            Some(origin) => traffic::recorded(server, origin, &options.general),
+            None => options.general,
+        };
         Self {
-            number: server.next_connection(),
+            number,
             server: server.clone(),
             runtime: tokio::runtime::Handle::current(),
             session: Mutex::new(ServerSession::new(options.scope, options.limits)),
             answering: AtomicUsize::new(0),
-            general: options.general,
+            general,
             events: RunningNotificationHandlers::default(),
             session_id: options.session_id,
             auth: options.auth,
@@ -224,6 +237,7 @@ impl Connection {
             },
             principal: options.principal,
             transport: options.transport,
+            traffic,
             client: options.client,
             kept: Mutex::new(None),
             alarm: Alarm::default(),
@@ -241,6 +255,19 @@ impl Connection {
 
     pub(crate) fn transport(&self) -> TransportId {
         self.transport
+    }
+
+    /// Returns the client as the record of each message names it; `None` if messages are not recorded.
+    #[inline]
+    pub(crate) fn traffic(&self) -> Option<&TrafficOrigin> {
+        self.traffic.as_deref()
+    }
+
+    /// Returns a sink that records its messages, if messages are recorded.
+    #[inline]
+    fn recorded(&self, sink: &Arc<dyn MessageSink>) -> Option<Arc<dyn MessageSink>> {
+        let origin = self.traffic.as_ref()?;
+        Some(traffic::recorded(&self.server, origin, sink))
     }
 
     pub(crate) fn server(&self) -> &Arc<Inner> {
@@ -314,6 +341,8 @@ impl Connection {
         sink: &Arc<dyn MessageSink>,
         http: Option<&Arc<HttpInfo>>,
     ) {
+        let recorded = self.recorded(sink);
+        let sink = recorded.as_ref().unwrap_or(sink);
         match incoming {
             Ok(Incoming::Single(message)) => self.receive_one(message, false, sink, http),
             Ok(Incoming::Batch(entries)) => self.receive_batch(entries, sink, http),
@@ -329,6 +358,8 @@ impl Connection {
         sink: &Arc<dyn MessageSink>,
         exceeded: Exceeded,
     ) {
+        let recorded = self.recorded(sink);
+        let sink = recorded.as_ref().unwrap_or(sink);
         let error = RpcError::from(exceeded);
         let receive = |message, in_batch| match message {
             Message::Request(request) => refuse(&**sink, &request.id, &error),
@@ -728,6 +759,15 @@ impl Connection {
         }
         if let (Some(log), Some(client)) = (&mut log, session.peer()) {
             log.set_client(client.clone());
+        }
+        if let Some(origin) = &self.traffic {
+            let peer = match &received {
+                ReceiveOutcome::Request(admitted) => Some(&admitted.peer),
+                _ => session.peer(),
+            };
+            if let Some(peer) = peer {
+                origin.set_revision(peer.revision);
+            }
         }
         (received, log)
     }

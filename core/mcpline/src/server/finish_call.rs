@@ -395,7 +395,7 @@ fn misfit(call: &CallState, violation: &Violation) -> Result<Reply, RpcError> {
     )
 }
 
-/// Converts a handler's error into the response: with the author's message, never with internals.
+/// Converts a handler's error into the response: with the author's message, and with internals only in debug mode.
 fn as_reply(call: &CallState, error: HandlerError) -> Result<Reply, RpcError> {
     match error {
         HandlerError::Rpc(error) => Err(error),
@@ -413,7 +413,15 @@ fn as_reply(call: &CallState, error: HandlerError) -> Result<Reply, RpcError> {
             Ok(Reply::Tool(ToolReply::error(&text)))
         }
         HandlerError::Tool(text) => Err(RpcError::internal_error(text)),
+        HandlerError::ToolWithSources { message, sources } => {
+            let text = match call.server.is_debugged {
+                true => format!("{message}: {sources}"),
+                false => message,
+            };
+            as_reply(call, HandlerError::Tool(text))
+        }
         HandlerError::Internal(detail) => internal(call, &detail),
+        HandlerError::Exception { summary, trace } => exception(call, &summary, &trace),
         // Handled by `complete` and `fail_call`.
         HandlerError::InputRequired(_) | HandlerError::UrlElicitationRequired(_) => {
             internal(call, "questions in place of an error")
@@ -434,6 +442,11 @@ fn resource_not_found(call: &CallState, uri: Option<String>) -> Result<Reply, Rp
 }
 
 fn internal(call: &CallState, detail: &str) -> Result<Reply, RpcError> {
+    exception(call, detail, detail)
+}
+
+/// Logs why a handler failed. The client gets the summary in debug mode only.
+fn exception(call: &CallState, summary: &str, detail: &str) -> Result<Reply, RpcError> {
     let name = call.name();
     tracing::error!(
         method = call.method.as_str(),
@@ -441,13 +454,16 @@ fn internal(call: &CallState, detail: &str) -> Result<Reply, RpcError> {
         detail,
         "a handler failed"
     );
+    let mut text = match call.kind() {
+        CallKind::Tool => format!("Error executing tool {name}"),
+        _ => format!("{} failed", call.method.as_str()),
+    };
+    if call.server.is_debugged {
+        text.push_str(": ");
+        text.push_str(summary);
+    }
     match call.kind() {
-        CallKind::Tool => Ok(Reply::Tool(ToolReply::error(&format!(
-            "Error executing tool {name}"
-        )))),
-        _ => Err(RpcError::internal_error(format!(
-            "{} failed",
-            call.method.as_str()
-        ))),
+        CallKind::Tool => Ok(Reply::Tool(ToolReply::error(&text))),
+        _ => Err(RpcError::internal_error(text)),
     }
 }

@@ -35,6 +35,7 @@ use super::request_log::RequestLog;
 use super::settings::Settings;
 use super::state::State;
 use super::suspended_call::SuspendedCall;
+use super::traffic::TrafficLog;
 
 /// The server state that handlers, connections and transports share.
 pub(crate) struct Inner {
@@ -67,6 +68,10 @@ pub(crate) struct Inner {
     /// The servers that are mounted in this one, and those that this one is mounted in.
     pub(super) mounts: Mounts,
     pub(super) request_log: RequestLog,
+    /// Whether debug mode is on: see [`Settings::debug`].
+    pub(crate) is_debugged: bool,
+    /// Records messages in debug mode.
+    pub(crate) traffic: Option<TrafficLog>,
     pub(super) this: Weak<Inner>,
     /// Values of the program, for its handlers.
     pub(crate) state: State,

@@ -17,6 +17,7 @@ mod completion_candidates;
 pub(crate) mod connection;
 mod context;
 mod custom;
+mod debug_mode;
 mod definitions;
 mod dispatch;
 mod extension;
@@ -54,6 +55,7 @@ pub(crate) mod test_sink;
 mod tests;
 mod tool_error;
 mod tool_transform;
+pub(crate) mod traffic;
 mod typed;
 mod typed_input_requests;
 mod url_elicitation_required;
@@ -108,10 +110,11 @@ pub use request_log::{RequestOutcome, RequestRecord};
 pub use routes::{PathVariables, Route, route_handler};
 #[cfg(feature = "routes")]
 pub(crate) use routes::{RouteCall, RouteEntry, RouteMatch, RouteOutcome};
-pub use settings::{STATE_SECRETS_VARIABLE, Settings};
+pub use settings::{DEBUG_VARIABLE, STATE_SECRETS_VARIABLE, Settings};
 pub use state_keys::state_keys;
 pub use tool_error::ToolError;
 pub use tool_transform::{ArgumentTransform, ToolTransform};
+pub use traffic::{Direction, TrafficRecord, TransportKind};
 #[cfg(feature = "schemars")]
 #[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
 pub use typed::Json;
@@ -154,8 +157,8 @@ impl Server {
     ///
     /// # Panics
     ///
-    /// If the secrets for `requestState` in the environment are invalid; [`ServerBuilder::build`] returns the error
-    /// instead.
+    /// If the secrets for `requestState` or [`DEBUG_VARIABLE`] in the environment are invalid; [`ServerBuilder::build`]
+    /// returns the error instead.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         match Self::builder(name, version).build() {
             Ok(server) => server,
@@ -176,6 +179,11 @@ impl Server {
     /// Returns the settings of the server.
     pub fn settings(&self) -> &Settings {
         &self.inner.settings
+    }
+
+    /// Whether the server is in debug mode, because of its [setting](Settings::debug) or [`DEBUG_VARIABLE`].
+    pub fn is_debugged(&self) -> bool {
+        self.inner.is_debugged
     }
 
     /// Adds a tool with a typed function or closure ([`HandlerFunction`]). The input and output schemas are derived from

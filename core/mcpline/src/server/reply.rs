@@ -141,9 +141,27 @@ pub enum HandlerError {
     /// message.
     #[error("the user must open a URL first")]
     UrlElicitationRequired(Vec<ElicitParams>),
-    /// The handler failed; the message is logged and not sent to the client.
+    /// Like [`HandlerError::Tool`], with the sources of the error, which are sent only in debug mode
+    /// ([`Settings::debug`](super::Settings::debug)).
+    #[error("{message}")]
+    ToolWithSources {
+        /// For the model.
+        message: String,
+        /// The sources, the nearest first.
+        sources: String,
+    },
+    /// The handler failed; the message is logged. Clients get it only in debug mode
+    /// ([`Settings::debug`](super::Settings::debug)).
     #[error("{0}")]
     Internal(String),
+    /// Like [`HandlerError::Internal`], for an exception of another language: its stack trace is logged and never sent.
+    #[error("{summary}")]
+    Exception {
+        /// Type and message.
+        summary: String,
+        /// The stack trace, with type and message.
+        trace: String,
+    },
 }
 
 fn resource_not_found(uri: Option<&str>) -> String {

@@ -14,6 +14,12 @@ use crate::sharing::Sharing;
 /// of at least 32 bytes. The first one seals, all of them open.
 pub const STATE_SECRETS_VARIABLE: &str = "MCPLINE_STATE_SECRETS";
 
+/// Name of the environment variable that turns debug mode on (`1`) or off (`0`) for servers whose
+/// [setting](Settings::debug) leaves it open. Any other value is an error of [`ServerBuilder::build`].
+///
+/// [`ServerBuilder::build`]: super::ServerBuilder::build
+pub const DEBUG_VARIABLE: &str = "MCPLINE_DEBUG";
+
 /// Settings of a [`Server`](super::Server). All defaults are safe for production.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -84,6 +90,17 @@ pub struct Settings {
     /// stdio if standard input is a terminal. Hosts show what a server writes to stderr as errors, so a server that a host
     /// has started is silent.
     pub startup_message: Option<bool>,
+    /// Whether the server is in debug mode, for development only. Default: `None`, on if the environment variable
+    /// [`DEBUG_VARIABLE`] is `1`. `Some(false)` keeps it off whatever the environment says.
+    ///
+    /// Clients get the text of internal errors ([`HandlerError::Internal`](super::HandlerError::Internal), panics, results
+    /// that do not match their schema), and the sources of a [`ToolError`](super::ToolError). Otherwise these are only
+    /// logged. Results are validated against their `outputSchema`, even if `check_output` is `false`. Each message that a
+    /// client and the server exchange is logged: a `tracing` event of level INFO with the target `mcpline::traffic`, and a
+    /// call of [`Server::on_traffic`](super::Server::on_traffic). Obvious secrets are not shown, but other data of users is.
+    ///
+    /// When the server is built, a warning says that debug mode is on.
+    pub debug: Option<bool>,
 }
 
 impl Default for Settings {
@@ -115,6 +132,7 @@ impl Default for Settings {
             completion_rate: None,
             shutdown_grace: Duration::from_secs(5),
             startup_message: None,
+            debug: None,
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, PoisonError};
 
 use super::connection::{Connection, ConnectionOptions};
+use super::traffic::TransportKind;
 use super::{Call, Handler, Inner};
 
 type MissingScopesHook = Box<dyn FnOnce() + Send>;
@@ -105,6 +106,7 @@ pub(super) fn connection(server: &Arc<Inner>, scope: SessionScope) -> Arc<Connec
         auth: None,
         principal: String::new(),
         transport: server.next_transport(),
+        transport_kind: TransportKind::Memory,
         client: server.clients().sole_client(),
     };
     Connection::unlisted(server, options)

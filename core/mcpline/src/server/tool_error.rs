@@ -16,7 +16,7 @@ use super::reply::HandlerError;
 /// The protocol's own errors keep their meaning: an [`RpcError`], such as that of
 /// [`Context::require_scopes`](super::Context::require_scopes), remains a JSON-RPC error, and a failed input request
 /// does what [`HandlerError`] says of it. (`anyhow::Error` hides such errors: convert them directly.) The sources of an
-/// error are logged, and not sent.
+/// error are logged, and sent only in debug mode ([`Settings::debug`](super::Settings::debug)).
 #[derive(Debug, Clone)]
 pub struct ToolError(HandlerError);
 
@@ -53,10 +53,11 @@ fn handler_error(error: Box<dyn Error + Send + Sync>) -> HandlerError {
         Err(error) => error,
     };
     let message = error.to_string();
-    if let Some(sources) = sources(&*error) {
-        warn_limited!(error = message, sources, "a tool failed");
-    }
-    HandlerError::Tool(message)
+    let Some(sources) = sources(&*error) else {
+        return HandlerError::Tool(message);
+    };
+    warn_limited!(error = message, sources, "a tool failed");
+    HandlerError::ToolWithSources { message, sources }
 }
 
 /// Returns the sources of an error, the nearest first.
@@ -101,8 +102,12 @@ mod tests {
         let inner = "x".parse::<i32>().expect_err("no number");
         let outer = Outer(inner.clone());
         assert_eq!(sources(&outer).as_deref(), Some(inner.to_string().as_str()));
+        assert!(matches!(
+            propagated(outer),
+            HandlerError::ToolWithSources { message, sources }
+                if message == "cannot read the forecast" && sources == inner.to_string()
+        ));
         for (error, expected) in [
-            (propagated(outer), "cannot read the forecast"),
             (propagated("a text"), "a text"),
             (propagated(String::from("a text")), "a text"),
             (ToolError::new("a text").into(), "a text"),

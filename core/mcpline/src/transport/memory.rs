@@ -11,6 +11,7 @@ use crate::caller::Caller;
 use crate::message_sink::{MessageKind, MessageSink};
 use crate::server::Server;
 use crate::server::connection::Connection;
+use crate::server::traffic::TransportKind;
 use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::line_io::outbox::OUTBOX_LIMIT;
@@ -301,13 +302,16 @@ impl Server {
     fn connect_within(&self, options: MemoryOptions, limits: Limits) -> Memory {
         let queue = Arc::new(Queue::new(limits));
         let sink: Arc<dyn MessageSink> = queue.clone();
+        let kind = TransportKind::Memory;
         #[cfg(feature = "http")]
         let connection = match options.headers {
-            Some(headers) => single::open_with_headers(self, options.principal, headers, &sink),
-            None => single::open(self, options.principal, &sink),
+            Some(headers) => {
+                single::open_with_headers(self, options.principal, headers, kind, &sink)
+            }
+            None => single::open(self, options.principal, kind, &sink),
         };
         #[cfg(not(feature = "http"))]
-        let connection = single::open(self, options.principal, &sink);
+        let connection = single::open(self, options.principal, kind, &sink);
         let _ = queue.connection.set(Arc::downgrade(&connection));
         let dead = queue.clone();
         connection.on_dead(move || dead.close());

@@ -17,6 +17,7 @@ use crate::line_io::pump::{Pumped, Writing, pump, write_out};
 use crate::message_sink::MessageSink;
 use crate::server::Server;
 use crate::server::connection::Connection;
+use crate::server::traffic::TransportKind;
 
 use super::{EOF_GRACE, LAST_ANSWERS, Stop, Transport, single};
 
@@ -67,6 +68,7 @@ where
             &mut self.writer,
             &server,
             self.principal,
+            TransportKind::Lines,
             &stop,
         )
         .await
@@ -80,6 +82,7 @@ pub(super) async fn serve<R, W>(
     writer: &mut W,
     server: &Server,
     principal: Option<Caller>,
+    kind: TransportKind,
     stop: &Stop,
 ) -> io::Result<()>
 where
@@ -88,7 +91,7 @@ where
 {
     let outbox = Arc::new(Outbox::default());
     let sink: Arc<dyn MessageSink> = outbox.clone();
-    let connection = single::open(server, principal, &sink);
+    let connection = single::open(server, principal, kind, &sink);
     let (died, dead) = oneshot::channel();
     connection.on_dead(move || {
         // Serving may have ended.

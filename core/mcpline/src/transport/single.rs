@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mcpline_protocol::session::SessionScope;
-use mcpline_protocol::wire;
 
 use crate::caller::Caller;
 use crate::message_sink::MessageSink;
 use crate::quota::{self, ClientKey, UNCHARGED_BYTES};
 use crate::server::Server;
 use crate::server::connection::{Connection, ConnectionOptions};
+use crate::server::traffic::{self, TransportKind};
 
 /// Opens a connection whose messages go to `sink`. It acts for `principal`: its scopes apply, and memory is charged to
 /// it together with its other connections. Without a principal the client may use everything.
@@ -21,9 +21,10 @@ use crate::server::connection::{Connection, ConnectionOptions};
 pub(super) fn open(
     server: &Server,
     principal: Option<Caller>,
+    kind: TransportKind,
     sink: &Arc<dyn MessageSink>,
 ) -> Arc<Connection> {
-    let options = options(server, principal, sink);
+    let options = options(server, principal, kind, sink);
     Connection::open(server.inner(), options)
 }
 
@@ -33,15 +34,17 @@ pub(super) fn open_with_headers(
     server: &Server,
     principal: Option<Caller>,
     headers: http::HeaderMap,
+    kind: TransportKind,
     sink: &Arc<dyn MessageSink>,
 ) -> Arc<Connection> {
-    let options = options(server, principal, sink);
+    let options = options(server, principal, kind, sink);
     Connection::open_with_headers(server.inner(), options, headers)
 }
 
 fn options(
     server: &Server,
     principal: Option<Caller>,
+    transport_kind: TransportKind,
     sink: &Arc<dyn MessageSink>,
 ) -> ConnectionOptions {
     let server = server.inner();
@@ -62,24 +65,25 @@ fn options(
         auth: principal,
         principal: name,
         transport: server.next_transport(),
+        transport_kind,
         client,
     }
 }
 
 /// Processes one message or batch of the client, charged to it.
 pub(super) fn receive(connection: &Arc<Connection>, sink: &Arc<dyn MessageSink>, message: Bytes) {
-    let limits = connection.server().settings.wire;
+    let read = |message| traffic::read(connection.server(), connection.traffic(), message);
     if message.len() < UNCHARGED_BYTES {
-        connection.receive(wire::read_within(message, limits), sink, None);
+        connection.receive(read(message), sink, None);
         return;
     }
     match connection.client().hold_bytes(message.len()) {
         Ok(charge) => {
             let message = quota::charged(message, charge);
-            connection.receive(wire::read_within(message, limits), sink, None);
+            connection.receive(read(message), sink, None);
         }
         Err(exceeded) => {
-            connection.receive_without_room(wire::read_within(message, limits), sink, exceeded);
+            connection.receive_without_room(read(message), sink, exceeded);
         }
     }
 }

@@ -22,6 +22,7 @@ use tokio::net::unix::pipe;
 
 use crate::error::Error;
 use crate::server::Server;
+use crate::server::traffic::TransportKind;
 
 use super::pipe as lines;
 use super::{Stop, Transport};
@@ -75,7 +76,8 @@ impl Transport for Stdio {
         if let Some(ready) = ready {
             tracing::info!("{ready}");
         }
-        let served = lines::serve(&mut reader, &mut writer, &server, None, &stop).await;
+        let kind = TransportKind::Stdio;
+        let served = lines::serve(&mut reader, &mut writer, &server, None, kind, &stop).await;
         if let Some(flush) = self.flush {
             flush().await;
         }

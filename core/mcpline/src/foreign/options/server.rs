@@ -41,6 +41,7 @@ options! {
         completion_rate: Option<(u32, u32)>,
         shutdown_grace: Option<f64>,
         startup_message: Option<bool>,
+        debug: Option<bool>,
         in_flight: Option<usize>,
         open_asks: Option<usize>,
         subscriptions: Option<usize>,
@@ -143,6 +144,7 @@ impl ServerOptions {
         settings.completion_rate = self.completion_rate.map(rate);
         set_seconds(&mut settings.shutdown_grace, self.shutdown_grace)?;
         settings.startup_message = self.startup_message;
+        settings.debug = self.debug;
         let session = &mut settings.session;
         set(&mut session.in_flight, self.in_flight);
         set(&mut session.open_asks, self.open_asks);

@@ -15,6 +15,7 @@ use crate::server::call::{CallState, CurrentRequest, Target};
 use crate::server::connection::{Connection, ConnectionOptions, TransportId};
 use crate::server::reply::{HandlerError, Reply};
 use crate::server::request_info::HttpInfo;
+use crate::server::traffic::TransportKind;
 use crate::sync::{Arc, Mutex, PoisonError};
 
 use super::RouteEntry;
@@ -65,6 +66,7 @@ impl RouteCall {
                 auth: None,
                 principal: http.principal.clone(),
                 transport,
+                transport_kind: TransportKind::Http,
                 client,
             },
         );

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Response, StatusCode};
-use mcpline_protocol::wire::{self, Incoming, Message};
+use mcpline_protocol::wire::{Incoming, Message};
 
 use crate::message_sink::MessageSink;
 use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
+use crate::server::traffic;
 
 use super::caller;
 use super::post::{accepted, events};
+use super::recorded::record_refusal;
 use super::response_body::Body;
 use super::service::{Refusal, Shared, principal, refusal};
 use super::stream::Stream;
@@ -81,8 +83,15 @@ pub(super) fn post(shared: &Arc<Shared>, parts: &mut Parts, body: Bytes) -> Resp
             "the stream of this session has ended",
         );
     }
-    let incoming = match wire::read_within(body, shared.server.inner().settings.wire) {
-        Err(error) if error.batch.is_none() => return super::post::unreadable(&error),
+    let inner = shared.server.inner();
+    let incoming = match traffic::read(inner, session.connection.traffic(), body) {
+        Err(error) if error.batch.is_none() => {
+            let response = super::post::unreadable(&error);
+            if let Some(origin) = session.connection.traffic() {
+                record_refusal(inner, origin, &response);
+            }
+            return response;
+        }
         // The requests of an oversized batch are answered on the stream, where the client expects their responses.
         incoming => incoming,
     };

@@ -15,6 +15,7 @@ use crate::server::HttpInfo;
 use super::caller;
 use super::exchange::Exchange;
 use super::post::{PendingResponse, accepted, outcome, unreadable};
+use super::recorded;
 use super::replicas::Shareable;
 use super::response_body::Body;
 use super::service::{Refusal, Shared, empty, principal};
@@ -72,7 +73,12 @@ async fn refuse(
         session = named.filter(|session| session.connection.lock_session().admit_batch().is_ok());
     }
     let Some(session) = session else {
-        return unreadable(&error);
+        let response = unreadable(&error);
+        let inner = shared.server.inner();
+        if let Some(origin) = recorded::origin(inner, &parts.headers) {
+            recorded::record_refusal(inner, &origin, &response);
+        }
+        return response;
     };
     let (options, reader) = (shared.options.clone(), client.clone());
     let exchange = Exchange::new(client.clone(), None, move || {

@@ -26,6 +26,7 @@ mod modern;
 mod mount_shutdown;
 mod options;
 mod post;
+mod recorded;
 mod replicas;
 mod request_body;
 mod response_body;

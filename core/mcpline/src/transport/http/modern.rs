@@ -14,6 +14,7 @@ use crate::message_sink::{Encode, MessageKind, MessageSink, ResponseStatus};
 use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
 use crate::server::connection::{Connection, ConnectionOptions};
+use crate::server::traffic::TransportKind;
 
 use super::caller;
 use super::exchange::Exchange;
@@ -137,6 +138,7 @@ fn connect(
             auth: None,
             principal: principal(parts).to_owned(),
             transport: shared.transport,
+            transport_kind: TransportKind::Http,
             client: client.clone(),
         },
     )

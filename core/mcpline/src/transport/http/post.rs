@@ -9,19 +9,20 @@ use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use mcpline_protocol::session::RequestMeta;
-use mcpline_protocol::wire::{self, Incoming, Message, Method, ReadError, Request, encode, header};
+use mcpline_protocol::wire::{Incoming, Message, Method, ReadError, Request, encode, header};
 use mcpline_protocol::{Revision, RpcError};
 
 use crate::header_names::PROTOCOL_VERSION;
 use crate::message_sink::ResponseStatus;
 use crate::quota::ClientQuota;
+use crate::server::traffic;
 
 use super::exchange::{Exchange, Outcome};
 use super::response_body::Body;
 use super::service::{Refusal, Shared, empty, json, refusal};
 use super::sessionless::{self, SessionlessRequest};
 use super::stream::Stream;
-use super::{authorization, legacy, modern};
+use super::{authorization, legacy, modern, recorded};
 
 /// A POST whose message was passed on, and whose response is pending.
 ///
@@ -75,7 +76,22 @@ pub(super) fn begin<'a>(
     if let Err(refusal) = check_accept(&parts.headers) {
         return refusal.response().into();
     }
-    let incoming = wire::read_within(body, shared.server.inner().settings.wire);
+    let inner = shared.server.inner();
+    let origin = recorded::origin(inner, &parts.headers);
+    let incoming = traffic::read(inner, origin.as_ref(), body);
+    let response = pass_on(shared, parts, incoming, client);
+    if let (Some(origin), PendingResponse::Ready(response)) = (&origin, &response) {
+        recorded::record_refusal(inner, origin, response);
+    }
+    response
+}
+
+fn pass_on<'a>(
+    shared: &'a Arc<Shared>,
+    parts: &'a mut Parts,
+    incoming: Result<Incoming, ReadError>,
+    client: &'a Arc<ClientQuota>,
+) -> PendingResponse<'a> {
     match era(&parts.headers, &incoming) {
         Era::Legacy if !shared.has_handshake() => match incoming {
             Ok(Incoming::Single(Message::Request(request)))

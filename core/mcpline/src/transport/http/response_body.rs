@@ -48,6 +48,14 @@ impl Body {
         }
     }
 
+    /// Returns the bytes of a body that is not an event stream, unless they are read already.
+    pub(crate) fn as_bytes(&self) -> Option<&Bytes> {
+        match &self.kind {
+            Content::Full(bytes) => bytes.as_ref(),
+            Content::Events(_) => None,
+        }
+    }
+
     /// Creates an event stream. If it has ended already it becomes a complete body, because nothing can follow.
     pub(crate) fn events(mut reader: Reader, keep_alive: Duration) -> Self {
         if let Some(rest) = reader.rest() {

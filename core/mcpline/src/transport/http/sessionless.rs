@@ -16,6 +16,7 @@ use crate::message_sink::{MessageSink, ResponseStatus};
 use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
 use crate::server::connection::{Connection, ConnectionOptions};
+use crate::server::traffic::TransportKind;
 
 use super::exchange::Exchange;
 use super::in_flight::InFlight;
@@ -108,6 +109,7 @@ pub(super) fn begin<'a>(
             auth: None,
             principal: principal(parts).to_owned(),
             transport: shared.transport,
+            transport_kind: TransportKind::Http,
             client: client.clone(),
         },
     );

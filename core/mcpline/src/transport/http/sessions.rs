@@ -14,6 +14,7 @@ use crate::message_sink::MessageSink;
 use crate::quota::ClientQuota;
 use crate::server::Server;
 use crate::server::connection::{Connection, ConnectionOptions, TransportId};
+use crate::server::traffic::TransportKind;
 use crate::timers::{Alarm, Timed};
 
 use super::kept_streams::KeptStreams;
@@ -282,6 +283,10 @@ impl Sessions {
                 auth: None,
                 principal: principal.to_owned(),
                 transport: self.transport,
+                transport_kind: match general.is_resumable() {
+                    true => TransportKind::Http,
+                    false => TransportKind::HttpSse,
+                },
                 client: client.clone(),
             },
         );

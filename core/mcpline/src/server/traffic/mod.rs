@@ -1,0 +1,271 @@
+//! Traffic in debug mode: a record of each message, for `tracing` and for a binding's log.
+//!
+//! Every transport reads its client's messages with [`read`], and a connection wraps each of its message sinks
+//! ([`sink`]): all messages pass [`TrafficLog::record`], with their exact bytes.
+
+mod excerpt;
+mod sink;
+mod timestamp;
+
+use std::fmt;
+use std::sync::{PoisonError, RwLock};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use mcpline_protocol::Revision;
+use mcpline_protocol::wire::{self, Incoming, ReadError};
+
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+use super::Server;
+use super::handler::shortened;
+use super::inner::Inner;
+
+pub(super) use sink::recorded;
+
+/// One message, as debug mode shows it. See [`Server::on_traffic`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct TrafficRecord<'a> {
+    /// Whether the server has received or sent it.
+    pub direction: Direction,
+    /// When.
+    pub time: SystemTime,
+    /// The kind of transport.
+    pub transport: TransportKind,
+    /// Number of the connection, which tells clients apart; `None` over HTTP.
+    pub connection: Option<u64>,
+    /// The first eight characters of the session's id, over HTTP on handshake revisions.
+    pub session: Option<&'a str>,
+    /// The client's revision, once it is known.
+    pub revision: Option<Revision>,
+    /// Length of the whole message in bytes.
+    pub bytes: usize,
+    /// The message on one line: secrets are replaced by `"[redacted]"`, control characters are escaped, and what exceeds
+    /// 4,096 bytes is replaced by `…` and the length of the whole message.
+    pub text: &'a str,
+}
+
+/// Direction of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From the client.
+    Received,
+    /// To the client.
+    Sent,
+}
+
+impl Direction {
+    /// Returns the name: `received` or `sent`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Received => "received",
+            Self::Sent => "sent",
+        }
+    }
+}
+
+/// The kind of transport of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TransportKind {
+    /// Standard input and output.
+    Stdio,
+    /// Lines of another byte stream.
+    Lines,
+    /// A client in this process, or a transport of the program.
+    Memory,
+    /// Streamable HTTP.
+    Http,
+    /// HTTP+SSE of 2024-11-05.
+    HttpSse,
+}
+
+impl TransportKind {
+    /// Returns the name: `stdio`, `lines`, `memory`, `http` or `http+sse`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::Lines => "lines",
+            Self::Memory => "memory",
+            Self::Http => "http",
+            Self::HttpSse => "http+sse",
+        }
+    }
+}
+
+/// A line for a log: `2026-07-28T09:30:00.123Z sent over http, session 1a2b3c4d, 2025-11-25: {"jsonrpc":…`.
+impl fmt::Display for TrafficRecord<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", timestamp::Rfc3339(self.time))?;
+        write!(
+            f,
+            "{} over {}",
+            self.direction.name(),
+            self.transport.name()
+        )?;
+        if let Some(connection) = self.connection {
+            write!(f, ", connection {connection}")?;
+        }
+        if let Some(session) = self.session {
+            write!(f, ", session {session}")?;
+        }
+        if let Some(revision) = self.revision {
+            write!(f, ", {revision}")?;
+        }
+        write!(f, ": {}", self.text)
+    }
+}
+
+/// The client whose messages are recorded.
+pub(crate) struct TrafficOrigin {
+    transport: TransportKind,
+    /// `None` over HTTP.
+    connection: Option<u64>,
+    /// The beginning of the session's id.
+    session: Option<String>,
+    /// The revision of the client's latest message, as an index of [`Revision::ALL`] plus one; 0 if it is unknown. A client
+    /// of 2026-07-28 names one with each request.
+    revision: AtomicUsize,
+}
+
+impl TrafficOrigin {
+    /// Returns the client of a connection with this number, and with this session id over HTTP.
+    pub(crate) fn new(transport: TransportKind, connection: u64, session: Option<&str>) -> Self {
+        let is_http = matches!(transport, TransportKind::Http | TransportKind::HttpSse);
+        Self {
+            transport,
+            connection: (!is_http).then_some(connection),
+            session: session.map(|id| shortened(id).to_owned()),
+            revision: AtomicUsize::new(0),
+        }
+    }
+
+    /// Sets the revision of the client's latest message.
+    pub(crate) fn set_revision(&self, revision: Revision) {
+        let index = Revision::ALL.iter().position(|other| *other == revision);
+        self.revision
+            .store(index.map_or(0, |index| index + 1), Ordering::Relaxed);
+    }
+
+    fn revision(&self) -> Option<Revision> {
+        let index = self.revision.load(Ordering::Relaxed).checked_sub(1)?;
+        Revision::ALL.get(index).copied()
+    }
+}
+
+type Listener = Arc<dyn Fn(&TrafficRecord<'_>) + Send + Sync>;
+
+/// Records the messages of a server.
+#[derive(Default)]
+pub(crate) struct TrafficLog {
+    listener: RwLock<Option<Listener>>,
+}
+
+impl Server {
+    /// Calls `listener` with each message that a client and the server exchange while the server is in debug mode
+    /// ([`Settings::debug`](super::Settings::debug)), and never otherwise. Replaces an earlier one.
+    ///
+    /// It runs on the threads that read and write messages, while the connection may be locked: it must neither block nor
+    /// use the server. Each record is a `tracing` event as well, of level INFO and with the target `mcpline::traffic`.
+    ///
+    /// What the server receives is recorded before it is read, also if it is invalid. What it sends is recorded when it is
+    /// passed to the transport, which logs a warning if it drops a message of a client that does not read. HTTP headers are
+    /// no part of messages.
+    pub fn on_traffic(&self, listener: impl Fn(&TrafficRecord<'_>) + Send + Sync + 'static) {
+        if let Some(log) = &self.inner().traffic {
+            let listener: Listener = Arc::new(listener);
+            let before = log
+                .listener
+                .write()
+                .unwrap_or_else(PoisonError::into_inner)
+                .replace(listener);
+            drop(before);
+        }
+    }
+}
+
+impl TrafficLog {
+    /// Records a message: a JSON value, or any text that is none.
+    pub(crate) fn record(&self, direction: Direction, origin: &TrafficOrigin, message: &[u8]) {
+        let text = excerpt::excerpt(message);
+        let record = TrafficRecord {
+            direction,
+            time: SystemTime::now(),
+            transport: origin.transport,
+            connection: origin.connection,
+            session: origin.session.as_deref(),
+            revision: origin.revision(),
+            bytes: message.len(),
+            text: &text,
+        };
+        tracing::info!(
+            target: "mcpline::traffic",
+            time = %timestamp::Rfc3339(record.time),
+            transport = record.transport.name(),
+            connection = record.connection,
+            session = record.session,
+            revision = record.revision.map(Revision::as_str),
+            bytes = record.bytes,
+            "{} {}",
+            direction.name(),
+            record.text
+        );
+        let listener = self
+            .listener
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        if let Some(listener) = listener {
+            listener(&record);
+        }
+    }
+}
+
+/// Reads the content of one line or body of a client, and records it in debug mode.
+#[inline]
+pub(crate) fn read(
+    server: &Inner,
+    origin: Option<&TrafficOrigin>,
+    message: Bytes,
+) -> Result<Incoming, ReadError> {
+    if let (Some(log), Some(origin)) = (&server.traffic, origin) {
+        log.record(Direction::Received, origin, &message);
+    }
+    wire::read_within(message, server.settings.wire)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_record_is_one_line() {
+        let mut record = TrafficRecord {
+            direction: Direction::Received,
+            time: SystemTime::UNIX_EPOCH + Duration::from_millis(1_785_229_800_123),
+            transport: TransportKind::Stdio,
+            connection: Some(1),
+            session: None,
+            revision: None,
+            bytes: 2,
+            text: "{}",
+        };
+        assert_eq!(
+            record.to_string(),
+            "2026-07-28T09:10:00.123Z received over stdio, connection 1: {}"
+        );
+        record.direction = Direction::Sent;
+        record.transport = TransportKind::Http;
+        record.connection = None;
+        record.session = Some("1a2b3c4d");
+        record.revision = Some(Revision::V2025_11_25);
+        assert_eq!(
+            record.to_string(),
+            "2026-07-28T09:10:00.123Z sent over http, session 1a2b3c4d, 2025-11-25: {}"
+        );
+    }
+}
