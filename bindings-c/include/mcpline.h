@@ -936,7 +936,8 @@ mcpl_status mcpl_call_fail_rpc(mcpl_call *call,
 /**
  * Ends a call with an internal error whose message is not sent to the client.
  *
- * - `message`: text for the diagnostics (`mcpl_set_diagnostics`). The client only learns that the handler failed.
+ * - `message`: text for the diagnostics (`mcpl_set_diagnostics`). The client only learns that the handler failed, except in
+ *   debug mode (the option `debug` of `mcpl_server_new_with`).
  *
  * Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
  */
@@ -2444,7 +2445,8 @@ mcpl_status mcpl_client_notify_async(mcpl_client *client,
  * Sets the callback for diagnostics: rejected messages, failed handlers, broken transports. There is none by default.
  *
  * At level `MCPL_LOG_INFO` each request is one of them, when it ends, with the target `mcpline::requests`: method, name,
- * outcome, duration, client and session.
+ * outcome, duration, client and session. In debug mode (the option `debug` of `mcpl_server_new_with`) each message of a
+ * client and to it is another, with the target `mcpline::traffic`.
  *
  * For log messages to clients see `mcpl_call_log`.
  *
@@ -2825,6 +2827,10 @@ mcpl_server *mcpl_server_new(const char *name, const char *version);
  * - `startup_message`: whether one diagnostic of level `MCPL_LOG_INFO` (`mcpl_set_diagnostics`) says that a transport is
  *   ready, with name, version, URL, revisions and number of features. By default over HTTP always, and over stdio if
  *   standard input is a terminal.
+ * - `debug`: debug mode, for development only (true if the environment variable `MCPLINE_DEBUG` is `1`, otherwise false).
+ *   Clients get the texts of internal errors (`mcpl_call_fail_internal`), results are validated even if `check_output` is
+ *   false, and each message is a diagnostic of level `MCPL_LOG_INFO` with the target `mcpline::traffic`. A diagnostic of
+ *   level `MCPL_LOG_WARNING` says that it is on.
  *
  * Limits of each session:
  *

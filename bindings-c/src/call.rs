@@ -450,7 +450,8 @@ pub(crate) unsafe fn rpc_error(
 
 /// Ends a call with an internal error whose message is not sent to the client.
 ///
-/// - `message`: text for the diagnostics (`mcpl_set_diagnostics`). The client only learns that the handler failed.
+/// - `message`: text for the diagnostics (`mcpl_set_diagnostics`). The client only learns that the handler failed, except in
+///   debug mode (the option `debug` of `mcpl_server_new_with`).
 ///
 /// Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
 #[unsafe(no_mangle)]

@@ -96,7 +96,8 @@ static SINK: RwLock<Option<DiagnosticSink>> = RwLock::new(None);
 /// Sets the callback for diagnostics: rejected messages, failed handlers, broken transports. There is none by default.
 ///
 /// At level `MCPL_LOG_INFO` each request is one of them, when it ends, with the target `mcpline::requests`: method, name,
-/// outcome, duration, client and session.
+/// outcome, duration, client and session. In debug mode (the option `debug` of `mcpl_server_new_with`) each message of a
+/// client and to it is another, with the target `mcpline::traffic`.
 ///
 /// For log messages to clients see `mcpl_call_log`.
 ///

@@ -158,6 +158,10 @@ pub unsafe extern "C" fn mcpl_server_new(
 /// - `startup_message`: whether one diagnostic of level `MCPL_LOG_INFO` (`mcpl_set_diagnostics`) says that a transport is
 ///   ready, with name, version, URL, revisions and number of features. By default over HTTP always, and over stdio if
 ///   standard input is a terminal.
+/// - `debug`: debug mode, for development only (true if the environment variable `MCPLINE_DEBUG` is `1`, otherwise false).
+///   Clients get the texts of internal errors (`mcpl_call_fail_internal`), results are validated even if `check_output` is
+///   false, and each message is a diagnostic of level `MCPL_LOG_INFO` with the target `mcpline::traffic`. A diagnostic of
+///   level `MCPL_LOG_WARNING` says that it is on.
 ///
 /// Limits of each session:
 ///

@@ -643,6 +643,57 @@ static void requests_are_diagnostics_of_level_info(void) {
   mcpl_server_free(server);
 }
 
+/* ---- debug mode */
+
+struct traffic {
+  struct tally calls;
+  struct tally warnings;
+  bool has_secret;
+};
+
+static void write_traffic(mcpl_log_level level, const char *target, const char *message, void *user) {
+  struct traffic *traffic = user;
+  if (strstr(message, "debug mode of server \"server\" is on") != NULL) {
+    CHECK(level == MCPL_LOG_WARNING);
+    tally_add(&traffic->warnings);
+  }
+  if (strcmp(target, "mcpline::traffic") == 0 && strstr(message, "received {") == message &&
+      strstr(message, "tools/call") != NULL) {
+    CHECK(level == MCPL_LOG_INFO);
+    CONTAINS(message, "transport=memory");
+    CONTAINS(message, "\"token\":\"[redacted]\"");
+    traffic->has_secret = strstr(message, "s3cret") != NULL;
+    tally_add(&traffic->calls);
+  }
+}
+
+static void fail_internally(mcpl_call *call, void *user) {
+  (void)user;
+  OK(mcpl_call_fail_internal(call, "the disk is full"));
+}
+
+static void debug_mode_shows_internal_errors_and_messages(void) {
+  struct traffic traffic = {TALLY, TALLY, false};
+  OK(mcpl_set_diagnostics(MCPL_LOG_INFO, write_traffic, &traffic, NULL));
+  for (int debug = 0; debug < 2; debug++) {
+    mcpl_server *server = mcpl_server_new_with("{\"name\": \"server\", \"version\": \"1\"}", MCPL_AUTO_LENGTH,
+                                               debug ? "{\"debug\": true}" : "{\"debug\": false}", MCPL_AUTO_LENGTH);
+    CHECK(server != NULL);
+    OK(mcpl_server_add_tool(server, "fails", "Fails", ANY, fail_internally, NULL, NULL));
+    mcpl_client *client = joined(server);
+    OK(mcpl_client_open(client));
+    CHECK(tally_count(&traffic.calls) == 0);
+    CALLS(client, "fails", "{\"token\": \"s3cret\"}",
+          debug ? "Error executing tool fails: the disk is full" : "Error executing tool fails\"");
+    mcpl_client_free(client);
+    mcpl_server_free(server);
+  }
+  OK(mcpl_set_diagnostics(MCPL_LOG_ERROR, NULL, NULL, NULL));
+  CHECK(tally_count(&traffic.warnings) == 1);
+  CHECK(tally_count(&traffic.calls) == 1);
+  CHECK(!traffic.has_secret);
+}
+
 /* ---- over HTTP */
 
 static void serves_http_in_the_background(void) {
@@ -729,6 +780,7 @@ static const struct test tests[] = {
     TEST(closing_lets_calls_end_and_waits_for_callbacks),
     TEST(closing_within_an_own_callback_would_deadlock),
     TEST(requests_are_diagnostics_of_level_info),
+    TEST(debug_mode_shows_internal_errors_and_messages),
     TEST(serves_http_in_the_background),
     TEST(a_client_in_this_process_has_a_caller_and_headers),
     TEST(a_configuration_file_names_the_server),

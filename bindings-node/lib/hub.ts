@@ -48,6 +48,8 @@ export const enum Kind {
   Result = 10,
   /** A resource that does not exist: its URI, or empty for the requested one. */
   ResourceNotFound = 11,
+  /** An error of a handler: its summary, which clients get in debug mode only, and its stack trace, for the log. */
+  Exception = 12,
 }
 
 /** An object with handlers: a server. */

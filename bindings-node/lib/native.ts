@@ -77,6 +77,7 @@ export type FeatureKind =
 
 /** A server (`src/server.rs`); definitions and options are JSON. */
 export interface NativeServer {
+  readonly isDebugged: boolean;
   addFeature(kind: FeatureKind, definition: string, options: string | undefined, plan: number): void;
   removeFeature(kind: FeatureKind, name: string): boolean;
   addCandidates(reference: string, argument: string, candidates: string[]): void;
@@ -141,6 +142,7 @@ export interface NativeOpenApi {
 /** The addon (`src/lib.rs`). */
 export interface Native extends NativeClientPart {
   version(): string;
+  flushTraffic(): void;
   Hub: new (wake: () => void) => NativeHub;
   Server: new (hub: NativeHub, number: number, info: string, instructions?: string, settings?: string) => NativeServer;
   Channels: new (hub: NativeHub, number: number) => NativeChannels;

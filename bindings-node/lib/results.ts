@@ -153,9 +153,19 @@ export function finishFailed(call: number, error: unknown): void {
     const { code, rpcMessage, data } = error;
     finish(call, Kind.RpcFailure, JSON.stringify({ code, message: rpcMessage, data: jsonable(data) }));
   } else {
-    // The core emits a warning. The client must not learn about internals.
-    const trace = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    finish(call, Kind.InternalFailure, trace);
+    // The core emits a warning. The client learns about internals in debug mode only.
+    const summary = summaryOf(error);
+    const trace = error instanceof Error ? (error.stack ?? summary) : summary;
+    finish(call, Kind.Exception, JSON.stringify({ summary, trace }));
+  }
+}
+
+/** Name and message of an error. Handlers may throw anything, and their calls must end in any case. */
+function summaryOf(error: unknown): string {
+  try {
+    return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  } catch {
+    return "an error without a text";
   }
 }
 

@@ -290,6 +290,9 @@ export class Server<C = unknown, State = unknown> {
     this.#number = register(this.#receiver);
     const given = serverOptions(settings ?? {}, extensions);
     this.#native = attempt(() => new native.Server(hub, this.#number, JSON.stringify(info), instructions, given));
+    if (this.#native.isDebugged) {
+      flushTrafficAtExit();
+    }
     if (onRequestEnd !== undefined) {
       const context = captureContext();
       this.#recorded = (record) => {
@@ -1326,6 +1329,18 @@ function objectSchema(schema: JsonSchema): JsonSchema {
     return { type: "object", ...schema };
   }
   throw new UsageError("a tool's arguments are an object");
+}
+
+let flushesTraffic = false;
+
+/** Prints what servers in debug mode have exchanged with their clients before the process ends. */
+function flushTrafficAtExit(): void {
+  if (!flushesTraffic) {
+    flushesTraffic = true;
+    process.on("exit", () => {
+      native.flushTraffic();
+    });
+  }
 }
 
 /** Writes the line that says that a transport is ready, if there is to be one. Stdout may carry the protocol. */

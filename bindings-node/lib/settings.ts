@@ -101,6 +101,12 @@ export interface ServerSettings {
    * writes to stderr as errors.
    */
   startupMessage?: boolean;
+  /**
+   * Debug mode, for development only: clients get the name and the message of every error that a handler throws, results
+   * are validated even if `checkOutput` is `false`, and all messages are printed to stderr. Default: `true` if the
+   * environment variable `MCPLINE_DEBUG` is `1`, otherwise `false`.
+   */
+  debug?: boolean;
   /** Maximum number of requests in flight per session. Default: 1,024. Further requests are refused as busy. */
   inFlight?: number;
   /** Maximum number of unanswered input requests per session. Default: 64. */
@@ -244,6 +250,7 @@ const SERVER_SETTINGS: Readonly<Record<keyof ServerSettings, Kind>> = {
   completionRate: "rate",
   shutdownGrace: "time",
   startupMessage: "flag",
+  debug: "flag",
   inFlight: "count",
   openAsks: "count",
   subscriptions: "count",

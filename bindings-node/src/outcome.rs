@@ -41,11 +41,13 @@ pub(crate) enum OutcomeKind {
     Result = 10,
     /// A resource that does not exist: its URI, or empty for the requested one.
     ResourceNotFound = 11,
+    /// `summary` and `trace`: an error of a handler. Clients get the summary in debug mode only.
+    Exception = 12,
 }
 
 impl OutcomeKind {
     pub(crate) fn of(number: f64) -> Option<Self> {
-        const ALL: [OutcomeKind; 12] = [
+        const ALL: [OutcomeKind; 13] = [
             OutcomeKind::Text,
             OutcomeKind::Content,
             OutcomeKind::Structured,
@@ -58,6 +60,7 @@ impl OutcomeKind {
             OutcomeKind::UrlElicitations,
             OutcomeKind::Result,
             OutcomeKind::ResourceNotFound,
+            OutcomeKind::Exception,
         ];
         ALL.into_iter().find(|kind| *kind as u8 as f64 == number)
     }
@@ -105,6 +108,10 @@ fn read(called: CallKind, kind: OutcomeKind, text: &[u8]) -> Result<Outcome, Str
             Ok(Err(HandlerError::ResourceNotFound(uri)))
         }
         OutcomeKind::InternalFailure => Ok(Err(HandlerError::Internal(string(text)?.to_owned()))),
+        OutcomeKind::Exception => {
+            let Exception { summary, trace } = decoded(text)?;
+            Ok(Err(HandlerError::Exception { summary, trace }))
+        }
         OutcomeKind::Unsupported => {
             let failure: MissingCapability = decoded(text)?;
             Ok(Err(results::unsupported(
@@ -117,6 +124,12 @@ fn read(called: CallKind, kind: OutcomeKind, text: &[u8]) -> Result<Outcome, Str
             Ok(Err(HandlerError::UrlElicitationRequired(url_elicitations)))
         }
     }
+}
+
+#[derive(Deserialize)]
+struct Exception {
+    summary: String,
+    trace: String,
 }
 
 #[derive(Deserialize)]

@@ -95,11 +95,19 @@ impl Server {
         let built = options
             .builder(info, instructions)
             .and_then(mcpline::server::ServerBuilder::build);
+        let core = built.map_err(|error| Failure::core(&error))?;
+        foreign::print_traffic(&core);
         Ok(Self {
-            core: built.map_err(|error| Failure::core(&error))?,
+            core,
             shared: hub.shared.clone(),
             number,
         })
+    }
+
+    /// Whether the server is in debug mode.
+    #[napi(getter)]
+    pub fn is_debugged(&self) -> bool {
+        self.core.is_debugged()
     }
 
     /// Adds a feature: see [`Feature::read`]. `definition` and `options`, which are [`FeatureOptions`], are JSON.

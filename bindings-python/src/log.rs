@@ -1,5 +1,5 @@
-//! Passes the core's warnings to Python's `logging`, as the logger `mcpline`, and records of requests, as the logger
-//! `mcpline.requests`.
+//! Passes the core's warnings to Python's `logging`, as the logger `mcpline`, records of requests, as the logger
+//! `mcpline.requests`, and messages in debug mode, as the logger `mcpline.traffic`.
 //!
 //! The core's threads must not wait for Python, so a separate thread passes them on. It is started with the first one: most
 //! servers never need it. It ends before the interpreter does (`exit.rs`).
@@ -30,6 +30,8 @@ enum Entry {
     Request(Box<Record>),
     /// Sends when all earlier entries were passed on.
     Flush(SyncSender<()>),
+    /// A message of a client or to it.
+    Message(String),
 }
 
 /// A request that has ended.
@@ -58,6 +60,8 @@ struct Log {
     thread: Mutex<Option<LogThread>>,
     /// Number of records of requests that were dropped because the log was too slow.
     dropped: AtomicU64,
+    /// Number of messages that were dropped because the log was too slow.
+    dropped_messages: AtomicU64,
     /// Number of entries that are waiting.
     waiting: AtomicU64,
 }
@@ -96,6 +100,11 @@ pub(crate) fn record_requests(server: &mcpline::Server) {
     });
 }
 
+/// Sends the messages of a server in debug mode to the logger `mcpline.traffic`.
+pub(crate) fn record_traffic(server: &mcpline::Server) {
+    server.on_traffic(|record| send(Entry::Message(record.to_string())));
+}
+
 fn send(entry: Entry) {
     let log = LOG.get();
     let mut thread = lock(&log.thread);
@@ -110,8 +119,14 @@ fn send(entry: Entry) {
         log.waiting.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = sender.try_send(entry) {
             log.waiting.fetch_sub(1, Ordering::Relaxed);
-            if let TrySendError::Full(Entry::Request(_)) = error {
-                log.dropped.fetch_add(1, Ordering::Relaxed);
+            match error {
+                TrySendError::Full(Entry::Request(_)) => {
+                    log.dropped.fetch_add(1, Ordering::Relaxed);
+                }
+                TrySendError::Full(Entry::Message(_)) => {
+                    log.dropped_messages.fetch_add(1, Ordering::Relaxed);
+                }
+                _ => {}
             }
         }
     }
@@ -228,7 +243,20 @@ fn hand_over(entry: &Entry) {
             log_request(py, record)
         }
         Entry::Flush(_) => Ok(()),
+        Entry::Message(text) => log_message(py, text),
     });
+    // Only a full queue drops messages, so this is reached after the last of them.
+    let dropped = LOG.get().dropped_messages.swap(0, Ordering::Relaxed);
+    if dropped > 0 {
+        let text = format!("the log is too slow: {dropped} messages were not recorded");
+        let _ = Python::try_attach(|py| warn(py, 30, &text));
+    }
+}
+
+/// Appends a message to the log or prints it.
+fn log_message(py: Python<'_>, text: &str) -> PyResult<()> {
+    let traffic = py.import("mcpline._traffic")?;
+    traffic.call_method1("write", (text,)).map(drop)
 }
 
 fn logger<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {

@@ -163,6 +163,7 @@ impl Server {
         let builder = options.builder(info, instructions);
         let core = builder.and_then(mcpline::ServerBuilder::build);
         let core = core.map_err(|error| errors::core(py, &error))?;
+        crate::log::record_traffic(&core);
         let (hub, pool) = (Hub::new(), workers::new_pool());
         let session_states = Arc::<SessionStates>::default();
         let executors = Executors {
@@ -441,6 +442,12 @@ impl Server {
     /// Sends the requests to the logger `mcpline.requests` from now on, when they end.
     fn record_requests(&self) {
         crate::log::record_requests(&self.core);
+    }
+
+    /// Whether the server is in debug mode.
+    #[getter]
+    fn is_debugged(&self) -> bool {
+        self.core.is_debugged()
     }
 
     /// Stops all transports.

@@ -766,6 +766,7 @@ def test_every_setting_is_accepted():
         "completion_rate": (1, 1),
         "shutdown_grace": 1,
         "startup_message": False,
+        "debug": False,
         "in_flight": 1,
         "open_asks": 1,
         "subscriptions": 1,

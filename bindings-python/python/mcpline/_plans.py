@@ -359,11 +359,12 @@ class _CompleteParams(msgspec.Struct, rename={"asked": "argument", "reference": 
 class _ErrorConverter:
     """Converts exceptions of a handler to errors for the client, and logs them."""
 
-    __slots__ = ("_exposed", "name")
+    __slots__ = ("_exposed", "_is_debugged", "name")
 
     def __init__(self, name: str, server: Server) -> None:
         self.name = name
         self._exposed = server._exposed_errors
+        self._is_debugged = server._native.is_debugged
 
     def tool(self, error: BaseException) -> _native.Failure:
         if self._is_readable(error):
@@ -400,6 +401,8 @@ class _ErrorConverter:
             from logging import getLogger
 
             getLogger("mcpline").error("%s", text, exc_info=error)
+            if self._is_debugged:
+                text = f"{text}: {_described(error)}"
         return _native.Failure.tool(text) if tool else _native.Failure.rpc(-32603, text, None)
 
     def _is_readable(self, error: BaseException) -> bool:
@@ -407,6 +410,16 @@ class _ErrorConverter:
         if isinstance(error, McplineError):
             return isinstance(error, ToolError) or error._is_for_model
         return isinstance(error, self._exposed)
+
+
+def _described(error: BaseException) -> str:
+    """Return the type of an exception, and its text if it has one."""
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - the author's own method; the client must get an answer
+        return name
+    return f"{name}: {text}" if text else name
 
 
 def _is_cancelled(error: BaseException) -> bool:

@@ -107,7 +107,8 @@ class Server:
             unknown_arguments: What to do with arguments that a tool has no parameter for: `"refuse"`, with the name
                 that was probably meant, or `"ignore"`.
             exposed_errors: Classes of exceptions whose text clients get if a handler raises them, as with `ToolError`.
-                Of all others, clients get a fixed text. List only classes whose texts contain no secrets.
+                Of all others, clients get a fixed text, except in debug mode (`debug=True`). List only classes whose
+                texts contain no secrets.
             settings: Limits and timeouts; see `mcpline.settings.ServerSettings`.
 
         Raises:

@@ -98,6 +98,10 @@ class ServerSettings(TypedDict, total=False):
     features: to the logger `mcpline` at level INFO if the program has configured `logging`, otherwise to stderr.
     Default: over HTTP always, and over stdio if standard input is a terminal, because hosts show what a server writes
     to stderr as errors."""
+    debug: bool
+    """Debug mode, for development only: clients get the text of every internal error, results are validated even if
+    `check_output` is `False`, and all messages are logged, as the section "Debug mode" of the page "Troubleshooting"
+    says. Default: `True` if the environment variable `MCPLINE_DEBUG` is `1`, otherwise `False`."""
     in_flight: int
     """Maximum number of requests in flight per session. Default: 1,024. Further requests are refused as busy."""
     open_asks: int

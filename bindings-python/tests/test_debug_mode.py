@@ -1,0 +1,197 @@
+"""Debug mode: clients get the texts of exceptions, and every message is logged."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from typing import Any
+
+import pytest
+from mcpline import Client, RpcError, Server, ToolResult, UsageError
+from support import LEGACY, Process, run, settles
+
+SOURCE = """
+    import sys
+    from mcpline import Server
+    server = Server("debugged", "1.0.0", **eval(sys.argv[1]))
+
+    @server.tool
+    def sign_in(password: str) -> str:
+        # `print` writes the end of the line separately, so that a message may be printed between.
+        sys.stdout.write("a stray line\\n")
+        raise ValueError("the disk is full")
+
+    server.run()
+"""
+MESSAGE = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (received|sent) over stdio, connection \d+(, [0-9-]+)?: (.*)"
+)
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def make(**settings: Any) -> Server:
+    server = Server("debugged", "1.0.0", **settings)
+
+    @server.tool
+    def fails() -> str:
+        raise ValueError("the disk is full")
+
+    @server.tool
+    async def silent() -> str:
+        raise KeyError
+
+    @server.tool
+    def unprintable() -> str:
+        raise Unprintable
+
+    @server.tool(output_schema={"type": "object", "required": ["count"]})
+    def misfit() -> ToolResult:
+        return ToolResult(structured={})
+
+    @server.resource("a://b")
+    def resource() -> str:
+        raise ValueError("the disk is full")
+
+    return server
+
+
+async def texts(server: Server) -> list[str]:
+    async with Client.memory(server) as client:
+        results = [await client.call_tool(tool) for tool in ("fails", "silent", "unprintable")]
+        with pytest.raises(RpcError) as caught:
+            await client.read_resource("a://b")
+    return [*(result.text for result in results), caught.value.message]
+
+
+@pytest.mark.parametrize("settings", [{}, {"debug": False}])
+def test_exceptions_are_masked_by_default(settings):
+    assert run(texts(make(**settings))) == [
+        "Error executing tool fails",
+        "Error executing tool silent",
+        "Error executing tool unprintable",
+        "Error executing a://b",
+    ]
+
+
+def test_clients_get_the_type_and_the_text_of_exceptions():
+    assert run(texts(make(debug=True))) == [
+        "Error executing tool fails: ValueError: the disk is full",
+        "Error executing tool silent: KeyError",
+        "Error executing tool unprintable: Unprintable",
+        "Error executing a://b: ValueError: the disk is full",
+    ]
+
+
+def test_results_are_validated_even_if_a_setting_turns_it_off():
+    async def main() -> str:
+        async with Client.memory(make(debug=True, check_output=False), check_output=False) as client:
+            return (await client.call_tool("misfit")).text
+
+    text = run(main())
+    assert text.startswith("Error executing tool misfit: the structured content does not fit the output schema: "), text
+
+
+def messages(errors: bytes) -> list[tuple[str, str, Any]]:
+    """Return direction, revision and content of the messages among the lines on stderr."""
+    matches = [MESSAGE.fullmatch(line) for line in errors.decode().splitlines()]
+    return [(match[1], match[2], json.loads(match[3])) for match in matches if match]
+
+
+def called(settings: str, **environment: str) -> Process:
+    """Call a tool of a server over stdio, whose stdout must contain nothing but the protocol."""
+    server = Process(SOURCE, settings, **environment)
+    server.initialize()
+    server.call(1, "sign_in", password="s3cret")
+    server.receive()
+    server.close_input()
+    server.wait()
+    assert server.line() == b""
+    return server
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment"), [("{'debug': True}", {}), ("{}", {"MCPLINE_DEBUG": "1"})], ids=["setting", "variable"]
+)
+def test_messages_over_stdio_are_printed_to_stderr(settings, environment):
+    server = called(settings, **environment)
+    seen = [
+        (way, revision, message.get("method") or list(message)[-1])
+        for way, revision, message in messages(server.errors)
+    ]
+    known = f", {LEGACY}"
+    assert seen == [
+        ("received", None, "initialize"),
+        ("sent", known, "result"),
+        ("received", known, "notifications/initialized"),
+        ("received", known, "tools/call"),
+        ("sent", known, "result"),
+    ]
+    _, _, call = messages(server.errors)[3]
+    assert call["params"]["arguments"] == {"password": "[redacted]"}
+    assert b"s3cret" not in server.errors
+    assert server.errors.count(b"do not use it in production") == 1
+    assert b"a stray line" in server.errors
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment"), [("{}", {}), ("{'debug': False}", {"MCPLINE_DEBUG": "1"})], ids=["default", "off"]
+)
+def test_nothing_is_printed_unless_debug_mode_is_on(settings, environment):
+    server = called(settings, **environment)
+    assert messages(server.errors) == []
+    assert b"production" not in server.errors
+
+
+def test_the_variable_has_two_values(monkeypatch):
+    monkeypatch.setenv("MCPLINE_DEBUG", "yes")
+    with pytest.raises(UsageError, match="MCPLINE_DEBUG: must be 1"):
+        Server("debugged", "1.0.0")
+
+
+def test_messages_go_to_logging_if_the_program_has_configured_it(caplog):
+    caplog.set_level(logging.INFO, "mcpline.traffic")
+
+    async def main() -> None:
+        async with Client.memory(make(debug=True), revisions=[LEGACY]) as client:
+            await client.ping()
+        while not any('"method":"ping"' in record.getMessage() for record in caplog.records):
+            await asyncio.sleep(0.001)
+
+    run(main())
+    records = [record for record in caplog.records if record.name == "mcpline.traffic"]
+    assert {record.levelname for record in records} == {"INFO"}
+    assert "received over memory, connection" in records[0].getMessage()
+
+
+def test_a_log_that_is_too_slow_loses_messages_and_says_how_many(caplog):
+    import threading
+
+    goes_on = threading.Event()
+    caplog.set_level(logging.INFO, "mcpline")
+
+    class Slow(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            goes_on.wait()
+
+    handler = Slow()
+    logging.getLogger("mcpline.traffic").addHandler(handler)
+
+    async def main() -> None:
+        async with Client.memory(make(debug=True), revisions=[LEGACY]) as client:
+            # Each is two messages, and no client waits for the log.
+            for _ in range(3000):
+                await client.ping()
+
+    try:
+        run(main())
+    finally:
+        goes_on.set()
+        logging.getLogger("mcpline.traffic").removeHandler(handler)
+    pattern = re.compile(r"the log is too slow: \d+ messages were not recorded")
+    assert settles(lambda: any(pattern.fullmatch(record.getMessage()) for record in caplog.records))
