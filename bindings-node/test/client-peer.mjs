@@ -41,6 +41,7 @@ export function makeServer(seen = {}) {
   });
   server.tool("waits", {}, async (_, ctx) => {
     seen.started?.();
+    ctx.progress(1);
     await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));
     seen.cancelled?.();
     return "cancelled";

@@ -19,7 +19,9 @@ test("a handler follows the connection and the process of the server", async () 
   const client = await Client.spawn(process.execPath, [PROGRAM], { onConnection: (event) => events.push(event) });
   const first = client.pid;
   assert.equal(textOf(await client.callTool("pid")), String(first));
-  const waiting = client.callTool("waits");
+  let waiting;
+  // A call that is not sent yet would go to the restarted server.
+  await new Promise((started) => (waiting = client.callTool("waits", {}, { onProgress: started })));
   process.kill(first, "SIGKILL");
   await assert.rejects(waiting, ServerExitedError);
   assert.equal(client.pid, undefined);
