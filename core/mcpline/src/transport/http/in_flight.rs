@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use foldhash::quality::RandomState;
 
 use crate::server::connection::Connection;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The requests of one service that were not answered immediately, and notifications whose handlers are running. There
@@ -13,6 +14,9 @@ use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Default)]
 pub(super) struct RequestsInFlight {
     state: Mutex<State>,
+    /// Number of messages that are being passed to their handlers, which may be running before these are in `state`: most
+    /// requests are answered immediately and never are.
+    starting: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -37,6 +41,16 @@ pub(super) struct InFlight {
     number: u64,
 }
 
+/// A message that is being passed to its handler.
+#[must_use]
+pub(super) struct StartGuard<'a>(&'a RequestsInFlight);
+
+impl Drop for StartGuard<'_> {
+    fn drop(&mut self) {
+        self.0.starting.fetch_sub(1, Ordering::Release);
+    }
+}
+
 impl RequestsInFlight {
     /// Adds the request of this connection to those in flight. A shutdown in progress applies to it at once.
     pub(super) fn add(self: &Arc<Self>, connection: &Arc<Connection>) -> InFlight {
@@ -57,8 +71,15 @@ impl RequestsInFlight {
         }
     }
 
+    /// Counts a message as in flight while it is passed to its handler.
+    pub(super) fn start(&self) -> StartGuard<'_> {
+        self.starting.fetch_add(1, Ordering::Relaxed);
+        StartGuard(self)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.lock().connections.is_empty()
+        // In this order: a request is added to the state before it is no longer starting.
+        self.starting.load(Ordering::Acquire) == 0 && self.lock().connections.is_empty()
     }
 
     /// Ends streams of change notifications with their result; later ones end at once.

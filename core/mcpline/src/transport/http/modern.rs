@@ -110,6 +110,7 @@ fn notify(
         connection.lock_session().declare_revision(revision);
     }
     let http = Arc::new(HttpInfo::of(parts));
+    let _starting = shared.in_flight.start();
     connection.receive(
         Ok(Incoming::Single(Message::Notification(notification))),
         &sink,
@@ -174,6 +175,7 @@ fn serve(
     let sink: Arc<dyn MessageSink> = exchange.clone();
     let connection = connect(shared, parts, &sink, client);
     let http = Arc::new(HttpInfo::of(parts));
+    let _starting = shared.in_flight.start();
     connection.receive(
         Ok(Incoming::Single(Message::Request(request))),
         &sink,

@@ -140,6 +140,7 @@ pub(super) async fn serve(
     request.extensions_mut().insert(route.variables);
     let inner = shared.server.inner();
     inner.start(&tokio::runtime::Handle::current());
+    let starting = shared.in_flight.start();
     let (connection, started) = RouteCall::start(
         inner,
         route.entry,
@@ -150,6 +151,7 @@ pub(super) async fn serve(
         in_flight,
     );
     let _in_flight = shared.in_flight.add(&connection);
+    drop(starting);
     match started.outcome().await {
         RouteOutcome::Response(response) => complete(*response, client),
         RouteOutcome::LacksScopes(needed) => lacking(shared, &needed),

@@ -124,6 +124,7 @@ pub(super) fn begin<'a>(
     }
     let awaits = legacy::awaits_response(&incoming);
     let http = Arc::new(HttpInfo::of(parts));
+    let _starting = shared.in_flight.start();
     connection.receive(Ok(incoming), &sink, Some(&http));
     if awaits {
         let request = SessionlessRequest::new(shared, exchange, connection, legacy::status);
