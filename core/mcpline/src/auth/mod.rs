@@ -19,7 +19,7 @@ mod client;
 mod server;
 
 pub use crate::caller::Caller;
-pub use crate::http_client::{Auth, HttpSettings, Proxy};
+pub use crate::http_client::{Auth, ConnectTarget, HttpConnector, HttpSettings, Proxy};
 pub use mcpline_auth::{AuthError, BoxFuture, Secret};
 pub use mcpline_protocol::Scopes;
 

@@ -58,7 +58,7 @@ use crate::background;
 pub use crate::client_error::{ClientError, ConnectAttempt, MAX_KEPT_BODY};
 #[cfg(feature = "http")]
 #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
-pub use crate::http_client::{HttpSettings, Proxy};
+pub use crate::http_client::{ConnectTarget, HttpConnector, HttpSettings, Proxy};
 pub use address::{Address, Channel, ClientTransport};
 pub use builder::ClientBuilder;
 #[cfg(all(unix, feature = "stdio"))]

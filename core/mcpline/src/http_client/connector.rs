@@ -1,4 +1,4 @@
-//! Connections: TCP, proxies and TLS.
+//! Connections: TCP, proxies and TLS, or those that the program opens itself.
 
 use std::error::Error as StdError;
 use std::net::IpAddr;
@@ -20,8 +20,10 @@ use crate::client_error::ClientError;
 use crate::client_tasks::Tasks;
 use crate::shared_io_error::SharedIoError;
 
+use super::custom_connector::HttpConnector as CustomConnector;
 use super::reach::{Reach, Resolver};
 use super::settings::{HttpSettings, Proxy};
+use super::stream::Stream;
 use super::target::Target;
 use super::tls::Tls;
 
@@ -42,6 +44,8 @@ pub(crate) struct Connector {
     reach: Reach,
     proxies: Proxies,
     tls: Tls,
+    /// Replaces all of the above.
+    custom: Option<CustomConnector>,
     timeout: Duration,
     tasks: Tasks,
 }
@@ -83,6 +87,9 @@ impl Connector {
             tcp.set_connect_timeout(Some(settings.connect_timeout));
             tcp
         };
+        if settings.connector.is_some() {
+            check_custom(settings)?;
+        }
         let proxies = match &settings.proxy {
             Proxy::Environment => Proxies::Environment(Matcher::from_env()),
             Proxy::Direct => Proxies::Direct,
@@ -95,6 +102,7 @@ impl Connector {
             reach,
             proxies,
             tls: Tls::new(settings)?,
+            custom: settings.connector.clone(),
             timeout: settings.connect_timeout,
             tasks: tasks.clone(),
         })
@@ -120,6 +128,21 @@ impl Connector {
         // Names are checked when they are resolved, but addresses are not.
         let checked = self.reach.check_host(target.origin.host());
         checked.map_err(ClientError::unreachable)?;
+        if let Some(custom) = &self.custom {
+            let stream = custom.connect(target).await;
+            let stream = stream.map_err(|error| ClientError::ServerUnreachable {
+                reason: format!(
+                    "no connection to {}",
+                    target.host.to_str().unwrap_or_default()
+                ),
+                source: Some(error.into()),
+            })?;
+            return Ok(HttpConnection {
+                sender: http_handshake(stream, &self.tasks).await?,
+                proxied: None,
+                peer: None,
+            });
+        }
         let proxy = self.proxy_for(target);
         if proxy.is_some() {
             let checked = self.reach.check_proxy(target.origin.host());
@@ -205,12 +228,6 @@ impl Connector {
     }
 }
 
-/// The stream that HTTP runs on, encrypted or not. A trait object, so that HTTP's state machine is compiled once for
-/// both.
-trait Stream: hyper::rt::Read + hyper::rt::Write + Unpin + Send {}
-
-impl<S: hyper::rt::Read + hyper::rt::Write + Unpin + Send> Stream for S {}
-
 /// Starts HTTP on a stream. The connection runs in a task of its own, which ends with it.
 async fn http_handshake(
     stream: Box<dyn Stream>,
@@ -229,6 +246,21 @@ async fn http_handshake(
         }
     });
     Ok(sender)
+}
+
+/// Refuses settings that have no effect on connections that the program opens itself.
+fn check_custom(settings: &HttpSettings) -> Result<(), ClientError> {
+    let unused = [
+        ("proxy", matches!(settings.proxy, Proxy::Url(_))),
+        ("tls_roots", !settings.tls_roots.is_empty()),
+        ("only_these_roots", settings.only_these_roots),
+    ];
+    match unused.iter().find(|(_, is_set)| *is_set) {
+        None => Ok(()),
+        Some((name, _)) => Err(ClientError::Usage(format!(
+            "`{name}` has no effect on the connections that `connector` opens"
+        ))),
+    }
 }
 
 fn proxy(url: &str) -> Result<Intercept, ClientError> {

@@ -7,6 +7,7 @@ pub(crate) mod answer;
 mod authorizer;
 pub(crate) mod client;
 mod connector;
+mod custom_connector;
 #[cfg(feature = "auth")]
 mod fetcher;
 mod headers;
@@ -14,6 +15,7 @@ mod pool;
 mod reach;
 pub(crate) mod refusal;
 mod settings;
+mod stream;
 pub(crate) mod target;
 #[cfg(feature = "tls")]
 mod tls;
@@ -28,6 +30,7 @@ pub(crate) use authorizer::RequestTimer;
 pub(crate) use authorizer::{AttemptOutcome, AuthSource, AuthorizationAttempts, Authorizer};
 #[cfg(any(feature = "client", feature = "openapi"))]
 pub(crate) use client::{HttpClient, Reuse};
+pub use custom_connector::{ConnectTarget, HttpConnector};
 #[cfg(feature = "auth")]
 pub(crate) use fetcher::Fetcher;
 #[cfg(any(feature = "client", feature = "openapi"))]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 #[cfg(feature = "auth")]
 use super::authorizer::Auth;
+use super::custom_connector::HttpConnector;
 use mcpline_protocol::without_user_info;
 
 /// How a client reaches servers over HTTP.
@@ -24,6 +25,8 @@ pub struct HttpSettings {
     pub tls_roots: Vec<u8>,
     /// Whether only `tls_roots` are trusted. Default: `false`, the system's certificates are trusted too.
     pub only_these_roots: bool,
+    /// Opens the connections in place of TCP, proxies and TLS. Default: `None`.
+    pub connector: Option<HttpConnector>,
     /// How long connecting may take: name resolution, connection, proxy and TLS together. Default: 10 seconds, because
     /// systems give up only after minutes.
     pub connect_timeout: Duration,
@@ -50,6 +53,7 @@ impl Default for HttpSettings {
             proxy: Proxy::Environment,
             tls_roots: Vec::new(),
             only_these_roots: false,
+            connector: None,
             connect_timeout: Duration::from_secs(10),
             max_redirects: 5,
             reconnect_attempts: 5,
@@ -71,6 +75,7 @@ impl fmt::Debug for HttpSettings {
         shown
             .field("proxy", &self.proxy)
             .field("only_these_roots", &self.only_these_roots)
+            .field("connector", &self.connector)
             .field("connect_timeout", &self.connect_timeout)
             .field("max_redirects", &self.max_redirects)
             .field("reconnect_attempts", &self.reconnect_attempts)

@@ -28,7 +28,7 @@ mod import;
 mod large_integers;
 mod settings;
 
-pub use crate::http_client::{HttpSettings, Proxy};
+pub use crate::http_client::{ConnectTarget, HttpConnector, HttpSettings, Proxy};
 pub use import::{ImportAs, OpenApi};
 pub use mcpline_openapi::{Credential, Credentials, Document, DocumentError, Method, Operation};
 pub use settings::OpenApiSettings;
