@@ -20,7 +20,7 @@ import type {
   ToolTransform,
 } from "./feature_options.js";
 import type { RouteOptions } from "./routes.js";
-import type { ServerOptions } from "./server.js";
+import type { ServerOptions } from "./server_options.js";
 
 const DESCRIBED = { title: true, description: true, icons: true, meta: true, scopes: true, tags: true };
 const SERVER = optionNames<ServerOptions>({

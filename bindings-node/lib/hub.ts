@@ -55,10 +55,10 @@ export const enum Kind {
 /** An object with handlers: a server. */
 export interface CallReceiver {
   /**
-   * Runs the handler of a plan. `origin` is the number of the HTTP exchange or of the channel that the call arrived on,
+   * Runs a handler for a call. `origin` is the number of the HTTP exchange or of the channel that the call arrived on,
    * or 0.
    */
-  run(plan: number, call: number, text: string, origin: number): void;
+  run(handler: number, call: number, input: string, origin: number): void;
   /** Receives the record of a request that has ended, as JSON. */
   requestEnded(record: string): void;
 }

@@ -92,7 +92,9 @@ export type {
 } from "./schemas.js";
 export { Server } from "./server.js";
 export type * from "./feature_options.js";
-export type * from "./server.js";
+export type { ServerOptions } from "./server_options.js";
+export type { ChannelOptions, Listening, ListenOptions, ServedChannel } from "./serving.js";
+export type { Tls } from "./tls.js";
 export { result, ToolResult } from "./tool_result.js";
 export type { ResultMembers } from "./tool_result.js";
 export type { CacheHint, HttpSettings, Rate, ServerSettings } from "./settings.js";

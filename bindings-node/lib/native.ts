@@ -78,7 +78,7 @@ export type FeatureKind =
 /** A server (`src/server.rs`); definitions and options are JSON. */
 export interface NativeServer {
   readonly isDebugged: boolean;
-  addFeature(kind: FeatureKind, definition: string, options: string | undefined, plan: number): void;
+  addFeature(kind: FeatureKind, definition: string, options: string | undefined, handler: number): void;
   removeFeature(kind: FeatureKind, name: string): boolean;
   addCandidates(reference: string, argument: string, candidates: string[]): void;
   updateFeature(kind: FeatureKind, name: string, changes: string): void;

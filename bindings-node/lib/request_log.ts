@@ -1,5 +1,6 @@
 /** Records of requests, and the function of the program that receives them. */
 
+import { captureContext } from "./async_context.js";
 import { errorText, warn } from "./client/host.js";
 import { isPromise } from "./is_promise.js";
 
@@ -30,8 +31,16 @@ export interface RequestRecord {
 /** Called at the end of each request; see {@link ServerOptions.onRequestEnd}. */
 export type OnRequestEnd = (record: RequestRecord) => unknown;
 
+/** Returns a function that passes records, as JSON, to that of the program, in the current asynchronous context. */
+export function requestRecorder(onRequestEnd: OnRequestEnd): (record: string) => void {
+  const context = captureContext();
+  return (record) => {
+    context.runInAsyncScope(reportRequest, undefined, onRequestEnd, record);
+  };
+}
+
 /** Passes a record to the program. What it throws must not end the process. */
-export function reportRequest(onRequestEnd: OnRequestEnd, json: string): void {
+function reportRequest(onRequestEnd: OnRequestEnd, json: string): void {
   const { code, client, session, ...rest } = JSON.parse(json) as RequestRecord;
   const record = { ...rest, code: code ?? undefined, client: client ?? undefined, session: session ?? undefined };
   const failure = (reason: unknown) => {
