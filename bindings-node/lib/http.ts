@@ -41,6 +41,8 @@ export interface Answer {
   /** Names and values, alternating. */
   headers: string[];
   body: string;
+  /** Whether all header values are ASCII. Others have characters of Latin-1. */
+  isAscii: boolean;
   isComplete: boolean;
   /** Whether the body of the request was read completely. */
   isRead: boolean;
@@ -338,7 +340,8 @@ export class Exchange implements ExchangeListener {
     }
     const isRead = this.#rest === undefined;
     this.#rest?.stop();
-    this.#recipient?.answered({ status, headers, body, isComplete, isRead });
+    const isAscii = Buffer.byteLength(head) === head.length;
+    this.#recipient?.answered({ status, headers, body, isAscii, isComplete, isRead });
   }
 
   #fail(error: unknown): void {
@@ -673,7 +676,14 @@ function headerLines({ rawHeaders, httpVersionMajor }: IncomingMessage): string 
 /** The response to a request whose body cannot be read. */
 function unreadable({ message }: UnreadableBodyError): Answer {
   const body = JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32700, message } });
-  return { status: 400, headers: ["content-type", "application/json"], body, isComplete: true, isRead: false };
+  return {
+    status: 400,
+    headers: ["content-type", "application/json"],
+    body,
+    isAscii: true,
+    isComplete: true,
+    isRead: false,
+  };
 }
 
 /** The response to a request whose body was already read. */

@@ -65,7 +65,7 @@ export class ResponseWriter implements Recipient {
     return this.#isQueued ? QUEUED_ROOM : ROOM;
   }
 
-  answered({ status, headers, body, isComplete, isRead }: Answer): void {
+  answered({ status, headers, body, isAscii, isComplete, isRead }: Answer): void {
     this.#isSettled = true;
     const { response } = this;
     if (response.destroyed || this.#isLost) {
@@ -92,8 +92,10 @@ export class ResponseWriter implements Recipient {
     if (!isComplete || body.length > WATCHED || this.#isQueued) {
       this.#watch();
     }
+    // `node:http` writes the head together with a body that is a string, and in the encoding of that: UTF-8.
+    const begun = isAscii ? body : Buffer.from(body);
     if (isComplete) {
-      response.end(body);
+      response.end(begun);
       return;
     }
     response.once("close", () => {
@@ -101,15 +103,15 @@ export class ResponseWriter implements Recipient {
     });
     if (this.#isQueued) {
       this.#onTurn = () => {
-        this.#stream(body);
+        this.#stream(begun);
       };
     } else {
-      this.#stream(body);
+      this.#stream(begun);
     }
   }
 
   /** Writes the head of a stream and its body. */
-  #stream(begun: string): void {
+  #stream(begun: string | Uint8Array): void {
     const { response } = this;
     if (begun === "") {
       response.flushHeaders();

@@ -204,6 +204,28 @@ test("headers of a handler can neither be lost in a mount nor end the process", 
   await once(stream, "close");
 });
 
+test("header values of Latin-1 leave a mount as they leave the built-in server", async (t) => {
+  const server = new Server({ name: "routes", version: "1" });
+  const headers = { "x-own": "a\u00e9b" };
+  server.route("/text", () => new Response("text \u20ac", { headers }));
+  server.route("/long", () => new Response("\u20ac".repeat(100_000), { headers }));
+  server.route("/nothing", () => new Response(null, { status: 204, headers }));
+  const outer = createServer(server.handler).listen(0, "127.0.0.1");
+  t.after(() => outer.close());
+  await once(outer, "listening");
+  for (const at of [await listening(t, server), `http://127.0.0.1:${outer.address().port}`]) {
+    for (const [path, text] of [
+      ["/text", "text \u20ac"],
+      ["/long", "\u20ac".repeat(100_000)],
+      ["/nothing", ""],
+    ]) {
+      const [answer] = await once(send(at + path).end(), "response");
+      assert.equal(answer.headers["x-own"], headers["x-own"], at + path);
+      assert.equal(Buffer.concat(await answer.toArray()).toString(), text, at + path);
+    }
+  }
+});
+
 test("a stream that a handler returns is cancelled when its client leaves", async (t) => {
   const server = new Server({ name: "routes", version: "1" });
   const { promise: began, resolve: begin } = withResolvers();
