@@ -82,6 +82,32 @@ export function isConsumed(request: IncomingMessage): boolean {
   return request.readableEnded;
 }
 
+/** Properties that say how a request arrived. */
+interface ArrivedRequest {
+  /** Express and Fastify: the scheme, as reported by a proxy if they trust it. */
+  protocol?: unknown;
+  /** Fastify: the request of `node:http`. */
+  raw?: object;
+  /** The Fetch API: the absolute URL. `node:http`: what the client has sent. */
+  url?: string;
+}
+
+/**
+ * Whether a request came over TLS, as far as the outer server or its framework knows.
+ *
+ * @param outer The request that was passed to {@link Server.handler} or {@link Server.fetch}.
+ */
+export function isSecure(outer: object): boolean {
+  const { protocol, url, raw = outer } = outer as ArrivedRequest;
+  if (typeof protocol === "string") {
+    return protocol === "https";
+  }
+  if (!("socket" in raw)) {
+    return url?.startsWith("https:") === true;
+  }
+  return (raw.socket as { encrypted?: boolean } | undefined)?.encrypted === true;
+}
+
 /** Encodes a body that a framework has parsed. */
 export function encodedBody(body: unknown): Uint8Array {
   if (body instanceof Uint8Array) {

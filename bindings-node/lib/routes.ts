@@ -7,6 +7,7 @@ import { jsonOf } from "./content.js";
 import { typeName } from "./option_checks.js";
 import type { Awaitable } from "./feature_options.js";
 import type { NativeRouteRequest } from "./native.js";
+import { isSecure } from "./outer_request.js";
 import type { Server } from "./server.js";
 
 /** Options of a route. */
@@ -31,7 +32,14 @@ export interface RouteOptions {
  */
 export type RouteReturn = Response | string | Uint8Array | object | null | undefined | void;
 
-/** Handler of a route. */
+/**
+ * Handler of a route.
+ *
+ * The URL of `request` has the `Host` of the request. Its scheme is `https` if the connection to this process uses TLS: that of
+ * {@link ListenOptions.tls}, or of the outer server. In {@link Server.fetch} it is the scheme of the request that was passed. With
+ * Express and Fastify it is `request.protocol`, which takes it from proxies that they trust. It is `http` behind any other proxy
+ * that ends TLS, and if one server listens both with and without `tls`.
+ */
 export type RouteHandler<Names extends string = string, C = unknown, State = unknown> = (
   request: Request,
   ctx: RouteContext<Names, C, State>,
@@ -108,12 +116,18 @@ export function callRoute(handler: RouteHandler, call: number, server: Server): 
   const host = headers.get("host") ?? "";
   // A backslash would become a slash.
   const target = `${head.path}${query}`.replaceAll("\\", "%5C");
-  const request = new Request(`http://${isHost(host) ? host : "localhost"}${target}`, {
+  const scheme = isOverTls(ctx) ? "https" : "http";
+  const request = new Request(`${scheme}://${isHost(host) ? host : "localhost"}${target}`, {
     method: head.method,
     headers,
     ...(hasBody && { body: received.body }),
   });
   return handler(request, ctx);
+}
+
+/** Whether a request came over TLS, as far as the outer server knows, or the built-in one. */
+function isOverTls({ request, server }: RouteContext): boolean {
+  return request === undefined ? server.servesTls : isSecure(request as object);
 }
 
 function isHost(host: string): boolean {

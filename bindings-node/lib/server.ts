@@ -578,6 +578,11 @@ export class Server<C = unknown, State = unknown> {
     return this.#createContext?.(ctx as unknown as Context<undefined>);
   }
 
+  /** Whether the built-in HTTP server serves `https` URLs. @internal */
+  get servesTls(): boolean {
+    return this.#serving.servesTls;
+  }
+
   /** Returns an exchange of an HTTP application. @internal */
   mounted(number: number): Exchange | undefined {
     return this.#mounts.exchange(number);

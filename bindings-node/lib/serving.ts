@@ -74,6 +74,8 @@ const MAX_PORT = 65_535;
 interface ServedTransport {
   native: NativeServedChannel;
   ended: Promise<void>;
+  /** Whether an HTTP server serves `https` URLs; `undefined` for other transports. */
+  hasTls: boolean | undefined;
 }
 
 /** The transports and the HTTP applications of a server, and the contexts in which the handlers of their calls run. */
@@ -108,6 +110,12 @@ export class Serving {
         this.#contexts.splice(index, 1);
       }
     };
+  }
+
+  /** Whether the HTTP servers serve `https` URLs, all of them. */
+  get servesTls(): boolean {
+    const known = [...this.#transports].map(({ hasTls }) => hasTls);
+    return known.includes(true) && !known.includes(false);
   }
 
   /** Returns an exchange of an HTTP application. */
@@ -190,9 +198,9 @@ export class Serving {
     const [endedNumber, ended] = promised();
     let transport: ServedTransport;
     try {
-      transport = this.#serve([boundNumber, endedNumber], ended, () =>
-        this.native.serveHttp(boundNumber, endedNumber, host, port, serialized, verifier.native, certified),
-      );
+      const start = () =>
+        this.native.serveHttp(boundNumber, endedNumber, host, port, serialized, verifier.native, certified);
+      transport = this.#serve([boundNumber, endedNumber], ended, start, certified !== undefined);
     } catch (error) {
       verifier.end();
       throw error;
@@ -251,7 +259,12 @@ export class Serving {
     await Promise.allSettled([...apps, ...transports.map(({ ended }) => ended)]);
   }
 
-  #serve(promises: number[], ended: Promise<unknown>, start: () => NativeServedChannel): ServedTransport {
+  #serve(
+    promises: number[],
+    ended: Promise<unknown>,
+    start: () => NativeServedChannel,
+    hasTls?: boolean,
+  ): ServedTransport {
     let native: NativeServedChannel;
     try {
       native = attempt(start);
@@ -262,6 +275,7 @@ export class Serving {
     preventCollection(this.number, this.receiver);
     const transport: ServedTransport = {
       native,
+      hasTls,
       ended: ended.then(
         () => {
           this.#served(transport);
