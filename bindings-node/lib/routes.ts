@@ -29,6 +29,9 @@ export interface RouteOptions {
 /**
  * Return value of a route's handler: a response, text, bytes, nothing (status 204), or a value that is sent as JSON. The body
  * of a response is read to its end before it is sent.
+ *
+ * A response of `fetch` can be returned as it is: its body is sent as `fetch` has decoded it, without `content-encoding`. If you
+ * make a response from its body, leave out its `content-encoding`.
  */
 export type RouteReturn = Response | string | Uint8Array | object | null | undefined | void;
 
@@ -89,6 +92,9 @@ const MAX_STREAMED_BYTES = 64 * 1024 * 1024;
 /** A host with an optional port, as in a URL. Others would move the path and the query of the request. */
 const HOST = /^(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 
+/** The codings of bodies that `fetch` decodes. It leaves a body with others as it is. */
+const DECODED = new Set(["gzip", "x-gzip", "deflate", "br"]);
+
 /** Kinds of objects whose content JSON would lose. */
 const OPAQUE = new Set([
   "ArrayBuffer",
@@ -137,9 +143,9 @@ function isHost(host: string): boolean {
 /** Ends the call of a route with the handler's return value. */
 export function finishRoute(call: number, value: unknown): void | Promise<void> {
   if (isResponse(value)) {
-    const { status, headers } = value;
+    const { status } = value;
     return readBody(call, value).then((body) => {
-      reply(call, status, [...headers].flat(), body);
+      reply(call, status, headersOf(value).flat(), body);
     });
   }
   if (value === undefined || value === null) {
@@ -166,6 +172,18 @@ function isResponse(value: unknown): value is Response {
 function isOpaque(value: object): boolean {
   const kind = Object.prototype.toString.call(value).slice("[object ".length, -1);
   return OPAQUE.has(kind);
+}
+
+/**
+ * Returns the headers of a response, without those that do not describe its body. `fetch` decodes the bodies of the responses
+ * that it returns, and leaves their headers as they were. Only such a response has a URL.
+ */
+function headersOf({ url, headers }: Response): [name: string, value: string][] {
+  const pairs = [...headers];
+  const codings = headers.get("content-encoding")?.toLowerCase().split(",") ?? [];
+  const isDecoded = url !== "" && codings.length > 0 && codings.every((coding) => DECODED.has(coding.trim()));
+  // The length is always that of the body which is sent.
+  return isDecoded ? pairs.filter(([name]) => name !== "content-encoding") : pairs;
 }
 
 /** Reads the body of a response, until its client has left or the server ends. */

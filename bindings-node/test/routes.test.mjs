@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { createServer, request as send } from "node:http";
 import { connect, createServer as createHttp2Server } from "node:http2";
 import { test } from "node:test";
+import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 
 import { Server, UsageError } from "mcpline";
 
@@ -224,6 +225,43 @@ test("header values of Latin-1 leave a mount as they leave the built-in server",
       assert.equal(Buffer.concat(await answer.toArray()).toString(), text, at + path);
     }
   }
+});
+
+test("a response of fetch is passed on, with its decoded body", async (t) => {
+  const text = "text ".repeat(1000);
+  const bodies = {
+    gzip: gzipSync(text),
+    "x-gzip": gzipSync(text),
+    deflate: deflateSync(text),
+    br: brotliCompressSync(text),
+    "Deflate, GZIP": gzipSync(deflateSync(text)),
+    unknown: Buffer.from(text),
+  };
+  const upstream = createServer(({ url }, response) => {
+    const coding = decodeURIComponent(url.slice(2));
+    const headers = { "content-encoding": coding, "content-type": "text/own", etag: '"a"', vary: "accept-encoding" };
+    const length = url[1] === "l" ? { "content-length": bodies[coding].length } : {};
+    response.writeHead(203, { ...headers, ...length }).end(bodies[coding]);
+  }).listen(0, "127.0.0.1");
+  t.after(() => upstream.close());
+  await once(upstream, "listening");
+  const server = new Server({ name: "routes", version: "1" });
+  server.route("/{length}/{coding}", (_, { params: { length, coding } }) =>
+    fetch(`http://127.0.0.1:${upstream.address().port}/${length}${encodeURIComponent(coding)}`),
+  );
+  server.route("/own", () => new Response(gzipSync(text), { headers: { "content-encoding": "gzip" } }));
+  const at = await listening(t, server);
+  for (const coding of Object.keys(bodies)) {
+    for (const length of ["l", "c"]) {
+      const [answer] = await once(send(`${at}/${length}/${encodeURIComponent(coding)}`).end(), "response");
+      const { "content-encoding": sent, "content-length": size, "content-type": type, etag, vary } = answer.headers;
+      assert.deepEqual([answer.statusCode, type, etag, vary], [203, "text/own", '"a"', "accept-encoding"]);
+      assert.deepEqual([sent, size], [coding === "unknown" ? coding : undefined, String(text.length)], coding);
+      assert.equal(Buffer.concat(await answer.toArray()).toString(), text, coding);
+    }
+  }
+  const own = await fetch(`${at}/own`);
+  assert.deepEqual([own.headers.get("content-encoding"), await own.text()], ["gzip", text]);
 });
 
 test("a stream that a handler returns is cancelled when its client leaves", async (t) => {
