@@ -82,8 +82,9 @@ class Page:
             self._receive()
 
     def evaluate(self, expression: str) -> object:
-        """Returns the value of a JavaScript expression."""
-        return self._call("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
+        """Returns the value of a JavaScript expression, or that of its promise."""
+        settled = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        return settled["result"].get("value")
 
     def text(self) -> str:
         """Returns the visible text of the page."""
