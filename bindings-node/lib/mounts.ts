@@ -64,11 +64,19 @@ export class Mounts {
     return context;
   }
 
-  /** Returns an exchange of an HTTP application of this server, or of one that it is or was mounted in. */
-  exchange(number: number): Exchange | undefined {
+  /**
+   * Returns an exchange of an HTTP application of this server, or of one that it is or was mounted in.
+   *
+   * @param searched Those that need not be searched again: servers may have been mounted in each other in turn.
+   */
+  exchange(number: number, searched = new Set<Mounts>()): Exchange | undefined {
+    searched.add(this);
     let exchange = this.serving.exchange(number);
     for (const reference of [...this.#parents, ...this.#formerParents]) {
-      exchange ??= reference.deref()?.exchange(number);
+      const parent = reference.deref();
+      if (exchange === undefined && parent !== undefined && !searched.has(parent)) {
+        exchange = parent.exchange(number, searched);
+      }
     }
     return exchange;
   }

@@ -138,6 +138,37 @@ test("a call in flight keeps its HTTP request and context after its server is un
   assert.equal(textOf((await messageOf(await response)).result), "POST given");
 });
 
+test("a request that is no longer kept is undefined at servers that were mounted in each other in turn", async () => {
+  const [one, other] = [make("one"), make("other")];
+  other.mount(one);
+  other.unmount(one);
+  one.mount(other);
+  let end;
+  const waiting = new Promise((resolve) => {
+    end = resolve;
+  });
+  const seen = new Promise((resolve) => {
+    one.onNotification("acme/wait", {}, async (_, ctx) => {
+      await waiting;
+      resolve(Promise.resolve().then(() => ctx.request));
+    });
+  });
+  one.onNotification("acme/pass", {}, () => undefined);
+  const send = async (method, params) => {
+    const { body, ...init } = posted(method, params);
+    const notification = { ...JSON.parse(body), id: undefined };
+    const request = new Request("http://localhost/mcp", { ...init, body: JSON.stringify(notification) });
+    assert.equal((await one.fetch(request)).status, 202);
+  };
+  await send("acme/wait");
+  // More than is kept of requests that have ended.
+  for (let number = 0; number < 6; number++) {
+    await send("acme/pass", { text: "x".repeat(3 * 1024 * 1024) });
+  }
+  end();
+  assert.equal(await seen, undefined);
+});
+
 test("mounts that cannot work are refused", () => {
   const server = make("main");
   assert.throws(() => server.mount(server), /which it contains/);
