@@ -38,12 +38,17 @@ export type OnError<C = unknown, State = unknown> = (error: unknown, failed: Fai
 
 /** Whether an error is neither for the client nor for the model, and so is a bug or an outage. */
 export function isUnexpected(error: unknown): boolean {
-  const isForClient =
-    error instanceof RpcError ||
-    error instanceof ResourceNotFoundError ||
-    error instanceof UrlElicitationRequiredError ||
-    (error instanceof NotSupportedError && error.required !== undefined);
-  return !isForClient && !isForModel(error);
+  try {
+    const isForClient =
+      error instanceof RpcError ||
+      error instanceof ResourceNotFoundError ||
+      error instanceof UrlElicitationRequiredError ||
+      (error instanceof NotSupportedError && error.required !== undefined);
+    return !isForClient && !isForModel(error);
+  } catch {
+    // A proxy may throw.
+    return true;
+  }
 }
 
 /** Passes an error to the program. Returns the error to respond with: that of the program if it returns one. */

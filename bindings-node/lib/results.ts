@@ -134,6 +134,17 @@ const GIVEN_UP: ReadonlySet<string> = new Set(["request_cancelled", "connection_
 
 /** Ends a call whose handler threw. */
 export function finishFailed(call: number, error: unknown): void {
+  try {
+    finishByKind(call, error);
+  } catch {
+    // Handlers may throw anything, such as a proxy that throws, and their calls must end in any case.
+    finish(call, Kind.Exception, JSON.stringify({ summary: UNREADABLE, trace: UNREADABLE }));
+  }
+}
+
+const UNREADABLE = "an error that cannot be read";
+
+function finishByKind(call: number, error: unknown): void {
   if (error instanceof McplineError && GIVEN_UP.has(error.kind) && hub.callCancelled(call)) {
     // The call was cancelled: its result is ignored, and this is no failure.
     finish(call, Kind.ToolFailure, error.message);
@@ -155,12 +166,14 @@ export function finishFailed(call: number, error: unknown): void {
   } else {
     // The core emits a warning. The client learns about internals in debug mode only.
     const summary = summaryOf(error);
-    const trace = error instanceof Error ? (error.stack ?? summary) : summary;
+    // `Error.prepareStackTrace` may return anything.
+    const stack: unknown = error instanceof Error ? error.stack : undefined;
+    const trace = typeof stack === "string" ? stack : summary;
     finish(call, Kind.Exception, JSON.stringify({ summary, trace }));
   }
 }
 
-/** Name and message of an error. Handlers may throw anything, and their calls must end in any case. */
+/** Name and message of an error, or the text of another value. */
 function summaryOf(error: unknown): string {
   try {
     return error instanceof Error ? `${error.name}: ${error.message}` : String(error);

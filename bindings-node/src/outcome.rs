@@ -153,8 +153,13 @@ fn string(text: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(text).map_err(|error| error.to_string())
 }
 
+/// Decodes JSON that `JSON.stringify` wrote, whose lone surrogates become U+FFFD.
 fn decoded<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
-    serde_json::from_slice(text).map_err(|error| error.to_string())
+    let decoded = match may_be_ill_formed(text) {
+        true => serde_json::from_slice(&without_lone_surrogates(text)),
+        false => serde_json::from_slice(text),
+    };
+    decoded.map_err(|error| error.to_string())
 }
 
 /// Parses JSON that `JSON.stringify` wrote. It writes lone surrogates as escapes, which parsers may reject: they become

@@ -59,6 +59,55 @@ test("an error of a handler is passed on as an object, with what failed", async 
   assert.ok(reports.every(({ revision }) => revision === "2025-11-25"));
 });
 
+// Regression test: a lone surrogate lost the error's text in the log, and a proxy or a getter left the call open.
+test("whatever a handler throws, its call ends and is reported", async () => {
+  const { server, reports } = make();
+  const throwing = (name, error) =>
+    server.tool(name, {}, () => {
+      throw error;
+    });
+  const getter = Object.defineProperty(new Error("m"), "stack", {
+    get() {
+      throw new Error("no stack");
+    },
+  });
+  const refuse = () => {
+    throw new Error("no prototype");
+  };
+  throwing("surrogate", new Error("cut \ud83d"));
+  throwing("number", Object.assign(new Error("the disk is full"), { stack: 5 }));
+  throwing("getter", getter);
+  throwing("proxy", new Proxy({}, { getPrototypeOf: refuse, get: refuse }));
+  const warnings = [];
+  const warned = (warning) => warnings.push(warning.message);
+  process.on("warning", warned);
+  try {
+    for (const name of ["surrogate", "number", "getter", "proxy"]) {
+      const { content, isError } = await call(server, name);
+      assert.deepEqual([isError, content[0].text], [true, `Error executing tool ${name}`]);
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+  } finally {
+    process.off("warning", warned);
+  }
+  assert.equal(reports.length, 4);
+  const details = warnings.map((text) => text.replace(/^.*detail=/s, "").split("\n")[0]);
+  assert.deepEqual(details, [
+    "Error: cut \ufffd",
+    "Error: the disk is full",
+    "an error that cannot be read",
+    "an error that cannot be read",
+  ]);
+});
+
+test("a lone surrogate in an error for the client becomes U+FFFD", async () => {
+  const { server } = make();
+  server.tool("rpc", {}, () => {
+    throw new RpcError(-31050, "cut \ud83d");
+  });
+  await assert.rejects(call(server, "rpc"), { code: -31050, message: "cut \ufffd" });
+});
+
 test("errors for the client or the model are not reported", async () => {
   const { server, reports } = make();
   const throwing = (name, error) =>
