@@ -68,6 +68,7 @@ pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
 fn end(py: Python<'_>) {
     py.detach(|| {
         crate::log::end();
+        mcpline::foreign::flush_traffic(PATIENCE);
         let deadline = Instant::now() + PATIENCE;
         let threads = THREADS.get();
         let mut entered = lock(&threads.entered);

@@ -4,12 +4,11 @@
 //! The core's threads must not wait for Python, so a separate thread passes them on. It is started with the first one: most
 //! servers never need it. It ends before the interpreter does (`exit.rs`).
 
-use std::io::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 
-use mcpline::foreign::diagnostics;
+use mcpline::foreign::{self, diagnostics};
 use mcpline::server::RequestOutcome;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -136,6 +135,7 @@ fn send(entry: Entry) {
 pub(crate) async fn flush() {
     let flushing = tokio::task::spawn_blocking(|| {
         wait_for_entries();
+        foreign::flush_traffic(PATIENCE);
         if let Some(_entered) = InInterpreter::enter() {
             // Errors of other code's streams cannot be reported.
             let _ = Python::try_attach(|py| {
@@ -211,13 +211,15 @@ fn flush_before_logging_ends() {
 /// Says on stderr how many entries were lost, when no more are passed on.
 pub(crate) fn report_lost_entries() {
     let log = LOG.get();
-    let lost = log.waiting.load(Ordering::Relaxed) + log.dropped.load(Ordering::Relaxed);
+    let lost = log.waiting.load(Ordering::Relaxed)
+        + log.dropped.load(Ordering::Relaxed)
+        + log.dropped_messages.load(Ordering::Relaxed);
     if lost > 0 {
-        // A closed stderr is no error.
-        let _ = writeln!(
-            std::io::stderr(),
+        // Possibly because nothing reads stderr.
+        foreign::print_line(format!(
             "mcpline: logging was too slow: {lost} log records were lost at the end of the program"
-        );
+        ));
+        foreign::flush_traffic(PATIENCE);
     }
 }
 
@@ -256,7 +258,10 @@ fn hand_over(entry: &Entry) {
 /// Appends a message to the log or prints it.
 fn log_message(py: Python<'_>, text: &str) -> PyResult<()> {
     let traffic = py.import("mcpline._traffic")?;
-    traffic.call_method1("write", (text,)).map(drop)
+    if !traffic.call_method1("write", (text,))?.extract::<bool>()? {
+        foreign::print_line(text.to_owned());
+    }
+    Ok(())
 }
 
 fn logger<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {

@@ -77,6 +77,17 @@ impl Failure {
         }
     }
 
+    /// A failure that is logged already. Clients get `text`, and `description` in debug mode only.
+    #[staticmethod]
+    fn exception(text: String, description: String) -> Self {
+        Self {
+            error: HandlerError::ToolWithSources {
+                message: text,
+                sources: description,
+            },
+        }
+    }
+
     /// A JSON-RPC error.
     #[staticmethod]
     #[pyo3(signature = (code, message, data))]

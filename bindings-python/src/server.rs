@@ -444,12 +444,6 @@ impl Server {
         crate::log::record_requests(&self.core);
     }
 
-    /// Whether the server is in debug mode.
-    #[getter]
-    fn is_debugged(&self) -> bool {
-        self.core.is_debugged()
-    }
-
     /// Stops all transports.
     fn stop(&self) {
         for stop in lock(&self.stops).drain(..) {

@@ -6,11 +6,14 @@ import asyncio
 import json
 import logging
 import re
+import subprocess
+import sys
+import textwrap
 from typing import Any
 
 import pytest
-from mcpline import Client, RpcError, Server, ToolResult, UsageError
-from support import LEGACY, Process, run, settles
+from mcpline import Client, RpcError, Server, ToolError, ToolResult, UsageError
+from support import LEGACY, PATIENCE, Process, run, settles
 
 SOURCE = """
     import sys
@@ -23,6 +26,11 @@ SOURCE = """
         sys.stdout.write("a stray line\\n")
         raise ValueError("the disk is full")
 
+    @server.tool
+    async def echo(text: str) -> str:
+        return text
+
+    exec("\\n".join(sys.argv[2:]))
     server.run()
 """
 MESSAGE = re.compile(
@@ -97,15 +105,46 @@ def test_results_are_validated_even_if_a_setting_turns_it_off():
     assert text.startswith("Error executing tool misfit: the structured content does not fit the output schema: "), text
 
 
+@pytest.mark.parametrize("parent", [False, True])
+@pytest.mark.parametrize("child", [False, True])
+def test_the_server_that_is_served_decides_over_those_that_it_mounts(parent, child):
+    server = Server("gateway", "1.0.0", debug=parent)
+    server.mount(make(debug=child))
+    described = ["ValueError: the disk is full", "KeyError", "Unprintable", "ValueError: the disk is full"]
+    for text, description in zip(run(texts(server)), described, strict=True):
+        assert text.endswith(f": {description}") == parent, text
+
+
+def test_texts_of_exceptions_that_utf8_cannot_encode():
+    server = Server("debugged", "1.0.0", debug=True)
+
+    @server.tool
+    def unexpected() -> str:
+        raise FileNotFoundError("no file \udcff")
+
+    @server.tool
+    def expected() -> str:
+        raise ToolError("no file \udcff")
+
+    async def main() -> list[str]:
+        async with Client.memory(server) as client:
+            return [(await client.call_tool(tool)).text for tool in ("unexpected", "expected")]
+
+    assert run(main()) == [
+        r"Error executing tool unexpected: FileNotFoundError: no file \udcff",
+        r"no file \udcff",
+    ]
+
+
 def messages(errors: bytes) -> list[tuple[str, str, Any]]:
     """Return direction, revision and content of the messages among the lines on stderr."""
     matches = [MESSAGE.fullmatch(line) for line in errors.decode().splitlines()]
     return [(match[1], match[2], json.loads(match[3])) for match in matches if match]
 
 
-def called(settings: str, **environment: str) -> Process:
+def called(settings: str, *statements: str, **environment: str) -> Process:
     """Call a tool of a server over stdio, whose stdout must contain nothing but the protocol."""
-    server = Process(SOURCE, settings, **environment)
+    server = Process(SOURCE, settings, *statements, **environment)
     server.initialize()
     server.call(1, "sign_in", password="s3cret")
     server.receive()
@@ -137,6 +176,50 @@ def test_messages_over_stdio_are_printed_to_stderr(settings, environment):
     assert b"s3cret" not in server.errors
     assert server.errors.count(b"do not use it in production") == 1
     assert b"a stray line" in server.errors
+
+
+@pytest.mark.parametrize(
+    "logs",
+    [
+        "logging.basicConfig()",
+        "logging.warning('configures the root logger')",
+        "logging.getLogger('mcpline').addHandler(logging.NullHandler())",
+        "logging.basicConfig(level=logging.INFO, handlers=[logging.NullHandler()])",
+    ],
+)
+def test_messages_are_printed_if_the_log_does_not_take_them(logs):
+    server = called("{'debug': True}", "import logging", logs)
+    assert len(messages(server.errors)) == 5
+
+
+def test_a_host_that_does_not_read_stderr_does_not_keep_the_server_from_ending():
+    server = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(SOURCE), "{'debug': True}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        assert server.stdin is not None
+        assert server.stdout is not None
+
+        def ask(number: int, method: str, params: dict[str, Any]) -> None:
+            message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            server.stdin.write(json.dumps(message).encode() + b"\n")
+            server.stdin.flush()
+            assert json.loads(server.stdout.readline())["id"] == number
+
+        info = {"name": "test", "version": "1"}
+        ask(0, "initialize", {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": info})
+        # More than a pipe holds.
+        for number in range(1, 101):
+            ask(number, "tools/call", {"name": "echo", "arguments": {"text": "x" * 3000}})
+        server.stdin.close()
+        assert server.wait(PATIENCE) == 0
+    finally:
+        server.kill()
+        with server:
+            pass
 
 
 @pytest.mark.parametrize(

@@ -359,22 +359,21 @@ class _CompleteParams(msgspec.Struct, rename={"asked": "argument", "reference": 
 class _ErrorConverter:
     """Converts exceptions of a handler to errors for the client, and logs them."""
 
-    __slots__ = ("_exposed", "_is_debugged", "name")
+    __slots__ = ("_exposed", "name")
 
     def __init__(self, name: str, server: Server) -> None:
         self.name = name
         self._exposed = server._exposed_errors
-        self._is_debugged = server._native.is_debugged
 
     def tool(self, error: BaseException) -> _native.Failure:
         if self._is_readable(error):
-            return _native.Failure.tool(str(error))
-        return self._other(error, f"Error executing tool {self.name}", tool=True)
+            return _native.Failure.tool(_encodable(str(error)))
+        return self._other(error, f"Error executing tool {self.name}")
 
     def other(self, error: BaseException) -> _native.Failure:
         if self._is_readable(error):
-            return _native.Failure.rpc(-32603, str(error), None)
-        return self._other(error, f"Error executing {self.name}", tool=False)
+            return _native.Failure.rpc(_INTERNAL_ERROR, _encodable(str(error)), None)
+        return self._other(error, f"Error executing {self.name}")
 
     def route(self, error: BaseException) -> _native.Failure:
         if isinstance(error, RpcError) and error.code == _INSUFFICIENT_SCOPE:
@@ -387,12 +386,12 @@ class _ErrorConverter:
             getLogger("mcpline").error("%s", text, exc_info=error)
         return _native.Failure.rpc(_INTERNAL_ERROR, text, None)
 
-    def _other(self, error: BaseException, text: str, *, tool: bool) -> _native.Failure:
+    def _other(self, error: BaseException, text: str) -> _native.Failure:
         if isinstance(error, RpcError):
             data = None if error.data is None else _json.encode(error.data)
-            return _native.Failure.rpc(error.code, error.message, data)
+            return _native.Failure.rpc(error.code, _encodable(error.message), data)
         if isinstance(error, NotSupported) and error.required is not None:
-            return _native.Failure.unsupported(_json.encode(error.required), str(error))
+            return _native.Failure.unsupported(_json.encode(error.required), _encodable(str(error)))
         if isinstance(error, ResourceNotFound):
             return _native.Failure.resource_not_found(error.uri)
         if isinstance(error, UrlElicitationRequired):
@@ -401,9 +400,7 @@ class _ErrorConverter:
             from logging import getLogger
 
             getLogger("mcpline").error("%s", text, exc_info=error)
-            if self._is_debugged:
-                text = f"{text}: {_described(error)}"
-        return _native.Failure.tool(text) if tool else _native.Failure.rpc(-32603, text, None)
+        return _native.Failure.exception(text, _described(error))
 
     def _is_readable(self, error: BaseException) -> bool:
         """Return whether the text of an exception is meant for the model."""
@@ -419,7 +416,12 @@ def _described(error: BaseException) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001 - the author's own method; the client must get an answer
         return name
-    return f"{name}: {text}" if text else name
+    return _encodable(f"{name}: {text}" if text else name)
+
+
+def _encodable(text: str) -> str:
+    r"""Return a text that UTF-8 can encode: `\udcff` in place of a lone surrogate, such as one of a file's name."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _is_cancelled(error: BaseException) -> bool:

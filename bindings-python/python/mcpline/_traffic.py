@@ -4,25 +4,53 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from logging import Logger
 
 __all__ = ["write"]
 
 
-def write(line: str) -> None:
-    """Write one message: to the logger `mcpline.traffic` if the program has configured `logging`, else to stderr.
+def write(line: str) -> bool:
+    """Write one message: to the logger `mcpline.traffic` if it takes records of level INFO, else to `sys.stderr`.
 
-    The level is INFO. The log thread calls this, so that neither a slow handler of `logging` nor a slow stderr holds up
-    a client.
+    The log thread calls this, so that a slow handler of `logging` does not hold up a client.
+
+    Args:
+        line: The message, without an end of line.
+
+    Returns:
+        `False` if the core must print the line to stderr: a thread that waits for a stderr that nobody reads would hold
+        the lock of `sys.stderr`, and the interpreter could not end.
     """
     logging = sys.modules.get("logging")
     if logging is not None:
         logger = logging.getLogger("mcpline.traffic")
-        if logger.hasHandlers():
+        if _takes_info(logger):
             logger.info("%s", line)
-            return
-    # `None` in programs without a console. It may be closed, also at the other end, which must not end the server.
+            return True
+    # `None` in programs without a console.
+    if sys.stderr is not None and sys.stderr is sys.__stderr__:
+        return False
+    # The program has replaced it. It may be closed, which must not end the server.
     if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):
             # One piece, so that no other line ends up in it.
             sys.stderr.write(f"{line}\n")
             sys.stderr.flush()
+    return True
+
+
+def _takes_info(logger: Logger) -> bool:
+    """Return whether a handler writes records of level INFO somewhere."""
+    from logging import INFO, NullHandler
+
+    if not logger.isEnabledFor(INFO):
+        return False
+    each: Logger | None = logger
+    while each is not None:
+        if any(handler.level <= INFO and not isinstance(handler, NullHandler) for handler in each.handlers):
+            return True
+        each = each.parent if each.propagate else None
+    return False

@@ -88,7 +88,7 @@ pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
 #[cfg(feature = "routes")]
 pub use routes::{listen, route_request, route_response};
 #[cfg(feature = "server")]
-pub use stderr_traffic::{flush_traffic, print_traffic};
+pub use stderr_traffic::{flush_traffic, print_line, print_traffic};
 #[cfg(feature = "server")]
 pub use workers::MAX_WAITING_CALLS;
 

@@ -1,4 +1,4 @@
-//! Prints the traffic of servers in debug mode to stderr, for languages without a log of their own.
+//! Prints the traffic of servers in debug mode to stderr, where it does not go to the log of a language.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +32,7 @@ static DROPPED: AtomicU64 = AtomicU64::new(0);
 /// Prints each message of this server to stderr from now on, while the server is in debug mode. A thread of its own does so,
 /// because stderr may block.
 pub fn print_traffic(server: &Server) {
-    server.on_traffic(|record| print(record.to_string()));
+    server.on_traffic(|record| print_line(record.to_string()));
 }
 
 /// Prints what is waiting, which takes at most `patience`. Call it before the process ends.
@@ -50,7 +50,8 @@ fn lock() -> MutexGuard<'static, Option<Printer>> {
     PRINTER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn print(line: String) {
+/// Prints a line to stderr like a message, for what must not wait for stderr either.
+pub fn print_line(line: String) {
     let process = std::process::id();
     let mut printer = lock();
     if printer
