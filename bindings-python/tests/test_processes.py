@@ -435,7 +435,13 @@ def test_importing_the_package_imports_nothing_heavy():
     modules = imported("import mcpline")
     # Built in, and on some machines imported before.
     modules -= {"atexit"}
-    assert modules == {"__future__", "mcpline", "mcpline._native", "mcpline.errors", "mcpline.server"}
+    assert modules == {"__future__", "mcpline", "mcpline._native", "mcpline.server"}
+
+
+def test_importing_an_exception_imports_its_module_alone():
+    modules = imported("import mcpline") ^ imported("import mcpline\nmcpline.ToolError")
+    assert modules == {"mcpline.errors"}
+    assert modules == imported("import mcpline") ^ imported("import mcpline\nmcpline.errors.ToolError")
 
 
 def test_a_server_with_sync_handlers_alone_never_imports_what_takes_long():

@@ -16,38 +16,12 @@
     async with Client.connect("http://localhost:8000/mcp") as client:
         result = await client.call_tool("forecast", {"city": "Oslo"})
 
-The import of the package is fast: names other than `Server` and the exceptions are loaded when they are first used.
+The import of the package is fast: names other than `Server` are loaded when they are first used.
 """
 
 from __future__ import annotations
 
 from ._native import VERSION as __version__
-from .errors import (
-    AuthorizationFailed,
-    Closed,
-    ConnectionLost,
-    HandshakeFailed,
-    HandshakeTimedOut,
-    HttpError,
-    InputRequestFailed,
-    InternalError,
-    InvalidResponse,
-    LimitExceeded,
-    McplineError,
-    NotSupported,
-    RequestCancelled,
-    RequestTimedOut,
-    ResourceNotFound,
-    RpcError,
-    ServerExited,
-    ServerUnreachable,
-    SessionExpired,
-    ToolCallRefused,
-    ToolError,
-    TransportError,
-    UrlElicitationRequired,
-    UsageError,
-)
 from .server import Server
 
 TYPE_CHECKING = False
@@ -93,6 +67,32 @@ if TYPE_CHECKING:
         SyncContext,
     )
     from .dependencies import Depends
+    from .errors import (
+        AuthorizationFailed,
+        Closed,
+        ConnectionLost,
+        HandshakeFailed,
+        HandshakeTimedOut,
+        HttpError,
+        InputRequestFailed,
+        InternalError,
+        InvalidResponse,
+        LimitExceeded,
+        McplineError,
+        NotSupported,
+        RequestCancelled,
+        RequestTimedOut,
+        ResourceNotFound,
+        RpcError,
+        ServerExited,
+        ServerUnreachable,
+        SessionExpired,
+        ToolCallRefused,
+        ToolError,
+        TransportError,
+        UrlElicitationRequired,
+        UsageError,
+    )
     from .extension import ClientExtension, Extension
     from .input_requests import ElicitParams, ReceivedResult, SampleParams, SampleReturn, ToolCall, ToolCallOutcome
     from .results import (
@@ -216,6 +216,35 @@ _LATER = {
     "SyncClient": "sync_client",
     "TestClient": "testing",
     "Tls": "tls",
+    **dict.fromkeys(
+        (
+            "AuthorizationFailed",
+            "Closed",
+            "ConnectionLost",
+            "HandshakeFailed",
+            "HandshakeTimedOut",
+            "HttpError",
+            "InputRequestFailed",
+            "InternalError",
+            "InvalidResponse",
+            "LimitExceeded",
+            "McplineError",
+            "NotSupported",
+            "RequestCancelled",
+            "RequestTimedOut",
+            "ResourceNotFound",
+            "RpcError",
+            "ServerExited",
+            "ServerUnreachable",
+            "SessionExpired",
+            "ToolCallRefused",
+            "ToolError",
+            "TransportError",
+            "UrlElicitationRequired",
+            "UsageError",
+        ),
+        "errors",
+    ),
     **dict.fromkeys(("HttpRequest", "HttpResponse"), "routes"),
     **dict.fromkeys(("ClientExtension", "Extension"), "extension"),
     **dict.fromkeys(
@@ -247,13 +276,20 @@ _LATER = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "errors":
+        # Without an import of its own in the program.
+        return _module(name)
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f".{_LATER.get(name, 'content')}", __name__), name)
+    value = getattr(_module(_LATER.get(name, "content")), name)
     globals()[name] = value
     return value
+
+
+def _module(name: str) -> object:
+    """Import a module of this package. `importlib.import_module` would first import other modules for milliseconds."""
+    module: object = __import__(f"{__name__}.{name}", fromlist=[name])
+    return module
 
 
 def __dir__() -> list[str]:
