@@ -188,3 +188,20 @@ def test_invalid_return_values_and_exceptions_are_only_logged(caplog):
 def test_ports_that_are_none_are_named(port: Any):
     with pytest.raises(UsageError, match=f"`port`: {port!r} is not a port"):
         make().run("http", port=port)
+
+
+def test_documentation_tools_find_every_method_on_the_server_itself():
+    methods = {name: getattr(Server, name) for name in dir(Server) if not name.startswith("_")}
+    assert {"add_tool", "completion", "mount", "on_request", "prompt", "resource", "route", "run", "tool"} <= set(
+        methods
+    )
+    for name, method in methods.items():
+        assert name in vars(Server)
+        assert (method.__module__, method.__qualname__) == ("mcpline.server", f"Server.{name}")
+        assert method.__doc__
+
+
+def test_errors_about_options_name_the_method_of_the_server():
+    server = Server("options")
+    with pytest.raises(TypeError, match=r"^Server\.add_tool\(\) got an unexpected keyword argument 'titel'$"):
+        server.tool(titel="Sum")(lambda: 1)  # type: ignore[call-overload]

@@ -1,0 +1,144 @@
+"""Checks of what authors of servers pass to `Server` and to its registrations. The core checks everything else.
+
+Imported with the first server.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ._json import encode
+from .errors import UsageError
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from ._feature_registration import UnknownArguments
+    from .server import FeatureKind
+    from .settings import ToolTransform
+
+__all__ = [
+    "changed_members",
+    "check_annotations",
+    "checked_timeout",
+    "checked_transform",
+    "checked_unknown_arguments",
+    "exception_classes",
+    "texts",
+]
+
+
+def texts(name: str, values: Iterable[str]) -> list[str]:
+    """Return an argument that is a list of strings.
+
+    Raises:
+        TypeError: It is a string.
+    """
+    if isinstance(values, str):
+        raise TypeError(f"{name} must be a list of strings, not a string")
+    return list(values)
+
+
+def exception_classes(classes: Iterable[type[Exception]]) -> tuple[type[Exception], ...]:
+    """Return the classes of `exposed_errors`.
+
+    Raises:
+        TypeError: A value is not a class of exceptions.
+    """
+    found = tuple(classes)
+    for each in found:
+        if not isinstance(each, type) or not issubclass(each, Exception):
+            raise TypeError(f"exposed_errors: {each!r} is not a class of exceptions")
+    return found
+
+
+def checked_unknown_arguments(value: UnknownArguments) -> UnknownArguments:
+    """Return the value of `unknown_arguments`.
+
+    Raises:
+        UsageError: There is no such value.
+    """
+    if value not in ("refuse", "ignore"):
+        raise UsageError(f"`unknown_arguments`: {value!r} is neither 'refuse' nor 'ignore'")
+    return value
+
+
+def checked_timeout(tool: str, timeout: float | None) -> float | None:
+    """Return the timeout of a tool in seconds. The core checks its sign.
+
+    Raises:
+        UsageError: It is not a finite number: JSON has no other numbers.
+    """
+    if timeout is None or (isinstance(timeout, (int, float)) and -float("inf") < timeout < float("inf")):
+        return timeout
+    raise UsageError(
+        f"tool {tool!r}: `timeout` must be a finite number of seconds, or None for no limit, not {timeout!r}"
+    )
+
+
+def check_annotations(owner: str, annotations: Any, kind: str) -> None:
+    """Check the keys of annotations that are given as a mapping.
+
+    Args:
+        owner: The feature, for errors.
+        annotations: The annotations.
+        kind: Name of their class in `mcpline.content`.
+
+    Raises:
+        UsageError: A key has no meaning.
+    """
+    if annotations is None or not hasattr(annotations, "keys"):
+        return
+    from . import content
+
+    known = getattr(content, kind).__struct_encode_fields__
+    for key in annotations:
+        if key not in known:
+            from difflib import get_close_matches
+
+            close = get_close_matches(key, known, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+            raise UsageError(f"{owner}: `annotations` has the unknown key {key!r}; {hint}")
+
+
+def changed_members(kind: FeatureKind, name: str, changes: dict[str, Any]) -> dict[str, Any]:
+    """Return the changes of a definition, named as in the protocol.
+
+    Raises:
+        TypeError: A change is unknown.
+        UsageError: A key of the annotations has no meaning.
+    """
+    from . import settings
+
+    known = getattr(settings, f"{kind.capitalize()}Changes").__annotations__
+    for key in changes:
+        if key not in known:
+            raise TypeError(f"a {kind} has no {key!r} that can be changed: there are {', '.join(known)}")
+    check_annotations(
+        f"{kind} {name!r}", changes.get("annotations"), "ToolAnnotations" if kind == "tool" else "Annotations"
+    )
+    renamed = {"meta": "_meta", "mime_type": "mimeType"}
+    members = {renamed.get(key, key): value for key, value in changes.items()}
+    if members.get("icons") is not None:
+        members["icons"] = list(members["icons"])
+    return members
+
+
+def checked_transform(tool: str, transform: ToolTransform) -> dict[str, Any]:
+    """Return a transform of a tool.
+
+    Raises:
+        UsageError: A value of an argument is not a value of JSON.
+    """
+    arguments: Any = transform.get("arguments")
+    for argument, change in arguments.items() if hasattr(arguments, "items") else ():
+        for key in ("default", "fixed"):
+            value = change.get(key) if hasattr(change, "get") else None
+            try:
+                encode(value)
+            except (TypeError, ValueError, RecursionError) as error:
+                raise UsageError(
+                    f"the change of tool {tool!r}: `{key}` of argument {argument!r} must be a value of JSON: {error}"
+                ) from error
+    return {**transform}
