@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from mcpline import Closed, RequestTimedOut, RpcError, Server, SyncClient, TextContent
+from mcpline import Closed, Context, RequestTimedOut, RpcError, Server, SyncClient, TextContent
 from support import LEGACY, MODERN, run
 from ways import CELLS, Reach, http_port, reach
 
@@ -134,3 +135,25 @@ def test_a_server_with_a_lifespan_that_fails_fails_the_connection():
 
     with pytest.raises(RuntimeError, match="no database"):
         SyncClient.memory(Server("test", lifespan=lifespan))
+
+
+def test_pending_progress_reports_of_a_failed_request_are_delivered():
+    server = Server("failing")
+
+    @server.on_request("acme/fail")
+    async def fail(ctx: Context) -> dict[str, int]:
+        for done in (1, 2, 3):
+            await ctx.progress(done, 3)
+        raise RpcError(-32000, "out of paper")
+
+    reports: list[float] = []
+
+    def on_progress(done: float, total: float | None, message: str | None) -> None:
+        # Time for the error to arrive before the next report.
+        time.sleep(0.02)
+        reports.append(done)
+
+    with SyncClient.memory(server) as client:
+        with pytest.raises(RpcError, match="out of paper"):
+            client.request("acme/fail", on_progress=on_progress)
+        assert reports == [1, 2, 3]

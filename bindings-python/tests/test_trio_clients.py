@@ -657,3 +657,30 @@ def test_a_transport_that_cannot_be_opened_fails_the_client():
                 raise AssertionError("connected")
 
     run_in_trio(test)
+
+
+# The end of requests and clients
+
+
+def test_pending_progress_reports_of_a_failed_request_are_delivered(run):
+    server = Server("failing")
+
+    @server.on_request("acme/fail")
+    async def fail(ctx: Context) -> dict[str, int]:
+        for done in (1, 2, 3):
+            await ctx.progress(done, 3)
+        raise RpcError(-32000, "out of paper")
+
+    async def test():
+        reports: list[float] = []
+
+        async def on_progress(done: float, total: float | None, message: str | None) -> None:
+            await anyio.sleep(0.01)
+            reports.append(done)
+
+        async with Client.memory(server) as client:
+            with pytest.raises(RpcError, match="out of paper"):
+                await client.request("acme/fail", on_progress=on_progress)
+            assert reports == [1, 2, 3]
+
+    run(test)

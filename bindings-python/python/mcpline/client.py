@@ -17,7 +17,7 @@ from . import _exit, _native, _requests, _setup, results
 from ._async_library import in_trio
 from ._hosts import LoopHost
 from ._loop_queues import loop_queue_of
-from .errors import Closed, UsageError
+from .errors import Closed, RequestTimedOut, UsageError
 
 if typing.TYPE_CHECKING:
     import os
@@ -347,9 +347,12 @@ class Client:
         number = handle.request_into(loop_queue, loop, future, method, params, options)
         try:
             result = await future
-        except BaseException:
+        except BaseException as error:
             if not future.done() or future.cancelled():
                 handle.cancel(loop_queue, number)
+            elif reports is not None and not isinstance(error, (RequestTimedOut, Closed)):
+                # A listener that does not end must delay neither of those.
+                await reports.delivered()
             raise
         finally:
             # The traceback of an exception refers to this frame, which would keep the parameters alive.
@@ -528,7 +531,7 @@ class Client:
             total_timeout: Maximum total time to wait for the result, in seconds, regardless of progress. Default: the
                 client's `total_timeout`.
             on_progress: Called with `progress`, `total` and `message` of each progress report. Async functions are
-                awaited, in order, before this method returns.
+                awaited, in order, before this method returns or raises an error, except `RequestTimedOut` and `Closed`.
             meta: Members of the request's `_meta`.
             log_level: Minimum level of the log messages sent during the request (2026-07-28).
             reissue: Whether to send the request again, at most twice, if the connection is lost before the response
