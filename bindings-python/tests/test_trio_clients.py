@@ -684,3 +684,26 @@ def test_pending_progress_reports_of_a_failed_request_are_delivered(run):
             assert reports == [1, 2, 3]
 
     run(test)
+
+
+def test_observers_that_do_not_end_are_cancelled_with_a_true_warning(monkeypatch, caplog):
+    monkeypatch.setattr("mcpline._hosts._LISTENER_PATIENCE", 0.01)
+
+    async def test():
+        began, ended = trio.Event(), []
+
+        async def on_connection(event: Any) -> None:
+            began.set()
+            try:
+                await trio.sleep_forever()
+            finally:
+                ended.append(event.state)
+
+        async with Client.memory(trio_server(), on_connection=on_connection):
+            await began.wait()
+        assert ended == ["connected"]
+
+    run_in_trio(test)
+    assert [record.getMessage() for record in caplog.records] == [
+        "the client is closed, but its handlers of notifications did not end within 0.01 s; they are cancelled"
+    ]

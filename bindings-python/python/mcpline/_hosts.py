@@ -70,6 +70,8 @@ class Handlers:
         )
         self.auth: AuthSetup | None = None
         self.transport: Any = None
+        self.are_cancelled_at_close = False
+        """Whether handlers that still run are cancelled when the client is closed."""
 
     def _extended(self, extension: ClientExtension) -> dict[str, Any]:
         from .extension import ClientExtension
@@ -90,12 +92,13 @@ class Handlers:
         replied: Callable[[Callable[..., Any]], Callable[..., Any]],
         observed: Callable[[Callable[..., Any]], Callable[..., Any]],
     ) -> None:
-        """Replace every handler by what a function returns for it.
+        """Replace every handler by what a function returns for it, and which is cancelled when the client is closed.
 
         Args:
             replied: Called with each handler that answers a request.
             observed: Called with each handler of notifications and other events.
         """
+        self.are_cancelled_at_close = True
         self.on_elicit = _replaced(self.on_elicit, replied)
         self.on_sample = _replaced(self.on_sample, replied)
         self.on_tool_call = _replaced(self.on_tool_call, replied)
@@ -271,8 +274,9 @@ class LoopHost:
         _, unfinished = await asyncio.wait([worker], timeout=_LISTENER_PATIENCE)
         if unfinished:
             _LOGGER.warning(
-                "the client is closed, but its handlers of notifications did not end within %s s; they continue",
+                "the client is closed, but its handlers of notifications did not end within %s s; they %s",
                 _LISTENER_PATIENCE,
+                "are cancelled" if self._handlers.are_cancelled_at_close else "continue",
             )
 
     def _task(self, coroutine: typing.Coroutine[Any, Any, None]) -> asyncio.Task[None]:

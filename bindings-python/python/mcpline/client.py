@@ -281,8 +281,9 @@ class Client:
 
         Can be called from any task and any event loop, and more than once. In a trio task, it also completes if the
         task is cancelled. When it returns, all file descriptors are closed, the child process has exited, and async
-        handlers of notifications and of connection events have ended. These have 5 seconds to end; they are not waited
-        for on another event loop, and if one of them calls `close`.
+        handlers of notifications and of connection events have ended. These have 5 seconds to end. After that they are
+        cancelled in trio, and continue on an asyncio loop. They are not waited for on another event loop, and if one of
+        them calls `close`.
         """
         self._closed = True
         if os.getpid() != self._process:
