@@ -627,3 +627,46 @@ def test_the_end_of_the_program_in_a_sync_observer_ends_the_run():
         assert raised.value.code == 3
 
     run_in_trio(test)
+
+
+def test_a_failure_of_a_lifespan_that_is_cancelled_while_it_is_entered_is_raised():
+    async def test():
+        scope = trio.CancelScope()
+
+        @contextlib.asynccontextmanager
+        async def lifespan(_: Server):
+            try:
+                scope.cancel()
+                await trio.sleep_forever()
+                yield None
+            finally:
+                raise ValueError("could not roll back")
+
+        with pytest.raises(ValueError, match="could not roll back"), scope:
+            await trio_server(lifespan=lifespan).serve("http", port=free_port())
+
+    run_in_trio(test)
+
+
+def test_a_lifespan_that_was_entered_is_left_without_a_cancellation():
+    async def test():
+        scope, left = trio.CancelScope(), []
+
+        @contextlib.asynccontextmanager
+        async def lifespan(_: Server):
+            scope.cancel()
+            with trio.CancelScope(shield=True):
+                # Time for the cancellation to arrive.
+                await trio.sleep(0.05)
+            try:
+                yield None
+            finally:
+                await trio.sleep(0)
+                left.append("left")
+
+        with scope:
+            await trio_server(lifespan=lifespan).serve("http", port=free_port())
+        assert left == ["left"]
+        assert scope.cancelled_caught
+
+    run_in_trio(test)

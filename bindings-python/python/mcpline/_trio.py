@@ -390,6 +390,19 @@ class _Call:
             self._ended.set_result(None)
 
 
+class _LifespanCall(_Call):
+    """A call that holds a lifespan open until an event. A cancellation does not interrupt its end."""
+
+    def __init__(self, bridge: Bridge, hold: Callable[[], Coroutine[Any, Any, None]], left: trio.Event) -> None:
+        super().__init__(bridge, hold, ())
+        self._left = left
+
+    def cancel(self) -> None:
+        """Cancel the entering of the lifespan, or let the lifespan end."""
+        super().cancel()
+        self._left.set()
+
+
 class _Interruption:
     """An exception to raise in a trio task that waits for an operation."""
 
@@ -466,29 +479,40 @@ class CallGroup:
 
     @contextlib.asynccontextmanager
     async def managed(self, manager: Any) -> AsyncIterator[Any]:
-        """Enter and exit a context manager of the program, sync or async, in one trio task."""
+        """Enter and exit a context manager of the program, sync or async, in one trio task.
+
+        Cancelling the task that enters it cancels its entering. Once it is entered, nothing cancels its exit.
+        """
         entered: asyncio.Future[Any] = self.loop.create_future()
         left = trio.Event()
+        # Opened before the manager's own scopes, and a shield from the moment when it is entered.
+        scope = trio.CancelScope()
 
         def set_entered(value: Any) -> None:
             if not entered.done():
                 entered.set_result(value)
 
         async def hold() -> None:
-            async with contextlib.AsyncExitStack() as stack:
-                if isinstance(manager, contextlib.AbstractAsyncContextManager):
-                    value = await stack.enter_async_context(manager)
-                else:
-                    value = stack.enter_context(manager)
-                self._bridge.call_soon_on_loop(set_entered, value)
-                await left.wait()
+            with scope:
+                async with contextlib.AsyncExitStack() as stack:
+                    if isinstance(manager, contextlib.AbstractAsyncContextManager):
+                        value = await stack.enter_async_context(manager)
+                    else:
+                        value = stack.enter_context(manager)
+                    scope.shield = True
+                    self._bridge.call_soon_on_loop(set_entered, value)
+                    await left.wait()
 
-        holding = self.loop.create_task(self.run(hold))
+        call = self._started(_LifespanCall(self._bridge, hold, left))
+        holding = self.loop.create_task(call.outcome())
         try:
             await asyncio.wait((entered, holding), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
-            holding.cancel()
+            self._bridge.call_soon(call.cancel)
             await asyncio.wait((holding,))
+            if not holding.cancelled():
+                # Its own failure, as a task raises it that fails while it is cancelled.
+                holding.result()
             raise
         if holding.done():
             holding.result()
