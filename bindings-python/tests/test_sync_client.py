@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from mcpline import Closed, Context, RequestTimedOut, RpcError, Server, SyncClient, TextContent
-from support import LEGACY, MODERN, run
+from support import LEGACY, MODERN, PATIENCE, run
 from ways import CELLS, Reach, http_port, reach
 
 __all__ = ["http_port", "reach"]
@@ -157,3 +158,32 @@ def test_pending_progress_reports_of_a_failed_request_are_delivered():
         with pytest.raises(RpcError, match="out of paper"):
             client.request("acme/fail", on_progress=on_progress)
         assert reports == [1, 2, 3]
+
+
+def test_every_close_waits_for_the_end():
+    ending, may_end, events = threading.Event(), threading.Event(), []
+
+    @contextlib.asynccontextmanager
+    async def lifespan(server: Server):
+        yield
+        ending.set()
+        while not may_end.is_set():
+            await asyncio.sleep(0.001)
+        events.append("ended")
+
+    client = SyncClient.memory(Server("living", lifespan=lifespan))
+
+    def close() -> None:
+        client.close()
+        events.append("closed")
+
+    threads = [threading.Thread(target=close) for _ in range(2)]
+    threads[0].start()
+    assert ending.wait(PATIENCE)
+    threads[1].start()
+    # Time for the second one to return too early.
+    threads[1].join(0.2)
+    may_end.set()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert events == ["ended", "closed", "closed"]

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import inspect
 import os
+import signal
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -30,7 +31,7 @@ from mcpline import (
     ToolError,
     UsageError,
 )
-from support import LEGACY, MODERN, PATIENCE, free_port, process, wait_for_port
+from support import LEGACY, MODERN, PATIENCE, free_port, process, settles, wait_for_port
 from trio_support import asking_server, loop_threads, run_in_trio, run_on, trio_server
 
 BACKENDS = ("trio", "asyncio")
@@ -707,3 +708,119 @@ def test_observers_that_do_not_end_are_cancelled_with_a_true_warning(monkeypatch
     assert [record.getMessage() for record in caplog.records] == [
         "the client is closed, but its handlers of notifications did not end within 0.01 s; they are cancelled"
     ]
+
+
+@pytest.mark.parametrize("make", [spawned, lambda: Client.memory(trio_server())])
+def test_a_client_in_an_async_generator_is_closed_at_the_end_of_the_run(make, caplog):
+    clients, pids, failures = [], [], []
+
+    async def generate():
+        try:
+            async with make() as client:
+                clients.append(client)
+                pids.append(client.pid)
+                yield
+        except BaseException as error:
+            failures.append(type(error))
+            raise
+
+    generator = generate()
+
+    async def test():
+        await generator.__anext__()
+
+    trio.run(test)
+    assert failures == [GeneratorExit]
+    assert clients[0].pid is None
+    for pid in filter(None, pids):
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    assert not caplog.records
+    assert settles(lambda: not loop_threads())
+
+
+def test_ctrl_c_while_the_first_client_opens_leaves_no_thread(monkeypatch):
+    from mcpline import _trio
+
+    start = _trio._run_loop
+
+    def interrupt(started: Any) -> None:
+        # The main thread waits for the loop, so it handles the signal as soon as the loop runs.
+        signal.raise_signal(signal.SIGINT)
+        start(started)
+
+    async def test():
+        monkeypatch.setattr(_trio, "_run_loop", interrupt)
+        async with Client.memory(trio_server()):
+            await trio.sleep_forever()
+
+    with pytest.raises(KeyboardInterrupt):
+        trio.run(test)
+    assert settles(lambda: not loop_threads())
+
+
+def test_every_close_waits_for_the_end(run):
+    async def test():
+        ending, may_end, events = anyio.Event(), anyio.Event(), []
+
+        @contextlib.asynccontextmanager
+        async def lifespan(server: Server):
+            yield
+            ending.set()
+            await may_end.wait()
+            events.append("ended")
+
+        client = await Client.memory(Server("living", lifespan=lifespan))
+
+        async def close() -> None:
+            await client.close()
+            events.append("closed")
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(close)
+            await ending.wait()
+            group.start_soon(close)
+            await anyio.sleep(0.05)
+            may_end.set()
+        assert events == ["ended", "closed", "closed"]
+
+    run(test)
+
+
+def test_the_second_close_waits_for_the_thread_of_the_loop():
+    async def test():
+        client = await Client.memory(trio_server())
+
+        async def close() -> None:
+            await client.close()
+            assert not loop_threads()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(close)
+            nursery.start_soon(close)
+
+    run_in_trio(test)
+
+
+def test_a_handler_can_close_a_client_that_is_being_closed():
+    async def test():
+        began, closing, ended = trio.Event(), trio.Event(), []
+
+        async def on_connection(event: Any) -> None:
+            if event.state == "connected":
+                began.set()
+                await closing.wait()
+                await client.close()
+                ended.append(event.state)
+
+        @contextlib.asynccontextmanager
+        async def lifespan(server: Server):
+            yield
+            closing.set()
+
+        client = await Client.memory(Server("living", lifespan=lifespan), on_connection=on_connection)
+        await began.wait()
+        await client.close()
+        assert ended == ["connected"]
+
+    run_in_trio(test)

@@ -19,7 +19,7 @@ import math
 import threading
 import typing
 from concurrent.futures import Future
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from typing import Any
 
 import trio
@@ -53,21 +53,27 @@ class Bridge:
         Raises:
             OSError: No event loop can be created.
             RuntimeError: No thread can be started.
+            Closed: The trio run is ending.
         """
         self._token = trio.lowlevel.current_trio_token()
         self._users = 0
         # In the order in which they began.
         self._waiting: dict[Operation, None] = {}
+        self._operations: set[Operation] = set()
         self._left = trio.Event()
         self.stopping = False
         started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
         # A daemon: the end of the process must not wait for a client that is never closed.
-        self._thread = threading.Thread(target=_run_loop, args=(started,), name="mcpline-trio", daemon=True)
+        self._thread = threading.Thread(target=self._run_loop, args=(started,), name="mcpline-trio", daemon=True)
         self._thread.start()
         self.loop, self._stop_event = started.result()
         _exit.watch_thread(self._stop, self._thread)
         self.handlers = CallGroup(self)
-        trio.lowlevel.spawn_system_task(self._stop_with_run)
+        try:
+            trio.lowlevel.spawn_system_task(self._stop_with_run)
+        except RuntimeError:
+            self._stop()
+            raise Closed(_ENDED) from None
 
     def enter(self) -> None:
         """Add a user of the loop. Each needs a `leave`."""
@@ -94,6 +100,15 @@ class Bridge:
     async def run(self, function: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         """Run a coroutine function on the loop; see `Operation`."""
         return await Operation(self).run(function, *arguments)
+
+    @contextlib.contextmanager
+    def running(self, operation: Operation) -> Iterator[None]:
+        """Let the end of the loop end an operation within this context."""
+        self._operations.add(operation)
+        try:
+            yield
+        finally:
+            self._operations.discard(operation)
 
     @contextlib.contextmanager
     def waiting(self, operation: Operation) -> Iterator[None]:
@@ -126,6 +141,17 @@ class Bridge:
         except RuntimeError:
             return False
         return True
+
+    def _run_loop(self, started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]) -> None:
+        try:
+            _run_loop(started)
+        finally:
+            # The loop does not start what was passed to it last.
+            self.call_soon(self._end_operations)
+
+    def _end_operations(self) -> None:
+        for operation in self._operations:
+            operation.end()
 
     def _stop(self) -> None:
         self.stopping = True
@@ -210,22 +236,23 @@ class Operation:
         """
         context = copy_context()
         context.run(_loops.handler_runner.set, self._bridge.handlers)
-        try:
-            self._bridge.loop.call_soon_threadsafe(self._start, function, arguments, context=context)
-        except RuntimeError:
-            raise Closed(_ENDED) from None
-        try:
-            with self._bridge.waiting(self):
-                async for call in self._calls:
-                    await call.run()
-        except BaseException as interruption:
-            self._bridge.call_soon_on_loop(self._cancel)
-            with trio.CancelScope(shield=True):
-                async for call in self._calls:
-                    call.give_up()
-            # Something that has ended by itself is not cancelled: trio cancels the task at its next checkpoint.
-            if not isinstance(interruption, trio.Cancelled) or self._is_cancelled():
-                raise
+        with self._bridge.running(self):
+            try:
+                self._bridge.loop.call_soon_threadsafe(self._start, function, arguments, context=context)
+            except RuntimeError:
+                raise Closed(_ENDED) from None
+            try:
+                with self._bridge.waiting(self):
+                    async for call in self._calls:
+                        await call.run()
+            except BaseException as interruption:
+                self._bridge.call_soon_on_loop(self._cancel)
+                with trio.CancelScope(shield=True):
+                    async for call in self._calls:
+                        call.give_up()
+                # Something that has ended by itself is not cancelled: trio cancels the task at its next checkpoint.
+                if not isinstance(interruption, trio.Cancelled) or self._is_cancelled():
+                    raise
         return typing.cast("T", self._result())
 
     def in_caller(self, function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
@@ -242,6 +269,10 @@ class Operation:
     def interrupt(self, error: BaseException) -> None:
         """Raise an exception in the waiting trio task."""
         self._deliver(_Interruption(error))
+
+    def end(self) -> None:
+        """End the wait in the trio task: the coroutine has ended, or never will."""
+        self._sending.close()
 
     def _deliver(self, call: _Call | _Interruption) -> None:
         try:
@@ -261,7 +292,7 @@ class Operation:
             self._task.cancel()
 
     def _end(self, _: object) -> None:
-        self._bridge.call_soon(self._sending.close)
+        self._bridge.call_soon(self.end)
 
     # In trio, after the end
 
@@ -295,6 +326,10 @@ async def _caught(
         return None, error
 
 
+_in_call: ContextVar[bool] = ContextVar("mcpline_in_call", default=False)
+"""Whether the current task runs a function for the loop, or was started by one."""
+
+
 class _Call:
     """A call of a function of the program, for which an asyncio task waits. Created on the loop, runs in trio."""
 
@@ -310,6 +345,7 @@ class _Call:
             blocks: Call it in a thread if it is sync.
         """
         self.context = copy_context()
+        self.context.run(_in_call.set, True)
         self.name = getattr(function, "__qualname__", repr(function))
         self.task: trio.lowlevel.Task | None = None
         self._bridge = bridge
@@ -592,14 +628,41 @@ async def _raise(error: BaseException) -> None:
 class ClientBridge:
     """The part of a client that trio tasks use."""
 
-    def __init__(self, handlers: Handlers) -> None:
-        """Start the loop if it does not run, and make it call the handlers of the client in trio."""
-        self._bridge = _enter()
-        self._calls = CallGroup(self._bridge)
+    def __init__(self) -> None:
+        self._entered: tuple[Bridge, CallGroup] | None = None
         self._closing: trio.Event | None = None
-        handlers.replace(self._calls.replied, self._calls.observed)
-        if handlers.transport is not None:
-            handlers.transport = _Transport(handlers.transport, self._calls)
+        self._is_closed = False
+
+    # Ctrl-C must not come between the start of the loop and the code that ends it.
+    @trio.lowlevel.enable_ki_protection
+    async def open(
+        self,
+        handlers: Handlers,
+        open_client: Callable[[], Coroutine[Any, Any, None]],
+        close_client: Callable[[], Coroutine[Any, Any, None]],
+    ) -> None:
+        """Start the loop if it does not run, make it call the handlers of the client in trio, and open the client.
+
+        Args:
+            handlers: The handlers of the client.
+            open_client: The method of the client that opens it, for the loop.
+            close_client: The method of the client that closes it, if opening fails.
+
+        Raises:
+            OSError: No event loop can be created.
+            RuntimeError: No thread can be started.
+        """
+        try:
+            bridge = _enter()
+            calls = CallGroup(bridge)
+            self._entered = bridge, calls
+            handlers.replace(calls.replied, calls.observed)
+            if handlers.transport is not None:
+                handlers.transport = _Transport(handlers.transport, calls)
+            await bridge.run(open_client)
+        except BaseException:
+            await close_client()
+            raise
 
     async def run(self, function: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         """Run a method of the client on the loop.
@@ -627,27 +690,45 @@ class ClientBridge:
         return await operation.run(function, method, params, options)
 
     def _operation(self) -> Operation:
-        if self._closing is not None and self._closing.is_set():
+        if self._is_closed or self._entered is None:
             raise Closed("client is closed")
-        return Operation(self._bridge)
+        return Operation(self._entered[0])
 
-    async def close(self, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    @trio.lowlevel.enable_ki_protection
+    async def close(
+        self, close: Callable[[], Coroutine[Any, Any, None]], close_without_loop: Callable[[], None]
+    ) -> None:
         """Close the client, even if the task is cancelled, and end its handlers.
+
+        A concurrent call waits for the end as well, unless a handler or a lifespan makes it, for which the first waits.
 
         Args:
             close: The method of the client that closes it, for the loop.
+            close_without_loop: The method that closes it if the loop has ended: at the end of the trio run, when trio
+                finalizes async generators. Blocks.
         """
+        if self._entered is None:
+            return
+        bridge, calls = self._entered
         with trio.CancelScope(shield=True):
             if self._closing is not None:
-                await self._closing.wait()
+                if not _in_call.get():
+                    await self._closing.wait()
                 return
             self._closing = trio.Event()
             try:
-                await self._bridge.run(close)
+                await bridge.run(close)
+            except Closed:
+                if not bridge.stopping:
+                    raise
+                await trio.to_thread.run_sync(close_without_loop, limiter=trio.CapacityLimiter(1))
             finally:
-                await self._calls.end()
-                self._closing.set()
-                await self._bridge.leave()
+                await calls.end()
+                self._is_closed = True
+                try:
+                    await bridge.leave()
+                finally:
+                    self._closing.set()
 
 
 class _Transport:
@@ -679,6 +760,7 @@ class _Channel:
         await self._calls.run(self._channel.close)
 
 
+@trio.lowlevel.enable_ki_protection
 async def serve(server: Server, transport: str, options: dict[str, Any]) -> None:
     """Serve until the client disconnects or the trio task is cancelled, with the handlers in trio."""
     bridge = _enter()
@@ -688,6 +770,7 @@ async def serve(server: Server, transport: str, options: dict[str, Any]) -> None
         await bridge.leave()
 
 
+@trio.lowlevel.enable_ki_protection
 async def serve_channel(server: Server, channel: Channel, principal: Caller | None) -> None:
     """Serve one client over a channel until either side closes it or the trio task is cancelled."""
     bridge = _enter()

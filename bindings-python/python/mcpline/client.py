@@ -252,12 +252,8 @@ class Client:
 
         if self._trio is not None:
             raise UsageError("the client is being connected already")
-        self._trio = ClientBridge(self._setup.handlers)
-        try:
-            await self._trio.run(self._open_on_loop)
-        except BaseException:
-            await self.close()
-            raise
+        self._trio = ClientBridge()
+        await self._trio.open(self._setup.handlers, self._open_on_loop, self.close)
 
     async def _open_on_loop(self) -> None:
         loop = asyncio.get_running_loop()
@@ -290,7 +286,7 @@ class Client:
             # A forked child has none of the client's threads. The connection belongs to its parent.
             return
         if self._trio is not None and in_trio():
-            await self._trio.close(self.close)
+            await self._trio.close(self.close, self._close_without_loop)
             return
         handle = self._handle
         if handle is None:
@@ -305,9 +301,17 @@ class Client:
                 await self._host.channels_closed()
                 await self._host.listeners_ended()
         finally:
-            home, self._home = self._home, None
-            if home is not None:
-                await home.leave()
+            # Kept until the server has stopped: a concurrent `close` waits for it, too.
+            if self._home is not None:
+                await self._home.leave()
+                self._home = None
+
+    def _close_without_loop(self) -> None:
+        """Close the connection after the event loop has ended, with everything that ran on it. Blocks."""
+        self._home = None
+        if self._handle is not None:
+            _exit.forget(self._handle)
+            self._handle.close()
 
     def _here(self) -> tuple[asyncio.AbstractEventLoop, _native.LoopQueue]:
         """Return the running loop and its queue."""
@@ -826,7 +830,7 @@ class _InProcessServer:
             await self._leave()
 
     async def _leave(self) -> None:
-        if self._task.done():
+        if self._task.done() or self._task is asyncio.current_task():
             return
         self._left.set()
         if not self._entered.done() or self._entered.cancelled():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import typing
 import weakref
@@ -256,9 +257,11 @@ class SyncClient:
             self._host.end_channels()
         finally:
             self._finalizer()
-            home, self._home = self._home, None
+            # Kept until the server has stopped: a concurrent `close` waits for it, too.
+            home = self._home
             if home is not None:
                 home.leave()
+                self._home = None
 
     # The server
 
@@ -654,7 +657,9 @@ class _InProcessServer:
             loop = asyncio.get_running_loop()
 
             def end() -> None:
-                loop.call_soon_threadsafe(ended.set)
+                # Another thread may have ended it already.
+                with contextlib.suppress(RuntimeError):
+                    loop.call_soon_threadsafe(ended.set)
 
             self._end = end
             self._entered.set()
