@@ -275,8 +275,9 @@ class Client:
     async def close(self) -> None:
         """Close the connection. Requests in flight fail with `Closed`, and a child process is ended.
 
-        Can be called from any task and any event loop, and more than once. In a trio task, it also completes if the
-        task is cancelled. When it returns, all file descriptors are closed, the child process has exited, and async
+        Can be called from any task and any event loop, and more than once; every call waits for the end, except one
+        that a handler in trio makes while the client is being closed. In a trio task, it also completes if the task is
+        cancelled. When it returns, all file descriptors are closed, the child process has exited, and async
         handlers of notifications and of connection events have ended. These have 5 seconds to end. After that they are
         cancelled in trio, and continue on an asyncio loop. They are not waited for on another event loop, and if one of
         them calls `close`.

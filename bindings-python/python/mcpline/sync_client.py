@@ -247,8 +247,8 @@ class SyncClient:
     def close(self) -> None:
         """Close the connection. Requests in flight fail with `Closed`, and a child process is ended.
 
-        Can be called from any thread, and more than once. When it returns, all file descriptors are closed and the
-        child process has exited.
+        Can be called from any thread, and more than once; every call waits for the end. When it returns, all file
+        descriptors are closed and the child process has exited.
         """
         self._closed = True
         _exit.forget(self._handle)
