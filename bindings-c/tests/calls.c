@@ -661,14 +661,14 @@ static void write_traffic(mcpl_log_level level, const char *target, const char *
       strstr(message, "tools/call") != NULL) {
     CHECK(level == MCPL_LOG_INFO);
     CONTAINS(message, "transport=memory");
-    CONTAINS(message, "\"token\":\"[redacted]\"");
+    CONTAINS(message, "\"[redacted]\"");
     traffic->has_secret = strstr(message, "s3cret") != NULL;
     tally_add(&traffic->calls);
   }
 }
 
-static void fail_internally(mcpl_call *call, void *user) {
-  (void)user;
+static void fail_internally(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length, (void)user;
   OK(mcpl_call_fail_internal(call, "the disk is full"));
 }
 
