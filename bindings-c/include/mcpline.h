@@ -2446,14 +2446,18 @@ mcpl_status mcpl_client_notify_async(mcpl_client *client,
  *
  * At level `MCPL_LOG_INFO` each request is one of them, when it ends, with the target `mcpline::requests`: method, name,
  * outcome, duration, client and session. In debug mode (the option `debug` of `mcpl_server_new_with`) each message of a
- * client and to it is another, with the target `mcpline::traffic`.
+ * client and to it is another, with the target `mcpline::traffic`. Those are delivered by a thread of their own, one at a
+ * time: while the callback takes its time, up to 1,024 wait, further ones are left out, and a diagnostic says how many.
+ * They go to stderr if no callback receives this level.
  *
  * For log messages to clients see `mcpl_call_log`.
  *
  * - `least`: an `mcpl_log_level`; messages below it are not delivered. The library's own messages go up to
  *   `MCPL_LOG_ERROR`.
- * - `write`: the callback, which replaces the current one; `NULL` for none. It runs on any thread, also inside
- *   functions of this library, and must not call any of them.
+ * - `write`: the callback, which replaces the current one; `NULL` for none. Messages in debug mode that still wait are
+ *   delivered to the current one before, for at most one second. It runs on any thread, also inside functions of this
+ *   library, on several threads at the same time, and must not call any of them. The thread that reads and writes
+ *   messages waits for it, except for those with the target `mcpline::traffic`.
  * - `user`, `finalize`: passed to the callback, and its finalizer.
  *
  * Returns `MCPL_USAGE_ERROR` if `least` is not a level. Any thread.
@@ -2830,7 +2834,7 @@ mcpl_server *mcpl_server_new(const char *name, const char *version);
  * - `debug`: debug mode, for development only (true if the environment variable `MCPLINE_DEBUG` is `1`, otherwise false).
  *   Clients get the texts of internal errors (`mcpl_call_fail_internal`), results are validated even if `check_output` is
  *   false, and each message is a diagnostic of level `MCPL_LOG_INFO` with the target `mcpline::traffic`. A diagnostic of
- *   level `MCPL_LOG_WARNING` says that it is on.
+ *   level `MCPL_LOG_WARNING` says that it is on. What no callback of `mcpl_set_diagnostics` receives goes to stderr.
  *
  * Limits of each session:
  *
@@ -2879,7 +2883,7 @@ mcpl_status mcpl_server_notify_elicitation_complete(mcpl_server *server,
  * Closes a server and waits until none of its callbacks runs.
  *
  * Stops all transports, waits up to `shutdown_grace` for calls in flight, ends the calls that are still open, and runs
- * the finalizers of all callbacks.
+ * the finalizers of all callbacks. In debug mode it then waits up to one second until all messages are logged.
  *
  * If the server uses a loop, call it on the thread that dispatches the loop, or while that thread continues to
  * dispatch. Returns `MCPL_WOULD_DEADLOCK` within one of the server's callbacks or finalizers, on the I/O thread and
@@ -3212,7 +3216,7 @@ mcpl_status mcpl_server_remove_notification_handler(mcpl_server *server, const c
  * Meanwhile, reads from the process's own standard input return end of file, and its standard output goes to standard
  * error, so that printed text does not mix with messages. SIGINT and SIGTERM end the process and its calls at once;
  * see `mcpl_server_stop_on_signals`. If the server uses a loop and this is the loop's thread, callbacks are dispatched
- * here.
+ * here. In debug mode it waits at the end, up to one second, until all messages are logged.
  *
  * Returns `MCPL_TRANSPORT_ERROR` if the transport failed, and `MCPL_WOULD_DEADLOCK` on the I/O thread and within
  * `mcpl_loop_dispatch`.

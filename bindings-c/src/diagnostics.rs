@@ -2,8 +2,10 @@
 
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Once, PoisonError, RwLock};
+use std::time::Duration;
 
 use mcpline::foreign::diagnostics::{self, Diagnostic};
+use mcpline::foreign::{flush_traffic, log_traffic, print_debug_warning};
 use mcpline::protocol::vocabulary::LoggingLevel;
 use tracing::Level;
 
@@ -91,20 +93,36 @@ struct DiagnosticSink {
     data: Arc<UserData>,
 }
 
+impl DiagnosticSink {
+    fn receives(&self, severity: mcpl_log_level) -> bool {
+        severity as i32 >= self.least as i32
+    }
+}
+
 static SINK: RwLock<Option<DiagnosticSink>> = RwLock::new(None);
+
+/// The target of messages in debug mode.
+const TRAFFIC: &str = "mcpline::traffic";
+
+/// How long functions wait until the messages of servers in debug mode are delivered.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Sets the callback for diagnostics: rejected messages, failed handlers, broken transports. There is none by default.
 ///
 /// At level `MCPL_LOG_INFO` each request is one of them, when it ends, with the target `mcpline::requests`: method, name,
 /// outcome, duration, client and session. In debug mode (the option `debug` of `mcpl_server_new_with`) each message of a
-/// client and to it is another, with the target `mcpline::traffic`.
+/// client and to it is another, with the target `mcpline::traffic`. Those are delivered by a thread of their own, one at a
+/// time: while the callback takes its time, up to 1,024 wait, further ones are left out, and a diagnostic says how many.
+/// They go to stderr if no callback receives this level.
 ///
 /// For log messages to clients see `mcpl_call_log`.
 ///
 /// - `least`: an `mcpl_log_level`; messages below it are not delivered. The library's own messages go up to
 ///   `MCPL_LOG_ERROR`.
-/// - `write`: the callback, which replaces the current one; `NULL` for none. It runs on any thread, also inside
-///   functions of this library, and must not call any of them.
+/// - `write`: the callback, which replaces the current one; `NULL` for none. Messages in debug mode that still wait are
+///   delivered to the current one before, for at most one second. It runs on any thread, also inside functions of this
+///   library, on several threads at the same time, and must not call any of them. The thread that reads and writes
+///   messages waits for it, except for those with the target `mcpline::traffic`.
 /// - `user`, `finalize`: passed to the callback, and its finalizer.
 ///
 /// Returns `MCPL_USAGE_ERROR` if `least` is not a level. Any thread.
@@ -135,6 +153,7 @@ pub unsafe extern "C" fn mcpl_set_diagnostics(
             _ => Level::ERROR,
         });
         let sink = write.map(|write| DiagnosticSink { least, write, data });
+        flush();
         // No diagnostic is delivered while the lock is held for writing, so the data of the previous sink can be
         // released.
         let before = std::mem::replace(
@@ -183,13 +202,20 @@ fn severity(level: Level) -> mcpl_log_level {
 }
 
 fn pass_on(said: Diagnostic<'_>) {
-    let severity = severity(said.level);
-    let sink = SINK.read().unwrap_or_else(PoisonError::into_inner);
-    let Some(sink) = &*sink else { return };
-    if (severity as i32) < sink.least as i32 {
-        return;
+    // Messages in debug mode have a thread of their own, because this one must not wait for the callback.
+    if said.target != TRAFFIC {
+        deliver(said.level, said.target, &said.text);
     }
-    let (message, target) = (terminated(&said.text), terminated(said.target));
+}
+
+/// Passes a diagnostic to the callback. Returns `false` if there is none that receives its level.
+fn deliver(level: Level, target: &str, text: &str) -> bool {
+    let severity = severity(level);
+    let sink = SINK.read().unwrap_or_else(PoisonError::into_inner);
+    let Some(sink) = sink.as_ref().filter(|sink| sink.receives(severity)) else {
+        return false;
+    };
+    let (message, target) = (terminated(text), terminated(target));
     // SAFETY: both texts outlive the call, and the data is released only after the sink is replaced, which needs the
     // lock.
     unsafe {
@@ -200,4 +226,26 @@ fn pass_on(said: Diagnostic<'_>) {
             sink.data.pointer(),
         );
     }
+    true
+}
+
+/// Logs the messages of a server from now on if it is in debug mode, and makes sure that something says so.
+pub(crate) fn log_debugged(server: &mcpline::Server) {
+    if !server.is_debugged() {
+        return;
+    }
+    let has_warned = {
+        let sink = SINK.read().unwrap_or_else(PoisonError::into_inner);
+        sink.as_ref()
+            .is_some_and(|sink| sink.receives(MCPL_LOG_WARNING))
+    };
+    if !has_warned {
+        print_debug_warning(server);
+    }
+    log_traffic(server, |level, text| deliver(level, TRAFFIC, text));
+}
+
+/// Waits until the messages of servers in debug mode are delivered, for a limited time, and ends the thread that does so.
+pub(crate) fn flush() {
+    flush_traffic(PATIENCE);
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::call;
 use crate::callback_tracker::CallbackTracker;
+use crate::diagnostics;
 use crate::event_loop::{Loop, mcpl_loop};
 use crate::handles::{Table, Token};
 use crate::serving::Serving;
@@ -54,6 +55,7 @@ impl Server {
             .builder(info, instructions)
             .and_then(ServerBuilder::build)?;
         let owner = CallbackTracker::new(shared_runtime::enter()?);
+        diagnostics::log_debugged(&built);
         let opened = SERVERS.open(|token| {
             Arc::new(Self {
                 token,
@@ -83,7 +85,15 @@ impl Server {
         // Cancellation callbacks may run until here and may use their calls.
         self.owner.close()?;
         call::end_all(&self.owner);
+        self.flush_log();
         Ok(())
+    }
+
+    /// Waits until the messages of debug mode are logged, for a limited time.
+    pub(crate) fn flush_log(&self) {
+        if self.core.is_debugged() {
+            diagnostics::flush();
+        }
     }
 }
 
@@ -161,7 +171,7 @@ pub unsafe extern "C" fn mcpl_server_new(
 /// - `debug`: debug mode, for development only (true if the environment variable `MCPLINE_DEBUG` is `1`, otherwise false).
 ///   Clients get the texts of internal errors (`mcpl_call_fail_internal`), results are validated even if `check_output` is
 ///   false, and each message is a diagnostic of level `MCPL_LOG_INFO` with the target `mcpline::traffic`. A diagnostic of
-///   level `MCPL_LOG_WARNING` says that it is on.
+///   level `MCPL_LOG_WARNING` says that it is on. What no callback of `mcpl_set_diagnostics` receives goes to stderr.
 ///
 /// Limits of each session:
 ///
@@ -258,7 +268,7 @@ pub unsafe extern "C" fn mcpl_server_notify_elicitation_complete(
 /// Closes a server and waits until none of its callbacks runs.
 ///
 /// Stops all transports, waits up to `shutdown_grace` for calls in flight, ends the calls that are still open, and runs
-/// the finalizers of all callbacks.
+/// the finalizers of all callbacks. In debug mode it then waits up to one second until all messages are logged.
 ///
 /// If the server uses a loop, call it on the thread that dispatches the loop, or while that thread continues to
 /// dispatch. Returns `MCPL_WOULD_DEADLOCK` within one of the server's callbacks or finalizers, on the I/O thread and

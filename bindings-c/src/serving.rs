@@ -174,7 +174,7 @@ pub(crate) async fn serve(
 /// Meanwhile, reads from the process's own standard input return end of file, and its standard output goes to standard
 /// error, so that printed text does not mix with messages. SIGINT and SIGTERM end the process and its calls at once;
 /// see `mcpl_server_stop_on_signals`. If the server uses a loop and this is the loop's thread, callbacks are dispatched
-/// here.
+/// here. In debug mode it waits at the end, up to one second, until all messages are logged.
 ///
 /// Returns `MCPL_TRANSPORT_ERROR` if the transport failed, and `MCPL_WOULD_DEADLOCK` on the I/O thread and within
 /// `mcpl_loop_dispatch`.
@@ -185,7 +185,9 @@ pub extern "C" fn mcpl_server_run_stdio(server: *mut mcpl_server) -> mcpl_status
         let server = Server::get(server)?;
         let waiter = server.owner.waiter()?;
         server.start_stdio()?;
-        server.serving.outcome(&waiter, -1)
+        let outcome = server.serving.outcome(&waiter, -1);
+        server.flush_log();
+        outcome
     })
 }
 

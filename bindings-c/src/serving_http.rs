@@ -56,7 +56,9 @@ pub unsafe extern "C" fn mcpl_server_run_http(
         let (host, options) = unsafe { address(host, options)? };
         let waiter = server.owner.waiter()?;
         server.start_http(host, port, options)?;
-        server.serving.outcome(&waiter, -1)
+        let outcome = server.serving.outcome(&waiter, -1);
+        server.flush_log();
+        outcome
     })
 }
 

@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::callback_tracker::Latch;
+use crate::diagnostics;
 use crate::executor;
 use crate::mcpl_status::MCPL_TRANSPORT_ERROR;
 use crate::pool::Pool;
@@ -153,13 +154,15 @@ impl SharedRuntime {
         &self.pool
     }
 
-    /// Ends the threads: first the pool, whose last results must still reach the I/O thread.
+    /// Ends the threads: first the pool, whose last results must still reach the I/O thread; last the one that logs the
+    /// messages of servers in debug mode, if the log takes them in time.
     pub(crate) fn end(&self) {
         self.pool.close();
         if let Some(thread) = self.stop() {
             // A panic was reported by the thread itself.
             let _ = thread.join();
         }
+        diagnostics::flush();
     }
 
     /// Signals the I/O thread to end.

@@ -657,10 +657,9 @@ static void write_traffic(mcpl_log_level level, const char *target, const char *
     CHECK(level == MCPL_LOG_WARNING);
     tally_add(&traffic->warnings);
   }
-  if (strcmp(target, "mcpline::traffic") == 0 && strstr(message, "received {") == message &&
+  if (strcmp(target, "mcpline::traffic") == 0 && strstr(message, " received over memory, connection ") != NULL &&
       strstr(message, "tools/call") != NULL) {
     CHECK(level == MCPL_LOG_INFO);
-    CONTAINS(message, "transport=memory");
     CONTAINS(message, "\"[redacted]\"");
     traffic->has_secret = strstr(message, "s3cret") != NULL;
     tally_add(&traffic->calls);
@@ -692,6 +691,132 @@ static void debug_mode_shows_internal_errors_and_messages(void) {
   CHECK(tally_count(&traffic.warnings) == 1);
   CHECK(tally_count(&traffic.calls) == 1);
   CHECK(!traffic.has_secret);
+}
+
+/* More messages than wait for a slow callback. */
+#define MANY_CALLS 600
+
+/* A callback for diagnostics that waits, once the test says so, and where it must not run. */
+struct slow_log {
+  struct tally io_known;
+  pthread_t io;
+  struct tally gate_closed;
+  struct tally gate_opened;
+  struct tally located;
+  struct tally lines;
+  struct tally notices;
+  int left_out;
+};
+
+static void write_slowly(mcpl_log_level level, const char *target, const char *message, void *user) {
+  struct slow_log *log = user;
+  if (strcmp(target, "mcpline::traffic") != 0) {
+    return;
+  }
+  CHECK(level == MCPL_LOG_INFO);
+  if (tally_count(&log->io_known) > 0) {
+    CHECK(!pthread_equal(pthread_self(), log->io));
+  }
+  if (tally_count(&log->gate_closed) > 0) {
+    tally_wait(&log->gate_opened, 1);
+  }
+  if (sscanf(message, "the log is too slow: %d messages", &log->left_out) == 1) {
+    tally_add(&log->notices);
+    return;
+  }
+  tally_add(&log->lines);
+  if (strstr(message, " sent over ") != NULL && strstr(message, "located") != NULL) {
+    tally_add(&log->located);
+  }
+}
+
+static void locate_io_thread(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  struct slow_log *log = user;
+  (void)arguments, (void)length;
+  if (tally_count(&log->io_known) == 0) {
+    log->io = pthread_self();
+    tally_add(&log->io_known);
+  }
+  OK(mcpl_call_reply_text(call, "located", MCPL_AUTO_LENGTH));
+}
+
+static void clients_do_not_wait_for_a_slow_log_of_messages(void) {
+  struct slow_log log = {TALLY, 0, TALLY, TALLY, TALLY, TALLY, TALLY, 0};
+  const mcpl_handler_options options = {.size = sizeof options, .flags = MCPL_HANDLER_INLINE};
+  const char *definition = "{\"name\": \"locate\", \"inputSchema\": {\"type\": \"object\"}}";
+  OK(mcpl_set_diagnostics(MCPL_LOG_INFO, write_slowly, &log, NULL));
+  mcpl_server *server = mcpl_server_new_with("{\"name\": \"server\", \"version\": \"1\"}", MCPL_AUTO_LENGTH,
+                                             "{\"debug\": true}", MCPL_AUTO_LENGTH);
+  CHECK(server != NULL);
+  OK(mcpl_server_add_tool_with(server, definition, MCPL_AUTO_LENGTH, &options, locate_io_thread, &log, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  CALLS(client, "locate", "{}", "located");
+  tally_wait(&log.located, 1);
+  const int before = tally_count(&log.lines);
+  tally_add(&log.gate_closed);
+  for (int call = 0; call < MANY_CALLS; call++) {
+    CALLS(client, "locate", "{}", "located");
+  }
+  CHECK(tally_count(&log.lines) == before);
+  mcpl_client_free(client);
+  /* Does not wait for the callback, either: not longer than a second. */
+  mcpl_server_free(server);
+  CHECK(tally_count(&log.lines) == before);
+  tally_add(&log.gate_opened);
+  tally_wait(&log.notices, 1);
+  CHECK(log.left_out > 0 && log.left_out < 2 * MANY_CALLS);
+  tally_wait(&log.lines, before + 2 * MANY_CALLS - log.left_out);
+  OK(mcpl_set_diagnostics(MCPL_LOG_ERROR, NULL, NULL, NULL));
+  CHECK(tally_count(&log.lines) == before + 2 * MANY_CALLS - log.left_out);
+  CHECK(tally_count(&log.notices) == 1);
+}
+
+/* Serves one call in debug mode, which the environment turns on, and returns what is printed to stderr; free it. */
+static char *printed_in_debug_mode(void) {
+  char path[] = "/tmp/mcpline-stderr-XXXXXX";
+  const int file = mkstemp(path), before = dup(STDERR_FILENO);
+  CHECK(file >= 0 && before >= 0);
+  CHECK(unlink(path) == 0);
+  CHECK(setenv("MCPLINE_DEBUG", "1", 1) == 0);
+  CHECK(dup2(file, STDERR_FILENO) >= 0);
+  mcpl_server *server = mcpl_server_new("server", "1");
+  CHECK(unsetenv("MCPLINE_DEBUG") == 0);
+  OK(mcpl_server_add_tool(server, "reply", "Replies", ANY, reply, NULL, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  CALLS(client, "reply", "{\"how\": \"text\"}", "a text");
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  CHECK(dup2(before, STDERR_FILENO) >= 0);
+  CHECK(close(before) == 0);
+  const off_t length = lseek(file, 0, SEEK_END);
+  CHECK(length >= 0);
+  char *text = calloc((size_t)length + 1, 1);
+  CHECK(text != NULL && pread(file, text, (size_t)length, 0) == length);
+  CHECK(close(file) == 0);
+  return text;
+}
+
+static void without_a_callback_for_them_messages_are_printed_to_stderr(void) {
+  char *printed = printed_in_debug_mode();
+  CHECK(strstr(printed, "debug mode of server \"server\" is on") == printed);
+  CONTAINS(printed, " received over memory, connection ");
+  CONTAINS(printed, "\"method\":\"tools/call\"");
+  CONTAINS(printed, " sent over memory, connection ");
+  free(printed);
+}
+
+static void a_callback_for_warnings_alone_gets_no_messages(void) {
+  struct traffic traffic = {TALLY, TALLY, false};
+  OK(mcpl_set_diagnostics(MCPL_LOG_WARNING, write_traffic, &traffic, NULL));
+  char *printed = printed_in_debug_mode();
+  OK(mcpl_set_diagnostics(MCPL_LOG_ERROR, NULL, NULL, NULL));
+  CHECK(tally_count(&traffic.warnings) == 1);
+  CHECK(tally_count(&traffic.calls) == 0);
+  CHECK(strstr(printed, "debug mode of server") == NULL);
+  CONTAINS(printed, "\"method\":\"tools/call\"");
+  free(printed);
 }
 
 /* ---- over HTTP */
@@ -781,6 +906,9 @@ static const struct test tests[] = {
     TEST(closing_within_an_own_callback_would_deadlock),
     TEST(requests_are_diagnostics_of_level_info),
     TEST(debug_mode_shows_internal_errors_and_messages),
+    TEST(clients_do_not_wait_for_a_slow_log_of_messages),
+    TEST(without_a_callback_for_them_messages_are_printed_to_stderr),
+    TEST(a_callback_for_warnings_alone_gets_no_messages),
     TEST(serves_http_in_the_background),
     TEST(a_client_in_this_process_has_a_caller_and_headers),
     TEST(a_configuration_file_names_the_server),

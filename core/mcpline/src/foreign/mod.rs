@@ -58,7 +58,7 @@ pub mod results;
 #[cfg(feature = "routes")]
 mod routes;
 #[cfg(feature = "server")]
-mod stderr_traffic;
+mod traffic_printer;
 #[cfg(feature = "server")]
 pub mod workers;
 
@@ -88,7 +88,9 @@ pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
 #[cfg(feature = "routes")]
 pub use routes::{listen, route_request, route_response};
 #[cfg(feature = "server")]
-pub use stderr_traffic::{flush_traffic, print_line, print_traffic};
+pub use traffic_printer::{
+    TrafficLogger, flush_traffic, log_traffic, print_debug_warning, print_line, print_traffic,
+};
 #[cfg(feature = "server")]
 pub use workers::MAX_WAITING_CALLS;
 

@@ -24,11 +24,16 @@ fn of_variable(value: Option<&std::ffi::OsStr>) -> Result<bool, Error> {
 
 /// Logs that debug mode is on.
 pub(super) fn warn(server: &str) {
-    tracing::warn!(
+    tracing::warn!("{}", warning(server));
+}
+
+/// Returns the warning that debug mode is on.
+pub(crate) fn warning(server: &str) -> String {
+    format!(
         "debug mode of server {} is on (setting `debug`, or {DEBUG_VARIABLE}): clients get the texts of internal errors, \
          and the log gets all messages; do not use it in production",
         mcpline_protocol::Quoted(server)
-    );
+    )
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ mod completion_candidates;
 pub(crate) mod connection;
 mod context;
 mod custom;
-mod debug_mode;
+pub(crate) mod debug_mode;
 mod definitions;
 mod dispatch;
 mod extension;

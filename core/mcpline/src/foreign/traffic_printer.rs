@@ -1,27 +1,44 @@
-//! Prints the traffic of servers in debug mode to stderr, where it does not go to the log of a language.
+//! Prints the traffic of servers in debug mode to stderr, or passes it to another log, for languages without a log of their
+//! own.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::mpsc::{
+    Receiver, RecvTimeoutError, SyncSender, TrySendError, channel, sync_channel,
+};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::server::Server;
+use tracing::Level;
 
-/// Maximum number of waiting lines, each of some kilobytes. Further ones are dropped and counted: a host that does not read
-/// stderr must not hold up the server's clients, or use up its memory.
+use crate::server::{Server, debug_mode};
+
+/// Maximum number of waiting lines, each of some kilobytes. Further ones are dropped and counted: a log that is too slow, or a
+/// host that does not read stderr, must not hold up the server's clients, or use up its memory.
 const CAPACITY: usize = 1024;
 
 /// How long to wait before writing again to a stderr that does not block.
 const RETRY: Duration = Duration::from_millis(10);
 
+/// Takes a line for another log than stderr, on the thread of the printer. Returns `false` if no such log wants it: then it
+/// goes to stderr.
+pub type TrafficLogger = fn(Level, &str) -> bool;
+
+struct Line {
+    level: Level,
+    text: String,
+    logger: TrafficLogger,
+}
+
 /// The thread that prints.
 struct Printer {
     /// The process that it runs in: a forked child has none of its parent's threads.
     process: u32,
-    sender: SyncSender<String>,
-    /// Disconnected when the thread has ended.
+    sender: SyncSender<Line>,
+    /// Disconnected when the thread has printed everything.
     ended: Receiver<()>,
+    thread: JoinHandle<()>,
 }
 
 static PRINTER: Mutex<Option<Printer>> = Mutex::new(None);
@@ -32,17 +49,56 @@ static DROPPED: AtomicU64 = AtomicU64::new(0);
 /// Prints each message of this server to stderr from now on, while the server is in debug mode. A thread of its own does so,
 /// because stderr may block.
 pub fn print_traffic(server: &Server) {
-    server.on_traffic(|record| print_line(record.to_string()));
+    log_traffic(server, |_, _| false);
 }
 
-/// Prints what is waiting, which takes at most `patience`. Call it before the process ends.
+/// Like [`print_traffic`], for what `logger` does not take. The number of dropped messages is a line as well.
+pub fn log_traffic(server: &Server, logger: TrafficLogger) {
+    server.on_traffic(move |record| {
+        print(Line {
+            level: Level::INFO,
+            text: record.to_string(),
+            logger,
+        });
+    });
+}
+
+/// Prints a line to stderr like a message, for what must not wait for stderr either.
+pub fn print_line(text: String) {
+    print(Line {
+        level: Level::INFO,
+        text,
+        logger: |_, _| false,
+    });
+}
+
+/// Prints the warning that this server is in debug mode, in the order of its messages, for a process in which nothing listens
+/// to warnings of the core.
+pub fn print_debug_warning(server: &Server) {
+    print(Line {
+        level: Level::WARN,
+        text: debug_mode::warning(server.name()),
+        logger: |_, _| false,
+    });
+}
+
+/// Prints what is waiting, which takes at most `patience`, and ends the thread. If the log is slower, the thread continues in
+/// the background. Call it before the process ends.
 pub fn flush_traffic(patience: Duration) {
     let process = std::process::id();
     let printer = lock().take_if(|printer| printer.process == process);
-    if let Some(Printer { sender, ended, .. }) = printer {
+    if let Some(Printer {
+        sender,
+        ended,
+        thread,
+        ..
+    }) = printer
+    {
         drop(sender);
-        // An error either way: the thread has ended, or it takes too long.
-        let _ = ended.recv_timeout(patience);
+        if let Err(RecvTimeoutError::Disconnected) = ended.recv_timeout(patience) {
+            // It only returns now. After that the library may be unloaded.
+            let _ = thread.join();
+        }
     }
 }
 
@@ -50,8 +106,7 @@ fn lock() -> MutexGuard<'static, Option<Printer>> {
     PRINTER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Prints a line to stderr like a message, for what must not wait for stderr either.
-pub fn print_line(line: String) {
+fn print(line: Line) {
     let process = std::process::id();
     let mut printer = lock();
     if printer
@@ -71,26 +126,38 @@ pub fn print_line(line: String) {
 }
 
 fn start(process: u32) -> Option<Printer> {
-    let (sender, receiver) = sync_channel::<String>(CAPACITY);
+    let (sender, receiver) = sync_channel::<Line>(CAPACITY);
     let (running, ended) = channel::<()>();
     let thread = std::thread::Builder::new().name("mcpline-traffic".into());
     let started = thread.spawn(move || {
         for line in receiver {
-            write(&mut io::stderr(), line);
+            let (level, logger) = (line.level, line.logger);
+            log(line);
             // Lines are dropped only while others wait, so this is reached after the last of them.
             let dropped = DROPPED.swap(0, Ordering::Relaxed);
             if dropped > 0 {
-                let text = format!("stderr is too slow: {dropped} messages were not printed");
-                write(&mut io::stderr(), text);
+                let text = format!("the log is too slow: {dropped} messages were left out of it");
+                log(Line {
+                    level,
+                    text,
+                    logger,
+                });
             }
         }
         drop(running);
     });
-    started.ok().map(|_| Printer {
+    started.ok().map(|thread| Printer {
         process,
         sender,
         ended,
+        thread,
     })
+}
+
+fn log(line: Line) {
+    if !(line.logger)(line.level, &line.text) {
+        write(&mut io::stderr(), line.text);
+    }
 }
 
 /// Writes a line, in one piece if the system allows it. A closed stderr ends nothing.
