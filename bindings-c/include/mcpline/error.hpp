@@ -207,7 +207,8 @@ inline void set_unhandled(std::function<void(std::exception_ptr)> handler) {
 }
 
 /// Sets the callback for diagnostics of the library (not log messages of the protocol): `write(mcpl_log_level,
-/// std::string_view target, std::string_view message)`. It runs on any thread, also concurrently.
+/// std::string_view target, std::string_view message)`. It runs on any thread, also concurrently, and must not block:
+/// see `mcpl_set_diagnostics`.
 template <class Write> void set_diagnostics(mcpl_log_level least, Write &&write) {
   using UserData = std::decay_t<Write>;
   detail::check(mcpl_set_diagnostics(

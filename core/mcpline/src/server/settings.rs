@@ -97,7 +97,8 @@ pub struct Settings {
     /// that do not match their schema), and the sources of a [`ToolError`](super::ToolError). Otherwise these are only
     /// logged. Results are validated against their `outputSchema`, even if `check_output` is `false`. Each message that a
     /// client and the server exchange is logged: a `tracing` event of level INFO with the target `mcpline::traffic`, and a
-    /// call of [`Server::on_traffic`](super::Server::on_traffic). Obvious secrets are not shown, but other data of users is.
+    /// call of [`Server::on_traffic`](super::Server::on_traffic), both on the threads that read and write messages, which must
+    /// not be blocked. Obvious secrets are not shown, but other data of users is.
     ///
     /// When the server is built, a warning says that debug mode is on.
     pub debug: Option<bool>,
