@@ -1,12 +1,10 @@
 //! Prints the traffic of servers in debug mode to stderr, or passes it to another log, for languages without a log of their
 //! own.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{
-    Receiver, RecvTimeoutError, SyncSender, TrySendError, channel, sync_channel,
-};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -35,9 +33,7 @@ struct Line {
 struct Printer {
     /// The process that it runs in: a forked child has none of its parent's threads.
     process: u32,
-    sender: SyncSender<Line>,
-    /// Disconnected when the thread has printed everything.
-    ended: Receiver<()>,
+    queue: Arc<Queue>,
     thread: JoinHandle<()>,
 }
 
@@ -45,6 +41,73 @@ static PRINTER: Mutex<Option<Printer>> = Mutex::new(None);
 
 /// Number of lines that were dropped since the last printed one.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
+
+/// Lines for the thread. Not a channel of the standard library, whose code is several times as large: the C library has a
+/// limit.
+#[derive(Default)]
+struct Queue {
+    state: Mutex<QueueState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct QueueState {
+    waiting: VecDeque<Line>,
+    /// Whether no further lines follow.
+    is_closed: bool,
+    /// Whether the thread has printed everything.
+    has_ended: bool,
+}
+
+impl Queue {
+    /// Adds a line. Returns `false` if too many wait.
+    fn push(&self, line: Line) -> bool {
+        let mut state = self.lock();
+        let has_room = state.waiting.len() < CAPACITY;
+        if has_room {
+            state.waiting.push_back(line);
+            self.changed.notify_all();
+        }
+        has_room
+    }
+
+    /// Waits for a line and takes it. `None` after the last one.
+    fn take(&self) -> Option<Line> {
+        let mut state = self.lock();
+        loop {
+            let line = state.waiting.pop_front();
+            if line.is_some() || state.is_closed {
+                return line;
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Says that the thread has printed everything.
+    fn end(&self) {
+        self.lock().has_ended = true;
+        self.changed.notify_all();
+    }
+
+    /// Closes the queue, and waits until the thread has printed everything. Returns `false` if that takes longer than
+    /// `patience`.
+    fn close(&self, patience: Duration) -> bool {
+        let mut state = self.lock();
+        state.is_closed = true;
+        self.changed.notify_all();
+        let waited = self
+            .changed
+            .wait_timeout_while(state, patience, |state| !state.has_ended);
+        waited.unwrap_or_else(PoisonError::into_inner).0.has_ended
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Prints each message of this server to stderr from now on, while the server is in debug mode. A thread of its own does so,
 /// because stderr may block.
@@ -87,18 +150,11 @@ pub fn print_debug_warning(server: &Server) {
 pub fn flush_traffic(patience: Duration) {
     let process = std::process::id();
     let printer = lock().take_if(|printer| printer.process == process);
-    if let Some(Printer {
-        sender,
-        ended,
-        thread,
-        ..
-    }) = printer
+    if let Some(Printer { queue, thread, .. }) = printer
+        && queue.close(patience)
     {
-        drop(sender);
-        if let Err(RecvTimeoutError::Disconnected) = ended.recv_timeout(patience) {
-            // It only returns now. After that the library may be unloaded.
-            let _ = thread.join();
-        }
+        // It only returns now. After that the library may be unloaded.
+        let _ = thread.join();
     }
 }
 
@@ -115,22 +171,21 @@ fn print(line: Line) {
     {
         *printer = start(process);
     }
-    let sent = match &*printer {
-        Some(printer) => printer.sender.try_send(line),
-        // No thread can be started.
-        None => Err(TrySendError::Disconnected(line)),
-    };
-    if sent.is_err() {
+    // Without a printer no thread can be started.
+    let is_queued = printer
+        .as_ref()
+        .is_some_and(|printer| printer.queue.push(line));
+    if !is_queued {
         DROPPED.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 fn start(process: u32) -> Option<Printer> {
-    let (sender, receiver) = sync_channel::<Line>(CAPACITY);
-    let (running, ended) = channel::<()>();
+    let queue = Arc::new(Queue::default());
+    let shared = queue.clone();
     let thread = std::thread::Builder::new().name("mcpline-traffic".into());
     let started = thread.spawn(move || {
-        for line in receiver {
+        while let Some(line) = shared.take() {
             let (level, logger) = (line.level, line.logger);
             log(line);
             // Lines are dropped only while others wait, so this is reached after the last of them.
@@ -144,12 +199,11 @@ fn start(process: u32) -> Option<Printer> {
                 });
             }
         }
-        drop(running);
+        shared.end();
     });
     started.ok().map(|thread| Printer {
         process,
-        sender,
-        ended,
+        queue,
         thread,
     })
 }
