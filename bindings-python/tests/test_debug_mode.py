@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import threading
 from typing import Any
 
 import pytest
@@ -253,14 +254,15 @@ def test_messages_go_to_logging_if_the_program_has_configured_it(caplog):
 
 
 def test_a_log_that_is_too_slow_loses_messages_and_says_how_many(caplog):
-    import threading
-
     goes_on = threading.Event()
-    caplog.set_level(logging.INFO, "mcpline")
+    caplog.set_level(logging.INFO, "mcpline.traffic")
 
     class Slow(logging.Handler):
+        logged = 0
+
         def emit(self, record: logging.LogRecord) -> None:
             goes_on.wait()
+            self.logged += 1
 
     handler = Slow()
     logging.getLogger("mcpline.traffic").addHandler(handler)
@@ -271,10 +273,18 @@ def test_a_log_that_is_too_slow_loses_messages_and_says_how_many(caplog):
             for _ in range(3000):
                 await client.ping()
 
+    def lost() -> int:
+        pattern = re.compile(r"the log is too slow: (\d+) messages were not recorded")
+        matches = [pattern.fullmatch(record.getMessage()) for record in caplog.records]
+        return sum(int(match[1]) for match in matches if match)
+
     try:
         run(main())
+        goes_on.set()
+        # And those of the handshake: a request, its response and a notification.
+        assert settles(lambda: handler.logged + lost() == 6003)
+        assert handler.logged > 0
+        assert lost() > 0
     finally:
         goes_on.set()
         logging.getLogger("mcpline.traffic").removeHandler(handler)
-    pattern = re.compile(r"the log is too slow: \d+ messages were not recorded")
-    assert settles(lambda: any(pattern.fullmatch(record.getMessage()) for record in caplog.records))
