@@ -1,42 +1,18 @@
 //! The text of a message in a log: one line, without secrets and control characters, and of limited length.
 //!
-//! A message may be invalid, so this reads tokens and not values: what is no JSON is shown as it is.
+//! A message may be invalid, so this reads tokens and not values: what is no JSON is shown as it is. The text of a string is
+//! read in the same way, because it may contain JSON anywhere. There a quotation mark may be of any kind, so a member's name
+//! is found by what follows it.
 
 use std::fmt::Write as _;
 
-/// Maximum length of a message in the log in bytes: enough for most messages, and too little for an image to hide the
-/// messages around it.
-const MAX_SHOWN_BYTES: usize = 4 * 1024;
-
-/// Members whose values are not shown: those whose names end so, without regard to case, `_`, `-` and spaces. The guides
-/// list them.
-const SECRET_NAMES: [&str; 16] = [
-    "accesskey",
-    "apikey",
-    "authorization",
-    "cookie",
-    "cookies",
-    "credential",
-    "credentials",
-    "passphrase",
-    "passwd",
-    "password",
-    "privatekey",
-    "pwd",
-    "requeststate",
-    "secret",
-    "secrets",
-    "token",
-];
-
-/// A member of the protocol that ends like a secret and is none.
-const PROGRESS_TOKEN: &str = "progresstoken";
+use super::free_text;
+use super::secret_names::{Secrecy, secrecy};
+use super::shown::Shown;
+use super::tokens::{has_strings, is_space, token_length, unescaped, value_length};
 
 /// Shown in place of a secret.
 const REDACTED: &str = "\"[redacted]\"";
-
-/// Maximum length of a string of a message that can be shown, with its escapes: at most twelve bytes for one character.
-const MAX_ESCAPED_BYTES: usize = 12 * MAX_SHOWN_BYTES;
 
 /// Maximum depth of JSON in strings of JSON. Tools return structured content as text too, whose secrets are the same.
 const MAX_NESTED_TEXTS: usize = 4;
@@ -51,117 +27,90 @@ pub(super) fn excerpt(message: &[u8]) -> String {
     shown.text
 }
 
-/// A text of limited length.
-struct Shown {
-    text: String,
-    /// Whether control characters are escaped and white space between tokens becomes spaces. In a text within a message both
-    /// follow when it is written into the message.
-    escapes: bool,
-}
-
-impl Shown {
-    fn new(escapes: bool) -> Self {
-        Self {
-            text: String::new(),
-            escapes,
-        }
-    }
-
-    /// Appends a part; `false` if it has no room.
-    fn push(&mut self, part: &str) -> bool {
-        let has_room = self.text.len() + part.len() <= MAX_SHOWN_BYTES;
-        if has_room {
-            self.text.push_str(part);
-        }
-        has_room
-    }
-
-    /// Appends text of a message with its control characters escaped; `false` if it does not fit.
-    fn push_escaped(&mut self, text: &[u8]) -> bool {
-        // No more than this can fit.
-        let text = &text[..text.len().min(MAX_SHOWN_BYTES + 4)];
-        String::from_utf8_lossy(text).chars().all(|char| {
-            let mut buffer = [0; 4];
-            match self.escapes && needs_escape(char) {
-                true => self.push(&escaped(char)),
-                false => self.push(char.encode_utf8(&mut buffer)),
-            }
-        })
-    }
-}
-
-/// Whether a character could control a terminal, end the line or change how the text reads.
-fn needs_escape(char: char) -> bool {
-    char.is_control()
-        || matches!(
-            char,
-            '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-        )
-}
-
-fn escaped(char: char) -> String {
-    let mut units = [0; 2];
-    let units = char.encode_utf16(&mut units);
-    units.iter().map(|unit| format!("\\u{unit:04x}")).collect()
-}
-
 /// Appends the tokens of a message, which is within `depth` texts of others. Returns `false` if not all of them fit.
 fn write(shown: &mut Shown, message: &[u8], depth: usize) -> bool {
+    let mut context = Context::default();
     let mut rest = message;
-    // Whether the token before was the name of a secret.
-    let mut hides = false;
     while let Some(&first) = rest.first() {
-        let (token, after) = rest.split_at(token_length(rest));
-        let is_name = first == b'"' && next_token(after) == Some(b':');
+        let (mut token, mut after) = rest.split_at(token_length(rest));
         let fits = match first {
-            b' ' | b'\t' | b'\r' | b'\n' if shown.escapes => shown.push(" "),
-            b' ' | b'\t' | b'\r' | b'\n' | b':' | b',' => shown.push_escaped(token),
-            b'"' if is_name && !hides => {
-                hides = is_secret(token);
-                shown.push_escaped(token)
-            }
-            b'n' if hides && token == b"null" => {
-                hides = false;
-                shown.push("null")
-            }
-            b'}' | b']' => {
-                hides = false;
-                shown.push_escaped(token)
-            }
-            _ if hides => {
-                hides = false;
-                rest = &rest[value_length(rest)..];
-                if !shown.push(REDACTED) {
-                    return false;
+            b'"' | b'\'' => {
+                let next = after.trim_ascii_start();
+                let has_value = matches!(next.first(), Some(b':' | b'='));
+                let member = has_value.then(|| Member::new(token, next));
+                if let Some(member) = member.as_ref().filter(|member| context.hides(member)) {
+                    let value = member.value;
+                    let sign = &after[..after.len() - value.len()];
+                    let length = value_length(value);
+                    after = &value[length..];
+                    shown.push_escaped(token)
+                        && write_sign(shown, sign)
+                        && write_hidden(shown, &value[..length])
+                } else if first == b'"' && context.starts_string() && ends_string(next) {
+                    match &member {
+                        Some(member) => {
+                            context.enter_member(member);
+                            shown.push_escaped(token)
+                        }
+                        None => write_text(shown, token, depth),
+                    }
+                } else {
+                    // A quotation mark of another kind.
+                    (token, after) = rest.split_at(1);
+                    shown.push_escaped(token)
                 }
-                continue;
             }
-            b'"' => write_text(shown, token, depth),
+            _ if is_space(first) => shown.push_space(token),
             _ => shown.push_escaped(token),
         };
         if !fits {
             return false;
         }
+        context.pass(token);
         rest = after;
     }
     true
 }
 
-/// Appends a string. If it contains quotation marks, it may contain JSON, and secrets in it are replaced.
+/// Appends what is between the name of a secret and its value: white space and one character.
+fn write_sign(shown: &mut Shown, sign: &[u8]) -> bool {
+    let after_space = sign.trim_ascii_start();
+    let (before, after) = (
+        &sign[..sign.len() - after_space.len()],
+        &after_space[after_space.len().min(1)..],
+    );
+    shown.push_space(before)
+        && shown.push_escaped(&after_space[..after_space.len() - after.len()])
+        && shown.push_space(after)
+}
+
+/// Appends a replacement for a secret.
+fn write_hidden(shown: &mut Shown, value: &[u8]) -> bool {
+    if matches!(value, b"" | b"null") {
+        return shown.push_escaped(value);
+    }
+    shown.has_redacted = true;
+    shown.push(REDACTED)
+}
+
+/// Appends a string, in whose text secrets are replaced.
 fn write_text(shown: &mut Shown, token: &[u8], depth: usize) -> bool {
-    let quotes = |pair: &[u8]| pair == b"\\\"" || pair == b"\\u";
-    if !token[..token.len().min(MAX_ESCAPED_BYTES)]
-        .windows(2)
-        .any(quotes)
-    {
+    if depth == MAX_NESTED_TEXTS {
+        return match token.contains(&b'\\') {
+            true => write_hidden(shown, token),
+            false => shown.push_escaped(token),
+        };
+    }
+    let (text, is_whole) = unescaped(token);
+    let without_secrets = free_text::without_secrets(&text);
+    let mut inner = Shown::new(false);
+    inner.has_redacted = without_secrets.is_some();
+    let text = without_secrets.unwrap_or(text);
+    let fits = write(&mut inner, text.as_bytes(), depth + 1) && is_whole;
+    if !inner.has_redacted {
         return shown.push_escaped(token);
     }
-    if depth == MAX_NESTED_TEXTS {
-        return shown.push(REDACTED);
-    }
-    let (text, is_whole) = unescaped(&token[1..]);
-    let mut inner = Shown::new(false);
-    let fits = write(&mut inner, text.as_bytes(), depth + 1) && is_whole;
+    shown.has_redacted = true;
     // Serializing a string never fails.
     let quoted = serde_json::to_string(&inner.text).unwrap_or_default();
     match fits {
@@ -173,92 +122,132 @@ fn write_text(shown: &mut Shown, token: &[u8], depth: usize) -> bool {
     }
 }
 
-/// Returns the length of the first token: of a string, of a structural character, of white space, or of anything up to the
-/// next of these.
-fn token_length(text: &[u8]) -> usize {
-    let is_space = |byte: &u8| byte.is_ascii_whitespace();
-    let ends_word = |byte: &u8| is_space(byte) || b"\"{}[]:,".contains(byte);
-    let length = match text.first() {
-        None => Some(0),
-        Some(b'"') => Some(string_length(text)),
-        Some(first) if is_space(first) => text.iter().position(|byte| !is_space(byte)),
-        Some(first) if ends_word(first) => Some(1),
-        Some(_) => text.iter().position(ends_word),
-    };
-    length.unwrap_or(text.len())
+/// Whether a string can end before this.
+fn ends_string(next: &[u8]) -> bool {
+    matches!(next.first(), None | Some(b':' | b',' | b'}' | b']'))
 }
 
-/// Returns the length of a string with its quotation marks; of everything if it does not end.
-fn string_length(text: &[u8]) -> usize {
-    let mut is_escaped = false;
-    for (index, &byte) in text.iter().enumerate().skip(1) {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = true,
-            b'"' => return index + 1,
+/// A member of an object.
+struct Member<'a> {
+    name: String,
+    /// The value, and everything after it.
+    value: &'a [u8],
+}
+
+impl<'a> Member<'a> {
+    /// Reads the member with this name, a string. `next` begins with the sign after it.
+    fn new(name: &[u8], next: &'a [u8]) -> Self {
+        Self {
+            name: unescaped(name).0,
+            value: next[1..].trim_ascii_start(),
+        }
+    }
+
+    /// Whether the value names a secret: `{"name": "api_key", "value": …}`.
+    fn names_secret(&self) -> bool {
+        matches!(self.name.as_str(), "name" | "key")
+            && self.value.first() == Some(&b'"')
+            && secrecy(&unescaped(&self.value[..token_length(self.value)]).0) != Secrecy::Public
+    }
+
+    /// Whether the member after this one names a secret. Only a short look: objects within the value are not passed.
+    fn precedes_name_of_secret(&self) -> bool {
+        let next_member = || {
+            let after = self.value[token_length(self.value)..].trim_ascii_start();
+            let after = after.strip_prefix(b",")?.trim_ascii_start();
+            let (name, after) = after.split_at(token_length(after));
+            let next = after.trim_ascii_start();
+            (name.first() == Some(&b'"') && next.first() == Some(&b':'))
+                .then(|| Member::new(name, next))
+        };
+        next_member().is_some_and(|member| member.names_secret())
+    }
+}
+
+/// Where a token is.
+#[derive(Default)]
+struct Context {
+    /// The objects and arrays around it.
+    containers: Vec<Container>,
+    /// The last byte that is no white space.
+    previous: Option<u8>,
+    /// Whether the next object is the `properties` of a schema.
+    is_before_properties: bool,
+    /// How many bytes of the message follow the latest value that has no strings in it.
+    after_counts: Option<usize>,
+}
+
+/// An object or array.
+#[derive(Default, Clone, Copy)]
+struct Container {
+    /// Whether it is the `properties` of a schema: its members describe values.
+    is_properties: bool,
+    /// Whether its `value` belongs to a secret.
+    has_secret_value: bool,
+}
+
+impl Context {
+    /// Whether a string can begin here.
+    fn starts_string(&self) -> bool {
+        self.previous.is_none_or(|byte| b"{[(,:=".contains(&byte))
+    }
+
+    /// Whether the value of a member is not shown.
+    fn hides(&mut self, member: &Member<'_>) -> bool {
+        let container = self.containers.last().copied().unwrap_or_default();
+        match secrecy(&member.name) {
+            Secrecy::Secret => !(container.is_properties && member.value.first() == Some(&b'{')),
+            Secrecy::SecretText => self.has_secret_text(member.value),
+            Secrecy::Public => {
+                member.name == "value"
+                    && (container.has_secret_value || member.precedes_name_of_secret())
+            }
+        }
+    }
+
+    /// Whether a value contains text, and is no count or object of counts.
+    fn has_secret_text(&mut self, value: &[u8]) -> bool {
+        // Within such an object. It is not read again, so that the time remains linear.
+        if self.after_counts.is_some_and(|after| value.len() > after) {
+            return false;
+        }
+        let length = value_length(value);
+        let is_secret = has_strings(&value[..length]);
+        if !is_secret {
+            self.after_counts = Some(value.len() - length);
+        }
+        is_secret
+    }
+
+    /// Goes on to the value of a member that is shown.
+    fn enter_member(&mut self, member: &Member<'_>) {
+        self.is_before_properties = member.name == "properties";
+        if let Some(container) = self.containers.last_mut() {
+            container.has_secret_value |= member.names_secret();
+        }
+    }
+
+    /// Goes on after a token.
+    fn pass(&mut self, token: &[u8]) {
+        match token {
+            b"{" | b"[" => self.containers.push(Container {
+                is_properties: std::mem::take(&mut self.is_before_properties) && token == b"{",
+                has_secret_value: false,
+            }),
+            b"}" | b"]" => drop(self.containers.pop()),
             _ => {}
         }
-    }
-    text.len()
-}
-
-/// Returns the length of a value: of a token, or of an object or array with everything in it.
-fn value_length(text: &[u8]) -> usize {
-    let (mut length, mut depth) = (0, 0_usize);
-    loop {
-        match text.get(length) {
-            None => return length,
-            Some(b'{' | b'[') => depth += 1,
-            Some(b'}' | b']') => depth = depth.saturating_sub(1),
-            Some(_) => {}
-        }
-        length += token_length(&text[length..]);
-        if depth == 0 {
-            return length;
+        if let Some(last) = token.last().filter(|byte| !is_space(**byte)) {
+            self.previous = Some(*last);
         }
     }
-}
-
-/// Returns the first byte after white space.
-fn next_token(text: &[u8]) -> Option<u8> {
-    text.trim_ascii_start().first().copied()
-}
-
-/// Returns the text of a string from the beginning of its content to its quotation mark, as far as it can fit, and whether
-/// that is all of it.
-fn unescaped(content: &[u8]) -> (String, bool) {
-    let end = content.len() - usize::from(content.ends_with(b"\""));
-    let cut = end.min(MAX_ESCAPED_BYTES);
-    let mut quoted = Vec::with_capacity(cut + 2);
-    quoted.push(b'"');
-    quoted.extend_from_slice(&content[..cut]);
-    // A cut within a character or an escape leaves a part of it, of at most eleven bytes.
-    for dropped in 0..12 {
-        quoted.push(b'"');
-        if let Ok(text) = serde_json::from_slice(&quoted) {
-            return (text, cut == end && dropped == 0);
-        }
-        quoted.truncate(quoted.len().saturating_sub(2).max(1));
-    }
-    // An invalid string.
-    (String::new(), false)
-}
-
-/// Whether the values of members with this name are not shown. `name` has quotation marks, and may have escapes.
-fn is_secret(name: &[u8]) -> bool {
-    let (name, _) = unescaped(&name[1..]);
-    let name: String = name
-        .chars()
-        .filter(|char| !matches!(char, '_' | '-' | ' '))
-        .flat_map(char::to_lowercase)
-        .collect();
-    name != PROGRESS_TOKEN && SECRET_NAMES.iter().any(|secret| name.ends_with(secret))
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::shown::MAX_SHOWN_BYTES;
     use super::*;
 
     fn shown(message: &Value) -> Value {
@@ -320,9 +309,121 @@ mod tests {
     }
 
     #[test]
+    fn odd_quotation_marks_do_not_reveal_secrets() {
+        for text in [
+            r#"5" disk: {"token":"s3cret"}"#,
+            r#"say: "x {"token":"s3cret"}"#,
+            r#"He said "hi\" {"token":"s3cret"}"#,
+            r#"x"token": "s3cret""#,
+            r#"5" {":token":"s3cret"}"#,
+            r#"{"token": Some("a", "s3cret")}"#,
+            r#"{"token": b"s3cret"}"#,
+            "{\"token\":\u{c}\"s3cret\"}",
+            "{\"token\":\u{a0}\"s3cret\"}",
+            r#"{"token":/*x*/"s3cret"}"#,
+            r#"{"token":"a" + "s3cret"}"#,
+            r#""token" = "s3cret""#,
+            "don't {'token': 's3cret'}",
+            "see https://u:s3cret@h/?access_token=s3cret \"",
+        ] {
+            let message = json!({"text": text, "after": "seen"});
+            let shown = shown(&message);
+            assert!(!shown.to_string().contains("s3cret"), "{shown}");
+            assert_eq!(shown["after"], "seen");
+        }
+    }
+
+    #[test]
+    fn text_with_quotation_marks_is_shown_as_it_is() {
+        for text in [
+            "5\" disk and 3' cable: \"a\": 'b', \\\"c\\\"",
+            "it's [\"token\", 'x'] (\"key\": 1)",
+            "\"\"\"\\",
+            "\u{fffd}",
+        ] {
+            let message = json!({"text": text});
+            assert_eq!(shown(&message), message);
+        }
+        let surrogate = r#"{"text":"a \ud800 {\"x\":1}\/","after":"seen"}"#;
+        assert_eq!(excerpt(surrogate.as_bytes()), surrogate);
+        let surrogate = r#"{"text":"a \ud800 {\"token\":1}","\ud800pwd":1}"#;
+        assert_eq!(
+            excerpt(surrogate.as_bytes()),
+            r#"{"text":"a � {\"token\":\"[redacted]\"}","\ud800pwd":"[redacted]"}"#
+        );
+    }
+
+    #[test]
+    fn values_next_to_names_of_secrets_are_replaced() {
+        let message = json!({
+            "argument": {"name": "api_key", "value": "s3cret"},
+            "headers": [{"key": "Authorization", "value": ["s3cret"], "x": 1}, {"name": "Accept", "value": "seen"}],
+            "env": ["API_KEY=s3cret", "Authorization: Bearer s3cret"],
+            "uri": "https://u:s3cret@h/",
+        });
+        let expected = json!({
+            "argument": {"name": "api_key", "value": "[redacted]"},
+            "headers": [{"key": "Authorization", "value": "[redacted]", "x": 1}, {"name": "Accept", "value": "seen"}],
+            "env": ["API_KEY=[redacted]", "Authorization: Bearer [redacted]"],
+            "uri": "https://[redacted]@h/",
+        });
+        assert_eq!(shown(&message), expected);
+        assert_eq!(
+            excerpt(br#"{"value": "s3cret", "name": "pin"}"#),
+            r#"{"value": "[redacted]", "name": "pin"}"#
+        );
+    }
+
+    #[test]
+    fn plural_tokens_are_secret_if_they_are_texts() {
+        let message = json!({"tokens": ["s3cret"], "accessTokens": {"a": "s3cret"}, "usage": {"tokens": {"in": 5}}});
+        let expected = json!({"tokens": "[redacted]", "accessTokens": "[redacted]", "usage": {"tokens": {"in": 5}}});
+        assert_eq!(shown(&message), expected);
+    }
+
+    #[test]
+    fn schemas_of_secrets_are_shown() {
+        let message = json!({"properties": {"password": {"type": "string", "token": "s3cret"}, "token": "s3cret"}});
+        let expected = json!({
+            "properties": {"password": {"type": "string", "token": "[redacted]"}, "token": "[redacted]"},
+        });
+        assert_eq!(shown(&message), expected);
+    }
+
+    #[test]
+    fn repeated_tokens_take_linear_time_and_limited_room() {
+        for unit in [
+            "\"",
+            "'",
+            "\\\"",
+            "\"\\\"",
+            "\"a\":",
+            "\"tokens\":{",
+            "\"tokens\":[1],",
+            "{\"value\":\"\",",
+            "\"token\":(\"",
+            "\"' \\\"",
+            "\"a\"  ",
+            "\"name\":\"",
+            "token=\"",
+            "\"value\":{",
+            "' \" ",
+        ] {
+            let text = unit.repeat(400_000 / unit.len());
+            for message in [text.clone(), json!(text).to_string()] {
+                let length = excerpt(message.as_bytes()).len();
+                assert!(length < MAX_SHOWN_BYTES + 40, "{unit}: {length}");
+            }
+        }
+    }
+
+    #[test]
     fn control_characters_are_escaped() {
-        let text = excerpt("{\"a\":\r\n\t\"\u{1b}[2J\u{7f}\u{9b}\u{202e}\u{2028}é\"}".as_bytes());
-        assert_eq!(text, r#"{"a": "\u001b[2J\u007f\u009b\u202e\u2028é"}"#);
+        let text = excerpt("{\"a\":\r\n\t\"\u{1b}[2J\u{7f}\u{9b}\u{202e}\u{2028}\u{ad}\u{200b}\u{feff}\u{e0041}é\"}".as_bytes());
+        assert_eq!(
+            text,
+            r#"{"a": "\u001b[2J\u007f\u009b\u202e\u2028\u00ad\u200b\ufeff\udb40\udc41é"}"#
+        );
     }
 
     #[test]
@@ -363,10 +464,11 @@ mod tests {
             (b"{\"token\": \"s3cret", "{\"token\": \"[redacted]\""),
             (b"{\"token\": {\"a\": [1", "{\"token\": \"[redacted]\""),
             (b"{\"token\"", "{\"token\""),
-            (b"{\"text\": \"{\\u00", "{\"text\": \"{… (15 bytes)"),
+            (b"{\"text\": \"{\\u00", "{\"text\": \"{\\u00"),
+            (b"{\"token\": \"s3cret\": 1", "{\"token\": \"[redacted]\""),
             (
-                b"{\"token\": \"s3cret\": 1",
-                "{\"token\": \"[redacted]\": 1",
+                b"{\"password\":\"a\" \"s3cret\", \"a\": 1}",
+                "{\"password\":\"[redacted]\", \"a\": 1}",
             ),
             (b"\"", "\""),
             (b"]]}\\", "]]}\\"),

@@ -4,8 +4,12 @@
 //! ([`sink`]): all messages pass [`TrafficLog::record`], with their exact bytes.
 
 mod excerpt;
+mod free_text;
+mod secret_names;
+mod shown;
 mod sink;
 mod timestamp;
+mod tokens;
 
 use std::fmt;
 use std::sync::{PoisonError, RwLock};
@@ -43,7 +47,7 @@ pub struct TrafficRecord<'a> {
     /// Length of the whole message in bytes.
     pub bytes: usize,
     /// The message on one line: secrets are replaced by `"[redacted]"`, control characters are escaped, and what exceeds
-    /// 4,096 bytes is replaced by `…` and the length of the whole message.
+    /// 3,840 bytes is replaced by `…` and the length of the whole message. So the line is shorter than 4,096 bytes.
     pub text: &'a str,
 }
 
@@ -267,5 +271,24 @@ mod tests {
             record.to_string(),
             "2026-07-28T09:10:00.123Z sent over http, session 1a2b3c4d, 2025-11-25: {}"
         );
+    }
+
+    #[test]
+    fn the_longest_line_is_written_to_a_pipe_at_once() {
+        let message = vec![b'x'; 2 * shown::MAX_SHOWN_BYTES];
+        let text = excerpt::excerpt(&message);
+        let record = TrafficRecord {
+            direction: Direction::Received,
+            time: SystemTime::UNIX_EPOCH,
+            transport: TransportKind::HttpSse,
+            connection: Some(u64::MAX),
+            session: Some("1a2b3c4d"),
+            revision: Some(Revision::V2025_11_25),
+            bytes: message.len(),
+            text: &text,
+        };
+        // The largest length instead of this one, and a line feed.
+        let length = record.to_string().len() + 20 + 1;
+        assert!(length <= 4_096, "{length}");
     }
 }
