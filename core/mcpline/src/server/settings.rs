@@ -15,7 +15,7 @@ use crate::sharing::Sharing;
 pub const STATE_SECRETS_VARIABLE: &str = "MCPLINE_STATE_SECRETS";
 
 /// Name of the environment variable that turns debug mode on (`1`) or off (`0`) for servers whose
-/// [setting](Settings::debug) leaves it open. Any other value is an error of [`ServerBuilder::build`].
+/// [setting](Settings::debug) leaves it open; empty is as `0`. Any other value is an error of [`ServerBuilder::build`].
 ///
 /// [`ServerBuilder::build`]: super::ServerBuilder::build
 pub const DEBUG_VARIABLE: &str = "MCPLINE_DEBUG";
