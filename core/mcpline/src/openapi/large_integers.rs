@@ -1,5 +1,6 @@
 //! Integers with more than 64 bits, which a decoded value does not keep.
 
+use mcpline_protocol::Quoted;
 use mcpline_protocol::wire::Raw;
 
 /// The longest part of an integer in a message, in bytes.
@@ -18,7 +19,8 @@ pub(super) fn check(arguments: &Raw) -> Result<(), String> {
                 _ => integer.to_owned(),
             };
             return Err(format!(
-                "Invalid arguments: argument {name:?}: the integer {shown} has more than 64 bits, and its digits would be lost"
+                "Invalid arguments: argument {}: the integer {shown} has more than 64 bits, and its digits would be lost",
+                Quoted(name)
             ));
         }
     }
@@ -96,5 +98,8 @@ mod tests {
         let long = format!(r#"{{"a": {}}}"#, "9".repeat(1_000));
         let arguments = Raw::parse(long).expect("valid JSON");
         assert!(check(&arguments).expect_err("too long").len() < 200);
+        let name = "a".repeat(10_000);
+        let arguments = Raw::parse(format!(r#"{{"{name}": 18446744073709551616}}"#)).expect("JSON");
+        assert!(check(&arguments).expect_err("a long name").len() < 500);
     }
 }
