@@ -2,6 +2,8 @@
 
 mod support;
 
+use mcpline::transport::Stop;
+use mcpline::transport::http::{HttpOptions, http};
 use mcpline::{Context, Server, Settings};
 use serde_json::json;
 use support::log::Log;
@@ -28,6 +30,26 @@ fn a_warning_says_that_debug_mode_is_on() {
     let warnings = lines.iter().filter(|line| line.contains("debug mode"));
     assert_eq!(warnings.count(), 1, "{lines:?}");
     assert!(log.has("do not use it in production"));
+}
+
+#[tokio::test]
+async fn a_warning_names_an_address_that_other_machines_reach() {
+    let log = Log::new(tracing::Level::WARN);
+    let _guard = tracing::subscriber::set_default(log.clone());
+    for (address, debug, is_warned) in [
+        ("127.0.0.1", true, false),
+        ("0.0.0.0", false, false),
+        ("0.0.0.0", true, true),
+    ] {
+        let http = http((address, 0), HttpOptions::default()).await;
+        let http = http.expect("a free port");
+        let listens = format!("listens on {}", http.address());
+        let stop = Stop::new();
+        stop.stop();
+        let served = server(Some(debug)).serve_until(http, stop).await;
+        served.expect("stopped");
+        assert_eq!(log.has(&listens), is_warned, "{:?}", log.lines());
+    }
 }
 
 #[tokio::test]

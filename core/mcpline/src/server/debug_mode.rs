@@ -2,6 +2,8 @@
 
 use crate::error::Error;
 
+#[cfg(feature = "http")]
+use super::Server;
 use super::settings::DEBUG_VARIABLE;
 
 /// Returns whether debug mode is on: as the setting says, or else the environment.
@@ -34,6 +36,18 @@ pub(crate) fn warning(server: &str) -> String {
          and the log gets all messages; do not use it in production",
         mcpline_protocol::Quoted(server)
     )
+}
+
+/// Logs that other machines can reach a server in debug mode.
+#[cfg(feature = "http")]
+pub(crate) fn warn_of_address(server: &Server, address: std::net::SocketAddr) {
+    if server.is_debugged() && !address.ip().to_canonical().is_loopback() {
+        tracing::warn!(
+            "server {} is in debug mode and listens on {address}, which other machines may reach: they get the texts of \
+             internal errors; bind it to 127.0.0.1, or turn debug mode off",
+            mcpline_protocol::Quoted(server.name())
+        );
+    }
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::background;
 use crate::error::Error;
 use crate::quota::{ClientKey, ClientQuota};
 use crate::server::Server;
+use crate::server::debug_mode::warn_of_address;
 use crate::transport::{LAST_ANSWERS, Stop, Transport};
 use crate::warning_limit::warn_limited;
 
@@ -107,6 +108,7 @@ impl Http {
         if let Some(ready) = server.startup_message(Some(&self.url_with(S::SCHEME))) {
             tracing::info!("{ready}");
         }
+        warn_of_address(&server, self.address);
         let grace = server.inner().settings.shutdown_grace;
         let bound = match self.address.ip() {
             IpAddr::V4(Ipv4Addr::UNSPECIFIED) => None,
