@@ -131,7 +131,7 @@ mod tests {
         for unit in [
             "=", "token=", "://", "a@", "bearer ", "token='", "a ", "é:", "token=\"",
         ] {
-            let text = unit.repeat(1_000_000 / unit.len());
+            let text = unit.repeat(200_000 / unit.len());
             let shown = without_secrets(&text).unwrap_or_default();
             assert!(shown.len() < 3 * text.len(), "{unit}");
         }
