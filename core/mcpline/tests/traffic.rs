@@ -133,7 +133,12 @@ async fn invalid_messages_are_recorded_over_a_byte_stream() {
     tokio::spawn(async move { server.serve(transport::lines(reader, writer)).await });
     let (reader, mut writer) = tokio::io::split(client);
     let mut answers = BufReader::new(reader).lines();
-    for line in ["{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"", "Hello"] {
+    let too_long = "x".repeat(100_001);
+    for line in [
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"",
+        "Hello",
+        &too_long,
+    ] {
         writer
             .write_all(format!("{line}\n").as_bytes())
             .await
@@ -145,6 +150,8 @@ async fn invalid_messages_are_recorded_over_a_byte_stream() {
         "sent lines true None -: error -32700",
         "received lines true None -: invalid",
         "sent lines true None -: error -32700",
+        "received lines true None -: invalid",
+        "sent lines true None -: error -32600",
     ];
     assert_eq!(taken(&lines), expected);
 }
@@ -172,11 +179,11 @@ async fn sessions_over_http_are_recorded_by_the_beginning_of_their_ids() {
     post(&service, &named, initialized).await;
     let call =
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "plain"}});
-    post(&service, &named, call.clone()).await;
+    post(&service, &named[..1], call.clone()).await;
     let unknown = [("mcp-session-id", "another session")];
     post(&service, &unknown, call).await;
     let expected = [
-        "received http false None -: initialize",
+        "received http true None -: initialize",
         "sent http false Some(8) 2025-11-25: result",
         "received http false Some(8) 2025-11-25: notifications/initialized",
         "received http false Some(8) 2025-11-25: tools/call",
@@ -203,15 +210,45 @@ async fn requests_of_2026_07_28_and_refusals_are_recorded_over_http() {
     .await;
     post(&service, &[version, ("mcp-method", "tools/call")], list).await;
     post(&service, &[version], json!("Hello")).await;
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}}}});
+    post(&service, &[], ping).await;
     let expected = [
-        "received http false None 2026-07-28: tools/list",
-        "sent http false None 2026-07-28: result",
-        "received http false None 2026-07-28: tools/list",
-        "sent http false None 2026-07-28: error -32020",
-        "received http false None 2026-07-28: result",
-        "sent http false None 2026-07-28: error -32600",
+        "received http true None 2026-07-28: tools/list",
+        "sent http true None 2026-07-28: result",
+        "received http true None 2026-07-28: tools/list",
+        "sent http true None 2026-07-28: error -32020",
+        "received http true None 2026-07-28: result",
+        "sent http true None 2026-07-28: error -32600",
+        "received http true None -: ping",
+        "sent http true None 2026-07-28: error -32020",
     ];
     assert_eq!(taken(&lines), expected);
+}
+
+#[runtimes::test]
+async fn requests_without_a_session_are_numbered_over_http() {
+    let (server, _) = server(Some(true));
+    let numbers = Arc::new(Mutex::new(Vec::new()));
+    let kept = numbers.clone();
+    server.on_traffic(move |record| kept.lock().expect("not poisoned").push(record.connection));
+    let service = server.http_service(HttpOptions::default());
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}}}});
+    let headers = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/list"),
+    ];
+    post(&service, &headers, list.clone()).await;
+    post(&service, &headers, list).await;
+    let numbers = numbers.lock().expect("not poisoned").clone();
+    let [Some(first), Some(_), Some(second), Some(_)] = numbers[..] else {
+        panic!("{numbers:?}");
+    };
+    assert_eq!(numbers, [first, first, second, second].map(Some));
+    assert_ne!(first, second);
 }
 
 #[runtimes::test]

@@ -112,6 +112,8 @@ pub(crate) struct ConnectionOptions {
     pub(crate) principal: String,
     pub(crate) transport: TransportId,
     pub(crate) transport_kind: TransportKind,
+    /// The client as the record of its request names it; `None` if that has no record, or names another.
+    pub(crate) traffic: Option<Arc<TrafficOrigin>>,
     pub(crate) client: Arc<ClientQuota>,
 }
 
@@ -210,10 +212,14 @@ impl Connection {
     }
 
     fn new(server: &Arc<Inner>, options: ConnectionOptions) -> Self {
-        let number = server.next_connection();
+        let request = options.traffic;
+        let number = request.as_ref().and_then(|origin| origin.connection());
+        let number = number.unwrap_or_else(|| server.next_connection());
         let traffic = server.traffic.as_ref().map(|_| {
             let session = options.session_id.as_deref();
-            Arc::new(TrafficOrigin::new(options.transport_kind, number, session))
+            request.unwrap_or_else(|| {
+                Arc::new(TrafficOrigin::new(options.transport_kind, number, session))
+            })
         });
         let general = match &traffic {
             Some(origin) => traffic::recorded(server, origin, &options.general),

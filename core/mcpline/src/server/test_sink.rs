@@ -107,6 +107,7 @@ pub(super) fn connection(server: &Arc<Inner>, scope: SessionScope) -> Arc<Connec
         principal: String::new(),
         transport: server.next_transport(),
         transport_kind: TransportKind::Memory,
+        traffic: None,
         client: server.clients().sole_client(),
     };
     Connection::unlisted(server, options)

@@ -238,6 +238,12 @@ fn receive(
 ) {
     match line {
         Ok(line) => single::receive(connection, sink, line),
-        Err(error) => connection.receive(Err(ReadError::from(error)), sink, None),
+        Err(error) => {
+            if let (Some(log), Some(origin)) = (&connection.server().traffic, connection.traffic())
+            {
+                log.record_too_long(origin, error.limit);
+            }
+            connection.receive(Err(ReadError::from(error)), sink, None);
+        }
     }
 }

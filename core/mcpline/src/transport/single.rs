@@ -66,6 +66,7 @@ fn options(
         principal: name,
         transport: server.next_transport(),
         transport_kind,
+        traffic: None,
         client,
     }
 }

@@ -67,6 +67,7 @@ impl RouteCall {
                 principal: http.principal.clone(),
                 transport,
                 transport_kind: TransportKind::Http,
+                traffic: None,
                 client,
             },
         );

@@ -38,13 +38,14 @@ pub struct TrafficRecord<'a> {
     pub time: SystemTime,
     /// The kind of transport.
     pub transport: TransportKind,
-    /// Number of the connection, which tells clients apart; `None` over HTTP.
+    /// Number of the connection, which tells clients apart; over HTTP of the request, if it names no session; otherwise
+    /// `None`.
     pub connection: Option<u64>,
     /// The first eight characters of the session's id, over HTTP on handshake revisions.
     pub session: Option<&'a str>,
     /// The client's revision, once it is known.
     pub revision: Option<Revision>,
-    /// Length of the whole message in bytes.
+    /// Length of the whole message in bytes; of a line that is too long, the limit.
     pub bytes: usize,
     /// The message on one line: secrets are replaced by `"[redacted]"`, control characters are escaped, and what exceeds
     /// 3,840 bytes is replaced by `…` and the length of the whole message. So the line is shorter than 4,096 bytes.
@@ -125,7 +126,7 @@ impl fmt::Display for TrafficRecord<'_> {
 /// The client whose messages are recorded.
 pub(crate) struct TrafficOrigin {
     transport: TransportKind,
-    /// `None` over HTTP.
+    /// `None` in a session over HTTP.
     connection: Option<u64>,
     /// The beginning of the session's id.
     session: Option<String>,
@@ -135,12 +136,11 @@ pub(crate) struct TrafficOrigin {
 }
 
 impl TrafficOrigin {
-    /// Returns the client of a connection with this number, and with this session id over HTTP.
+    /// Returns the client of a connection with this number, or with this session id over HTTP.
     pub(crate) fn new(transport: TransportKind, connection: u64, session: Option<&str>) -> Self {
-        let is_http = matches!(transport, TransportKind::Http | TransportKind::HttpSse);
         Self {
             transport,
-            connection: (!is_http).then_some(connection),
+            connection: session.is_none().then_some(connection),
             session: session.map(|id| shortened(id).to_owned()),
             revision: AtomicUsize::new(0),
         }
@@ -153,7 +153,13 @@ impl TrafficOrigin {
             .store(index.map_or(0, |index| index + 1), Ordering::Relaxed);
     }
 
-    fn revision(&self) -> Option<Revision> {
+    /// Returns the number of the connection; `None` in a session over HTTP.
+    pub(crate) fn connection(&self) -> Option<u64> {
+        self.connection
+    }
+
+    /// Returns the revision of the client's latest message, once it is known.
+    pub(crate) fn revision(&self) -> Option<Revision> {
         let index = self.revision.load(Ordering::Relaxed).checked_sub(1)?;
         Revision::ALL.get(index).copied()
     }
@@ -193,7 +199,16 @@ impl Server {
 impl TrafficLog {
     /// Records a message: a JSON value, or any text that is none.
     pub(crate) fn record(&self, direction: Direction, origin: &TrafficOrigin, message: &[u8]) {
-        let text = excerpt::excerpt(message);
+        self.record_text(direction, origin, message.len(), &excerpt::excerpt(message));
+    }
+
+    /// Records that a line was received which is longer than `limit` bytes, and was therefore not kept.
+    pub(crate) fn record_too_long(&self, origin: &TrafficOrigin, limit: usize) {
+        let text = format!("… (more than {limit} bytes)");
+        self.record_text(Direction::Received, origin, limit, &text);
+    }
+
+    fn record_text(&self, direction: Direction, origin: &TrafficOrigin, bytes: usize, text: &str) {
         let record = TrafficRecord {
             direction,
             time: SystemTime::now(),
@@ -201,8 +216,8 @@ impl TrafficLog {
             connection: origin.connection,
             session: origin.session.as_deref(),
             revision: origin.revision(),
-            bytes: message.len(),
-            text: &text,
+            bytes,
+            text,
         };
         tracing::info!(
             target: "mcpline::traffic",

@@ -75,7 +75,7 @@ async fn refuse(
     let Some(session) = session else {
         let response = unreadable(&error);
         let inner = shared.server.inner();
-        if let Some(origin) = recorded::origin(inner, &parts.headers) {
+        if let Some(origin) = recorded::origin_of(parts) {
             recorded::record_refusal(inner, &origin, &response);
         }
         return response;

@@ -19,6 +19,7 @@ use crate::server::traffic::TransportKind;
 use super::caller;
 use super::exchange::Exchange;
 use super::post::{PendingResponse, accepted, unreadable};
+use super::recorded;
 use super::service::{Shared, json, principal, refusal};
 use super::sessionless::SessionlessRequest;
 use super::stream::Stream;
@@ -140,6 +141,7 @@ fn connect(
             principal: principal(parts).to_owned(),
             transport: shared.transport,
             transport_kind: TransportKind::Http,
+            traffic: recorded::origin_of(parts),
             client: client.clone(),
         },
     )

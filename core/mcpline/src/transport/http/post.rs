@@ -77,8 +77,11 @@ pub(super) fn begin<'a>(
         return refusal.response().into();
     }
     let inner = shared.server.inner();
-    let origin = recorded::origin(inner, &parts.headers);
-    let incoming = traffic::read(inner, origin.as_ref(), body);
+    let origin = recorded::origin(shared, &parts.headers);
+    let incoming = traffic::read(inner, origin.as_deref(), body);
+    if let Some(origin) = &origin {
+        recorded::keep_origin(origin, parts, &incoming);
+    }
     let response = pass_on(shared, parts, incoming, client);
     if let (Some(origin), PendingResponse::Ready(response)) = (&origin, &response) {
         recorded::record_refusal(inner, origin, response);

@@ -22,6 +22,7 @@ use super::exchange::Exchange;
 use super::in_flight::InFlight;
 use super::legacy;
 use super::post::{PendingResponse, accepted, unreadable};
+use super::recorded;
 use super::service::{Shared, principal, refusal};
 use super::stream::Stream;
 
@@ -110,6 +111,7 @@ pub(super) fn begin<'a>(
             principal: principal(parts).to_owned(),
             transport: shared.transport,
             transport_kind: TransportKind::Http,
+            traffic: recorded::origin_of(parts),
             client: client.clone(),
         },
     );

@@ -287,6 +287,7 @@ impl Sessions {
                     true => TransportKind::Http,
                     false => TransportKind::HttpSse,
                 },
+                traffic: None,
                 client: client.clone(),
             },
         );
