@@ -26,7 +26,7 @@ type Connect =
 /// names itself: whether they have such an address is for it to check.
 ///
 /// ```no_run
-/// # async fn connect() -> Result<(), mcpline::ClientError> {
+/// # async fn connect() -> Result<(), mcpline::client::ClientError> {
 /// use mcpline::client::{Address, Client, HttpConnector, HttpSettings};
 /// use tokio::net::UnixStream;
 ///
@@ -51,8 +51,8 @@ pub struct ConnectTarget {
 }
 
 impl HttpConnector {
-    /// Connects with this function. Its errors become [`ClientError::ServerUnreachable`](crate::ClientError), and so
-    /// does a connection that takes longer than [`connect_timeout`](super::HttpSettings::connect_timeout).
+    /// Connects with this function. Its errors become `ClientError::ServerUnreachable`, and so does a connection that
+    /// takes longer than [`connect_timeout`](super::HttpSettings::connect_timeout).
     pub fn new<F, S>(connect: impl Fn(ConnectTarget) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = io::Result<S>> + Send + 'static,
