@@ -240,6 +240,50 @@ typedef int32_t mcpl_log_level;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Change of a client's connection.
+ */
+enum mcpl_connection_event
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+#if defined(MCPLINE_HAS_CLIENT)
+    /**
+     * The client has connected for the first time.
+     */
+    MCPL_CONNECTION_EVENT_CONNECTED = 0,
+#endif
+#if defined(MCPLINE_HAS_CLIENT)
+    /**
+     * The connection or its session was lost. The next request opens a new one; a client that listens for changes opens
+     * it immediately.
+     */
+    MCPL_CONNECTION_EVENT_LOST = 1,
+#endif
+#if defined(MCPLINE_HAS_CLIENT)
+    /**
+     * A new connection has taken the place of the lost one.
+     */
+    MCPL_CONNECTION_EVENT_RESTORED = 2,
+#endif
+#if defined(MCPLINE_HAS_CLIENT)
+    /**
+     * The client was closed. No event follows.
+     */
+    MCPL_CONNECTION_EVENT_CLOSED = 3,
+#endif
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum mcpl_connection_event mcpl_connection_event;
+#else
+typedef int32_t mcpl_connection_event;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+#endif
+
 /**
  * Types of JSON values.
  */
@@ -606,6 +650,25 @@ typedef void (*mcpl_log_listener)(mcpl_client *client,
                                   const char *data,
                                   size_t length,
                                   void *user);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Receives changes of the connection. Runs where callbacks run, one at a time, in order: connected, then lost and restored
+ * any number of times, then closed.
+ *
+ * Over HTTP a connection is the session of a handshake revision. 2026-07-28 has no sessions, so that a failed request does
+ * not lose the connection.
+ *
+ * - `client`: the client. `mcpl_client_close` within the callback returns `MCPL_WOULD_DEADLOCK`.
+ * - `event`: the change.
+ * - `error`: why the connection was lost; `NULL` for other changes. Valid until the callback returns.
+ * - `user`: the pointer that was given with the callback.
+ */
+typedef void (*mcpl_connection_listener)(mcpl_client *client,
+                                         mcpl_connection_event event,
+                                         const mcpl_error *error,
+                                         void *user);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
@@ -1699,6 +1762,21 @@ mcpl_status mcpl_client_on_log(mcpl_client *client,
                                mcpl_log_listener listener,
                                void *user,
                                mcpl_finalizer finalize);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets the callback for changes of the connection, for hosts that show whether a server can be reached. Call it before
+ * connecting.
+ *
+ * `MCPL_CONNECTION_EVENT_CLOSED` is reported while `mcpl_client_close` waits, or in the background after `mcpl_client_free`.
+ *
+ * For the parameters and errors see `mcpl_client_on_notification`.
+ */
+mcpl_status mcpl_client_on_connection(mcpl_client *client,
+                                      mcpl_connection_listener listener,
+                                      void *user,
+                                      mcpl_finalizer finalize);
 #endif
 
 #if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_STDIO))

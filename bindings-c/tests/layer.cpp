@@ -440,10 +440,11 @@ void destroys_the_captures_of_lambdas() {
     pair.server.add_tool("a", "d", nullptr, [counted = Counted()] { return "a"; });
     pair.server.on_end([counted = Counted()](const std::optional<Error> &) {});
     pair.client.on_notification([counted = Counted()](std::string_view, const Json &) {});
+    pair.client.on_connection([counted = Counted()](mcpl_connection_event, const std::optional<Error> &) {});
     THROWS(MCPL_USAGE_ERROR, (pair.server.add_tool("b", "d", "{", [counted = Counted()] { return "b"; }), 0));
     pair.joined();
     CHECK(text_of(pair.client.call_tool("a", nullptr)) == "a");
-    CHECK(Counted::alive == 3);
+    CHECK(Counted::alive == 4);
     pair.server.remove_tool("a");
     THROWS(MCPL_NOT_FOUND, (pair.server.remove_tool("a"), 0));
   }
@@ -546,8 +547,8 @@ void a_callable_verifies_tokens_and_scopes_limit_what_callers_see() {
       CHECK(text_of(client.call_tool("edit", nullptr)) == "edited");
       CHECK(client.request("acme/edit", nullptr).boolean("/edited"));
     } else {
-      THROWS(MCPL_RPC_ERROR, client.call_tool("edit", nullptr));
-      THROWS(MCPL_RPC_ERROR, client.request("acme/edit", nullptr));
+      THROWS(MCPL_AUTHORIZATION_FAILED, client.call_tool("edit", nullptr));
+      THROWS(MCPL_AUTHORIZATION_FAILED, client.request("acme/edit", nullptr));
     }
   }
   Client stranger("client", "1");
@@ -619,6 +620,18 @@ void json_is_read_and_written() {
 #endif
 }
 
+void a_client_reports_changes_of_its_connection() {
+  std::vector<mcpl_connection_event> events;
+  Pair pair;
+  pair.client.on_connection([&](mcpl_connection_event event, const std::optional<Error> &lost) {
+    CHECK(!lost);
+    events.push_back(event);
+  });
+  pair.joined();
+  pair.client.close();
+  CHECK((events == std::vector{MCPL_CONNECTION_EVENT_CONNECTED, MCPL_CONNECTION_EVENT_CLOSED}));
+}
+
 void misuse_is_an_exception() {
   THROWS(MCPL_USAGE_ERROR, Server("\xff", "1"));
   THROWS(MCPL_USAGE_ERROR, Server(std::string_view("a\0b", 3), "1"));
@@ -654,6 +667,7 @@ int main() {
       TEST(a_server_asks_outside_of_calls),
       TEST(tool_calls_need_approval),
       TEST(requests_are_futures_or_call_back),
+      TEST(a_client_reports_changes_of_its_connection),
       TEST(destroys_the_captures_of_lambdas),
       TEST(reports_exceptions_of_callbacks_without_a_response),
       TEST(transports_are_classes),

@@ -10,6 +10,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 /* ---- the server */
@@ -204,7 +205,55 @@ static void freeing_a_client_whose_opening_was_cancelled_ends_the_process_in_ord
   has_ended(&with);
 }
 
+/* The changes of a client's connection. */
+struct changes {
+  mcpl_connection_event events[4];
+  mcpl_status lost;
+  struct tally count;
+};
+
+static void on_connection(mcpl_client *client, mcpl_connection_event event, const mcpl_error *error, void *user) {
+  struct changes *changes = user;
+  const int at = tally_count(&changes->count);
+  (void)client;
+  CHECK(at < 4);
+  CHECK((error != NULL) == (event == MCPL_CONNECTION_EVENT_LOST));
+  changes->events[at] = event;
+  if (error != NULL) {
+    changes->lost = mcpl_error_status(error);
+  }
+  tally_add(&changes->count);
+}
+
+static void a_client_reports_changes_of_its_connection(void) {
+  struct lines with = lines();
+  struct changes changes = {.count = TALLY};
+  struct tally released = TALLY;
+  mcpl_client *client = client_of("KEEP", "300", &with);
+  OK(mcpl_client_on_connection(client, on_connection, &released, finalized));
+  /* Replaces the first. */
+  OK(mcpl_client_on_connection(client, on_connection, &changes, NULL));
+  OK(mcpl_client_open(client));
+  const uint32_t pid = mcpl_client_pid(client);
+  CHECK(pid != 0);
+  CHECK(kill((pid_t)pid, SIGKILL) == 0);
+  tally_wait(&changes.count, 2);
+  OK(mcpl_client_ping(client, NULL));
+  started(&with);
+  CHECK(close(with.holds) == 0);
+  OK(mcpl_client_close(client));
+  CHECK(tally_count(&changes.count) == 4);
+  CHECK(tally_count(&released) == 1);
+  for (int at = 0; at < 4; at++) {
+    CHECK(changes.events[at] == (mcpl_connection_event)at);
+  }
+  CHECK(changes.lost == MCPL_SERVER_EXITED);
+  CHECK(close(with.reports) == 0);
+  mcpl_client_free(client);
+}
+
 static const struct test tests[] = {
+    TEST(a_client_reports_changes_of_its_connection),
     TEST(closing_a_client_that_opens_ends_the_process_in_order),
     TEST(freeing_a_client_whose_opening_was_cancelled_ends_the_process_in_order),
     TEST(a_client_is_freed_while_it_is_closed),

@@ -99,6 +99,9 @@ static void on_log(mcpl_client *client, mcpl_log_level level, const char *logger
                    void *user) {
   (void)client, (void)level, (void)logger, (void)data, (void)length, (void)user;
 }
+static void on_connection(mcpl_client *client, mcpl_connection_event event, const mcpl_error *error, void *user) {
+  (void)client, (void)event, (void)error, (void)user;
+}
 static void on_line(mcpl_client *client, const char *line, size_t length, void *user) {
   (void)client, (void)line, (void)length, (void)user;
 }
@@ -599,6 +602,7 @@ static void clients_refuse_handles(void) {
   HANDLE(mcpl_client_on_tool_outcome, ended, keep_input_request, NULL, NULL);
   HANDLE(mcpl_client_on_notification, ended, on_notification, NULL, NULL);
   HANDLE(mcpl_client_on_log, ended, on_log, NULL, NULL);
+  HANDLE(mcpl_client_on_connection, ended, on_connection, NULL, NULL);
   HANDLE(mcpl_client_on_stderr, ended, on_line, NULL, NULL);
   HANDLE(mcpl_client_set_url, ended, "http://127.0.0.1:1/mcp", NULL);
   HANDLE(mcpl_client_set_command, ended, argv, 1, NULL);
@@ -681,6 +685,7 @@ static void clients_refuse_arguments(void) {
   REFUSES(mcpl_client_on_tool_outcome, client, NULL, NULL, NULL);
   REFUSES(mcpl_client_on_notification, client, NULL, NULL, NULL);
   REFUSES(mcpl_client_on_log, client, NULL, NULL, NULL);
+  REFUSES(mcpl_client_on_connection, client, NULL, NULL, NULL);
   REFUSES(mcpl_client_on_stderr, client, NULL, NULL, NULL);
   REFUSES(mcpl_client_set_url, client, NULL, NULL);
   REFUSES(mcpl_client_set_url, client, "http://127.0.0.1:1/mcp", BAD_JSON);

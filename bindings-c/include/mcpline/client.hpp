@@ -4,6 +4,8 @@
 #ifndef MCPLINE_CLIENT_HPP
 #define MCPLINE_CLIENT_HPP
 
+#include <optional>
+
 #include "channel.hpp"
 #include "input_request.hpp"
 #include "request.hpp"
@@ -114,6 +116,25 @@ public:
           detail::guarded([&] {
             (*static_cast<UserData *>(user))(level, std::string_view(logger == nullptr ? "" : logger),
                                              json_or_null(data, length));
+          });
+        },
+        new UserData(std::forward<F>(listener)), &detail::destroy<UserData>));
+  }
+
+  /// Sets the callback for changes of the connection: `listener(mcpl_connection_event, const std::optional<Error> &)`.
+  /// The error says why the connection was lost; other changes have none. It runs for one change at a time. Call it
+  /// before connecting.
+  template <class F> void on_connection(F &&listener) {
+    using UserData = std::decay_t<F>;
+    detail::check(mcpl_client_on_connection(
+        client_.get(),
+        [](mcpl_client *, mcpl_connection_event event, const mcpl_error *error, void *user) {
+          detail::guarded([&] {
+            std::optional<Error> lost;
+            if (error != nullptr) {
+              lost.emplace(error);
+            }
+            (*static_cast<UserData *>(user))(event, std::as_const(lost));
           });
         },
         new UserData(std::forward<F>(listener)), &detail::destroy<UserData>));

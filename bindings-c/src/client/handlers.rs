@@ -12,7 +12,8 @@ use crate::user_data::{UserData, mcpl_finalizer};
 use super::handle::{Client, mcpl_client};
 use super::input_request::{EXTENDED_RESULT, Handler, mcpl_input_request_handler};
 use super::listeners::{
-    Listeners, mcpl_log_listener, mcpl_notification_listener, mcpl_stderr_listener,
+    Listeners, mcpl_connection_listener, mcpl_log_listener, mcpl_notification_listener,
+    mcpl_stderr_listener,
 };
 
 /// Declares that the host handles a method or result type. Returns the key of its handler among those of the client.
@@ -323,6 +324,26 @@ pub unsafe extern "C" fn mcpl_client_on_log(
     set_listener(client, listener, given, |configuration, listeners, set| {
         configuration.host.logs = true;
         listeners.log.replace(set)
+    })
+}
+
+/// Sets the callback for changes of the connection, for hosts that show whether a server can be reached. Call it before
+/// connecting.
+///
+/// `MCPL_CONNECTION_EVENT_CLOSED` is reported while `mcpl_client_close` waits, or in the background after `mcpl_client_free`.
+///
+/// For the parameters and errors see `mcpl_client_on_notification`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_on_connection(
+    client: *mut mcpl_client,
+    listener: mcpl_connection_listener,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let given = (user, finalize);
+    set_listener(client, listener, given, |configuration, listeners, set| {
+        configuration.host.connection = true;
+        listeners.connection.replace(set)
     })
 }
 

@@ -1,8 +1,11 @@
-//! Delivers notifications, log messages and lines of stderr to a client's listeners: in order, one at a time.
+//! Delivers notifications, log messages, changes of the connection and lines of stderr to a client's listeners: in order, one
+//! at a time.
 
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use mcpline::client::ConnectionEvent;
+use mcpline::foreign::Failure;
 use mcpline::foreign::client::{BacklogSlot, ClientEvents, InputRequest, InputRequests};
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::Raw;
@@ -10,6 +13,7 @@ use mcpline::protocol::wire::Raw;
 use crate::callback_tracker::CallbackTracker;
 use crate::diagnostics::mcpl_log_level;
 use crate::handles::Token;
+use crate::status::{Fault, mcpl_error};
 use crate::text::{Text, terminated};
 use crate::user_data::UserData;
 
@@ -69,6 +73,40 @@ pub type mcpl_stderr_listener = Option<
     ),
 >;
 
+/// Change of a client's connection.
+#[repr(i32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum mcpl_connection_event {
+    /// The client has connected for the first time.
+    MCPL_CONNECTION_EVENT_CONNECTED = 0,
+    /// The connection or its session was lost. The next request opens a new one; a client that listens for changes opens
+    /// it immediately.
+    MCPL_CONNECTION_EVENT_LOST = 1,
+    /// A new connection has taken the place of the lost one.
+    MCPL_CONNECTION_EVENT_RESTORED = 2,
+    /// The client was closed. No event follows.
+    MCPL_CONNECTION_EVENT_CLOSED = 3,
+}
+
+/// Receives changes of the connection. Runs where callbacks run, one at a time, in order: connected, then lost and restored
+/// any number of times, then closed.
+///
+/// Over HTTP a connection is the session of a handshake revision. 2026-07-28 has no sessions, so that a failed request does
+/// not lose the connection.
+///
+/// - `client`: the client. `mcpl_client_close` within the callback returns `MCPL_WOULD_DEADLOCK`.
+/// - `event`: the change.
+/// - `error`: why the connection was lost; `NULL` for other changes. Valid until the callback returns.
+/// - `user`: the pointer that was given with the callback.
+pub type mcpl_connection_listener = Option<
+    unsafe extern "C" fn(
+        client: *mut mcpl_client,
+        event: mcpl_connection_event,
+        error: *const mcpl_error,
+        user: *mut c_void,
+    ),
+>;
+
 type NotificationListener =
     unsafe extern "C" fn(*mut mcpl_client, *const c_char, *const c_char, usize, *mut c_void);
 type LogListener = unsafe extern "C" fn(
@@ -79,6 +117,8 @@ type LogListener = unsafe extern "C" fn(
     usize,
     *mut c_void,
 );
+type ConnectionListener =
+    unsafe extern "C" fn(*mut mcpl_client, mcpl_connection_event, *const mcpl_error, *mut c_void);
 type StderrListener = unsafe extern "C" fn(*mut mcpl_client, *const c_char, usize, *mut c_void);
 
 /// The callbacks of one client.
@@ -87,14 +127,16 @@ pub(super) struct ClientCallbacks {
     input_requests: Arc<InputRequestHandlers>,
     listeners: Mutex<Listeners>,
     notifications: SerialQueue,
+    connection: SerialQueue,
     stderr: SerialQueue,
 }
 
-/// The callbacks for notifications, log messages and lines of stderr.
+/// The callbacks for notifications, log messages, changes of the connection and lines of stderr.
 #[derive(Default)]
 pub(super) struct Listeners {
     pub(super) notification: Option<(NotificationListener, Arc<UserData>)>,
     pub(super) log: Option<(LogListener, Arc<UserData>)>,
+    pub(super) connection: Option<(ConnectionListener, Arc<UserData>)>,
     pub(super) stderr: Option<(StderrListener, Arc<UserData>)>,
 }
 
@@ -105,6 +147,7 @@ impl ClientCallbacks {
             input_requests: InputRequestHandlers::new(owner),
             listeners: Mutex::default(),
             notifications: SerialQueue::new(owner),
+            connection: SerialQueue::new(owner),
             stderr: SerialQueue::new(owner),
         })
     }
@@ -158,6 +201,29 @@ impl ClientEvents for ClientCallbacks {
         }
     }
 
+    fn connection(&self, event: &ConnectionEvent, slot: Option<BacklogSlot>) {
+        let listener = self.listeners().connection.clone();
+        let Some((listener, data)) = listener else {
+            return;
+        };
+        let Some(change) = mcpl_connection_event::of(event) else {
+            return;
+        };
+        let error = match event {
+            ConnectionEvent::Lost(error) => Some(mcpl_error::from(Fault::from(
+                Failure::of_client(error).during(""),
+            ))),
+            _ => None,
+        };
+        let client = self.client;
+        self.connection.call_back(move || {
+            let error = error.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+            // SAFETY: the error outlives the call, and the data is released after the last callback.
+            unsafe { listener(client.handle(), change, error, data.pointer()) }
+            drop(slot);
+        });
+    }
+
     fn stderr(&self, line: &str, slot: BacklogSlot) {
         let listener = self.listeners().stderr.clone();
         let Some((listener, data)) = listener else {
@@ -170,6 +236,19 @@ impl ClientEvents for ClientCallbacks {
             unsafe { listener(client.handle(), text, length, data.pointer()) }
             drop(slot);
         });
+    }
+}
+
+impl mcpl_connection_event {
+    /// Returns `None` for an event that the header does not have.
+    fn of(event: &ConnectionEvent) -> Option<Self> {
+        Some(match event {
+            ConnectionEvent::Connected => Self::MCPL_CONNECTION_EVENT_CONNECTED,
+            ConnectionEvent::Lost(_) => Self::MCPL_CONNECTION_EVENT_LOST,
+            ConnectionEvent::Restored => Self::MCPL_CONNECTION_EVENT_RESTORED,
+            ConnectionEvent::Closed => Self::MCPL_CONNECTION_EVENT_CLOSED,
+            _ => return None,
+        })
     }
 }
 

@@ -42,7 +42,10 @@ pub use input_request::{
     mcpl_input_request_fail, mcpl_input_request_handler, mcpl_input_request_is_cancelled,
     mcpl_input_request_on_cancel, mcpl_input_request_refuse,
 };
-pub use listeners::{mcpl_log_listener, mcpl_notification_listener, mcpl_stderr_listener};
+pub use listeners::{
+    mcpl_connection_event, mcpl_connection_listener, mcpl_log_listener, mcpl_notification_listener,
+    mcpl_stderr_listener,
+};
 pub use lists::*;
 pub use opening::*;
 pub use operations::*;
