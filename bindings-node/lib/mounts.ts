@@ -34,6 +34,7 @@ export class Mounts {
     }
     if (!this.#mounted.has(other)) {
       this.#mounted.add(other);
+      other.#forgetParents();
       other.#parents.add(new WeakRef(this));
     }
   }
@@ -42,17 +43,23 @@ export class Mounts {
   unmount(other: Mounts): boolean {
     const wasMounted = this.native.unmount(other.native);
     this.#mounted.delete(other);
-    for (const parent of other.#parents) {
-      if (parent.deref() === this || parent.deref() === undefined) {
-        other.#parents.delete(parent);
-      }
-    }
+    other.#forgetParents(this);
     const others = other.#formerParents.filter((reference) => {
       const parent = reference.deref();
       return parent !== undefined && parent !== this;
     });
     other.#formerParents = [...others, new WeakRef<Mounts>(this)];
     return wasMounted;
+  }
+
+  /** Forgets this parent, and those that do not exist any longer. */
+  #forgetParents(forgotten?: Mounts): void {
+    for (const reference of this.#parents) {
+      const parent = reference.deref();
+      if (parent === undefined || parent === forgotten) {
+        this.#parents.delete(reference);
+      }
+    }
   }
 
   /** The context of calls without one of their own: that of this server, or of one that it is mounted in. */

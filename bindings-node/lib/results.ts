@@ -147,11 +147,11 @@ const UNREADABLE = "an error that cannot be read";
 function finishByKind(call: number, error: unknown): void {
   if (error instanceof McplineError && GIVEN_UP.has(error.kind) && hub.callCancelled(call)) {
     // The call was cancelled: its result is ignored, and this is no failure.
-    finish(call, Kind.ToolFailure, error.message);
+    finish(call, Kind.ToolFailure, textOf(error.message));
   } else if (isForModel(error)) {
-    finish(call, Kind.ToolFailure, error.message);
+    finish(call, Kind.ToolFailure, textOf(error.message));
   } else if (error instanceof ResourceNotFoundError) {
-    finish(call, Kind.ResourceNotFound, error.uri ?? "");
+    finish(call, Kind.ResourceNotFound, textOf(error.uri ?? ""));
   } else if (error instanceof UrlElicitationRequiredError) {
     finish(
       call,
@@ -171,6 +171,11 @@ function finishByKind(call: number, error: unknown): void {
     const trace = typeof stack === "string" ? stack : summary;
     finish(call, Kind.Exception, JSON.stringify({ summary, trace }));
   }
+}
+
+/** The text of an error's property, which may be another value than its type says. */
+function textOf(property: unknown): string {
+  return String(property);
 }
 
 /** Name and message of an error, or the text of another value. */

@@ -93,7 +93,10 @@ const MAX_STREAMED_BYTES = 64 * 1024 * 1024;
 const HOST = /^(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 
 /** The codings of bodies that `fetch` decodes. It leaves a body with others as it is. */
-const DECODED = new Set(["gzip", "x-gzip", "deflate", "br"]);
+const DECODED = new Set(["gzip", "x-gzip", "deflate", "br", "zstd"]);
+
+/** How a body in the coding `zstd` begins (RFC 8878, section 3.1.1). Older versions of Node leave such bodies as they are. */
+const ZSTD = Uint8Array.of(0x28, 0xb5, 0x2f, 0xfd);
 
 /** Kinds of objects whose content JSON would lose. */
 const OPAQUE = new Set([
@@ -145,7 +148,7 @@ export function finishRoute(call: number, value: unknown): void | Promise<void> 
   if (isResponse(value)) {
     const { status } = value;
     return readBody(call, value).then((body) => {
-      reply(call, status, headersOf(value).flat(), body);
+      reply(call, status, headersOf(value, body).flat(), body);
     });
   }
   if (value === undefined || value === null) {
@@ -178,10 +181,12 @@ function isOpaque(value: object): boolean {
  * Returns the headers of a response, without those that do not describe its body. `fetch` decodes the bodies of the responses
  * that it returns, and leaves their headers as they were. Only such a response has a URL.
  */
-function headersOf({ url, headers }: Response): [name: string, value: string][] {
+function headersOf({ url, headers }: Response, body: Uint8Array): [name: string, value: string][] {
   const pairs = [...headers];
   const codings = headers.get("content-encoding")?.toLowerCase().split(",") ?? [];
-  const isDecoded = url !== "" && codings.length > 0 && codings.every((coding) => DECODED.has(coding.trim()));
+  const isZstd = codings.at(-1)?.trim() === "zstd" && ZSTD.every((byte, index) => body[index] === byte);
+  const isDecoded =
+    url !== "" && codings.length > 0 && !isZstd && codings.every((coding) => DECODED.has(coding.trim()));
   // The length is always that of the body which is sent.
   return isDecoded ? pairs.filter(([name]) => name !== "content-encoding") : pairs;
 }

@@ -431,7 +431,11 @@ impl Hub {
             let outcome = match OutcomeKind::of(self.answers.get(row * COLUMNS + 1)) {
                 Some(kind) => {
                     let called = open.call.kind();
-                    text::from_js(env.raw(), text, |text| outcome(called, kind, text))?
+                    let read = text::from_js(env.raw(), text, |text| outcome(called, kind, text));
+                    // The calls in the other rows must end as well.
+                    read.unwrap_or_else(|_| {
+                        Err(HandlerError::Internal("a result that is no text".into()))
+                    })
                 }
                 None => Err(HandlerError::Internal("a result of no kind".into())),
             };

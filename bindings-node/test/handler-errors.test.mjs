@@ -2,9 +2,10 @@
 
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
+import { once } from "node:events";
 import { test } from "node:test";
 
-import { Client, NotSupportedError, RpcError, Server, ToolError } from "mcpline";
+import { Client, NotSupportedError, ResourceNotFoundError, RpcError, Server, ToolError } from "mcpline";
 import * as z from "zod";
 
 import { call, textOf } from "./fetching.mjs";
@@ -98,6 +99,48 @@ test("whatever a handler throws, its call ends and is reported", async () => {
     "an error that cannot be read",
     "an error that cannot be read",
   ]);
+});
+
+// Regression test: a text that is no string ended the process, or left the other calls of the turn open.
+test("properties of errors that are no strings fail only their call", async (t) => {
+  const { server } = make();
+  const throwing = (name, error) =>
+    server.tool(name, {}, () => {
+      throw error;
+    });
+  throwing("uri", new ResourceNotFoundError(new URL("note://1")));
+  throwing("message", Object.assign(new ToolError("m"), { message: { toString: () => "a text" } }));
+  throwing("symbol", Object.assign(new ToolError("m"), { message: Object.create(null) }));
+  server.tool("good", {}, () => "done");
+  const client = await Client.memory(server);
+  t.after(() => client.close());
+  const names = ["uri", "good", "message", "symbol", "good"];
+  const results = await Promise.all(names.map((name) => client.callTool(name)));
+  assert.deepEqual(
+    results.map(({ content }) => content[0].text),
+    ["Resource not found: note://1", "done", "a text", "Error executing tool symbol", "done"],
+  );
+});
+
+test("an error that cannot be read is reported by a warning if `onError` fails for it", async () => {
+  const refuse = () => {
+    throw new Error("no");
+  };
+  const unreadable = new Proxy(new Error("m"), { get: refuse, getPrototypeOf: refuse });
+  for (const onError of [
+    () => {
+      throw unreadable;
+    },
+    () => Promise.reject(unreadable),
+  ]) {
+    const server = new Server({ name: "errors", version: "1", onError });
+    server.tool("fails", {}, () => {
+      throw unreadable;
+    });
+    const warned = once(process, "warning");
+    assert.equal(textOf(await call(server, "fails")), "Error executing tool fails");
+    assert.match((await warned)[0].message, /an error that cannot be read/);
+  }
 });
 
 test("a lone surrogate in an error for the client becomes U+FFFD", async () => {

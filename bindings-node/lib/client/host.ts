@@ -429,13 +429,22 @@ function done(_: void): string {
 
 /** Emits an error of a handler as a warning of the process. */
 export function warn(what: string, error: unknown): void {
-  const trace = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const trace = read(() => (error instanceof Error ? (error.stack ?? error.message) : error));
   process.emitWarning(`${what}: ${trace}`, "McplineWarning");
 }
 
 /** Returns the message of an error. */
 export function errorText(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return read(() => (error instanceof Error ? error.message : error));
+}
+
+/** Returns a text of an error. Handlers may throw anything, such as a proxy that throws when it is read. */
+function read(text: () => unknown): string {
+  try {
+    return String(text());
+  } catch {
+    return "an error that cannot be read";
+  }
 }
 
 /** Decodes the parameters of an input request, and checks that a required member is present. */
