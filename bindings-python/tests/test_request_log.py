@@ -152,3 +152,38 @@ def test_records_that_a_slow_log_loses_at_the_end_are_counted():
         # Of six requests one is being written.
         expected = b"mcpline: logging was too slow: 5 log records were lost at the end of the program\n"
         assert program.errors == expected
+
+
+def test_a_server_waits_for_a_thread_that_imports_logging():
+    """Regression test: the log thread imports it, and a server that was served meanwhile raised `AttributeError`."""
+    source = """
+        import importlib.util, sys, threading
+        from mcpline import Server
+
+        importing, go_on = threading.Event(), threading.Event()
+
+        class Slow:
+            def find_spec(self, name, path, target=None):
+                if name != "logging":
+                    return None
+                sys.meta_path.remove(self)
+                spec = importlib.util.find_spec(name)
+                execute = spec.loader.exec_module
+
+                def exec_module(module):
+                    importing.set()
+                    go_on.wait()
+                    execute(module)
+
+                spec.loader.exec_module = exec_module
+                return spec
+
+        sys.meta_path.insert(0, Slow())
+        threading.Thread(target=lambda: __import__("logging")).start()
+        importing.wait()
+        threading.Timer(0.1, go_on.set).start()
+        Server("early").run()
+    """
+    with process(source) as server:
+        server.close_input()
+        assert server.wait() == 0, server.errors.decode()

@@ -13,18 +13,19 @@ def in_trio() -> bool:
     An asyncio task within a trio task is one of asyncio: of trio-asyncio, or of an `asyncio.run` that blocks trio. In
     trio's guest mode, an asyncio loop runs trio tasks outside of its own.
     """
-    trio = sys.modules.get("trio")
-    if trio is None:
+    # A module has no attributes yet while another thread imports it.
+    lowlevel = getattr(sys.modules.get("trio"), "lowlevel", None)
+    if lowlevel is None:
         return False
     try:
-        trio.lowlevel.current_task()
+        lowlevel.current_task()
     except RuntimeError:
         return False
-    asyncio = sys.modules.get("asyncio")
-    if asyncio is None:
+    current_task = getattr(sys.modules.get("asyncio"), "current_task", None)
+    if current_task is None:
         return True
     try:
-        return asyncio.current_task() is None
+        return current_task() is None
     except RuntimeError:
         # No loop is running.
         return True

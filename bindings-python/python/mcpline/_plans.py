@@ -427,8 +427,9 @@ def _encodable(text: str) -> str:
 def _is_cancelled(error: BaseException) -> bool:
     import sys
 
-    futures = sys.modules.get("asyncio")
-    return futures is not None and isinstance(error, futures.CancelledError)
+    # It has no attributes yet while another thread imports it.
+    cancelled = getattr(sys.modules.get("asyncio"), "CancelledError", None)
+    return cancelled is not None and isinstance(error, cancelled)
 
 
 def _plan(

@@ -17,6 +17,10 @@ def install(server: Server) -> None:
     Asking the logger for each request would need the interpreter, and cost each request more than its record. A program
     that has not imported `logging` has not configured it.
     """
-    logging = sys.modules.get("logging")
-    if logging is not None and logging.getLogger("mcpline.requests").isEnabledFor(logging.INFO):
+    if "logging" not in sys.modules:
+        return
+    # Not from `sys.modules`, which has it already while another thread imports it.
+    import logging
+
+    if logging.getLogger("mcpline.requests").isEnabledFor(logging.INFO):
         server._native.record_requests()

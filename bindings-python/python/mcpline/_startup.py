@@ -19,8 +19,10 @@ def announce(message: str, *, to_stderr: bool) -> None:
         message: The line.
         to_stderr: Do not use `logging`, because one of its handlers might write to the stdout that a client reads.
     """
-    logging = sys.modules.get("logging")
-    if logging is not None and not to_stderr:
+    if "logging" in sys.modules and not to_stderr:
+        # Not from `sys.modules`, which has it already while another thread imports it.
+        import logging
+
         logger = logging.getLogger("mcpline")
         if logger.hasHandlers():
             logger.info("%s", message)

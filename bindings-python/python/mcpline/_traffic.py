@@ -24,8 +24,10 @@ def write(line: str) -> bool:
         `False` if the core must print the line to stderr: a thread that waits for a stderr that nobody reads would hold
         the lock of `sys.stderr`, and the interpreter could not end.
     """
-    logging = sys.modules.get("logging")
-    if logging is not None:
+    if "logging" in sys.modules:
+        # Not from `sys.modules`, which has it already while another thread imports it.
+        import logging
+
         logger = logging.getLogger("mcpline.traffic")
         if _takes_info(logger):
             logger.info("%s", line)
