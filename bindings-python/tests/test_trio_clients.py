@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import textwrap
+import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -735,6 +736,72 @@ def test_a_client_in_an_async_generator_is_closed_at_the_end_of_the_run(make, ca
     for pid in filter(None, pids):
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+    assert not caplog.records
+    assert settles(lambda: not loop_threads())
+
+
+@pytest.mark.parametrize("checkpoints", [0, 1, 2, 5, 10, 20, 40])
+def test_a_client_in_an_async_generator_is_closed_however_late_its_clean_up_is(checkpoints, caplog):
+    pids = []
+
+    async def generate():
+        async with spawned() as client:
+            pids.append(client.pid)
+            try:
+                yield
+            finally:
+                with trio.CancelScope(shield=True):
+                    for _ in range(checkpoints):
+                        await trio.lowlevel.checkpoint()
+
+    generator = generate()
+
+    async def test():
+        await generator.__anext__()
+
+    trio.run(test)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)
+    assert not caplog.records
+    assert settles(lambda: not loop_threads())
+
+
+def test_a_client_is_closed_while_the_event_loop_cleans_up(monkeypatch, caplog):
+    from mcpline import _trio
+
+    pids, cleaning, queued = [], threading.Event(), threading.Event()
+    shut_down, wait = asyncio.BaseEventLoop.shutdown_default_executor, _trio.Bridge.waiting
+
+    async def shutdown_default_executor(loop: asyncio.BaseEventLoop, *arguments: Any) -> None:
+        # The last step of the clean-up.
+        await shut_down(loop, *arguments)
+        cleaning.set()
+        assert queued.wait(PATIENCE)
+
+    def waiting(bridge: _trio.Bridge, operation: _trio.Operation) -> Any:
+        # Called when the loop has to start the operation.
+        if cleaning.is_set():
+            queued.set()
+        return wait(bridge, operation)
+
+    async def generate():
+        async with spawned() as client:
+            pids.append(client.pid)
+            monkeypatch.setattr(asyncio.BaseEventLoop, "shutdown_default_executor", shutdown_default_executor)
+            monkeypatch.setattr(_trio.Bridge, "waiting", waiting)
+            try:
+                yield
+            finally:
+                assert cleaning.wait(PATIENCE)
+
+    generator = generate()
+
+    async def test():
+        await generator.__anext__()
+
+    trio.run(test)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)
     assert not caplog.records
     assert settles(lambda: not loop_threads())
 

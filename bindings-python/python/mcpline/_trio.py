@@ -284,6 +284,9 @@ class Operation:
     # On the loop
 
     def _start(self, function: Callable[..., Coroutine[Any, Any, Any]], arguments: tuple[Any, ...]) -> None:
+        if self._bridge.stopping:
+            # The loop would end before the coroutine. Its end also ends the operation.
+            return
         self._task = self._bridge.loop.create_task(_caught(function, arguments))
         self._task.add_done_callback(self._end)
 
@@ -297,11 +300,11 @@ class Operation:
     # In trio, after the end
 
     def _is_cancelled(self) -> bool:
-        return self._task is None or self._task.cancelled()
+        return self._task is None or not self._task.done() or self._task.cancelled()
 
     def _result(self) -> Any:
-        if self._task is None or self._task.cancelled():
-            # Only the end of the loop cancels it without a cancellation in trio.
+        if self._task is None or self._is_cancelled():
+            # Without a cancellation in trio, only the end of the loop leaves it without a result.
             raise Closed(_ENDED)
         value, failure = self._task.result()
         try:
