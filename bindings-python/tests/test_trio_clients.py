@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import inspect
 import os
 import signal
@@ -686,6 +687,187 @@ def test_pending_progress_reports_of_a_failed_request_are_delivered(run):
             assert reports == [1, 2, 3]
 
     run(test)
+
+
+def reporting_server() -> Server:
+    server = Server("reporting")
+
+    @server.on_request("acme/ok")
+    async def ok(ctx: Context) -> dict[str, int]:
+        for done in (1, 2, 3):
+            await ctx.progress(done, 3)
+        return {"pages": 3}
+
+    @server.on_request("acme/fail")
+    async def fail(ctx: Context) -> dict[str, int]:
+        await ok(ctx)
+        raise RpcError(-32000, "out of paper")
+
+    return server
+
+
+class HangingListener:
+    """A progress listener that does not end."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    async def __call__(self, done: float, total: float | None, message: str | None) -> None:
+        self.events.append("began")
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.events.append("ended")
+
+
+async def outcome_of(client: Client, method: str, **options: Any) -> Any:
+    try:
+        return (await client.request(method, **options)).get("pages")
+    except McplineError as error:
+        return getattr(error, "message", str(error))
+
+
+OUTCOMES = {"acme/ok": 3, "acme/fail": "out of paper"}
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Return a list to which each request adds an object that waits for its listener after the response."""
+    from mcpline.client import _Reports
+
+    begun, delivered = [], _Reports.delivered
+
+    async def begin(reports: _Reports) -> None:
+        begun.append(reports)
+        await delivered(reports)
+
+    monkeypatch.setattr(_Reports, "delivered", begin)
+    return begun
+
+
+@pytest.mark.parametrize("method", OUTCOMES)
+def test_closing_ends_a_request_whose_progress_listener_does_not_end(run, waits, method):
+    async def test():
+        outcomes, listener = [], HangingListener()
+        client = await Client.memory(reporting_server())
+
+        async def request() -> None:
+            outcomes.append(await outcome_of(client, method, on_progress=listener))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(request)
+            while not waits:
+                await anyio.sleep(0.001)
+            await client.close()
+        assert outcomes == [OUTCOMES[method]]
+        while listener.events != ["began", "ended"]:
+            await anyio.sleep(0.001)
+
+    run(test)
+
+
+@pytest.mark.parametrize("of_client", [True, False])
+@pytest.mark.parametrize("method", OUTCOMES)
+def test_the_total_timeout_ends_a_request_whose_progress_listener_does_not_end(run, method, of_client):
+    async def test():
+        listener = HangingListener()
+        total = {"total_timeout": 0.2}
+        async with Client.memory(reporting_server(), **(total if of_client else {})) as client:
+            outcome = await outcome_of(client, method, on_progress=listener, **({} if of_client else total))
+            # The second if the machine is slow.
+            assert outcome == OUTCOMES[method] or "within 0.2 s" in str(outcome)
+
+    run(test)
+
+
+@pytest.mark.parametrize("method", OUTCOMES)
+def test_a_progress_listener_can_close_its_client(run, method):
+    async def test():
+        closed = []
+        client = await Client.memory(reporting_server())
+
+        async def on_progress(done: float, total: float | None, message: str | None) -> None:
+            async with anyio.create_task_group() as group:
+                group.start_soon(client.close)
+            closed.append(done)
+
+        outcome = await outcome_of(client, method, on_progress=on_progress)
+        assert outcome == OUTCOMES[method] or "closed" in str(outcome)
+        while not closed:
+            await anyio.sleep(0.001)
+        with pytest.raises(Closed):
+            await client.ping()
+
+    run(test)
+
+
+def test_a_progress_listener_whose_own_wait_is_cancelled_has_failed(caplog):
+    async def test():
+        seen = []
+
+        async def on_progress(done: float, total: float | None, message: str | None) -> None:
+            seen.append(done)
+            other = asyncio.get_running_loop().create_future()
+            other.cancel()
+            await other
+
+        async with Client.memory(reporting_server()) as client:
+            for method, outcome in OUTCOMES.items():
+                assert await outcome_of(client, method, on_progress=on_progress) == outcome
+        assert seen == [1, 2, 3] * 2
+
+    run_on("asyncio", test)
+    assert [record.getMessage() for record in caplog.records] == ["the progress listener failed"] * 6
+
+
+@pytest.mark.parametrize("method", OUTCOMES)
+def test_a_cancellation_that_follows_the_response_does_not_wait_for_the_progress_listener(method):
+    class Cancelling:
+        """The native client. The task is cancelled after its response has arrived, before it runs again."""
+
+        def __init__(self, handle: Any) -> None:
+            self.handle = handle
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.handle, name)
+
+        def request_into(self, loop_queue: Any, loop: Any, future: Any, *arguments: Any) -> int:
+            task = asyncio.current_task()
+            future.add_done_callback(lambda _: task.cancel())
+            return self.handle.request_into(loop_queue, loop, future, *arguments)
+
+    async def test():
+        listener = HangingListener()
+        async with Client.memory(reporting_server()) as client:
+            handle = client._handle
+            client._handle = Cancelling(handle)
+            task = asyncio.create_task(client.request(method, on_progress=listener))
+            await asyncio.wait([task])
+            client._handle = handle
+            assert task.cancelled()
+            while listener.events != ["began", "ended"]:
+                await asyncio.sleep(0.001)
+
+    run_on("asyncio", test)
+
+
+@pytest.mark.filterwarnings("error")
+def test_cancelling_a_request_drops_the_reports_that_wait_for_its_listener(run, waits, caplog):
+    async def test():
+        listener = HangingListener()
+        async with Client.memory(reporting_server()) as client:
+            with anyio.CancelScope() as scope:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(lambda: client.request("acme/ok", on_progress=listener))
+                    while not waits or not listener.events:
+                        await anyio.sleep(0.001)
+                    scope.cancel()
+            while listener.events != ["began", "ended"]:
+                await anyio.sleep(0.001)
+        gc.collect()
+
+    run(test)
+    assert not caplog.records
 
 
 def test_observers_that_do_not_end_are_cancelled_with_a_true_warning(monkeypatch, caplog):

@@ -146,6 +146,7 @@ class Setup:
             raise TypeError(f"such a client has no option {unknown[0]!r}; there are {', '.join(allowed)}")
         self._offer = encode({"info": info, "capabilities": capabilities, **self.handlers.offer()})
         self._settings = encode_settings(options)
+        self.total_timeout: float | None = options.get("total_timeout")
         self.server = server
         self.make_native: Make
 

@@ -259,7 +259,8 @@ class Operation:
         """Return a coroutine function for the loop which calls `function` in the waiting trio task."""
 
         async def call(*arguments: Any) -> Any:
-            pending = _Call(self._bridge, function, arguments)
+            # If the task no longer waits, the function is not called.
+            pending = _Call(self._bridge, function, arguments, unfinished=None)
             if not self._bridge.call_soon(self._deliver, pending):
                 pending.give_up()
             return await pending.outcome()
@@ -337,7 +338,13 @@ class _Call:
     """A call of a function of the program, for which an asyncio task waits. Created on the loop, runs in trio."""
 
     def __init__(
-        self, bridge: Bridge, function: Callable[..., Any], arguments: tuple[Any, ...], *, blocks: bool = False
+        self,
+        bridge: Bridge,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        *,
+        blocks: bool = False,
+        unfinished: type[BaseException] | None = asyncio.CancelledError,
     ) -> None:
         """Prepare the call.
 
@@ -346,6 +353,7 @@ class _Call:
             function: A function, sync or async.
             arguments: Its arguments.
             blocks: Call it in a thread if it is sync.
+            unfinished: What the waiting task gets if the function has not ended: an exception, or `None` as the result.
         """
         self.context = copy_context()
         self.context.run(_in_call.set, True)
@@ -358,7 +366,7 @@ class _Call:
         self._scope = trio.CancelScope()
         self._ended: asyncio.Future[None] = bridge.loop.create_future()
         self._value: Any = None
-        self._failure: BaseException | None = asyncio.CancelledError()
+        self._failure: BaseException | None = None if unfinished is None else unfinished()
 
     # In trio
 
@@ -399,7 +407,7 @@ class _Call:
         self._scope.cancel()
 
     def give_up(self) -> None:
-        """Wake the waiting task with the outcome: a cancellation, if the function has not ended."""
+        """Wake the waiting task with the outcome."""
         self._bridge.call_soon_on_loop(self._end)
 
     # On the loop

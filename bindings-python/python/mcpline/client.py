@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import logging
+import math
 import os
+import sys
 import typing
 import weakref
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from typing import Any
 
 import msgspec
@@ -57,6 +60,12 @@ D = typing.TypeVar("D")
 
 _LOGGER = logging.getLogger("mcpline")
 
+# Errors that must not be delayed by a progress listener.
+_UNDELAYED = (RequestTimedOut, Closed)
+
+_listening: ContextVar[object] = ContextVar("mcpline_listening", default=None)
+"""The key of the `_Reports` whose listener runs in this context."""
+
 
 class Client:
     """A connection to an MCP server.
@@ -89,6 +98,8 @@ class Client:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._loop_queue: _native.LoopQueue | None = None
         self._trio: ClientBridge | None = None
+        # Of requests in progress that have a listener.
+        self._reports: dict[object, _Reports] = {}
         self._closed = False
         # The process that the client is opened in.
         self._process: int | None = None
@@ -293,6 +304,7 @@ class Client:
         if handle is None:
             return
         _exit.forget(handle)
+        self._stop_reports()
         loop, loop_queue = self._here()
         closed: asyncio.Future[None] = loop.create_future()
         handle.close_into(loop_queue, loop, closed)
@@ -306,6 +318,11 @@ class Client:
             if self._home is not None:
                 await self._home.leave()
                 self._home = None
+
+    def _stop_reports(self) -> None:
+        """End the waits for progress listeners after responses."""
+        for reports in list(self._reports.values()):
+            reports.stop(is_listener=reports.key is _listening.get())
 
     def _close_without_loop(self) -> None:
         """Close the connection after the event loop has ended, with everything that ran on it. Blocks."""
@@ -348,24 +365,30 @@ class Client:
         future: asyncio.Future[bytes] = loop.create_future()
         reports = None
         if options is not None and options[2] is not None:
-            reports = _Reports(options[2])
+            total_timeout = self._setup.total_timeout if options[1] is None else options[1]
+            reports = _Reports(options[2], total_timeout)
+            self._reports[reports.key] = reports
             options = (*options[:2], reports.notify, *options[3:])
-        number = handle.request_into(loop_queue, loop, future, method, params, options)
         try:
-            result = await future
-        except BaseException as error:
-            if not future.done() or future.cancelled():
-                handle.cancel(loop_queue, number)
-            elif reports is not None and not isinstance(error, (RequestTimedOut, Closed)):
-                # A listener that does not end must delay neither of those.
+            number = handle.request_into(loop_queue, loop, future, method, params, options)
+            try:
+                result = await future
+            except BaseException as error:
+                if not future.done() or future.cancelled():
+                    handle.cancel(loop_queue, number)
+                elif reports is not None and error is future.exception() and not isinstance(error, _UNDELAYED):
+                    # An error of the server, and not a cancellation of this task that came after the response.
+                    await reports.delivered()
+                raise
+            if reports is not None:
                 await reports.delivered()
-            raise
+            return result
         finally:
+            if reports is not None:
+                del self._reports[reports.key]
+                reports.end()
             # The traceback of an exception refers to this frame, which would keep the parameters alive.
             del future
-        if reports is not None:
-            await reports.delivered()
-        return result
 
     async def _do(self, method: str, argument: str | None = None, timeout: float | None = None) -> None:
         handle = self._native_client()
@@ -537,7 +560,9 @@ class Client:
             total_timeout: Maximum total time to wait for the result, in seconds, regardless of progress. Default: the
                 client's `total_timeout`.
             on_progress: Called with `progress`, `total` and `message` of each progress report. Async functions are
-                awaited, in order, before this method returns or raises an error, except `RequestTimedOut` and `Closed`.
+                awaited, in order, before this method returns or raises an error of the server, until a `total_timeout`
+                that was set has elapsed or the client is closed. One that has not ended by then is cancelled, and also
+                if the request fails in another way.
             meta: Members of the request's `_meta`.
             log_level: Minimum level of the log messages sent during the request (2026-07-28).
             reissue: Whether to send the request again, at most twice, if the connection is lost before the response
@@ -768,14 +793,30 @@ def _running_loop() -> asyncio.AbstractEventLoop:
 class _Reports:
     """Delivers the progress reports of one request to its listener."""
 
-    def __init__(self, listener: Progress) -> None:
+    def __init__(self, listener: Progress, total_timeout: float | None) -> None:
+        """Prepare the delivery.
+
+        Args:
+            listener: Called with each report.
+            total_timeout: Time from now in which `delivered` waits, in seconds. Default: no limit.
+        """
+        self.key = object()
         self._listener = listener
         self._context = copy_context()
+        self._context.run(_listening.set, self.key)
         self._awaiting: list[tuple[Any, object]] = []
         self._worker: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
+        self._total_timeout = total_timeout
+        self._stopped: asyncio.Future[None] = self._loop.create_future()
+        self._ended = False
+        self._listener_closes = False
 
     def notify(self, progress: float, total: float | None, message: str | None, waiting: object) -> None:
         """Deliver one report. `waiting` is released when the listener has returned: the core limits waiting reports."""
+        if self._ended:
+            return
         try:
             value = self._context.run(self._listener, progress, total, message)
         except Exception:
@@ -784,22 +825,64 @@ class _Reports:
         if inspect.isawaitable(value):
             self._awaiting.append((value, waiting))
             if self._worker is None or self._worker.done():
-                self._worker = self._context.run(asyncio.get_running_loop().create_task, self._work())
+                self._worker = self._context.run(self._loop.create_task, self._work())
 
     async def _work(self) -> None:
         while self._awaiting:
             value, waiting = self._awaiting.pop(0)
             try:
                 await value
+            except asyncio.CancelledError:
+                if self._is_cancelled():
+                    raise
+                # Something that the listener awaits was cancelled.
+                _LOGGER.exception("the progress listener failed")
             except Exception:
                 _LOGGER.exception("the progress listener failed")
             finally:
                 del waiting
 
+    def _is_cancelled(self) -> bool:
+        """Return whether the task of the listener was cancelled."""
+        if sys.version_info >= (3, 11):
+            task = asyncio.current_task()
+            return task is not None and task.cancelling() > 0
+        return self._ended
+
     async def delivered(self) -> None:
-        """Wait until all reports were delivered."""
-        if self._worker is not None:
-            await self._worker
+        """Wait until all reports were delivered, until the total timeout has elapsed, or until `stop`."""
+        worker = self._worker
+        if worker is None:
+            return
+        remaining = None
+        if self._total_timeout is not None and self._total_timeout != math.inf:
+            remaining = max(0, self._began + self._total_timeout - self._loop.time())
+        await asyncio.wait((worker, self._stopped), timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
+        if worker.done() and not worker.cancelled():
+            # What ends the program.
+            worker.result()
+
+    def stop(self, *, is_listener: bool) -> None:
+        """End `delivered`, from any thread. `is_listener`: the listener calls this, and is not cancelled by `end`."""
+        if is_listener:
+            self._listener_closes = True
+        with contextlib.suppress(RuntimeError):
+            # Unless the loop is closed.
+            self._loop.call_soon_threadsafe(self._stop)
+
+    def _stop(self) -> None:
+        if not self._stopped.done():
+            self._stopped.set_result(None)
+
+    def end(self) -> None:
+        """Cancel a listener that has not ended, and drop the reports that were not delivered."""
+        self._ended = True
+        if self._worker is not None and not self._listener_closes and not self._loop.is_closed():
+            self._worker.cancel()
+        for value, _ in self._awaiting:
+            if inspect.iscoroutine(value):
+                value.close()
+        self._awaiting.clear()
 
 
 class _InProcessServer:
