@@ -138,6 +138,60 @@ def test_a_server_with_a_lifespan_that_fails_fails_the_connection():
         SyncClient.memory(Server("test", lifespan=lifespan))
 
 
+@pytest.mark.parametrize("how", ["in its task", "in a thread", "sync"])
+def test_a_lifespan_can_close_its_client_at_its_end(how: str):
+    events = []
+
+    @contextlib.asynccontextmanager
+    async def lifespan(server: Server):
+        yield
+        if how == "in a thread":
+            await asyncio.to_thread(client.close)
+        else:
+            client.close()
+        events.append("cleaned up")
+
+    @contextlib.contextmanager
+    def sync_lifespan(server: Server):
+        yield
+        client.close()
+        events.append("cleaned up")
+
+    client = SyncClient.memory(Server("living", lifespan=sync_lifespan if how == "sync" else lifespan))
+    # In a thread, so that a close that waits for itself does not keep this test from failing.
+    closing = threading.Thread(target=client.close, daemon=True)
+    closing.start()
+    closing.join(PATIENCE)
+    assert not closing.is_alive()
+    assert events == ["cleaned up"]
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_a_handler_can_close_its_client(is_async: bool):
+    server = Server("closing")
+    closed = threading.Event()
+
+    if is_async:
+
+        @server.tool
+        async def close() -> None:
+            client.close()
+            closed.set()
+
+    else:
+
+        @server.tool
+        def close() -> None:
+            client.close()
+            closed.set()
+
+    client = SyncClient.memory(server)
+    with pytest.raises(Closed):
+        client.call_tool("close")
+    client.close()
+    assert closed.wait(PATIENCE)
+
+
 def test_pending_progress_reports_of_a_failed_request_are_delivered():
     server = Server("failing")
 

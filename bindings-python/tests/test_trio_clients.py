@@ -1036,6 +1036,54 @@ def test_every_close_waits_for_the_end(run):
     run(test)
 
 
+@pytest.mark.parametrize("how", ["in its task", "in another task"])
+def test_a_lifespan_can_close_its_client_at_its_end(run, how):
+    async def test():
+        events = []
+
+        @contextlib.asynccontextmanager
+        async def lifespan(server: Server):
+            yield
+            if how == "in its task":
+                await client.close()
+            else:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(client.close)
+            await anyio.sleep(0)
+            events.append("cleaned up")
+
+        client = await Client.memory(Server("living", lifespan=lifespan))
+        await client.close()
+        events.append("closed")
+        assert events == ["cleaned up", "closed"]
+
+    run(test)
+
+
+def test_a_lifespan_that_closes_its_client_first_ends():
+    async def test():
+        events, may_close = [], asyncio.Event()
+
+        @contextlib.asynccontextmanager
+        async def lifespan(server: Server):
+            async def close() -> None:
+                await may_close.wait()
+                await client.close()
+                events.append("closed by the lifespan")
+
+            closing = asyncio.create_task(close())
+            yield
+            await closing
+            events.append("ended")
+
+        client = await Client.memory(Server("living", lifespan=lifespan))
+        may_close.set()
+        await client.close()
+        assert events == ["closed by the lifespan", "ended"]
+
+    run_on("asyncio", test)
+
+
 def test_the_second_close_waits_for_the_thread_of_the_loop():
     async def test():
         client = await Client.memory(trio_server())

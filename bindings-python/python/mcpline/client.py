@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from . import _exit, _native, _requests, _setup, results
+from . import _exit, _lifespans, _native, _requests, _setup, results
 from ._async_library import in_trio
 from ._hosts import LoopHost
 from ._loop_queues import loop_queue_of
@@ -315,8 +315,8 @@ class Client:
                 await self._host.listeners_ended()
         finally:
             # Kept until the server has stopped: a concurrent `close` waits for it, too.
-            if self._home is not None:
-                await self._home.leave()
+            home = self._home
+            if home is not None and await home.leave():
                 self._home = None
 
     def _stop_reports(self) -> None:
@@ -906,32 +906,38 @@ class _InProcessServer:
         """Wait until the server's handlers run."""
         await self._entered
 
-    async def leave(self) -> None:
-        """Stop the server's handlers."""
-        if asyncio.get_running_loop() is not self._loop and self._loop.is_running():
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._leave(), self._loop))
-        else:
-            await self._leave()
+    async def leave(self) -> bool:
+        """Stop the server's handlers, and wait for the end of its lifespan unless the lifespan calls this.
 
-    async def _leave(self) -> None:
-        if self._task.done() or self._task is asyncio.current_task():
-            return
+        Return whether the lifespan has ended.
+        """
+        if asyncio.get_running_loop() is not self._loop and self._loop.is_running():
+            # In this context, which says whether the lifespan calls this.
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._leave(), self._loop))
+        return await self._leave()
+
+    async def _leave(self) -> bool:
+        if self._task.done():
+            return True
         self._left.set()
         if not self._entered.done() or self._entered.cancelled():
             self._task.cancel()
+        if _lifespans.is_current(self._left):
+            return False
         try:
             await asyncio.shield(self._task)
         except asyncio.CancelledError:
             # The waiting task was cancelled, not the one that it waits for.
             if not self._task.done():
                 raise
+        return True
 
 
 async def _stay(server: Server, entered: asyncio.Future[None], left: asyncio.Event) -> None:
     from . import _loops
 
     try:
-        async with _loops.lifespan(server):
+        async with _lifespans.lifespan(server, left):
             other = server._attachment
             # If another loop already runs the server's handlers, it continues to do so.
             ours = other is None or other.loop is asyncio.get_running_loop()

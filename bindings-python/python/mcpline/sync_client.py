@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from . import _exit, _native, _requests, _setup, results
+from . import _exit, _lifespans, _native, _requests, _setup, results
 from ._hosts import ThreadHost
 from .errors import Closed
 
@@ -259,8 +259,7 @@ class SyncClient:
             self._finalizer()
             # Kept until the server has stopped: a concurrent `close` waits for it, too.
             home = self._home
-            if home is not None:
-                home.leave()
+            if home is not None and home.leave():
                 self._home = None
 
     # The server
@@ -650,7 +649,7 @@ class _InProcessServer:
         from . import _loops
 
         server = self._server
-        async with _loops.lifespan(server):
+        async with _lifespans.lifespan(server, self):
             attachment = _loops.attach(server)
             server._serving += 1
             ended = asyncio.Event()
@@ -669,7 +668,15 @@ class _InProcessServer:
                 server._serving -= 1
                 _loops.detach(attachment)
 
-    def leave(self) -> None:
-        if self._thread is not None and self._end is not None:
-            self._end()
-            self._thread.join()
+    def leave(self) -> bool:
+        """Stop the server's handlers, and wait for the end of its lifespan unless the lifespan or a handler calls this.
+
+        Return whether the lifespan has ended.
+        """
+        if self._thread is None or self._end is None:
+            return True
+        self._end()
+        if _lifespans.is_current(self) or self._thread is threading.current_thread():
+            return False
+        self._thread.join()
+        return True
