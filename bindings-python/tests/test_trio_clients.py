@@ -1008,6 +1008,42 @@ def test_ctrl_c_while_the_first_client_opens_leaves_no_thread(monkeypatch):
     assert settles(lambda: not loop_threads())
 
 
+def test_ctrl_c_while_a_client_waits_for_its_handlers_leaves_nothing_behind(monkeypatch):
+    monkeypatch.setattr("mcpline._hosts._LISTENER_PATIENCE", 0.01)
+    events = []
+
+    async def test():
+        began, ended = trio.Event(), trio.Event()
+
+        async def on_connection(event: Any) -> None:
+            began.set()
+            try:
+                await trio.sleep_forever()
+            finally:
+                # The client waits for this handler.
+                signal.raise_signal(signal.SIGINT)
+                with trio.CancelScope(shield=True):
+                    await ended.wait()
+
+        client = await Client.memory(trio_server(), on_connection=on_connection)
+        await began.wait()
+        try:
+            await client.close()
+        finally:
+            events.append("interrupted")
+            ended.set()
+            with trio.fail_after(PATIENCE) as scope:
+                # A shield would hide the deadline.
+                scope.shield = True
+                await client.close()
+            events.append("closed")
+
+    with pytest.raises(KeyboardInterrupt):
+        trio.run(test)
+    assert events == ["interrupted", "closed"]
+    assert settles(lambda: not loop_threads())
+
+
 def test_every_close_waits_for_the_end(run):
     async def test():
         ending, may_end, events = anyio.Event(), anyio.Event(), []

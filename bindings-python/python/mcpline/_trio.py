@@ -91,9 +91,11 @@ class Bridge:
         if _bridge.get() is self:
             _bridge.set(None)
         with trio.CancelScope(shield=True):
-            await self.handlers.end()
-            self._left.set()
-            self._stop()
+            try:
+                await self.handlers.end()
+            finally:
+                self._left.set()
+                self._stop()
             # With a limiter of its own: blocking handlers may hold all threads of the default one.
             await trio.to_thread.run_sync(self._thread.join, limiter=trio.CapacityLimiter(1))
 
@@ -734,12 +736,15 @@ class ClientBridge:
                     raise
                 await trio.to_thread.run_sync(close_without_loop, limiter=trio.CapacityLimiter(1))
             finally:
-                await calls.end()
-                self._is_closed = True
+                # Ctrl-C may interrupt each wait, but not leave out what follows it.
                 try:
-                    await bridge.leave()
+                    await calls.end()
                 finally:
-                    self._closing.set()
+                    self._is_closed = True
+                    try:
+                        await bridge.leave()
+                    finally:
+                        self._closing.set()
 
 
 class _Transport:
