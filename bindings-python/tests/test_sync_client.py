@@ -138,6 +138,18 @@ def test_a_server_with_a_lifespan_that_fails_fails_the_connection():
         SyncClient.memory(Server("test", lifespan=lifespan))
 
 
+def test_the_exception_of_a_lifespan_at_its_end_is_raised_by_close():
+    @contextlib.asynccontextmanager
+    async def lifespan(server: Server):
+        yield
+        raise ValueError("could not flush")
+
+    client = SyncClient.memory(Server("test", lifespan=lifespan))
+    with pytest.raises(ValueError, match="could not flush"):
+        client.close()
+    client.close()
+
+
 @pytest.mark.parametrize("how", ["in its task", "in a thread", "sync"])
 def test_a_lifespan_can_close_its_client_at_its_end(how: str):
     events = []

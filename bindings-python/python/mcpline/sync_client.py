@@ -248,7 +248,8 @@ class SyncClient:
         """Close the connection. Requests in flight fail with `Closed`, and a child process is ended.
 
         Can be called from any thread, and more than once; every call waits for the end. When it returns, all file
-        descriptors are closed and the child process has exited.
+        descriptors are closed and the child process has exited. The exception of a lifespan that fails at its end is
+        raised, for a server in this process.
         """
         self._closed = True
         _exit.forget(self._handle)
@@ -671,7 +672,7 @@ class _InProcessServer:
     def leave(self) -> bool:
         """Stop the server's handlers, and wait for the end of its lifespan unless the lifespan or a handler calls this.
 
-        Return whether the lifespan has ended.
+        Return whether the lifespan has ended; raise what it has raised at its end.
         """
         if self._thread is None or self._end is None:
             return True
@@ -679,4 +680,7 @@ class _InProcessServer:
         if _lifespans.is_current(self) or self._thread is threading.current_thread():
             return False
         self._thread.join()
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
         return True
