@@ -164,6 +164,30 @@ def test_lone_surrogates_are_a_failure_and_not_a_broken_message():
     assert result("\ud800")["isError"]
 
 
+def test_lone_surrogates_in_errors_are_escaped():
+    server = Server("test")
+
+    @server.resource("missing://x")
+    async def missing() -> str:
+        raise ResourceNotFound("file:///\udcff")
+
+    @server.resource("failing://x")
+    async def failing() -> str:
+        raise RpcError(-32000, "failed", {"files": ["\udcff", 1, None], "\udcff": pathlib.Path("a")})
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            with pytest.raises(RpcError) as caught:
+                await client.read_resource("missing://x")
+            assert caught.value.data == {"uri": r"file:///\udcff"}
+            with pytest.raises(RpcError) as caught:
+                await client.read_resource("failing://x")
+            assert caught.value.code == -32000
+            assert caught.value.data == {"files": [r"\udcff", 1, None], r"\udcff": "a"}
+
+    run(main())
+
+
 def test_output_is_validated_if_enabled():
     def called(value: Any) -> dict[str, Any]:
         server = Server("test", check_output=True)

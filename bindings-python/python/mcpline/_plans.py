@@ -388,12 +388,12 @@ class _ErrorConverter:
 
     def _other(self, error: BaseException, text: str) -> _native.Failure:
         if isinstance(error, RpcError):
-            data = None if error.data is None else _json.encode(error.data)
+            data = None if error.data is None else _encoded(error.data)
             return _native.Failure.rpc(error.code, _encodable(error.message), data)
         if isinstance(error, NotSupported) and error.required is not None:
             return _native.Failure.unsupported(_json.encode(error.required), _encodable(str(error)))
         if isinstance(error, ResourceNotFound):
-            return _native.Failure.resource_not_found(error.uri)
+            return _native.Failure.resource_not_found(None if error.uri is None else _encodable(str(error.uri)))
         if isinstance(error, UrlElicitationRequired):
             return _native.Failure.url_elicitations([_results.elicitation_params(each) for each in error.elicitations])
         if not _is_cancelled(error):
@@ -422,6 +422,26 @@ def _described(error: BaseException) -> str:
 def _encodable(text: str) -> str:
     r"""Return a text that UTF-8 can encode: `\udcff` in place of a lone surrogate, such as one of a file's name."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _encoded(data: Any) -> bytes:
+    """Encode the data of an error as JSON. Texts in it are made `_encodable`."""
+    try:
+        return _json.encode(data)
+    except UnicodeEncodeError:
+        import msgspec
+
+        return _json.encode(_with_encodable_texts(msgspec.to_builtins(data, enc_hook=_json.encode_hook)))
+
+
+def _with_encodable_texts(data: Any) -> Any:
+    if isinstance(data, str):
+        return _encodable(data)
+    if isinstance(data, dict):
+        return {_with_encodable_texts(key): _with_encodable_texts(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_with_encodable_texts(value) for value in data]
+    return data
 
 
 def _is_cancelled(error: BaseException) -> bool:
