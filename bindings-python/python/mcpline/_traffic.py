@@ -21,7 +21,7 @@ def write(line: str) -> bool:
         line: The message, without an end of line.
 
     Returns:
-        `False` if the core must print the line to stderr: a thread that waits for a stderr that nobody reads would hold
+        `False` if the core must print the line to stderr: a thread that waits for a stderr that is not read would hold
         the lock of `sys.stderr`, and the interpreter could not end.
     """
     if "logging" in sys.modules:

@@ -27,7 +27,7 @@ impl Gate {
         self.0.1.notify_all();
     }
 
-    /// Waits, but not for ever: on the thread of the test it would never open.
+    /// Waits, but with a limit: on the thread of the test it would never open.
     fn wait(&self) {
         let open = self.0.0.lock().expect("not poisoned");
         let waited = self.0.1.wait_timeout_while(open, PATIENCE, |open| !*open);
