@@ -15,7 +15,7 @@ async fn a_handler_that_blocks_before_it_waits_is_logged() {
     let log = Log::new(tracing::Level::WARN);
     let _log = tracing::subscriber::set_default(log.clone());
     let server = Server::new("slow", "1").tool("sleeps", "Blocks", || async {
-        // A little more than the threshold in `src/server/handler_start.rs`.
+        // A little more than the threshold in `src/server/handler.rs`.
         std::thread::sleep(Duration::from_millis(60));
         "done"
     });

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,6 @@ use crate::background;
 use crate::warning_limit::warn_limited;
 
 use super::call::Call;
-use super::handler_start::HandlerStart;
 use super::reply::{HandlerError, Reply};
 
 /// Code behind a tool, resource, prompt, completion or custom method.
@@ -29,12 +29,10 @@ pub trait Handler: Send + Sync + 'static {
 type HandlerFuture = Pin<Box<dyn Future<Output = Result<Reply, HandlerError>> + Send>>;
 
 /// A handler made of an async closure over the raw call.
-struct AsyncHandler<F>(Arc<Called<F>>);
-
-/// The closure of a handler, and where its calls begin.
-struct Called<F> {
+struct AsyncHandler<F> {
     function: F,
-    start: HandlerStart,
+    /// Counts calls, of which every [`TIMED_CALLS`]th is timed.
+    calls: AtomicU32,
 }
 
 impl<F> Handler for AsyncHandler<F>
@@ -43,26 +41,11 @@ where
 {
     fn call(&self, call: Call) {
         let span = span_of(&call);
-        // Outside of a runtime there are no other threads.
-        if self.0.start.is_elsewhere()
-            && let Ok(runtime) = Handle::try_current()
-        {
-            let called = self.0.clone();
-            runtime.spawn_blocking(move || called.begin(call, span, true));
-            return;
-        }
-        let is_timed = self.0.start.is_timed();
-        self.0.begin(call, span, is_timed);
-    }
-}
-
-impl<F> Called<F>
-where
-    F: Fn(&Call) -> HandlerFuture,
-{
-    /// Runs the handler until it ends or waits. In the second case a task continues it.
-    fn begin(&self, call: Call, span: Span, is_timed: bool) {
         let _entered = span.clone().entered();
+        let is_timed = self
+            .calls
+            .fetch_add(1, Ordering::Relaxed)
+            .is_multiple_of(TIMED_CALLS);
         let started = is_timed.then(Instant::now);
         let mut answer = match std::panic::catch_unwind(AssertUnwindSafe(|| (self.function)(&call)))
         {
@@ -76,26 +59,34 @@ where
         let mut now = std::task::Context::from_waker(Waker::noop());
         let polled = poll_caught(&mut answer, &mut now);
         if let Some(started) = started {
-            self.record(&call, started.elapsed());
+            warn_if_slow(&call, started.elapsed());
         }
         match polled {
             Poll::Ready(outcome) => call.reply(outcome),
             Poll::Pending => spawn(call, answer, span),
         }
     }
+}
 
-    fn record(&self, call: &Call, took: Duration) {
-        // A model switches threads at any time and has no others than its own.
-        if cfg!(not(all(test, mcpline_models))) && self.start.record(took) {
-            warn_limited!(
-                name = call.name(),
-                "a handler ran for {} ms before it waited for the first time: its next calls begin on threads for blocking \
-                 work, so that the client's other messages are read meanwhile; if it blocks or computes, wrap it in \
-                 `mcpline::server::Blocking` or use `tokio::task::spawn_blocking`",
-                took.as_millis()
-            );
-        }
+/// How long a handler may run before it waits for the first time. Longer ones are felt: until then the client's other
+/// messages are not read.
+const MAX_FIRST_POLL: Duration = Duration::from_millis(50);
+
+/// One call in this many is timed, the first included: reading the clock takes longer than a handler that returns at once.
+/// A handler that blocks does so in most calls.
+const TIMED_CALLS: u32 = 16;
+
+/// Logs that a handler kept the thread that reads the client's messages.
+fn warn_if_slow(call: &Call, took: Duration) {
+    if took < MAX_FIRST_POLL {
+        return;
     }
+    warn_limited!(
+        name = call.name(),
+        "a handler ran for {} ms before it waited for the first time, and no message of the client was read meanwhile: if \
+         it blocks or computes, wrap it in `mcpline::server::Blocking` or use `tokio::task::spawn_blocking`",
+        took.as_millis()
+    );
 }
 
 /// Returns the span of a call, below that of the transport. If it is not recorded, the span of the transport stays the
@@ -166,8 +157,8 @@ where
     F: Fn(&Call) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Reply, HandlerError>> + Send + 'static,
 {
-    Arc::new(AsyncHandler(Arc::new(Called {
+    Arc::new(AsyncHandler {
         function: move |call: &Call| Box::pin(run(call)) as HandlerFuture,
-        start: HandlerStart::default(),
-    })))
+        calls: AtomicU32::new(0),
+    })
 }

@@ -28,7 +28,6 @@ mod feature_updates;
 mod finish_call;
 mod handler;
 mod handler_function;
-mod handler_start;
 mod inner;
 mod input_response_check;
 mod item_list;
