@@ -434,7 +434,7 @@ impl Hub {
                     let read = text::from_js(env.raw(), text, |text| outcome(called, kind, text));
                     // The calls in the other rows must end as well.
                     read.unwrap_or_else(|_| {
-                        Err(HandlerError::Internal("a result that is no text".into()))
+                        Err(HandlerError::Internal("a result that is not text".into()))
                     })
                 }
                 None => Err(HandlerError::Internal("a result of no kind".into())),

@@ -101,8 +101,8 @@ test("whatever a handler throws, its call ends and is reported", async () => {
   ]);
 });
 
-// Regression test: a text that is no string ended the process, or left the other calls of the turn open.
-test("properties of errors that are no strings fail only their call", async (t) => {
+// Regression test: a text that was not a string ended the process, or left the other calls of the turn open.
+test("properties of errors that are not strings fail only their call", async (t) => {
   const { server } = make();
   const throwing = (name, error) =>
     server.tool(name, {}, () => {

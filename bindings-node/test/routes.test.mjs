@@ -161,7 +161,7 @@ test("mounted servers serve them by `fetch` and `handler`", async (t) => {
   assert.equal((await fetch(`${at}/hooks`)).status, 404);
 });
 
-test("bytes that are no text reach the clients of mounts unchanged", async (t) => {
+test("bytes that are not text reach the clients of mounts unchanged", async (t) => {
   const server = new Server({ name: "routes", version: "1" });
   const bytes = new Uint8Array([0xff, 0xfe, 0, 0x80, 0x41]);
   server.route("/bytes", () => bytes);

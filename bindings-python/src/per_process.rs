@@ -28,7 +28,7 @@ impl<T: Sync> PerProcess<T> {
         let process = std::process::id();
         let mut current = self.current.load(Ordering::Acquire);
         loop {
-            // SAFETY: The pointer is null, or comes from `Box::into_raw` below, so that the value is valid and shared for ever.
+            // SAFETY: The pointer is null, or comes from `Box::into_raw` below, so that the value is valid and is never released.
             if let Some(owned) = unsafe { current.as_ref() }
                 && owned.process == process
             {

@@ -353,7 +353,7 @@ def test_a_child_that_is_forked_while_the_log_is_written_can_log():
         for number in range(200):
             child = os.fork()
             if child == 0:
-                # A child that waits for a lock of its parent waits for ever.
+                # A child that waits for a lock of its parent never ends.
                 signal.alarm(30)
                 ended = True
                 warn()

@@ -371,7 +371,7 @@ fn is_this_machine(server: &str, connect: &dyn FetcherFactory) -> bool {
 
 /// Returns the error for a refusal of a token that the host has given, and that no other token replaces.
 ///
-/// `None` if the response is no refusal of the token: a status other than 401, or 403 without the error
+/// `None` if the response does not refuse the token: a status other than 401, or 403 without the error
 /// `insufficient_scope` in its challenge (RFC 6750, section 3.1).
 pub fn given_token_error(status: StatusCode, headers: &HeaderMap) -> Option<AuthError> {
     let challenges = challenges(headers);

@@ -27,7 +27,7 @@ pub(super) fn check(arguments: &Raw) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the first integer with more than 64 bits in valid JSON. Numbers with a fraction or an exponent are no integers.
+/// Returns the first integer with more than 64 bits in valid JSON. Numbers with a fraction or an exponent do not count.
 fn first_in(json: &[u8]) -> Option<&str> {
     let mut position = 0;
     while let Some(&byte) = json.get(position) {

@@ -1,6 +1,6 @@
 //! The text of a message in a log: one line, without secrets and control characters, and of limited length.
 //!
-//! A message may be invalid, so this reads tokens and not values: what is no JSON is shown as it is. The text of a string is
+//! A message may be invalid, so this reads tokens and not values: what is not JSON is shown as it is. The text of a string is
 //! read in the same way, because it may contain JSON anywhere. There a quotation mark may be of any kind, so a member's name
 //! is found by what follows it.
 
@@ -169,7 +169,7 @@ impl<'a> Member<'a> {
 struct Context {
     /// The objects and arrays around it.
     containers: Vec<Container>,
-    /// The last byte that is no white space.
+    /// The last byte that is not white space.
     previous: Option<u8>,
     /// Whether the next object is the `properties` of a schema.
     is_before_properties: bool,
@@ -205,7 +205,7 @@ impl Context {
         }
     }
 
-    /// Whether a value contains text, and is no count or object of counts.
+    /// Whether a value contains text, and is not a count or an object of counts.
     fn has_secret_text(&mut self, value: &[u8]) -> bool {
         // Within such an object. It is not read again, so that the time remains linear.
         if self.after_counts.is_some_and(|after| value.len() > after) {

@@ -66,7 +66,7 @@ pub(super) fn value_length(text: &[u8]) -> usize {
     text[..length].trim_ascii_end().len()
 }
 
-/// Whether a value is a string or has strings in it that are no names.
+/// Whether a value is a string or has strings in it that are not names.
 pub(super) fn has_strings(value: &[u8]) -> bool {
     let mut rest = value;
     while !rest.is_empty() {
@@ -80,7 +80,7 @@ pub(super) fn has_strings(value: &[u8]) -> bool {
 }
 
 /// Returns the text of a string that begins with a quotation mark, as far as it can be shown, and whether that is all of it.
-/// What is no valid escape stays as it is.
+/// An invalid escape stays as it is.
 pub(super) fn unescaped(string: &[u8]) -> (String, bool) {
     let content = &string[1..];
     let content = match string.len() > 1 && content.last() == string.first() {
