@@ -95,6 +95,9 @@ mod header_names;
 mod http_client;
 mod line_io;
 mod message_sink;
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub mod middleware;
 #[cfg(all(test, mcpline_models))]
 mod models;
 mod offload;

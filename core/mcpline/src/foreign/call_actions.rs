@@ -3,6 +3,7 @@
 use mcpline_protocol::wire::Raw;
 
 use crate::error::Error;
+use crate::middleware::MiddlewareOutcome;
 use crate::quota::Charge;
 use crate::server::{Context, check_notification};
 use crate::warning_limit::warn_limited;
@@ -43,6 +44,20 @@ pub fn notification(
         // It has been checked above.
         let _ = context.notify(&method, params.as_ref());
     }))
+}
+
+/// Returns the action that passes the request of a middleware's call on; see [`CallKind::Middleware`]. `params` are the
+/// changed parameters: a JSON object. `callback` gets the outcome, on an I/O thread, once.
+///
+/// [`CallKind::Middleware`]: crate::server::CallKind::Middleware
+pub fn run_next(
+    context: &Context,
+    params: Option<Raw>,
+    callback: impl FnOnce(MiddlewareOutcome) + Send + 'static,
+) -> IoAction {
+    request(context, move |context| {
+        context.run_next(params, Box::new(callback));
+    })
 }
 
 /// Returns the action for anything else that a handler does. It is charged, but never dropped.

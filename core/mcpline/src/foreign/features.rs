@@ -1,6 +1,7 @@
 //! Registration of a server's features from foreign code: one function for all kinds, with the definition as JSON.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use mcpline_protocol::session::Rate;
 use mcpline_protocol::vocabulary::{JsonObject, Prompt, Resource, ResourceTemplate, Tool};
@@ -11,12 +12,15 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::server::{
     CallKind, ClientNotification, Completer, FeatureSelection, Handler, MethodOptions,
-    MountOptions, PromptOptions, ResourceOptions, Server, ToolOptions, ToolTransform,
+    MiddlewareScope, MountOptions, PromptOptions, ResourceOptions, Server, ToolOptions,
+    ToolTransform,
 };
 
 #[cfg(feature = "routes")]
 use super::options::RouteDefinition;
-use super::options::{CompletionDefinition, FeatureOptions, MethodDefinition, read, seconds};
+use super::options::{
+    CompletionDefinition, FeatureOptions, MethodDefinition, MiddlewareDefinition, read, seconds,
+};
 
 /// The kind and the name of a feature, by which it is removed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -38,7 +42,7 @@ impl FeatureKey {
 
     /// Removes the feature from the server. Returns whether it was registered.
     ///
-    /// Completions and the handlers of events can be replaced, but not removed. Routes stay.
+    /// Completions and the handlers of events can be replaced, but not removed. Middleware and routes stay.
     pub fn remove(&self, server: &Server) -> bool {
         let name = &self.name;
         match self.kind {
@@ -49,7 +53,7 @@ impl FeatureKey {
             CallKind::Prompt => server.remove_prompt(name),
             CallKind::Request => server.remove_request_handler(name),
             CallKind::Notification => server.remove_notification_handler(name),
-            CallKind::Completion | CallKind::Event => false,
+            CallKind::Completion | CallKind::Event | CallKind::Middleware => false,
             #[cfg(feature = "routes")]
             CallKind::Route => false,
         }
@@ -187,6 +191,8 @@ enum Definition {
     Request(MethodDefinition),
     Notification(MethodDefinition),
     Event(ClientNotification),
+    /// With a number, because it has no name.
+    Middleware(MiddlewareDefinition, u64),
     #[cfg(feature = "routes")]
     Route(RouteDefinition),
 }
@@ -198,6 +204,7 @@ impl Feature {
     /// - for a completion, a [`CompletionDefinition`], or `null` for all arguments that have no completion of their own;
     /// - for a custom method, a [`MethodDefinition`];
     /// - for an event, a [`MethodDefinition`] with the method that reports it;
+    /// - for a middleware, a [`MiddlewareDefinition`];
     /// - for a route, a [`RouteDefinition`](super::options::RouteDefinition).
     ///
     /// # Errors
@@ -211,10 +218,15 @@ impl Feature {
                 "the options have an extension: only custom methods belong to one",
             ));
         }
-        let has_scopes = !matches!(kind, CallKind::Completion | CallKind::Event);
+        let has_scopes = !matches!(
+            kind,
+            CallKind::Completion | CallKind::Event | CallKind::Middleware
+        );
         if !has_scopes && !options.scopes.is_empty() {
             // Otherwise a protection that the author asked for would be missing.
-            return Err(Error::usage("completions and events cannot require scopes"));
+            return Err(Error::usage(
+                "completions, events and middleware cannot require scopes",
+            ));
         }
         let has_tags = matches!(kind, CallKind::Tool | CallKind::Resource | CallKind::Prompt);
         if !has_tags && !options.tags.is_empty() {
@@ -234,6 +246,11 @@ impl Feature {
             CallKind::Request => Definition::Request(read("the method", definition)?),
             CallKind::Notification => Definition::Notification(read("the method", definition)?),
             CallKind::Event => Definition::Event(event(&read("the event", definition)?)?),
+            CallKind::Middleware => {
+                static NUMBER: AtomicU64 = AtomicU64::new(0);
+                let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+                Definition::Middleware(read("the middleware", definition)?, number)
+            }
             #[cfg(feature = "routes")]
             CallKind::Route => Definition::Route(read("the route", definition)?),
         };
@@ -263,6 +280,9 @@ impl Feature {
                 FeatureKey::new(CallKind::Notification, &method.method)
             }
             Definition::Event(event) => FeatureKey::new(CallKind::Event, event.method().as_str()),
+            Definition::Middleware(_, number) => {
+                FeatureKey::new(CallKind::Middleware, number.to_string())
+            }
             #[cfg(feature = "routes")]
             Definition::Route(route) => {
                 let methods = route.methods.as_ref().map(|methods| methods.join(","));
@@ -316,11 +336,25 @@ impl Feature {
                 server.set_event_handler(event, handler);
                 Ok(())
             }
+            Definition::Middleware(of, _) => server.add_middleware_handler(of.scope()?, handler),
             #[cfg(feature = "routes")]
             Definition::Route(route) => {
                 server.add_route(super::routes::read_route(route, options.scopes)?, handler)
             }
         }
+    }
+}
+
+impl MiddlewareDefinition {
+    fn scope(self) -> Result<MiddlewareScope, Error> {
+        let mut scope = MiddlewareScope::all();
+        if let Some(methods) = self.methods {
+            scope = scope.with_methods(methods);
+        }
+        if self.kinds.is_some() || self.names.is_some() || self.tags.is_some() {
+            scope = scope.with_features(feature_selection(self.kinds, self.names, self.tags)?);
+        }
+        Ok(scope)
     }
 }
 

@@ -63,7 +63,7 @@ mod traffic_printer;
 pub mod workers;
 
 #[cfg(feature = "server")]
-pub use call_actions::{notification, report, request};
+pub use call_actions::{notification, report, request, run_next};
 #[cfg(feature = "server")]
 pub use executors::{executors_of, executors_of_context, session_state, set_executors};
 #[cfg(feature = "client")]

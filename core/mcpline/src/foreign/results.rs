@@ -163,7 +163,7 @@ pub fn complete(kind: CallKind, result: &Raw) -> Result<Reply, Error> {
     }
     match kind {
         CallKind::Event | CallKind::Notification => return Ok(ignored()),
-        CallKind::Request => return Ok(Reply::Result(result.clone())),
+        CallKind::Request | CallKind::Middleware => return Ok(Reply::Result(result.clone())),
         _ => {}
     }
     if let Some(extended) = extended(result) {
@@ -278,6 +278,7 @@ fn required(result: &Raw, member: &str) -> Result<Raw, Error> {
 fn misfit(kind: CallKind, reply: &str) -> Error {
     let kind = match kind {
         CallKind::Event => "an event".to_owned(),
+        CallKind::Middleware => "a request".to_owned(),
         CallKind::Request | CallKind::Notification => format!("a custom {}", kind.name()),
         kind => format!("a {}", kind.name()),
     };

@@ -17,6 +17,7 @@ use crate::warning_limit::WarningLimit;
 use super::debug_mode;
 use super::extension::{Extension, Extensions};
 use super::inner::Inner;
+use super::middleware::Middlewares;
 use super::mounts::Mounts;
 use super::request_log::RequestLog;
 use super::settings::Settings;
@@ -170,6 +171,7 @@ impl ServerBuilder {
             warnings: WarningLimit::new(),
             executors: OnceLock::new(),
             mounts: Mounts::default(),
+            middlewares: Middlewares::default(),
             request_log: RequestLog::default(),
             is_debugged,
             traffic: is_debugged.then(TrafficLog::default),

@@ -5,11 +5,11 @@
 
 use std::fmt;
 
-use mcpline_protocol::RequestId;
 #[cfg(feature = "openapi")]
 use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::session::{InputRequestError, Peer, RequestKey};
 use mcpline_protocol::wire::{Method, Params, Raw};
+use mcpline_protocol::{RequestId, RpcError};
 
 use crate::message_sink::MessageSink;
 use crate::quota::Charge;
@@ -25,6 +25,7 @@ use super::connection::Connection;
 use super::context::Context;
 use super::custom::MethodEntry;
 use super::feature_entries::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
+use super::middleware::{self, AwaitedOutcome, MiddlewareCall, NextCallback};
 use super::reply::{HandlerError, Reply};
 use super::request_info::HttpInfo;
 #[cfg(feature = "routes")]
@@ -51,6 +52,7 @@ pub(crate) enum Target {
     Request(Arc<MethodEntry>),
     Notification(Arc<MethodEntry>),
     Event(ClientNotification),
+    Middleware(Arc<MiddlewareCall>),
     #[cfg(feature = "routes")]
     Route(Arc<RouteCall>),
 }
@@ -67,6 +69,8 @@ pub(crate) struct CurrentRequest {
     pub(crate) meta: Option<Raw>,
     /// Counts the call among those of its client that are in flight; `None` while it is suspended.
     pub(crate) in_flight: Option<Charge>,
+    /// The middleware that waits for the outcome, in place of the client.
+    pub(super) middleware: Option<Arc<AwaitedOutcome>>,
 }
 
 /// Responses of a client to input requests that a handler returned.
@@ -227,8 +231,39 @@ impl CurrentRequest {
     /// down. Returns
     /// `false` if that has happened already: the call must not start then.
     pub(super) fn attach(&self, call: &Arc<CallState>) -> bool {
-        self.key
-            .is_some_and(|key| self.connection.attach(key, call.clone()))
+        let is_awaited = match &self.middleware {
+            Some(awaited) => awaited.set_call(call),
+            None => true,
+        };
+        is_awaited
+            && self
+                .key
+                .is_some_and(|key| self.connection.attach(key, call.clone()))
+    }
+
+    /// Whether middleware has changed the parameters, so that headers need not match them.
+    pub(super) fn is_changed(&self) -> bool {
+        self.middleware
+            .as_ref()
+            .is_some_and(|awaited| awaited.is_changed())
+    }
+
+    /// Returns a copy for the call of a middleware of another language.
+    pub(super) fn for_middleware(&self) -> Self {
+        Self {
+            key: self.key,
+            ..self.suspended()
+        }
+    }
+
+    /// Returns a copy for a run of the request whose outcome middleware awaits. The request itself counts as in flight.
+    pub(super) fn with_middleware(&self, awaited: Arc<AwaitedOutcome>, meta: Option<Raw>) -> Self {
+        Self {
+            key: self.key,
+            meta,
+            middleware: Some(awaited),
+            ..self.suspended()
+        }
     }
 
     /// Returns a copy for the time between a round and the client's retry: without a request, and not counted as in
@@ -243,6 +278,7 @@ impl CurrentRequest {
             http: self.http.clone(),
             meta: self.meta.clone(),
             in_flight: None,
+            middleware: None,
         }
     }
 }
@@ -297,6 +333,7 @@ impl CallState {
             Target::Request(_) => CallKind::Request,
             Target::Notification(_) => CallKind::Notification,
             Target::Event(_) => CallKind::Event,
+            Target::Middleware(_) => CallKind::Middleware,
             #[cfg(feature = "routes")]
             Target::Route(_) => CallKind::Route,
         }
@@ -316,6 +353,7 @@ impl CallState {
             Target::Completion(_) => String::new(),
             Target::Request(entry) | Target::Notification(entry) => entry.method.to_string(),
             Target::Event(event) => event.method().as_str().to_owned(),
+            Target::Middleware(middleware) => middleware.name(),
             #[cfg(feature = "routes")]
             Target::Route(route) => route.entry.name(),
         }
@@ -330,10 +368,20 @@ impl CallState {
         }
     }
 
-    /// Whether the call serves a notification, an event or a route: nothing that is answered by a JSON-RPC response.
+    /// Passes the request of a middleware's call on, with other parameters if `params` are given.
+    pub(crate) fn run_next(&self, params: Option<Raw>, callback: NextCallback) {
+        match &self.target {
+            Target::Middleware(middleware) => middleware.run_next(params, callback),
+            _ => callback(Err(RpcError::internal_error(
+                "the call is not one of a middleware",
+            ))),
+        }
+    }
+
+    /// Whether the call serves a notification, an event, a route or a middleware: the client waits for no response of it.
     pub(super) fn is_outside_request(&self) -> bool {
         match self.target {
-            Target::Event(_) | Target::Notification(_) => true,
+            Target::Event(_) | Target::Notification(_) | Target::Middleware(_) => true,
             #[cfg(feature = "routes")]
             Target::Route(_) => true,
             _ => false,
@@ -355,6 +403,7 @@ impl CallState {
             Target::Template(entry) => entry.handler.call(call),
             Target::Prompt(entry) => entry.handler.call(call),
             Target::Request(entry) | Target::Notification(entry) => entry.handler.call(call),
+            Target::Middleware(middleware) => middleware.handler.call(call),
             #[cfg(feature = "routes")]
             Target::Route(route) => route.entry.handler.call(call),
             Target::Completion(source) => {
@@ -515,6 +564,7 @@ impl CallState {
                 return super::client_notifications::ended(self, event, &outcome);
             }
             Target::Notification(_) => return super::client_notifications::handled(self, &outcome),
+            Target::Middleware(ref called) => return middleware::handled(self, called, outcome),
             #[cfg(feature = "routes")]
             Target::Route(_) => return routes::ended(self, outcome),
             _ => {}
@@ -542,6 +592,7 @@ impl Clone for Target {
             Self::Request(entry) => Self::Request(entry.clone()),
             Self::Notification(entry) => Self::Notification(entry.clone()),
             Self::Event(event) => Self::Event(*event),
+            Self::Middleware(middleware) => Self::Middleware(middleware.clone()),
             #[cfg(feature = "routes")]
             Self::Route(route) => Self::Route(route.clone()),
         }

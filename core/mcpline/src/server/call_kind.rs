@@ -18,6 +18,8 @@ pub enum CallKind {
     Notification,
     /// An event of a session ([`ClientNotification`](super::ClientNotification)), outside any request. The result of its handler is ignored.
     Event,
+    /// A request at a middleware ([`Server::middleware`](super::Server::middleware)) of another language.
+    Middleware,
     /// A request to a route ([`Route`](super::Route)), outside any session.
     #[cfg(feature = "routes")]
     Route,
@@ -33,6 +35,7 @@ impl CallKind {
         Self::Request,
         Self::Notification,
         Self::Event,
+        Self::Middleware,
         #[cfg(feature = "routes")]
         Self::Route,
     ];
@@ -47,6 +50,7 @@ impl CallKind {
             Self::Request => "request",
             Self::Notification => "notification",
             Self::Event => "event",
+            Self::Middleware => "middleware",
             #[cfg(feature = "routes")]
             Self::Route => "route",
         }

@@ -209,6 +209,7 @@ pub(super) fn notified(
         http: http.cloned(),
         meta,
         in_flight: Some(in_flight),
+        middleware: None,
     };
     let call = CallState::new(
         Target::Notification(entry.clone()),
@@ -281,6 +282,7 @@ pub(super) fn happened(
         http: http.cloned(),
         meta: None,
         in_flight: None,
+        middleware: None,
     };
     let call = CallState::new(
         Target::Event(event),

@@ -15,7 +15,7 @@ use mcpline_protocol::wire::{
 };
 use mcpline_protocol::{ErrorCode, RpcError};
 use mcpline_runtime::clock;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use crate::background;
 use crate::caller::Caller;
@@ -55,6 +55,8 @@ pub(crate) struct RequestHandle {
     _params: Option<Params>,
     /// Interrupts computations for the request that run before its call is attached.
     _interrupt: Option<InterruptOnDrop>,
+    /// Dropped when the request ends: ends its middleware.
+    _middleware: Option<oneshot::Sender<()>>,
     /// Records how the request ends.
     pub(super) log: Option<RunningRequest>,
 }
@@ -85,6 +87,7 @@ pub(crate) struct Connection {
     /// Principal that input requests and sessions are bound to.
     principal: String,
     transport: TransportId,
+    transport_kind: TransportKind,
     /// The client as the record of each message names it; `None` if messages are not recorded.
     traffic: Option<Arc<TrafficOrigin>>,
     /// Client that everything here is charged to.
@@ -128,6 +131,7 @@ impl RequestHandle {
             sink: sink.clone(),
             _params: None,
             _interrupt: None,
+            _middleware: None,
             log: None,
         }
     }
@@ -243,6 +247,7 @@ impl Connection {
             },
             principal: options.principal,
             transport: options.transport,
+            transport_kind: options.transport_kind,
             traffic,
             client: options.client,
             kept: Mutex::new(None),
@@ -261,6 +266,10 @@ impl Connection {
 
     pub(crate) fn transport(&self) -> TransportId {
         self.transport
+    }
+
+    pub(super) fn transport_kind(&self) -> TransportKind {
+        self.transport_kind
     }
 
     /// Returns the client as the record of each message names it; `None` if messages are not recorded.
@@ -798,6 +807,16 @@ impl Connection {
             return false;
         };
         served._interrupt = Some(InterruptOnDrop(interrupt.clone()));
+        true
+    }
+
+    /// Drops `guard` when the request ends. Returns `false` if that has happened already.
+    pub(super) fn drop_at_end(&self, key: RequestKey, guard: oneshot::Sender<()>) -> bool {
+        let mut session = self.lock_session();
+        let Some(served) = session.handle_mut(key) else {
+            return false;
+        };
+        served._middleware = Some(guard);
         true
     }
 

@@ -22,6 +22,7 @@ use super::call::CallState;
 use super::call_kind::CallKind;
 use super::connection::{Connection, SessionGuard};
 use super::custom;
+use super::middleware::NextCallback;
 use super::permission;
 use super::request_info::HttpInfo;
 
@@ -268,6 +269,11 @@ impl Context {
         Raw::from_trusted(bytes::Bytes::copy_from_slice(
             self.call.lock_current_request().id.raw(),
         ))
+    }
+
+    /// Passes the request of a middleware's call on.
+    pub(crate) fn run_next(&self, params: Option<Raw>, callback: NextCallback) {
+        self.call.run_next(params, callback);
     }
 
     /// Returns the id of the HTTP session, on handshake revisions.

@@ -28,6 +28,7 @@ use super::finish_call::{respond_error, respond_result};
 use super::item_list::Item;
 use super::listing;
 use super::matching::{self, Matched};
+use super::middleware;
 use super::mounts::source_of;
 use super::offloaded_validation;
 use super::permission;
@@ -54,7 +55,7 @@ impl From<RpcError> for Refusal {
     }
 }
 
-/// Answers list requests immediately; starts a handler for all others.
+/// Answers list requests immediately, and starts a handler for all others; with middleware around both.
 pub(super) fn dispatch(
     connection: &Arc<Connection>,
     admitted: AdmittedRequest,
@@ -68,6 +69,9 @@ pub(super) fn dispatch(
         params,
         peer,
     } = admitted;
+    let server = connection.server();
+    let is_list = ListMethod::of(&method).is_some();
+    let has_middleware = server.middlewares.is_used();
     let mut current_request = CurrentRequest {
         connection: connection.clone(),
         sink: sink.clone(),
@@ -77,26 +81,35 @@ pub(super) fn dispatch(
         http: http.cloned(),
         meta: params.as_ref().and_then(Params::meta),
         in_flight: None,
+        middleware: None,
     };
-    let registry = connection.server().registry();
-    let list = match ListMethod::of(&method) {
-        Some(list) => list,
-        None => {
-            match connection.client().begin_call() {
-                Ok(in_flight) => current_request.in_flight = Some(in_flight),
-                Err(exceeded) => {
-                    refuse(&current_request, Refusal::Request(exceeded.into()));
-                    return;
-                }
+    // A list is answered at once, unless middleware waits.
+    if !is_list || has_middleware {
+        match connection.client().begin_call() {
+            Ok(in_flight) => current_request.in_flight = Some(in_flight),
+            Err(exceeded) => {
+                refuse(&current_request, Refusal::Request(exceeded.into()));
+                return;
             }
-            let current_request = Arc::new(current_request);
-            if let Err(refusal) = call(&registry, &current_request, method, params) {
-                refuse(&current_request, refusal);
-            }
-            return;
         }
-    };
-    listing::answer(&registry, list, params.as_ref(), &current_request);
+    }
+    match has_middleware {
+        true => middleware::run(current_request, method, params),
+        false => answer(current_request, method, params),
+    }
+}
+
+/// Answers a request that no middleware handles, or that the last one has passed on.
+#[inline]
+pub(super) fn answer(current_request: CurrentRequest, method: Method, params: Option<Params>) {
+    let registry = current_request.connection.server().registry();
+    if let Some(list) = ListMethod::of(&method) {
+        return listing::answer(&registry, list, params.as_ref(), &current_request);
+    }
+    let current_request = Arc::new(current_request);
+    if let Err(refusal) = call(&registry, &current_request, method, params) {
+        refuse(&current_request, refusal);
+    }
 }
 
 fn refuse(current_request: &CurrentRequest, refusal: Refusal) {
@@ -324,6 +337,7 @@ fn tool(
     };
     if let Some(http) = &current_request.http
         && current_request.peer.revision.features().param_headers
+        && !current_request.is_changed()
         && !entry.headers.is_empty()
     {
         entry

@@ -376,6 +376,17 @@ pub(super) fn prefixed_uri(prefix: &str, uri: &str) -> String {
     }
 }
 
+/// Returns the URI that [`prefixed_uri`] was made of, if it has the prefix.
+pub(super) fn unprefixed_uri(prefix: &str, uri: &str) -> Option<String> {
+    let (scheme, rest) = uri.split_once(':')?;
+    let (slashes, rest) = match rest.strip_prefix("//") {
+        Some(rest) => ("//", rest),
+        None => ("", rest),
+    };
+    let own = rest.strip_prefix(prefix)?.strip_prefix('/')?;
+    Some(format!("{scheme}:{slashes}{own}"))
+}
+
 fn parsed(template: &str) -> Result<UriTemplate, Error> {
     UriTemplate::parse(template)
         .map_err(|error| Error::usage(format!("{template} is not a URI template: {error}")))

@@ -106,13 +106,13 @@ fn answer(call: &CallState, outcome: Result<&Reply, &RpcError>) {
                 },
             );
         }
-        Err(error) => respond_error(&current_request, status(&current_request, error), error),
+        Err(error) => respond_error(&current_request, status_of(&current_request, error), error),
     }
 }
 
 /// Returns the response status for a handler's error. For missing scopes the transport gets the same challenge as from
 /// the core's own check.
-fn status(current_request: &CurrentRequest, error: &RpcError) -> ResponseStatus {
+pub(super) fn status_of(current_request: &CurrentRequest, error: &RpcError) -> ResponseStatus {
     if error.code != ErrorCode::INSUFFICIENT_SCOPE {
         return ResponseStatus::Error(error.code.0);
     }
@@ -150,6 +150,11 @@ pub(super) fn respond(
     write: impl Fn(&mut Vec<u8>, Revision),
 ) -> bool {
     let revision = current_request.peer.revision;
+    if let Some(awaited) = &current_request.middleware {
+        let mut result = Vec::with_capacity(hint);
+        write(&mut result, revision);
+        return awaited.end(Ok(Raw::from_trusted(result)), ResponseStatus::Result);
+    }
     end(current_request, outcome, |finished| {
         let kind = MessageKind::Response(ResponseStatus::Result);
         current_request.sink.write(kind, hint + 96, &mut |out| {
@@ -168,6 +173,11 @@ pub(super) fn respond_error(
     status: ResponseStatus,
     error: &RpcError,
 ) {
+    if let Some(awaited) = &current_request.middleware {
+        // Nothing waits for it if the request was cancelled.
+        awaited.end(Err(error.clone()), status);
+        return;
+    }
     end(
         current_request,
         RequestOutcome::Error(error.code),
@@ -396,7 +406,7 @@ fn misfit(call: &CallState, violation: &Violation) -> Result<Reply, RpcError> {
 }
 
 /// Converts a handler's error into the response: with the author's message, and with internals only in debug mode.
-fn as_reply(call: &CallState, error: HandlerError) -> Result<Reply, RpcError> {
+pub(super) fn as_reply(call: &CallState, error: HandlerError) -> Result<Reply, RpcError> {
     match error {
         HandlerError::Rpc(error) => Err(error),
         HandlerError::Unsupported(need)

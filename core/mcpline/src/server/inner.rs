@@ -29,6 +29,7 @@ use super::custom::MethodEntry;
 use super::extension::Extensions;
 use super::feature_selection::FeatureSelection;
 use super::handler::{self, Handler};
+use super::middleware::Middlewares;
 use super::mounts::Mounts;
 use super::registry::{ChangedFeatures, Completer, Registry};
 use super::request_log::RequestLog;
@@ -67,6 +68,7 @@ pub(crate) struct Inner {
     pub(crate) executors: OnceLock<Arc<dyn Any + Send + Sync>>,
     /// The servers that are mounted in this one, and those that this one is mounted in.
     pub(super) mounts: Mounts,
+    pub(super) middlewares: Middlewares,
     pub(super) request_log: RequestLog,
     /// Whether debug mode is on: see [`Settings::debug`].
     pub(crate) is_debugged: bool,

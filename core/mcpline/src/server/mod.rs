@@ -33,6 +33,7 @@ mod input_response_check;
 mod item_list;
 mod listing;
 mod matching;
+mod middleware;
 #[cfg(all(test, mcpline_models))]
 pub(crate) mod models;
 mod mounts;
@@ -95,6 +96,7 @@ pub use handler::Handler;
 #[cfg(feature = "openapi")]
 pub(crate) use handler::handler;
 pub use handler_function::{Blocking, BlockingCall, HandlerFunction, NoArguments};
+pub use middleware::MiddlewareScope;
 pub use mounts::MountOptions;
 pub use registry::Completer;
 pub use reply::{

@@ -18,6 +18,7 @@ use super::Server;
 use super::call_kind::CallKind;
 use super::feature_entries::{
     FeatureEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry, prefixed_uri,
+    unprefixed_uri,
 };
 use super::inner::Inner;
 use super::item_list::{CopyChange, Item, ItemList, Origin};
@@ -170,6 +171,9 @@ impl Server {
                 }
             };
             server.inner().mounts.add_parent(self.inner());
+            if server.inner().middlewares.is_used() {
+                self.inner().use_middleware();
+            }
             // What changed before the mounted server knew its parent.
             let (later, removed) = self.inner().copy_from(&mounted);
             (first.plus(later.changed), removed)
@@ -254,7 +258,23 @@ impl Mounts {
         self.lock().servers.iter().any(|mounted| mounted.id == id)
     }
 
-    fn server(&self, id: MountId) -> Option<Arc<Inner>> {
+    /// Whether servers are mounted.
+    pub(super) fn is_used(&self) -> bool {
+        !self.lock().servers.is_empty()
+    }
+
+    /// Returns the URI that a resource of a mount has at the mounted server.
+    pub(super) fn own_uri(&self, id: MountId, uri: &str) -> Arc<str> {
+        let mounted = self.lock();
+        let mut servers = mounted.servers.iter();
+        let prefix = servers
+            .find(|mounted| mounted.id == id)
+            .and_then(|mounted| mounted.prefix.as_deref());
+        let own = prefix.and_then(|prefix| unprefixed_uri(prefix, uri));
+        own.map_or_else(|| Arc::from(uri), Arc::from)
+    }
+
+    pub(super) fn server(&self, id: MountId) -> Option<Arc<Inner>> {
         let mounted = self.lock();
         let found = mounted.servers.iter().find(|mounted| mounted.id == id)?;
         Some(found.server.clone())
@@ -270,7 +290,7 @@ impl Mounts {
         self.lock_parents().retain(|other| is_other(other, parent));
     }
 
-    fn parents(&self) -> Vec<Arc<Inner>> {
+    pub(super) fn parents(&self) -> Vec<Arc<Inner>> {
         self.lock_parents()
             .iter()
             .filter_map(Weak::upgrade)

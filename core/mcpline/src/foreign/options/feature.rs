@@ -55,6 +55,21 @@ options! {
 }
 
 options! {
+    /// The requests that a middleware sees. Members that are absent allow all.
+    #[derive(Debug, Default)]
+    pub struct MiddlewareDefinition {
+        /// Methods.
+        pub methods: Option<Vec<String>>,
+        /// Kinds of features: `tool`, `resource` and `prompt`.
+        pub kinds: Option<Vec<String>>,
+        /// Names of features.
+        pub names: Option<Vec<String>>,
+        /// Tags of features.
+        pub tags: Option<Vec<String>>,
+    }
+}
+
+options! {
     /// The argument that a completion is for.
     #[derive(Debug, Default)]
     pub struct CompletionDefinition {

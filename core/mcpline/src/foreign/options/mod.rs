@@ -59,7 +59,7 @@ pub use client_auth::{AuthOptions, OAuthOptions};
 #[cfg(feature = "routes")]
 pub use feature::RouteDefinition;
 #[cfg(feature = "server")]
-pub use feature::{CompletionDefinition, FeatureOptions, MethodDefinition};
+pub use feature::{CompletionDefinition, FeatureOptions, MethodDefinition, MiddlewareDefinition};
 #[cfg(all(feature = "server", feature = "http"))]
 pub use http::HttpServingOptions;
 #[cfg(all(feature = "client", feature = "http"))]

@@ -91,6 +91,7 @@ impl RouteCall {
             http: Some(Arc::new(http)),
             meta: None,
             in_flight: Some(in_flight),
+            middleware: None,
         };
         let call = CallState::new(
             Target::Route(Arc::new(route)),

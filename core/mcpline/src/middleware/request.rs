@@ -1,0 +1,217 @@
+//! A request as middleware sees it.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use mcpline_protocol::Revision;
+use mcpline_protocol::wire::{Kind, Method, Params, Raw, json_string};
+
+use crate::error::Error;
+
+/// A request on its way through [middleware](super::Middleware).
+#[derive(Clone)]
+pub struct MiddlewareRequest {
+    method: Method,
+    params: Option<Params>,
+    /// The target, by the name that it has at the server of the middleware.
+    name: Option<Arc<str>>,
+    is_changed: bool,
+    origin: Arc<dyn MiddlewareOrigin>,
+}
+
+/// Where a request comes from.
+pub(crate) trait MiddlewareOrigin: Send + Sync + 'static {
+    fn principal(&self) -> &str;
+    fn session_id(&self) -> Option<&str>;
+    fn revision(&self) -> Revision;
+    fn transport(&self) -> &'static str;
+    fn client_info(&self) -> Option<Raw>;
+    fn header(&self, name: &str) -> Option<&str>;
+    fn request_id(&self) -> &str;
+    fn tool_error(&self, text: &str) -> Raw;
+}
+
+impl MiddlewareRequest {
+    pub(crate) fn new(
+        method: Method,
+        params: Option<Params>,
+        origin: Arc<dyn MiddlewareOrigin>,
+    ) -> Self {
+        let name = target_of(&method, params.as_ref()).map(Arc::from);
+        Self {
+            method,
+            params,
+            name,
+            is_changed: false,
+            origin,
+        }
+    }
+
+    /// Returns the method, such as `tools/call`.
+    pub fn method(&self) -> &str {
+        self.method.as_str()
+    }
+
+    /// Returns the target: the name of a tool or prompt, or the URI of a resource; for a completion those of the prompt or
+    /// resource template that it completes. `None` for other methods, and if the parameters lack it.
+    ///
+    /// Middleware of a mounted server sees the name that the feature has there, without the prefix of the mount.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Returns the parameters: a JSON object, with `_meta`. `None` if the request has none.
+    pub fn params(&self) -> Option<&Raw> {
+        self.params.as_ref().map(Params::raw)
+    }
+
+    /// Returns the arguments of a tool or prompt: the member `arguments` of the parameters.
+    pub fn arguments(&self) -> Option<Raw> {
+        self.params.as_ref()?.get("arguments")
+    }
+
+    /// Replaces the parameters. A client of 2026-07-28 may send the request again with answers to input requests; they are
+    /// accepted only if the parameters are changed in the same way then.
+    ///
+    /// Changing the name of a tool or prompt, or the URI of a resource, passes the request to that feature, through the
+    /// middleware whose scope has it. Middleware of a mounted server cannot do this: the request fails.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the value is not an object.
+    pub fn set_params(&mut self, params: Raw) -> Result<(), Error> {
+        let Some(params) = Params::from_raw(params) else {
+            return Err(Error::usage(
+                "the parameters of a request are not an object",
+            ));
+        };
+        let target = target_of(&self.method, Some(&params));
+        if target != target_of(&self.method, self.params.as_ref()) {
+            self.name = target.map(Arc::from);
+        }
+        self.params = Some(params);
+        self.is_changed = true;
+        Ok(())
+    }
+
+    /// Replaces the arguments of a tool or prompt; see [`set_params`](Self::set_params).
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the value is not an object.
+    pub fn set_arguments(&mut self, arguments: Raw) -> Result<(), Error> {
+        if arguments.kind() != Kind::Object {
+            return Err(Error::usage("the arguments of a request are not an object"));
+        }
+        let mut params = Vec::with_capacity(arguments.as_bytes().len() + 64);
+        params.extend_from_slice(b"{\"arguments\":");
+        params.extend_from_slice(arguments.as_bytes());
+        let members = self.params().and_then(Raw::members);
+        for (name, value) in members.into_iter().flatten() {
+            if name != "arguments" {
+                params.push(b',');
+                json_string(&mut params, &name);
+                params.push(b':');
+                params.extend_from_slice(value.as_bytes());
+            }
+        }
+        params.push(b'}');
+        self.set_params(Raw::from_trusted(params))
+    }
+
+    /// Returns the name of the authenticated caller; `""` if there is none.
+    pub fn principal(&self) -> &str {
+        self.origin.principal()
+    }
+
+    /// Returns the id of the session, over HTTP on handshake revisions. It gives access to the session: do not log it.
+    pub fn session_id(&self) -> Option<&str> {
+        self.origin.session_id()
+    }
+
+    /// Returns the client's protocol revision.
+    pub fn revision(&self) -> Revision {
+        self.origin.revision()
+    }
+
+    /// Returns the transport: `stdio`, `lines`, `memory`, `http` or `http+sse`.
+    pub fn transport(&self) -> &'static str {
+        self.origin.transport()
+    }
+
+    /// Returns the client's name and version (`Implementation`), if it has sent them.
+    pub fn client_info(&self) -> Option<Raw> {
+        self.origin.client_info()
+    }
+
+    /// Returns a header of the HTTP request, if it exists and is visible ASCII. `None` on other transports.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.origin.header(name)
+    }
+
+    /// Returns the id of the JSON-RPC request, as JSON.
+    pub fn request_id(&self) -> &str {
+        self.origin.request_id()
+    }
+
+    /// Returns the result of a tool that failed with this text, which the model reads.
+    pub fn tool_error(&self, text: &str) -> Raw {
+        self.origin.tool_error(text)
+    }
+
+    pub(crate) fn protocol_method(&self) -> &Method {
+        &self.method
+    }
+
+    /// Whether it is a completion for an argument of a prompt, rather than for a variable of a template.
+    pub(crate) fn completes_prompt(&self) -> bool {
+        let reference = self.params.as_ref().and_then(|params| params.get("ref"));
+        let kind = reference.and_then(|reference| reference.member("type"));
+        kind.is_some_and(|kind| kind.as_bytes() == b"\"ref/prompt\"")
+    }
+
+    /// Sets the name that the target has at the server whose middleware comes next.
+    pub(crate) fn set_name(&mut self, name: Arc<str>) {
+        self.name = Some(name);
+    }
+
+    /// Returns the target that the parameters name.
+    pub(crate) fn target(&self) -> Option<Cow<'_, str>> {
+        target_of(&self.method, self.params.as_ref())
+    }
+
+    /// Returns the method, the parameters, and whether middleware has changed these.
+    pub(crate) fn into_parts(self) -> (Method, Option<Params>, bool) {
+        (self.method, self.params, self.is_changed)
+    }
+}
+
+/// Returns the target that the parameters of a request name.
+fn target_of<'p>(method: &Method, params: Option<&'p Params>) -> Option<Cow<'p, str>> {
+    let params = params?;
+    match method {
+        Method::ToolsCall | Method::PromptsGet => params.get_str("name"),
+        Method::ResourcesRead => params.get_str("uri"),
+        Method::CompletionComplete => {
+            let reference = params.get("ref")?;
+            let member = match reference.member("type")?.string_value().as_deref() {
+                Some("ref/prompt") => "name",
+                Some("ref/resource") => "uri",
+                _ => return None,
+            };
+            let target = reference.member(member)?;
+            Some(Cow::Owned(target.string_value()?.into_owned()))
+        }
+        _ => None,
+    }
+}
+
+impl fmt::Debug for MiddlewareRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MiddlewareRequest")
+            .field("method", &self.method())
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}

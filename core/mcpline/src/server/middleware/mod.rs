@@ -1,0 +1,145 @@
+//! The middlewares of a server: their registration, and the chain that runs them around its requests.
+//!
+//! `dispatch` starts a [`chain`](run) in place of the handler if the server, or one that is mounted in it, has middleware. The
+//! handler then answers the chain ([`AwaitedOutcome`]), and the chain answers the client. A server without middleware pays for
+//! one flag.
+
+mod awaited_outcome;
+mod chain;
+mod handler_call;
+mod result_form;
+mod scope;
+mod targets;
+
+use crate::error::Error;
+use crate::middleware::Middleware;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Arc, PoisonError, RwLock};
+
+use super::Server;
+use super::handler::Handler;
+use super::inner::Inner;
+
+pub(super) use awaited_outcome::AwaitedOutcome;
+pub(super) use chain::run;
+pub(crate) use handler_call::MiddlewareCall;
+pub(crate) use handler_call::NextCallback;
+pub(super) use handler_call::handled;
+pub use scope::MiddlewareScope;
+
+/// Maximum number of middlewares of a server: a bit of a number says which have run for a request.
+const MAX_MIDDLEWARES: usize = u64::BITS as usize;
+
+/// The middlewares of a server, in their order.
+#[derive(Default)]
+pub(super) struct Middlewares {
+    list: RwLock<Arc<[Registered]>>,
+    /// Whether this server, or one that is mounted in it, has or had any.
+    is_used: AtomicBool,
+}
+
+/// A middleware with the requests that it sees.
+#[derive(Clone)]
+struct Registered {
+    scope: MiddlewareScope,
+    code: Code,
+}
+
+/// The code of a middleware.
+#[derive(Clone)]
+enum Code {
+    Middleware(Arc<dyn Middleware>),
+    /// Of another language.
+    Handler(Arc<dyn Handler>),
+}
+
+impl Middlewares {
+    /// Whether requests of the server may meet middleware.
+    #[inline]
+    pub(super) fn is_used(&self) -> bool {
+        self.is_used.load(Ordering::Acquire)
+    }
+
+    fn list(&self) -> Arc<[Registered]> {
+        self.list
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn add(&self, added: Registered) -> Result<(), Error> {
+        let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
+        if list.len() == MAX_MIDDLEWARES {
+            return Err(Error::usage(format!(
+                "a server has {MAX_MIDDLEWARES} middlewares at most"
+            )));
+        }
+        let before = std::mem::take(&mut *list);
+        *list = before.iter().cloned().chain([added]).collect();
+        Ok(())
+    }
+}
+
+impl Server {
+    /// Puts code around each request: lists, calls of tools, reads of resources, requests for prompts, completions and custom
+    /// requests. See [`Middleware`].
+    ///
+    /// The first that was added is the outermost. Requests that begin later meet it, also those of connected clients.
+    ///
+    /// # Panics
+    ///
+    /// If the server has 64 middlewares. [`add_middleware`](Self::add_middleware) returns the error instead.
+    #[must_use]
+    pub fn middleware(self, middleware: impl Middleware) -> Self {
+        match self.add_middleware(MiddlewareScope::all(), Arc::new(middleware)) {
+            Ok(()) => self,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Puts code around the requests of a scope.
+    ///
+    /// A middleware of a mounted server sees requests for that server's features, after the middlewares of the server that it is
+    /// mounted in; lists are those of the server that is served. The initial handshake, subscriptions, pings and notifications
+    /// meet no middleware.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the scope has a method that no middleware sees, or the server has 64
+    /// middlewares.
+    pub fn add_middleware(
+        &self,
+        scope: MiddlewareScope,
+        middleware: Arc<dyn Middleware>,
+    ) -> Result<(), Error> {
+        self.register_middleware(scope, Code::Middleware(middleware))
+    }
+
+    /// Puts a handler of another language around the requests of a scope. Its calls have the kind
+    /// [`CallKind::Middleware`](super::CallKind::Middleware), the request as arguments, and an action that passes it on.
+    pub(crate) fn add_middleware_handler(
+        &self,
+        scope: MiddlewareScope,
+        handler: Arc<dyn Handler>,
+    ) -> Result<(), Error> {
+        self.register_middleware(scope, Code::Handler(handler))
+    }
+
+    fn register_middleware(&self, scope: MiddlewareScope, code: Code) -> Result<(), Error> {
+        scope.check()?;
+        self.inner().middlewares.add(Registered { scope, code })?;
+        self.inner().use_middleware();
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Lets requests of this server, and of those that it is mounted in, look for middleware.
+    pub(super) fn use_middleware(&self) {
+        // First, so that a server that is mounted meanwhile sees it.
+        self.middlewares.is_used.store(true, Ordering::Release);
+        for parent in self.mounts.parents() {
+            parent.use_middleware();
+        }
+    }
+}

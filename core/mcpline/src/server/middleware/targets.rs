@@ -1,0 +1,136 @@
+//! The feature that a request is for, as scopes and mounts see it.
+
+use std::sync::atomic::AtomicBool;
+
+use mcpline_protocol::RpcError;
+use mcpline_protocol::wire::Method;
+
+use crate::middleware::MiddlewareRequest;
+use crate::sync::Arc;
+use crate::turn_queue::PeerId;
+
+use super::super::call_kind::CallKind;
+use super::super::feature_entries::{
+    FeatureEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry,
+};
+use super::super::inner::Inner;
+use super::super::item_list::Item;
+use super::super::matching;
+use super::super::registry::Registry;
+
+/// The feature that a request is for.
+pub(super) struct Target {
+    pub(super) kind: CallKind,
+    /// The name, or the URI of the resource or template.
+    pub(super) key: String,
+    pub(super) tags: Vec<String>,
+    pub(super) source: Option<TargetSource>,
+}
+
+/// The mounted server that a feature comes from.
+pub(super) struct TargetSource {
+    pub(super) server: Arc<Inner>,
+    /// What the request asks for, by the name that it has there.
+    pub(super) name: Option<Arc<str>>,
+}
+
+/// Finds the feature that a request is for at this server; `None` if there is none, or the request is for no feature.
+///
+/// # Errors
+///
+/// Comparing a URI with the server's templates takes more steps than a request may.
+pub(super) async fn find(
+    server: &Inner,
+    request: &MiddlewareRequest,
+    peer: PeerId,
+) -> Result<Option<Target>, RpcError> {
+    let registry = server.registry();
+    let method = request.protocol_method();
+    let Some(name) = request.name() else {
+        return Ok(custom(server, &registry, method));
+    };
+    let found = match method {
+        Method::ToolsCall => {
+            enabled::<ToolEntry>(&registry, name).map(|item| feature(server, item, item_name(item)))
+        }
+        Method::PromptsGet => enabled::<PromptEntry>(&registry, name)
+            .map(|item| feature(server, item, item_name(item))),
+        Method::ResourcesRead => match enabled::<ResourceEntry>(&registry, name) {
+            Some(item) => Some(feature(server, item, item_name(item))),
+            None => template(server, &registry, name, peer).await?,
+        },
+        _ if request.completes_prompt() => enabled::<PromptEntry>(&registry, name)
+            .map(|item| feature(server, item, item_name(item))),
+        _ => match enabled::<TemplateEntry>(&registry, name) {
+            Some(item) => Some(feature(server, item, item_name(item))),
+            None => enabled::<ResourceEntry>(&registry, name)
+                .map(|item| feature(server, item, item_name(item))),
+        },
+    };
+    Ok(found)
+}
+
+fn enabled<'r, T: FeatureEntry>(registry: &'r Registry, name: &str) -> Option<&'r Item<T>> {
+    let item = T::list(registry).item(name)?;
+    item.enabled.then_some(item)
+}
+
+/// The name of a copy at the server that it comes from.
+fn item_name<T>(item: &Item<T>) -> Option<Arc<str>> {
+    item.origin.as_ref().map(|origin| origin.name.clone())
+}
+
+fn feature<T: FeatureEntry>(server: &Inner, item: &Item<T>, name: Option<Arc<str>>) -> Target {
+    let origin = item.origin.as_ref();
+    let source = origin.and_then(|origin| server.mounts.server(origin.mount));
+    Target {
+        kind: T::KIND,
+        key: item.entry.key().to_owned(),
+        tags: item.entry.tags().to_vec(),
+        source: source.map(|source| TargetSource {
+            server: source,
+            name,
+        }),
+    }
+}
+
+/// Finds the template that matches a URI, on another thread if that takes long.
+async fn template(
+    server: &Inner,
+    registry: &Arc<Registry>,
+    uri: &str,
+    peer: PeerId,
+) -> Result<Option<Target>, RpcError> {
+    let matched = match matching::template_inline(registry, uri) {
+        Some(matched) => matched,
+        None => {
+            let interrupt = Arc::new(AtomicBool::new(false));
+            matching::template_elsewhere(registry.clone(), uri, peer, interrupt).await?
+        }
+    };
+    let Some((entry, _)) = matched else {
+        return Ok(None);
+    };
+    let mut items = registry.templates.iter();
+    let item = items.find(|item| Arc::ptr_eq(&item.entry, &entry));
+    Ok(item.map(|item| {
+        let origin = item.origin.as_ref();
+        let own_uri = origin.map(|origin| server.mounts.own_uri(origin.mount, uri));
+        feature(server, item, own_uri)
+    }))
+}
+
+/// A custom request, which a mounted server may handle.
+fn custom(server: &Inner, registry: &Registry, method: &Method) -> Option<Target> {
+    let mount = registry.requests.get(method.as_str())?.mount?;
+    let source = server.mounts.server(mount)?;
+    Some(Target {
+        kind: CallKind::Request,
+        key: method.as_str().to_owned(),
+        tags: Vec::new(),
+        source: Some(TargetSource {
+            server: source,
+            name: None,
+        }),
+    })
+}
