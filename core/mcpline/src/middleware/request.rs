@@ -7,6 +7,7 @@ use std::sync::Arc;
 use mcpline_protocol::Revision;
 use mcpline_protocol::wire::{Kind, Method, Params, Raw, json_string};
 
+use crate::caller::Caller;
 use crate::error::Error;
 
 /// A request on its way through [middleware](super::Middleware).
@@ -22,6 +23,7 @@ pub struct MiddlewareRequest {
 
 /// Where a request comes from.
 pub(crate) trait MiddlewareOrigin: Send + Sync + 'static {
+    fn auth(&self) -> Option<&Caller>;
     fn principal(&self) -> &str;
     fn session_id(&self) -> Option<&str>;
     fn revision(&self) -> Revision;
@@ -120,7 +122,13 @@ impl MiddlewareRequest {
         self.set_params(Raw::from_trusted(params))
     }
 
-    /// Returns the name of the authenticated caller; `""` if there is none.
+    /// Returns the authenticated caller, as [`Context::auth`](crate::Context::auth) does.
+    pub fn auth(&self) -> Option<&Caller> {
+        self.origin.auth()
+    }
+
+    /// Returns a text that identifies the authenticated caller, for limits and caches per caller; `""` if there is none. It may
+    /// contain a digest of a token, and has no form to rely on.
     pub fn principal(&self) -> &str {
         self.origin.principal()
     }

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use tracing::Span;
 
 use crate::background;
+use crate::caller::Caller;
 use crate::message_sink::ResponseStatus;
 use crate::middleware::{
     MiddlewareFuture, MiddlewareOrigin, MiddlewareOutcome, MiddlewareRequest, Next, NextStep,
@@ -271,6 +272,13 @@ impl Step {
 }
 
 impl MiddlewareOrigin for CurrentRequest {
+    fn auth(&self) -> Option<&Caller> {
+        match &self.http {
+            Some(http) => http.auth.as_ref(),
+            None => self.connection.auth(),
+        }
+    }
+
     fn principal(&self) -> &str {
         self.connection.principal()
     }
