@@ -451,12 +451,13 @@ typedef struct mcpl_request mcpl_request;
 typedef struct mcpl_server mcpl_server;
 
 /**
- * Called exactly once with the answer to an input request, where callbacks run.
+ * Called exactly once with the answer to an input request or a request that was passed on (`mcpl_call_next`), where
+ * callbacks run.
  *
  * - `call`: the call that sent the request.
  * - `error`: `NULL` on success, else why there is no answer. Valid until the callback returns.
- * - `result`, `length`: the client's result as JSON (`ElicitResult`, `CreateMessageResult` or `ListRootsResult`) and
- *   its length in bytes; a zero byte follows. `NULL` on failure. Valid until the callback returns.
+ * - `result`, `length`: the result as JSON (for an input request `ElicitResult`, `CreateMessageResult` or
+ *   `ListRootsResult`) and its length in bytes; a zero byte follows. `NULL` on failure. Valid until the callback returns.
  * - `user`: the pointer given with the callback.
  *
  * A user who declines is a result, not an error.
@@ -704,17 +705,6 @@ typedef void (*mcpl_input_request_cancelled)(mcpl_input_request *request, void *
 typedef void (*mcpl_diagnostics)(mcpl_log_level level, const char *target, const char *message, void *user);
 
 /**
- * Handles one call of a tool, resource, prompt, completion, custom method or event.
- *
- * - `call`: the call. End it exactly once, with `mcpl_call_reply_...` or `mcpl_call_fail...`, from any thread, before
- *   or after the handler returns.
- * - `arguments`, `length`: a JSON object and its length in bytes; a zero byte follows. Valid until the handler has
- *   returned and the call has ended.
- * - `user`: the pointer given at registration.
- */
-typedef void (*mcpl_handler)(mcpl_call *call, const char *arguments, size_t length, void *user);
-
-/**
  * How the server runs a handler. Set `size` to `sizeof(mcpl_handler_options)` and unused members to 0.
  */
 typedef struct {
@@ -766,6 +756,17 @@ typedef struct {
      */
     uint64_t timeout_ms;
 } mcpl_handler_options;
+
+/**
+ * Handles one call of a tool, resource, prompt, completion, custom method or event.
+ *
+ * - `call`: the call. End it exactly once, with `mcpl_call_reply_...` or `mcpl_call_fail...`, from any thread, before
+ *   or after the handler returns.
+ * - `arguments`, `length`: a JSON object and its length in bytes; a zero byte follows. Valid until the handler has
+ *   returned and the call has ended.
+ * - `user`: the pointer given at registration.
+ */
+typedef void (*mcpl_handler)(mcpl_call *call, const char *arguments, size_t length, void *user);
 
 /**
  * Called when the last transport of a server has ended.
@@ -2854,6 +2855,71 @@ void mcpl_json_clear(mcpl_json *json);
  * Releases a writer and its text. `NULL` is ignored.
  */
 void mcpl_json_free(mcpl_json *json);
+
+/**
+ * Puts a handler around the requests that the server answers: lists, calls of tools, reads of resources, requests for
+ * prompts, completions and custom requests.
+ *
+ * - `scope`, `length`: the requests that it sees, as JSON, and its length in bytes, or `MCPL_AUTO_LENGTH`; `NULL` for all.
+ *   Copied. An object with any of the members `methods`, such as `["tools/call"]`, and for features `kinds` (`tool`,
+ *   `resource`, `prompt`), `names` and `tags`, each an array of strings.
+ * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
+ * - `handler`: called for each request. Its arguments are an object with the members `method`, `name` (the name of the tool
+ *   or prompt, or the URI; absent for other methods) and `params`. It passes the request on with `mcpl_call_next` or
+ *   `mcpl_call_next_wait`, and ends its call with `mcpl_call_reply_result` and the whole result, or with an error, as other
+ *   handlers do. It may also end the call without passing the request on.
+ * - `user`, `finalize`: passed to the handler, and its finalizer.
+ *
+ * The first middleware is the outermost. One that is added while the server is running applies to later requests. An error
+ * of `mcpl_call_fail` is for `tools/call` a result that the model reads, and for other methods a JSON-RPC error. If the
+ * request ends early, the call is cancelled.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the scope is invalid or has a method that no middleware sees, or the server has 64, and
+ * `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
+ */
+mcpl_status mcpl_server_add_middleware(mcpl_server *server,
+                                       const char *scope,
+                                       size_t length,
+                                       const mcpl_handler_options *options,
+                                       mcpl_handler handler,
+                                       void *user,
+                                       mcpl_finalizer finalize);
+
+/**
+ * Passes the request of a middleware's call on and returns at once; `answer` is called with the result.
+ *
+ * - `params`, `length`: the parameters to pass on instead of the received ones, a JSON object, and its length in bytes, or
+ *   `MCPL_AUTO_LENGTH`; `NULL` for the received ones. Copied.
+ * - `answer`: called exactly once if this function succeeds, with the whole result. Its error has the status
+ *   `MCPL_RPC_ERROR`; `mcpl_call_fail_with` passes it to the client.
+ * - `user`, `finalize`: passed to `answer`, and its finalizer.
+ *
+ * May be called several times, to try again: each time the handler runs.
+ *
+ * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the call is not one of a middleware, and `MCPL_STALE_HANDLE` if
+ * the call has ended; `answer` is not called then. Any thread.
+ */
+mcpl_status mcpl_call_next(mcpl_call *call,
+                           const char *params,
+                           size_t length,
+                           mcpl_answer answer,
+                           void *user,
+                           mcpl_finalizer finalize);
+
+/**
+ * Passes the request of a middleware's call on, like `mcpl_call_next`, and waits for the result.
+ *
+ * - `result`, `result_length`: set to the whole result as JSON and its length in bytes. Release it with
+ *   `mcpl_string_free`.
+ *
+ * May be called on worker threads, which are replaced while they wait, and on threads of the program. Fails as
+ * `mcpl_call_ask_wait` does, and with `MCPL_RPC_ERROR` if the request fails.
+ */
+mcpl_status mcpl_call_next_wait(mcpl_call *call,
+                                const char *params,
+                                size_t length,
+                                char **result,
+                                size_t *result_length);
 
 /**
  * Creates a server with default options. Release it with `mcpl_server_free`.

@@ -32,12 +32,13 @@ pub enum mcpl_ask_method {
     MCPL_ASK_LIST_ROOTS = 2,
 }
 
-/// Called exactly once with the answer to an input request, where callbacks run.
+/// Called exactly once with the answer to an input request or a request that was passed on (`mcpl_call_next`), where
+/// callbacks run.
 ///
 /// - `call`: the call that sent the request.
 /// - `error`: `NULL` on success, else why there is no answer. Valid until the callback returns.
-/// - `result`, `length`: the client's result as JSON (`ElicitResult`, `CreateMessageResult` or `ListRootsResult`) and
-///   its length in bytes; a zero byte follows. `NULL` on failure. Valid until the callback returns.
+/// - `result`, `length`: the result as JSON (for an input request `ElicitResult`, `CreateMessageResult` or
+///   `ListRootsResult`) and its length in bytes; a zero byte follows. `NULL` on failure. Valid until the callback returns.
 /// - `user`: the pointer given with the callback.
 ///
 /// A user who declines is a result, not an error.
@@ -54,8 +55,35 @@ pub type mcpl_answer = Option<
 /// What an answer is before C gets it.
 type InputResponseResult = Done<Raw>;
 
-fn failed(error: &InputRequestError, method: &AskMethod) -> Fault {
-    Fault::of_input_request(error, method.as_str())
+/// What a handler asks for in the middle of its call.
+pub(crate) trait Asking: Sized {
+    /// Checks whether the call may ask for it.
+    fn check(&self, open: &Arc<OpenCall>) -> Done;
+
+    /// Returns the action that asks, and calls `sink` once with the answer.
+    fn action(
+        self,
+        open: &Arc<OpenCall>,
+        sink: impl FnOnce(Done<Raw>) + Send + 'static,
+    ) -> IoAction;
+}
+
+impl Asking for Ask {
+    fn check(&self, _: &Arc<OpenCall>) -> Done {
+        Ok(())
+    }
+
+    fn action(
+        self,
+        open: &Arc<OpenCall>,
+        sink: impl FnOnce(Done<Raw>) + Send + 'static,
+    ) -> IoAction {
+        let method = self.method.clone();
+        let sink = Box::new(move |given: Result<Raw, InputRequestError>| {
+            sink(given.map_err(|error| Fault::of_input_request(&error, method.as_str())));
+        });
+        IoAction::Ask(open.context().clone(), self, sink)
+    }
 }
 
 /// # Safety
@@ -181,10 +209,10 @@ pub unsafe extern "C" fn mcpl_call_send_request(
     put(call, read, answer, user, finalize)
 }
 
-/// Sends an input request whose answer goes to a callback.
-fn put(
+/// Asks for something whose answer goes to a callback.
+pub(crate) fn put<A: Asking>(
     call: *mut mcpl_call,
-    read: impl FnOnce() -> Done<Ask>,
+    read: impl FnOnce() -> Done<A>,
     answer: mcpl_answer,
     user: *mut c_void,
     finalize: mcpl_finalizer,
@@ -193,7 +221,8 @@ fn put(
     entry(|| {
         let answer = answer.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
         let open = OpenCall::get(call)?;
-        let input_request = read()?;
+        let asked = read()?;
+        asked.check(&open)?;
         let peer = foreign::peer_of_context(open.context());
         open.owner().keep_for(peer, &data);
         let pending = open
@@ -201,14 +230,12 @@ fn put(
             .enter()
             .ok_or_else(|| Fault::closed("server"))?;
         let open_call = open.clone();
-        let method = input_request.method.clone();
-        let sink = Box::new(move |given: Result<Raw, InputRequestError>| {
-            let given = given.map_err(|error| failed(&error, &method));
+        let sink = move |given: InputResponseResult| {
             let owner = pending.owner().clone();
             let giving = move || pending.run(|| give(&open_call, answer, &data, given));
             owner.enqueue_for_peer(peer, executor::Job::Run(Box::new(giving)));
-        });
-        open.deliver(IoAction::Ask(open.context().clone(), input_request, sink));
+        };
+        open.deliver(asked.action(&open, sink));
         Ok(())
     })
 }
@@ -304,20 +331,21 @@ pub unsafe extern "C" fn mcpl_call_send_request_wait(
     }
 }
 
-/// Sends an input request and waits for its answer.
-fn put_and_wait(call: *mut mcpl_call, read: impl FnOnce() -> Done<Ask>, out: Out) -> mcpl_status {
+/// Asks for something and waits for the answer.
+pub(crate) fn put_and_wait<A: Asking>(
+    call: *mut mcpl_call,
+    read: impl FnOnce() -> Done<A>,
+    out: Out,
+) -> mcpl_status {
     entry(|| {
         executor::may_wait()?;
         let open = OpenCall::get(call)?;
-        let input_request = read()?;
+        let asked = read()?;
+        asked.check(&open)?;
         let waiter = open.owner().waiter()?;
         let latch = Latch::<InputResponseResult>::new();
         let giving = InputResponseSender(Some(latch.clone()));
-        let method = input_request.method.clone();
-        let sink = Box::new(move |given: Result<Raw, InputRequestError>| {
-            giving.give(given.map_err(|error| failed(&error, &method)));
-        });
-        open.deliver(IoAction::Ask(open.context().clone(), input_request, sink));
+        open.deliver(asked.action(&open, move |given| giving.give(given)));
         match waiter.wait(&latch, None)? {
             Some(Ok(answer)) => {
                 out.give(answer.as_bytes());

@@ -172,6 +172,11 @@ impl OpenCall {
         deliver(self.owner(), completion);
     }
 
+    /// Returns the kind of what is called.
+    pub(crate) fn kind(&self) -> Done<CallKind> {
+        self.called().map(|target| target.kind)
+    }
+
     fn called(&self) -> Done<CallTarget<'_>> {
         let call = self.call.lock().unwrap_or_else(PoisonError::into_inner);
         let call = call.as_ref().ok_or_else(|| Fault::stale_handle("call"))?;

@@ -597,7 +597,7 @@ pub unsafe extern "C" fn mcpl_server_remove_notification_handler(
 }
 
 /// Adds a feature by its definition.
-fn add(
+pub(crate) fn add(
     server: *mut mcpl_server,
     kind: CallKind,
     definition: &Value,

@@ -231,6 +231,15 @@ impl From<mcpline::Error> for Fault {
 }
 
 impl Fault {
+    /// Creates the fault of a request that failed with a JSON-RPC error.
+    pub(crate) fn of_rpc(error: RpcError) -> Self {
+        Self {
+            rpc: Some(Box::new(error.clone())),
+            handler: Some(Box::new(HandlerError::Rpc(error.clone()))),
+            ..Self::new(mcpl_status::MCPL_RPC_ERROR, error.message)
+        }
+    }
+
     /// Creates the fault of a failed input request, or another failed request to a client.
     pub(crate) fn of_input_request(error: &InputRequestError, method: &str) -> Self {
         Self {

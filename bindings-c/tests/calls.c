@@ -887,6 +887,97 @@ static void a_configuration_file_names_the_server(void) {
   mcpl_server_free(server);
 }
 
+/* ---- middleware */
+
+static void pass_on_and_wait(mcpl_call *call, const char *request, size_t length, void *user) {
+  struct tally *seen = user;
+  char *method = NULL;
+  char *name = NULL;
+  char *result = NULL;
+  OK(mcpl_json_string(request, length, "/method", &method, NULL));
+  CHECK(strcmp(method, "tools/call") == 0);
+  OK(mcpl_json_string(request, length, "/name", &name, NULL));
+  CHECK(strcmp(name, "reply") == 0);
+  mcpl_string_free(method);
+  mcpl_string_free(name);
+  tally_add(seen);
+  const mcpl_status status = mcpl_call_next_wait(call, NULL, 0, &result, NULL);
+  if (status != MCPL_OK) {
+    CHECK(status == MCPL_RPC_ERROR);
+    OK(mcpl_call_fail_with(call, mcpl_last_error()));
+    return;
+  }
+  OK(mcpl_call_reply_result(call, result, MCPL_AUTO_LENGTH));
+  mcpl_string_free(result);
+}
+
+static void middleware_passes_requests_on(void) {
+  struct tally seen = TALLY;
+  struct tally released = TALLY;
+  struct pending pending = PENDING;
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "reply", "Replies", ANY, reply, NULL, NULL));
+  OK(mcpl_server_add_middleware(server, "{\"methods\": [\"tools/call\"]}", MCPL_AUTO_LENGTH, NULL, pass_on_and_wait,
+                                &seen, NULL));
+  OK(mcpl_server_add_middleware(server, "{\"names\": [\"other\"]}", MCPL_AUTO_LENGTH, NULL, pass_on_and_wait, &released,
+                                finalized));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  CALLS(client, "reply", "{\"how\": \"text\"}", "a text");
+  CALLS(client, "reply", "{\"how\": \"fail\"}", "no such luck");
+  CHECK(tally_count(&seen) == 2);
+  OK(mcpl_client_call_tool_async(client, "reply", "{\"how\": \"rpc\"}", MCPL_AUTO_LENGTH, NULL, completed, &pending,
+                                 NULL));
+  tally_wait(&pending.done, 1);
+  CHECK(pending.status == MCPL_RPC_ERROR);
+  CONTAINS(pending.text, "refused");
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  tally_wait(&released, 1);
+}
+
+static void then_reply_changed(mcpl_call *call, const mcpl_error *error, const char *result, size_t length,
+                               void *user) {
+  (void)user;
+  CHECK(error == NULL);
+  CONTAINS(result, "structured");
+  CHECK(strlen(result) == length);
+  OK(mcpl_call_reply_result(call, "{\"content\": [{\"type\": \"text\", \"text\": \"changed\"}]}", MCPL_AUTO_LENGTH));
+}
+
+static void change(mcpl_call *call, const char *request, size_t length, void *user) {
+  char *how = NULL;
+  OK(mcpl_json_string(request, length, "/params/arguments/how", &how, NULL));
+  if (strcmp(how, "refuse") == 0) {
+    OK(mcpl_call_fail(call, "not today", MCPL_AUTO_LENGTH));
+  } else {
+    EXPECT(MCPL_USAGE_ERROR, mcpl_call_next(call, "[]", 2, NULL, NULL, NULL));
+    OK(mcpl_call_next(call, "{\"name\": \"reply\", \"arguments\": {\"how\": \"structured\"}}", MCPL_AUTO_LENGTH,
+                      then_reply_changed, user, finalized));
+  }
+  mcpl_string_free(how);
+}
+
+static void middleware_changes_and_answers_requests(void) {
+  struct tally released = TALLY;
+  const mcpl_handler_options at_once = {.size = sizeof at_once, .flags = MCPL_HANDLER_INLINE};
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "reply", "Replies", ANY, reply, NULL, NULL));
+  OK(mcpl_server_add_middleware(server, "{\"kinds\": [\"tool\"]}", MCPL_AUTO_LENGTH, &at_once, change, &released,
+                                NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  CALLS(client, "reply", "{\"how\": \"text\"}", "changed");
+  CALLS(client, "reply", "{\"how\": \"refuse\"}", "not today");
+  tally_wait(&released, 1);
+  EXPECT(MCPL_USAGE_ERROR, mcpl_server_add_middleware(server, "{\"methods\": [\"ping\"]}", MCPL_AUTO_LENGTH, NULL,
+                                                      change, &released, finalized));
+  CONTAINS(mcpl_error_message(mcpl_last_error()), "ping");
+  tally_wait(&released, 2);
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
 static const struct test tests[] = {
     TEST(a_call_is_ended_in_every_way),
     TEST(resources_prompts_and_completion_are_served),
@@ -912,6 +1003,8 @@ static const struct test tests[] = {
     TEST(serves_http_in_the_background),
     TEST(a_client_in_this_process_has_a_caller_and_headers),
     TEST(a_configuration_file_names_the_server),
+    TEST(middleware_passes_requests_on),
+    TEST(middleware_changes_and_answers_requests),
 };
 
 MAIN(tests)

@@ -231,6 +231,29 @@ void custom_requests_are_served() {
 #endif
 }
 
+void middleware_surrounds_requests() {
+  Pair pair;
+  pair.server.add_tool("echo", "Echo", R"({"type": "object"})", [](const Json &arguments) {
+    if (arguments.string("/word").empty()) {
+      throw RpcError(-31000, "empty");
+    }
+    return arguments.string("/word");
+  });
+  pair.server.add_middleware(R"({"methods": ["tools/call"]})", [](Call &call, const Json &request) {
+    if (request.string("/params/arguments/word") == "secret") {
+      throw ToolError("not today");
+    }
+    return call.next();
+  });
+  pair.joined();
+  CHECK(pair.client.call_tool("echo", R"({"word": "tea"})").string("/content/0/text") == "tea");
+  CHECK(pair.client.call_tool("echo", R"({"word": "secret"})").string("/content/0/text") == "not today");
+  CHECK(THROWS(MCPL_RPC_ERROR, pair.client.call_tool("echo", R"({"word": ""})")).rpc_code() == -31000);
+  THROWS(MCPL_USAGE_ERROR,
+         (pair.server.add_middleware(R"({"methods": ["ping"]})", [counted = Counted()] { return object({}); }), 0));
+  CHECK(Counted::alive == 0);
+}
+
 void custom_notifications_are_handled_and_clients_serve_custom_requests() {
   Box<std::string> notes;
   Pair pair;
@@ -658,6 +681,7 @@ int main() {
 #define TEST(name) {#name, name}
       TEST(handlers_accept_every_signature),
       TEST(handlers_return_every_result_type),
+      TEST(middleware_surrounds_requests),
       TEST(custom_notifications_are_handled_and_clients_serve_custom_requests),
       TEST(custom_requests_are_served),
       TEST(exceptions_fail_only_their_call),

@@ -315,6 +315,7 @@ static void servers_refuse_handles(void) {
   HANDLE(mcpl_server_on_roots_changed, ended, handler, NULL, NULL);
   HANDLE(mcpl_server_on_request, ended, "acme/a", NULL, NULL, handler, NULL, NULL);
   HANDLE(mcpl_server_on_notification, ended, "acme/a", NULL, NULL, handler, NULL, NULL);
+  HANDLE(mcpl_server_add_middleware, ended, NULL, 0, NULL, handler, NULL, NULL);
   HANDLE(mcpl_server_remove_tool, ended, "a");
   HANDLE(mcpl_server_remove_resource, ended, "a");
   HANDLE(mcpl_server_remove_prompt, ended, "a");
@@ -386,6 +387,11 @@ static void servers_refuse_arguments(void) {
   REFUSES(mcpl_server_set_completion, server, NULL, NULL, NULL);
   REFUSES(mcpl_server_on_initialized, server, NULL, NULL, NULL);
   REFUSES(mcpl_server_on_roots_changed, server, NULL, NULL, NULL);
+  REFUSES(mcpl_server_add_middleware, server, JSON(BAD_JSON), NULL, handler, NULL, NULL);
+  REFUSES(mcpl_server_add_middleware, server, JSON("[]"), NULL, handler, NULL, NULL);
+  REFUSES(mcpl_server_add_middleware, server, JSON("{\"method\": []}"), NULL, handler, NULL, NULL);
+  REFUSES(mcpl_server_add_middleware, server, NULL, 0, &no_size, handler, NULL, NULL);
+  REFUSES(mcpl_server_add_middleware, server, NULL, 0, NULL, NULL, NULL, NULL);
   REFUSES(mcpl_server_on_request, server, NULL, NULL, NULL, handler, NULL, NULL);
   REFUSES(mcpl_server_on_request, server, BAD_TEXT, NULL, NULL, handler, NULL, NULL);
   REFUSES(mcpl_server_on_request, server, "tools/call", NULL, NULL, handler, NULL, NULL);
@@ -435,6 +441,8 @@ static void calls_refuse(mcpl_call *live, mcpl_call *ended) {
   HANDLE_ALONE(mcpl_call_close_stream, ended);
   HANDLE(mcpl_call_ask, ended, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, on_answer, NULL, NULL);
   HANDLE(mcpl_call_ask_wait, ended, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, &text, &length);
+  HANDLE(mcpl_call_next, ended, NULL, 0, on_answer, NULL, NULL);
+  HANDLE(mcpl_call_next_wait, ended, NULL, 0, &text, &length);
   HANDLE(mcpl_call_send_request, ended, NULL, "acme/a", NULL, 0, on_answer, NULL, NULL);
   HANDLE(mcpl_call_send_request_wait, ended, NULL, "acme/a", NULL, 0, &text, &length);
   HANDLE(mcpl_call_reply_text, ended, JSON("a"));
@@ -471,6 +479,8 @@ static void calls_refuse(mcpl_call *live, mcpl_call *ended) {
   REFUSES(mcpl_call_ask, live, NULL, MCPL_ASK_ELICIT, JSON(BAD_JSON), on_answer, NULL, NULL);
   REFUSES(mcpl_call_ask, live, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, NULL, NULL, NULL);
   REFUSES(mcpl_call_ask_wait, live, BAD_TEXT, MCPL_ASK_LIST_ROOTS, NULL, 0, &text, &length);
+  REFUSES(mcpl_call_next, live, NULL, 0, on_answer, NULL, NULL);
+  REFUSES(mcpl_call_next_wait, live, NULL, 0, &text, &length);
   REFUSES(mcpl_call_send_request, live, NULL, NULL, NULL, 0, on_answer, NULL, NULL);
   REFUSES(mcpl_call_send_request, live, NULL, "tools/call", NULL, 0, on_answer, NULL, NULL);
   REFUSES(mcpl_call_send_request, live, NULL, "acme/a", JSON(BAD_JSON), on_answer, NULL, NULL);

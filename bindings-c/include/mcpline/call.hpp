@@ -166,6 +166,16 @@ public:
     return Json(detail::taken(result, length));
   }
 
+  /// In a middleware: passes the request on and waits for the result; see mcpl_call_next. `params` replace the
+  /// parameters; nullptr for the received ones. Throws an Error if the request fails, which the middleware may let
+  /// through. Waits as `ask` does.
+  Json next(const JsonText &params = nullptr) {
+    char *result = nullptr;
+    std::size_t length = 0;
+    detail::check(mcpl_call_next_wait(call_, params.data(), params.size(), &result, &length));
+    return Json(detail::taken(result, length));
+  }
+
   /// Returns the parameters of a form elicitation, for `ask_then`.
   static Json elicitation(std::string_view message, const JsonText &schema) {
     Writer writer;

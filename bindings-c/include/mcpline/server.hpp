@@ -168,6 +168,17 @@ public:
         &detail::destroy<std::decay_t<F>>));
   }
 
+  /// Puts a handler around the requests that the server answers; see mcpl_server_add_middleware. `scope` is an object
+  /// with any of the members `methods`, `kinds`, `names` and `tags`, or nullptr for all requests. The handler takes
+  /// `(Call &, const Json &request)`, passes the request on with Call::next, and returns the result as Json,
+  /// nlohmann::json or Result.
+  template <class F> void add_middleware(const JsonText &scope, F &&handler, const HandlerOptions &options = {}) {
+    const mcpl_handler_options table = options.table();
+    detail::check(mcpl_server_add_middleware(
+        server_.get(), scope.data(), scope.size(), &table, &detail::handle<detail::Feature::request, std::decay_t<F>>,
+        new std::decay_t<F>(std::forward<F>(handler)), &detail::destroy<std::decay_t<F>>));
+  }
+
   /// Handles notifications of a custom method. `params_schema` is the JSON Schema of the parameters, or nullptr for
   /// any. A handler takes `(Call &, const Json &params)`; its result is ignored.
   template <class F>

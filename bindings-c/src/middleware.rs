@@ -1,0 +1,154 @@
+//! Middleware: handlers around the requests that a server answers.
+
+use std::ffi::{c_char, c_void};
+use std::sync::Arc;
+
+use mcpline::foreign::{self, IoAction, options};
+use mcpline::middleware::MiddlewareOutcome;
+use mcpline::protocol::wire::Raw;
+use mcpline::server::CallKind;
+use serde_json::{Value, json};
+
+use crate::ask::{Asking, mcpl_answer, put, put_and_wait};
+use crate::call::{OpenCall, mcpl_call};
+use crate::callback::mcpl_handler;
+use crate::handler_options::{NewHandler, mcpl_handler_options};
+use crate::server::mcpl_server;
+use crate::server_features::add;
+use crate::status::{Done, Fault, entry, mcpl_status};
+use crate::text::{self, Out};
+use crate::user_data::mcpl_finalizer;
+
+/// Puts a handler around the requests that the server answers: lists, calls of tools, reads of resources, requests for
+/// prompts, completions and custom requests.
+///
+/// - `scope`, `length`: the requests that it sees, as JSON, and its length in bytes, or `MCPL_AUTO_LENGTH`; `NULL` for all.
+///   Copied. An object with any of the members `methods`, such as `["tools/call"]`, and for features `kinds` (`tool`,
+///   `resource`, `prompt`), `names` and `tags`, each an array of strings.
+/// - `options`: how to run the handler, or `NULL` for the defaults. Copied.
+/// - `handler`: called for each request. Its arguments are an object with the members `method`, `name` (the name of the tool
+///   or prompt, or the URI; absent for other methods) and `params`. It passes the request on with `mcpl_call_next` or
+///   `mcpl_call_next_wait`, and ends its call with `mcpl_call_reply_result` and the whole result, or with an error, as other
+///   handlers do. It may also end the call without passing the request on.
+/// - `user`, `finalize`: passed to the handler, and its finalizer.
+///
+/// The first middleware is the outermost. One that is added while the server is running applies to later requests. An error
+/// of `mcpl_call_fail` is for `tools/call` a result that the model reads, and for other methods a JSON-RPC error. If the
+/// request ends early, the call is cancelled.
+///
+/// Returns `MCPL_USAGE_ERROR` if the scope is invalid or has a method that no middleware sees, or the server has 64, and
+/// `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_add_middleware(
+    server: *mut mcpl_server,
+    scope: *const c_char,
+    length: usize,
+    options: *const mcpl_handler_options,
+    handler: mcpl_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let mut given = NewHandler::new(handler, user, finalize);
+    entry(|| {
+        // SAFETY: the caller upholds the contract in the header.
+        let (scope, (options, is_inline)) = unsafe {
+            (
+                text::optional_json("the scope", scope, length)?,
+                mcpl_handler_options::read(options)?,
+            )
+        };
+        given.inline = is_inline;
+        let scope: Value = match scope {
+            Some(scope) => options::read("the scope", scope.as_bytes())?,
+            None => json!({}),
+        };
+        add(server, CallKind::Middleware, &scope, options, given)
+    })
+}
+
+/// Passes the request of a middleware's call on and returns at once; `answer` is called with the result.
+///
+/// - `params`, `length`: the parameters to pass on instead of the received ones, a JSON object, and its length in bytes, or
+///   `MCPL_AUTO_LENGTH`; `NULL` for the received ones. Copied.
+/// - `answer`: called exactly once if this function succeeds, with the whole result. Its error has the status
+///   `MCPL_RPC_ERROR`; `mcpl_call_fail_with` passes it to the client.
+/// - `user`, `finalize`: passed to `answer`, and its finalizer.
+///
+/// May be called several times, to try again: each time the handler runs.
+///
+/// Returns `MCPL_USAGE_ERROR` if an argument is invalid or the call is not one of a middleware, and `MCPL_STALE_HANDLE` if
+/// the call has ended; `answer` is not called then. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_call_next(
+    call: *mut mcpl_call,
+    params: *const c_char,
+    length: usize,
+    answer: mcpl_answer,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    // SAFETY: the caller upholds the contract in the header.
+    let read = || unsafe { Next::read(params, length) };
+    put(call, read, answer, user, finalize)
+}
+
+/// Passes the request of a middleware's call on, like `mcpl_call_next`, and waits for the result.
+///
+/// - `result`, `result_length`: set to the whole result as JSON and its length in bytes. Release it with
+///   `mcpl_string_free`.
+///
+/// May be called on worker threads, which are replaced while they wait, and on threads of the program. Fails as
+/// `mcpl_call_ask_wait` does, and with `MCPL_RPC_ERROR` if the request fails.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_call_next_wait(
+    call: *mut mcpl_call,
+    params: *const c_char,
+    length: usize,
+    result: *mut *mut c_char,
+    result_length: *mut usize,
+) -> mcpl_status {
+    // SAFETY: the caller upholds the contract in the header.
+    unsafe {
+        let out = Out::new(result, result_length);
+        put_and_wait(call, || Next::read(params, length), out)
+    }
+}
+
+/// A request that is passed on.
+struct Next {
+    params: Option<Raw>,
+}
+
+impl Next {
+    /// # Safety
+    ///
+    /// As for [`text::bytes`].
+    unsafe fn read(params: *const c_char, length: usize) -> Done<Self> {
+        // SAFETY: guaranteed by the caller.
+        let params = unsafe { text::optional_json("the parameters", params, length)? };
+        Ok(Self { params })
+    }
+}
+
+impl Asking for Next {
+    fn check(&self, open: &Arc<OpenCall>) -> Done {
+        match open.kind()? {
+            CallKind::Middleware => Ok(()),
+            _ => Err(Fault::invalid("the call is not one of a middleware")),
+        }
+    }
+
+    fn action(
+        self,
+        open: &Arc<OpenCall>,
+        sink: impl FnOnce(Done<Raw>) + Send + 'static,
+    ) -> IoAction {
+        foreign::run_next(
+            open.context(),
+            self.params,
+            move |outcome: MiddlewareOutcome| {
+                sink(outcome.map_err(Fault::of_rpc));
+            },
+        )
+    }
+}
