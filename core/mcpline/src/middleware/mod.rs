@@ -4,7 +4,12 @@
 //! server itself. It may answer instead, change the parameters or the result, wait, run the rest again, or only observe. A
 //! scope limits it to some requests. `server/middleware` runs the middlewares of a server.
 
+mod concurrency_limit;
+mod limit_key;
+mod rate_limit;
 mod request;
+mod response_cache;
+mod response_size_limit;
 
 use std::fmt;
 use std::future::Future;
@@ -14,8 +19,13 @@ use std::sync::Arc;
 use mcpline_protocol::RpcError;
 use mcpline_protocol::wire::Raw;
 
+pub use concurrency_limit::ConcurrencyLimit;
+pub use limit_key::LimitKey;
+pub use rate_limit::RateLimit;
 pub(crate) use request::MiddlewareOrigin;
 pub use request::MiddlewareRequest;
+pub use response_cache::ResponseCache;
+pub use response_size_limit::ResponseSizeLimit;
 
 /// The outcome of a request: its result as JSON, or a JSON-RPC error.
 ///

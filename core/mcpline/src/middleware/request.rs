@@ -25,6 +25,7 @@ pub struct MiddlewareRequest {
 pub(crate) trait MiddlewareOrigin: Send + Sync + 'static {
     fn auth(&self) -> Option<&Caller>;
     fn principal(&self) -> &str;
+    fn client(&self) -> &str;
     fn session_id(&self) -> Option<&str>;
     fn revision(&self) -> Revision;
     fn transport(&self) -> &'static str;
@@ -131,6 +132,12 @@ impl MiddlewareRequest {
     /// contain a digest of a token, and has no form to rely on.
     pub fn principal(&self) -> &str {
         self.origin.principal()
+    }
+
+    /// Returns a text that identifies the client, as [`LimitKey::Client`](super::LimitKey::Client) counts: the authenticated caller,
+    /// else the address of its requests, else its connection. It has no form to rely on.
+    pub fn client(&self) -> &str {
+        self.origin.client()
     }
 
     /// Returns the id of the session, over HTTP on handshake revisions. It gives access to the session: do not log it.

@@ -36,6 +36,8 @@ impl ClientKey {
 pub(crate) struct ClientQuota {
     /// Unique number of the client, never reused.
     pub(crate) number: u64,
+    /// Identifies the client to middleware, also after it has left and come again.
+    name: Box<str>,
     /// The peer that its computations are done for.
     pub(crate) peer: PeerId,
     /// The share of each limit that it may use.
@@ -77,6 +79,11 @@ const FIRST_SWEEP: usize = 64;
 const MAX_FRUITLESS_LOOKS: usize = 64;
 
 impl ClientQuota {
+    /// Returns a text that identifies the client, also after it has left and come again.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Charges bytes that are held for the client. If there is no room, reclaims entries, up to a limit of examined
     /// ones ([`MAX_FRUITLESS_LOOKS`]).
     pub(crate) fn hold_bytes(&self, bytes: usize) -> Result<Charge, Exceeded> {
@@ -270,7 +277,11 @@ impl ClientTable {
             Budget::of_client_holding(&self.bytes, self.share, Some(Box::new(listing)))
         });
         let listed_bytes = Arc::downgrade(&bytes);
-        let client = self.make(self.share, bytes);
+        let name = match &key {
+            ClientKey::Principal(principal) => format!("principal {principal}"),
+            ClientKey::Address(address) => format!("address {address}"),
+        };
+        let client = self.make(Some(name), self.share, bytes);
         let listed = ClientEntry {
             quota: Arc::downgrade(&client),
             bytes: listed_bytes,
@@ -281,18 +292,23 @@ impl ClientTable {
 
     /// Creates a client that is the only one of its connection: the other end of a pipe.
     pub(crate) fn sole_client(&self) -> Arc<ClientQuota> {
-        self.make(self.share, Budget::of_client(&self.bytes, self.share))
+        self.make(None, self.share, Budget::of_client(&self.bytes, self.share))
     }
 
     /// Creates the quota of clients that cannot be told apart: requests of a mount that does not provide their
     /// addresses. Only the server's limits apply to them.
     pub(crate) fn unknown_clients(&self) -> Arc<ClientQuota> {
-        self.make(1.0, Budget::of_client(&self.bytes, 1.0))
+        let name = Some("unknown".to_owned());
+        self.make(name, 1.0, Budget::of_client(&self.bytes, 1.0))
     }
 
-    fn make(&self, share: f64, bytes: Arc<Budget>) -> Arc<ClientQuota> {
+    /// Creates a client. Without a name, it is that of its number.
+    fn make(&self, name: Option<String>, share: f64, bytes: Arc<Budget>) -> Arc<ClientQuota> {
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        let name = name.unwrap_or_else(|| format!("connection {number}"));
         Arc::new(ClientQuota {
-            number: self.next_number.fetch_add(1, Ordering::Relaxed),
+            number,
+            name: name.into(),
             peer: PeerId::new(),
             share,
             bytes,

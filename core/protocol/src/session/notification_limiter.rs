@@ -36,13 +36,32 @@ impl TokenBucket {
 
     /// Takes one token; `false` if there is none at `now`.
     pub fn take(&mut self, rate: Rate, now: Duration) -> bool {
-        let interval = rate.interval();
-        let start = self.full_at.max(now);
-        if start + interval > now + interval * rate.burst.max(1) {
-            return false;
+        self.take_at(rate.interval(), rate.burst, now).is_ok()
+    }
+
+    /// Takes one token of a bucket that gets one each `interval` and has room for `burst` of them.
+    ///
+    /// # Errors
+    ///
+    /// How long to wait for the next token, if there is none at `now`.
+    pub fn take_at(
+        &mut self,
+        interval: Duration,
+        burst: u32,
+        now: Duration,
+    ) -> Result<(), Duration> {
+        let full_at = self.full_at.max(now) + interval;
+        let latest = now + interval * burst.max(1);
+        if full_at > latest {
+            return Err(full_at - latest);
         }
-        self.full_at = start + interval;
-        true
+        self.full_at = full_at;
+        Ok(())
+    }
+
+    /// Whether no token is missing at `now`.
+    pub fn is_full(&self, now: Duration) -> bool {
+        self.full_at <= now
     }
 
     /// When the next token is available.

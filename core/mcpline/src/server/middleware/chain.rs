@@ -283,6 +283,10 @@ impl MiddlewareOrigin for CurrentRequest {
         self.connection.principal()
     }
 
+    fn client(&self) -> &str {
+        self.connection.client().name()
+    }
+
     fn session_id(&self) -> Option<&str> {
         self.connection.session_id()
     }
