@@ -2886,6 +2886,29 @@ mcpl_status mcpl_server_add_middleware(mcpl_server *server,
                                        mcpl_finalizer finalize);
 
 /**
+ * Adds a middleware that the library provides, which runs without C code.
+ *
+ * - `definition`, `length`: which one, with its options, as JSON, and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. An
+ *   object with exactly one of the members:
+ *   - `rate_limit`: `requests` (per period), and optionally `period` (seconds, default 1), `burst` (requests at once) and `per`:
+ *     what is counted by, an array of `client`, `session` and `target`. Further requests fail with -31000; `retryAfter` in the
+ *     error's data says how many seconds to wait.
+ *   - `concurrency_limit`: `max_running`, and optionally `max_waiting` (requests that wait, default 0) and `per`.
+ *   - `response_cache`: `ttl` (seconds), and optionally `tools` (names of tools without effects, beside resources and prompts)
+ *     and `max_bytes` (default 16 MiB).
+ *   - `response_size_limit`: `max_bytes` of the result of a tool. The longest text of a larger one is cut.
+ * - `scope`, `scope_length`: as for `mcpl_server_add_middleware`.
+ *
+ * Returns `MCPL_USAGE_ERROR` if an option or the scope is invalid, and `MCPL_CLOSED` if the server is closed. Any thread, also
+ * while the server is running.
+ */
+mcpl_status mcpl_server_add_built_in_middleware(mcpl_server *server,
+                                                const char *definition,
+                                                size_t length,
+                                                const char *scope,
+                                                size_t scope_length);
+
+/**
  * Passes the request of a middleware's call on and returns at once; `answer` is called with the result.
  *
  * - `params`, `length`: the parameters to pass on instead of the received ones, a JSON object, and its length in bytes, or

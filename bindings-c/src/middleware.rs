@@ -13,7 +13,7 @@ use crate::ask::{Asking, mcpl_answer, put, put_and_wait};
 use crate::call::{OpenCall, mcpl_call};
 use crate::callback::mcpl_handler;
 use crate::handler_options::{NewHandler, mcpl_handler_options};
-use crate::server::mcpl_server;
+use crate::server::{Server, mcpl_server};
 use crate::server_features::add;
 use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text::{self, Out};
@@ -63,6 +63,44 @@ pub unsafe extern "C" fn mcpl_server_add_middleware(
             None => json!({}),
         };
         add(server, CallKind::Middleware, &scope, options, given)
+    })
+}
+
+/// Adds a middleware that the library provides, which runs without C code.
+///
+/// - `definition`, `length`: which one, with its options, as JSON, and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. An
+///   object with exactly one of the members:
+///   - `rate_limit`: `requests` (per period), and optionally `period` (seconds, default 1), `burst` (requests at once) and `per`:
+///     what is counted by, an array of `client`, `session` and `target`. Further requests fail with -31000; `retryAfter` in the
+///     error's data says how many seconds to wait.
+///   - `concurrency_limit`: `max_running`, and optionally `max_waiting` (requests that wait, default 0) and `per`.
+///   - `response_cache`: `ttl` (seconds), and optionally `tools` (names of tools without effects, beside resources and prompts)
+///     and `max_bytes` (default 16 MiB).
+///   - `response_size_limit`: `max_bytes` of the result of a tool. The longest text of a larger one is cut.
+/// - `scope`, `scope_length`: as for `mcpl_server_add_middleware`.
+///
+/// Returns `MCPL_USAGE_ERROR` if an option or the scope is invalid, and `MCPL_CLOSED` if the server is closed. Any thread, also
+/// while the server is running.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_add_built_in_middleware(
+    server: *mut mcpl_server,
+    definition: *const c_char,
+    length: usize,
+    scope: *const c_char,
+    scope_length: usize,
+) -> mcpl_status {
+    entry(|| {
+        let server = Server::get(server)?;
+        // SAFETY: the caller upholds the contract in the header.
+        let (definition, scope) = unsafe {
+            (
+                text::json("the middleware", definition, length)?,
+                text::optional_json("the scope", scope, scope_length)?,
+            )
+        };
+        let scope = scope.as_ref().map(Raw::as_bytes);
+        foreign::add_built_in_middleware(&server.core, definition.as_bytes(), scope)?;
+        Ok(())
     })
 }
 

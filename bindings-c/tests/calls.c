@@ -978,6 +978,25 @@ static void middleware_changes_and_answers_requests(void) {
   mcpl_server_free(server);
 }
 
+static void built_in_middleware_is_configured_by_json(void) {
+  struct pending pending = PENDING;
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "reply", "Replies", ANY, reply, NULL, NULL));
+  OK(mcpl_server_add_built_in_middleware(server,
+                                         "{\"rate_limit\": {\"requests\": 1, \"period\": 3600, \"per\": [\"client\"]}}",
+                                         MCPL_AUTO_LENGTH, "{\"methods\": [\"tools/call\"]}", MCPL_AUTO_LENGTH));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  CALLS(client, "reply", "{\"how\": \"text\"}", "a text");
+  OK(mcpl_client_call_tool_async(client, "reply", "{\"how\": \"text\"}", MCPL_AUTO_LENGTH, NULL, completed, &pending,
+                                 NULL));
+  tally_wait(&pending.done, 1);
+  CHECK(pending.status == MCPL_RPC_ERROR);
+  CONTAINS(pending.text, "too many requests");
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
 static const struct test tests[] = {
     TEST(a_call_is_ended_in_every_way),
     TEST(resources_prompts_and_completion_are_served),
@@ -1005,6 +1024,7 @@ static const struct test tests[] = {
     TEST(a_configuration_file_names_the_server),
     TEST(middleware_passes_requests_on),
     TEST(middleware_changes_and_answers_requests),
+    TEST(built_in_middleware_is_configured_by_json),
 };
 
 MAIN(tests)

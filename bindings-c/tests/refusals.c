@@ -315,6 +315,7 @@ static void servers_refuse_handles(void) {
   HANDLE(mcpl_server_on_roots_changed, ended, handler, NULL, NULL);
   HANDLE(mcpl_server_on_request, ended, "acme/a", NULL, NULL, handler, NULL, NULL);
   HANDLE(mcpl_server_on_notification, ended, "acme/a", NULL, NULL, handler, NULL, NULL);
+  HANDLE(mcpl_server_add_built_in_middleware, ended, JSON("{\"response_size_limit\": {\"max_bytes\": 1000}}"), NULL, 0);
   HANDLE(mcpl_server_add_middleware, ended, NULL, 0, NULL, handler, NULL, NULL);
   HANDLE(mcpl_server_remove_tool, ended, "a");
   HANDLE(mcpl_server_remove_resource, ended, "a");
@@ -387,6 +388,9 @@ static void servers_refuse_arguments(void) {
   REFUSES(mcpl_server_set_completion, server, NULL, NULL, NULL);
   REFUSES(mcpl_server_on_initialized, server, NULL, NULL, NULL);
   REFUSES(mcpl_server_on_roots_changed, server, NULL, NULL, NULL);
+  REFUSES(mcpl_server_add_built_in_middleware, server, NULL, 0, NULL, 0);
+  REFUSES(mcpl_server_add_built_in_middleware, server, JSON("{}"), NULL, 0);
+  REFUSES(mcpl_server_add_built_in_middleware, server, JSON("{\"rate_limit\": {\"requests\": 1}}"), JSON(BAD_JSON));
   REFUSES(mcpl_server_add_middleware, server, JSON(BAD_JSON), NULL, handler, NULL, NULL);
   REFUSES(mcpl_server_add_middleware, server, JSON("[]"), NULL, handler, NULL, NULL);
   REFUSES(mcpl_server_add_middleware, server, JSON("{\"method\": []}"), NULL, handler, NULL, NULL);

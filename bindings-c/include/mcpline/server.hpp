@@ -179,6 +179,12 @@ public:
         new std::decay_t<F>(std::forward<F>(handler)), &detail::destroy<std::decay_t<F>>));
   }
 
+  /// Adds a middleware that the library provides; see mcpl_server_add_built_in_middleware.
+  void add_built_in_middleware(const JsonText &definition, const JsonText &scope = nullptr) {
+    detail::check(mcpl_server_add_built_in_middleware(server_.get(), definition.data(), definition.size(), scope.data(),
+                                                      scope.size()));
+  }
+
   /// Handles notifications of a custom method. `params_schema` is the JSON Schema of the parameters, or nullptr for
   /// any. A handler takes `(Call &, const Json &params)`; its result is ignored.
   template <class F>

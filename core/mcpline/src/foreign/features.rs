@@ -346,7 +346,7 @@ impl Feature {
 }
 
 impl MiddlewareDefinition {
-    fn scope(self) -> Result<MiddlewareScope, Error> {
+    pub(super) fn scope(self) -> Result<MiddlewareScope, Error> {
         let mut scope = MiddlewareScope::all();
         if let Some(methods) = self.methods {
             scope = scope.with_methods(methods);

@@ -30,6 +30,8 @@
 #[cfg(all(feature = "auth", feature = "client"))]
 pub mod auth;
 #[cfg(feature = "server")]
+mod built_in_middleware;
+#[cfg(feature = "server")]
 mod call_actions;
 pub mod channel;
 #[cfg(feature = "client")]
@@ -62,6 +64,8 @@ mod traffic_printer;
 #[cfg(feature = "server")]
 pub mod workers;
 
+#[cfg(feature = "server")]
+pub use built_in_middleware::add_built_in_middleware;
 #[cfg(feature = "server")]
 pub use call_actions::{notification, report, request, run_next};
 #[cfg(feature = "server")]

@@ -14,6 +14,8 @@
 
 #[cfg(all(feature = "server", feature = "auth"))]
 mod auth;
+#[cfg(feature = "server")]
+mod built_in_middleware;
 #[cfg(feature = "client")]
 mod call;
 #[cfg(feature = "server")]
@@ -48,6 +50,11 @@ use crate::error::Error;
 
 #[cfg(all(feature = "server", feature = "auth"))]
 pub use auth::ResourceServerOptions;
+#[cfg(feature = "server")]
+pub use built_in_middleware::{
+    BuiltInMiddleware, ConcurrencyLimitOptions, RateLimitOptions, ResponseCacheOptions,
+    ResponseSizeLimitOptions,
+};
 #[cfg(feature = "client")]
 pub use call::{CallOptions, log_level};
 #[cfg(feature = "server")]

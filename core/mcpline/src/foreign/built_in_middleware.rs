@@ -1,0 +1,184 @@
+//! The middleware that the library provides, configured by JSON.
+
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::middleware::{
+    ConcurrencyLimit, LimitKey, Middleware, RateLimit, ResponseCache, ResponseSizeLimit,
+};
+use crate::server::Server;
+
+use super::options::{
+    BuiltInMiddleware, ConcurrencyLimitOptions, MiddlewareDefinition, RateLimitOptions,
+    ResponseCacheOptions, ResponseSizeLimitOptions, read, seconds,
+};
+
+/// Adds a middleware that the library provides to a server. `definition` is JSON: a [`BuiltInMiddleware`]; `scope` is a
+/// [`MiddlewareDefinition`], or `None` for all requests.
+///
+/// # Errors
+///
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the options are invalid, or as for [`Server::add_middleware`].
+pub fn add_built_in_middleware(
+    server: &Server,
+    definition: &[u8],
+    scope: Option<&[u8]>,
+) -> Result<(), Error> {
+    let definition: BuiltInMiddleware = read("the middleware", definition)?;
+    let scope = match scope {
+        Some(scope) => read("the scope", scope)?,
+        None => MiddlewareDefinition::default(),
+    };
+    server.add_middleware(scope.scope()?, definition.middleware()?)
+}
+
+impl BuiltInMiddleware {
+    fn middleware(self) -> Result<Arc<dyn Middleware>, Error> {
+        let Self {
+            rate_limit,
+            concurrency_limit,
+            response_cache,
+            response_size_limit,
+        } = self;
+        let mut named: Vec<Arc<dyn Middleware>> = Vec::new();
+        if let Some(options) = rate_limit {
+            named.push(Arc::new(options.middleware()?));
+        }
+        if let Some(options) = concurrency_limit {
+            named.push(Arc::new(options.middleware()?));
+        }
+        if let Some(options) = response_cache {
+            named.push(Arc::new(options.middleware()?));
+        }
+        if let Some(options) = response_size_limit {
+            named.push(Arc::new(options.middleware()?));
+        }
+        match (named.pop(), named.is_empty()) {
+            (Some(middleware), true) => Ok(middleware),
+            _ => Err(Error::usage("the middleware needs exactly one kind")),
+        }
+    }
+}
+
+impl RateLimitOptions {
+    fn middleware(self) -> Result<RateLimit, Error> {
+        positive("requests", self.requests.into())?;
+        let period = seconds(self.period.unwrap_or(1.0))
+            .map_err(|error| Error::usage(format!("`period`: {error}")))?;
+        let mut limit = RateLimit::new(self.requests, period).per(keys(&self.per)?);
+        if let Some(burst) = self.burst {
+            positive("burst", burst.into())?;
+            limit = limit.with_burst(burst);
+        }
+        Ok(limit)
+    }
+}
+
+impl ConcurrencyLimitOptions {
+    fn middleware(self) -> Result<ConcurrencyLimit, Error> {
+        positive("max_running", self.max_running as u64)?;
+        Ok(ConcurrencyLimit::new(self.max_running)
+            .with_queue(self.max_waiting)
+            .per(keys(&self.per)?))
+    }
+}
+
+impl ResponseCacheOptions {
+    fn middleware(self) -> Result<ResponseCache, Error> {
+        let ttl = seconds(self.ttl).map_err(|error| Error::usage(format!("`ttl`: {error}")))?;
+        let cache = ResponseCache::new(ttl).with_tools(self.tools);
+        Ok(match self.max_bytes {
+            Some(max_bytes) => cache.with_max_bytes(max_bytes),
+            None => cache,
+        })
+    }
+}
+
+impl ResponseSizeLimitOptions {
+    fn middleware(self) -> Result<ResponseSizeLimit, Error> {
+        positive("max_bytes", self.max_bytes as u64)?;
+        Ok(ResponseSizeLimit::new(self.max_bytes))
+    }
+}
+
+fn positive(name: &str, value: u64) -> Result<(), Error> {
+    match value {
+        0 => Err(Error::usage(format!("`{name}` is 0"))),
+        _ => Ok(()),
+    }
+}
+
+fn keys(names: &[String]) -> Result<Vec<LimitKey>, Error> {
+    let key = |name: &String| {
+        let mut keys = LimitKey::ALL.iter().copied();
+        keys.find(|key| key.name() == name).ok_or_else(|| {
+            Error::usage(format!(
+                "`per` has {name:?}: requests are counted by client, session and target"
+            ))
+        })
+    };
+    names.iter().map(key).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn add(definition: &str, scope: Option<&str>) -> Result<(), String> {
+        let server = Server::new("test", "1");
+        add_built_in_middleware(&server, definition.as_bytes(), scope.map(str::as_bytes))
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn each_kind_is_read_with_its_options() {
+        for definition in [
+            r#"{"rate_limit": {"requests": 5}}"#,
+            r#"{"rate_limit": {"requests": 5, "period": 60, "burst": 2, "per": ["client", "target"]}}"#,
+            r#"{"concurrency_limit": {"max_running": 2, "max_waiting": 10, "per": ["session"]}}"#,
+            r#"{"response_cache": {"ttl": 1.5, "tools": ["a"], "max_bytes": 1000}}"#,
+            r#"{"response_size_limit": {"max_bytes": 1000}}"#,
+        ] {
+            let scope = r#"{"methods": ["tools/call"], "tags": ["slow"]}"#;
+            assert_eq!(add(definition, Some(scope)), Ok(()), "{definition}");
+            assert_eq!(add(definition, None), Ok(()), "{definition}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (definition, scope, part) in [
+            ("{}", None, "exactly one kind"),
+            (
+                r#"{"response_cache": {"ttl": 1}, "rate_limit": {"requests": 1}}"#,
+                None,
+                "exactly one kind",
+            ),
+            (
+                r#"{"rate_limit": {"requests": 0}}"#,
+                None,
+                "`requests` is 0",
+            ),
+            (r#"{"rate_limit": {}}"#, None, "requests"),
+            (r#"{"rate_limt": {}}"#, None, "rate_limt"),
+            (
+                r#"{"rate_limit": {"requests": 1, "period": -1}}"#,
+                None,
+                "`period`",
+            ),
+            (
+                r#"{"rate_limit": {"requests": 1, "per": ["ip"]}}"#,
+                None,
+                r#"`per` has "ip""#,
+            ),
+            (
+                r#"{"rate_limit": {"requests": 1}}"#,
+                Some(r#"{"methods": ["ping"]}"#),
+                "ping",
+            ),
+        ] {
+            let error = add(definition, scope).expect_err(definition);
+            assert!(error.contains(part), "{definition}: {error}");
+        }
+    }
+}
