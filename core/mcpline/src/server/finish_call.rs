@@ -153,7 +153,11 @@ pub(super) fn respond(
     if let Some(awaited) = &current_request.middleware {
         let mut result = Vec::with_capacity(hint);
         write(&mut result, revision);
-        return awaited.end(Ok(Raw::from_trusted(result)), ResponseStatus::Result);
+        return awaited.end(
+            Ok(Raw::from_trusted(result)),
+            ResponseStatus::Result,
+            outcome,
+        );
     }
     end(current_request, outcome, |finished| {
         let kind = MessageKind::Response(ResponseStatus::Result);
@@ -175,7 +179,11 @@ pub(super) fn respond_error(
 ) {
     if let Some(awaited) = &current_request.middleware {
         // Nothing waits for it if the request was cancelled.
-        awaited.end(Err(error.clone()), status);
+        awaited.end(
+            Err(error.clone()),
+            status,
+            RequestOutcome::Error(error.code),
+        );
         return;
     }
     end(

@@ -50,8 +50,8 @@ impl TokenBucket {
         burst: u32,
         now: Duration,
     ) -> Result<(), Duration> {
-        let full_at = self.full_at.max(now) + interval;
-        let latest = now + interval * burst.max(1);
+        let full_at = self.full_at.max(now).saturating_add(interval);
+        let latest = now.saturating_add(interval.saturating_mul(burst.max(1)));
         if full_at > latest {
             return Err(full_at - latest);
         }

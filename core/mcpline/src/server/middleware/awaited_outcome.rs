@@ -9,6 +9,7 @@ use crate::message_sink::ResponseStatus;
 use crate::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::super::call::CallState;
+use super::super::request_log::RequestOutcome;
 
 /// Takes the outcome of one run of a request in place of the client.
 pub(in super::super) struct AwaitedOutcome {
@@ -23,6 +24,8 @@ pub(in super::super) struct AwaitedOutcome {
 pub(super) struct EndedRequest {
     pub(super) outcome: Result<Raw, RpcError>,
     pub(super) status: ResponseStatus,
+    /// As the log of requests names it.
+    pub(super) logged: RequestOutcome,
 }
 
 impl AwaitedOutcome {
@@ -53,8 +56,13 @@ impl AwaitedOutcome {
         &self,
         outcome: Result<Raw, RpcError>,
         status: ResponseStatus,
+        logged: RequestOutcome,
     ) -> bool {
-        let ended = EndedRequest { outcome, status };
+        let ended = EndedRequest {
+            outcome,
+            status,
+            logged,
+        };
         self.take_sender()
             .is_some_and(|sender| sender.send(ended).is_ok())
     }

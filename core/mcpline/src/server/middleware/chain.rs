@@ -27,6 +27,7 @@ use super::super::dispatch;
 use super::super::finish_call::{respond, respond_error, status_of};
 use super::super::inner::Inner;
 use super::super::reply::{ResultEnvelope, ToolReply, write_tool};
+use super::super::request_log::RequestOutcome;
 use super::awaited_outcome::{AwaitedOutcome, CancelOnDrop};
 use super::targets::{self, Target};
 use super::{Code, Registered, handler_call, result_form};
@@ -37,6 +38,8 @@ struct Chain {
     method: Method,
     /// The latest error of the server itself, with its status: an error that middleware passes on keeps its status.
     last_error: Mutex<Option<(ErrorCode, ResponseStatus)>>,
+    /// The latest result of the server itself. One that middleware passes on needs no check.
+    last_result: Mutex<Option<(Raw, RequestOutcome)>>,
 }
 
 /// The position in a chain: at one server, with the middlewares that have run.
@@ -56,16 +59,21 @@ pub(in super::super) fn run(request: CurrentRequest, method: Method, params: Opt
     let Some(key) = request.key else {
         return;
     };
+    let server = request.connection.server().clone();
+    let middlewares = server.middlewares.list();
+    if !server.mounts.is_used() && !may_be_seen(&server, &middlewares, &method, params.as_ref()) {
+        return dispatch::answer(request, method, params);
+    }
     let request = Arc::new(request);
     let chain = Arc::new(Chain {
         request: request.clone(),
         method: method.clone(),
         last_error: Mutex::new(None),
+        last_result: Mutex::new(None),
     });
-    let server = request.connection.server().clone();
     let first = Step {
         chain: chain.clone(),
-        middlewares: server.middlewares.list(),
+        middlewares,
         server,
         ran: 0,
         fixed_target: None,
@@ -73,6 +81,30 @@ pub(in super::super) fn run(request: CurrentRequest, method: Method, params: Opt
     };
     let seen = MiddlewareRequest::new(method, params, request.clone());
     start(chain, key, first.run(seen));
+}
+
+/// Whether a middleware of the server may see a request. Requests that none sees need no chain.
+fn may_be_seen(
+    server: &Inner,
+    middlewares: &[Registered],
+    method: &Method,
+    params: Option<&Params>,
+) -> bool {
+    let mut registered = middlewares
+        .iter()
+        .filter(|registered| registered.scope.has_method(method.as_str()))
+        .peekable();
+    if registered.peek().is_none() {
+        return false;
+    }
+    let Some(target) = targets::find_at_once(&server.registry(), method, params) else {
+        return true;
+    };
+    registered.any(|registered| match (registered.scope.features(), &target) {
+        (None, _) => true,
+        (Some(features), Some((kind, key, tags))) => features.matches(*kind, key, tags),
+        (Some(_), None) => false,
+    })
 }
 
 /// Polls the chain on this thread, because most need no task, and continues in a task. The request's end drops it.
@@ -116,11 +148,16 @@ fn poll_caught(
 impl Chain {
     /// Answers the client.
     fn answer(&self, outcome: MiddlewareOutcome) {
-        let completed =
-            outcome.and_then(|result| result_form::completed(&self.request, &self.method, result));
-        match completed {
-            Ok(result) => {
+        let completed = outcome.and_then(|result| match self.outcome_if_own(&result) {
+            Some(outcome) => Ok((result, outcome)),
+            None => {
+                let result = result_form::completed(&self.request, &self.method, result)?;
                 let outcome = result_form::outcome_of(&self.method, &result);
+                Ok((result, outcome))
+            }
+        });
+        match completed {
+            Ok((result, outcome)) => {
                 let write =
                     |out: &mut Vec<u8>, _: Revision| out.extend_from_slice(result.as_bytes());
                 respond(&self.request, outcome, result.as_bytes().len(), write);
@@ -134,6 +171,17 @@ impl Chain {
                 respond_error(&self.request, status, &error);
             }
         }
+    }
+
+    /// Returns how the request ended, if this is the server's own latest result.
+    fn outcome_if_own(&self, result: &Raw) -> Option<RequestOutcome> {
+        let last = self
+            .last_result
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let (own, outcome) = last.as_ref()?;
+        // The same bytes in memory, which `own` keeps from being used again.
+        std::ptr::eq(own.as_bytes(), result.as_bytes()).then_some(*outcome)
     }
 
     fn lock_last_error(&self) -> crate::sync::MutexGuard<'_, Option<(ErrorCode, ResponseStatus)>> {
@@ -154,8 +202,15 @@ impl Chain {
         let Ok(ended) = outcome.await else {
             return Err(RpcError::internal_error("the request has ended"));
         };
-        if let Err(error) = &ended.outcome {
-            *self.lock_last_error() = Some((error.code, ended.status));
+        match &ended.outcome {
+            Ok(result) => {
+                let mut last = self
+                    .last_result
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                *last = Some((result.clone(), ended.logged));
+            }
+            Err(error) => *self.lock_last_error() = Some((error.code, ended.status)),
         }
         ended.outcome
     }

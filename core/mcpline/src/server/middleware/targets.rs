@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use mcpline_protocol::RpcError;
-use mcpline_protocol::wire::Method;
+use mcpline_protocol::wire::{Method, Params};
 
 use crate::middleware::MiddlewareRequest;
 use crate::sync::Arc;
@@ -68,6 +68,31 @@ pub(super) async fn find(
         },
     };
     Ok(found)
+}
+
+/// Finds the tool or prompt that a request is for, with its kind, name and tags. Returns `None` if that may take longer: for
+/// resources and completions.
+#[allow(clippy::type_complexity, reason = "kind, name and tags, read once")]
+pub(super) fn find_at_once(
+    registry: &Registry,
+    method: &Method,
+    params: Option<&Params>,
+) -> Option<Option<(CallKind, String, Vec<String>)>> {
+    fn found<T: FeatureEntry>(
+        registry: &Registry,
+        name: &str,
+    ) -> Option<(CallKind, String, Vec<String>)> {
+        let item = enabled::<T>(registry, name)?;
+        let entry = &item.entry;
+        Some((T::KIND, entry.key().to_owned(), entry.tags().to_vec()))
+    }
+    let name = || params.and_then(|params| params.get_str("name"));
+    match method {
+        Method::ToolsCall => Some(name().and_then(|name| found::<ToolEntry>(registry, &name))),
+        Method::PromptsGet => Some(name().and_then(|name| found::<PromptEntry>(registry, &name))),
+        Method::ResourcesRead | Method::CompletionComplete => None,
+        _ => Some(None),
+    }
 }
 
 fn enabled<'r, T: FeatureEntry>(registry: &'r Registry, name: &str) -> Option<&'r Item<T>> {
