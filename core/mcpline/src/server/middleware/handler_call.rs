@@ -3,7 +3,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{Context as TaskContext, Poll};
 
 use mcpline_protocol::RpcError;
 use mcpline_protocol::wire::{Method, Raw};
@@ -87,26 +87,48 @@ pub(super) async fn call(
         InputRecord::default(),
         Arc::new(current.for_middleware()),
     );
-    let _cancel = CancelOnDrop(call.clone());
     call.start();
-    let mut running: Vec<Pin<Box<dyn Future<Output = ()> + Send>>> = Vec::new();
+    let mut started = StartedCall {
+        _cancel: CancelOnDrop(call),
+        runs: Vec::new(),
+    };
     std::future::poll_fn(move |cx| {
         loop {
             if let Poll::Ready(outcome) = Pin::new(&mut outcome).poll(cx) {
                 return Poll::Ready(outcome.unwrap_or_else(|_| Err(ended())));
             }
             while let Poll::Ready(Some(run)) = wishes.poll_recv(cx) {
-                running.push(Box::pin(pass_on(request.clone(), next.clone(), run)));
+                started.pass_on(request.clone(), next.clone(), run);
             }
-            let before = running.len();
-            running.retain_mut(|run| run.as_mut().poll(cx).is_pending());
-            if running.len() == before {
+            if !started.poll_runs(cx) {
                 return Poll::Pending;
             }
             // A callback may have ended the call, or passed the request on again.
         }
     })
     .await
+}
+
+/// A call of a middleware, and the requests that it has passed on.
+///
+/// Fields are dropped in this order: a callback that learns that the request has ended sees that the call is cancelled.
+struct StartedCall {
+    _cancel: CancelOnDrop,
+    runs: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl StartedCall {
+    fn pass_on(&mut self, request: MiddlewareRequest, next: Next, run: Run) {
+        self.runs.push(Box::pin(pass_on(request, next, run)));
+    }
+
+    /// Polls the requests that were passed on. Returns whether one has ended.
+    fn poll_runs(&mut self, cx: &mut TaskContext<'_>) -> bool {
+        let before = self.runs.len();
+        self.runs
+            .retain_mut(|run| run.as_mut().poll(cx).is_pending());
+        self.runs.len() < before
+    }
 }
 
 async fn pass_on(mut request: MiddlewareRequest, next: Next, run: Run) {
