@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 
 use mcpline::foreign::{self, IoAction};
+use mcpline::middleware::MiddlewareOutcome;
 use mcpline::protocol::session::InputRequestError;
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::Raw;
@@ -146,6 +147,62 @@ impl Call {
         }
     }
 
+    /// Passes the request of a middleware on, with other parameters if `params`, which are JSON, are given, and sets the
+    /// result of `future` to the result, which is JSON.
+    #[pyo3(signature = (params, future))]
+    fn run_next_into(
+        &self,
+        py: Python<'_>,
+        params: Option<&Bound<'_, PyBytes>>,
+        future: Py<PyAny>,
+    ) -> PyResult<()> {
+        let WaitMode::Loop(hub) = &self.asker else {
+            return Err(errors::misuse(
+                py,
+                "only a middleware on the event loop can await the result of a request",
+            ));
+        };
+        let (sink_hub, context) = (hub.clone(), self.context.clone());
+        let callback = move |outcome| {
+            let value = FutureValue::Outcome(next_outcome(&context, outcome));
+            sink_hub.post(Event::Resolve(future, value));
+        };
+        let params = params.map(trusted);
+        hub.push(py, foreign::run_next(&self.context, params, callback))
+    }
+
+    /// Passes the request of a middleware on, and waits for the result; see `run_next_into`.
+    #[pyo3(signature = (params))]
+    fn run_next<'py>(
+        &self,
+        py: Python<'py>,
+        params: Option<&Bound<'_, PyBytes>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let WaitMode::Pool(pool) = &self.asker else {
+            return Err(errors::misuse(
+                py,
+                "a middleware on the event loop must await the result of a request",
+            ));
+        };
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let context = self.context.clone();
+        let callback = move |outcome| {
+            // The middleware's thread receives until the outcome arrives.
+            let _ = sender.send(next_outcome(&context, outcome));
+        };
+        let action = foreign::run_next(&self.context, params.map(trusted), callback);
+        let run_and_wait = move || {
+            pool.deliver(action);
+            receiver.recv()
+        };
+        let outcome = py.detach(|| pool.waiting(run_and_wait));
+        match outcome.map_err(|busy| errors::limit_exceeded(py, &busy.to_string()))? {
+            Ok(Some(Ok(result))) => Ok(PyBytes::new(py, result.as_bytes())),
+            Ok(Some(Err(error))) => Err(errors::rpc(py, &error)),
+            Ok(None) | Err(_) => Err(errors::cancelled(py)),
+        }
+    }
+
     /// `Implementation` of the client, as JSON.
     #[getter]
     fn client<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
@@ -274,6 +331,14 @@ impl Call {
     #[getter]
     fn request_state(&self) -> Option<String> {
         self.context.request_state()
+    }
+}
+
+/// Returns the outcome of a request that middleware passed on; `None` if the request has ended meanwhile.
+fn next_outcome(context: &Context, outcome: MiddlewareOutcome) -> Option<MiddlewareOutcome> {
+    match outcome {
+        Err(_) if context.is_cancelled() => None,
+        outcome => Some(outcome),
     }
 }
 

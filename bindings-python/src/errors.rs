@@ -99,6 +99,14 @@ fn parts<'e, 'py>(py: Python<'py>, error: &'e RpcError) -> PyResult<RpcErrorArgu
     Ok((error.code.0, error.message.as_ref(), data))
 }
 
+/// Converts a JSON-RPC error to an exception.
+pub(crate) fn rpc(py: Python<'_>, error: &RpcError) -> PyErr {
+    match parts(py, error) {
+        Ok(parts) => raise(class!(py, "RpcError"), parts),
+        Err(error) => error,
+    }
+}
+
 /// Converts an error of the core to an exception.
 pub(crate) fn core(py: Python<'_>, error: &mcpline::Error) -> PyErr {
     failure(py, &Failure::of_error(error))

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use mcpline::foreign::{CallQueue, IoAction, IoThreadQueue, MAX_WAITING_CALLS};
+use mcpline::middleware::MiddlewareOutcome;
 use mcpline::protocol::session::InputRequestError;
 use mcpline::protocol::wire::Raw;
 use mcpline::{AskMethod, Call as CoreCall};
@@ -47,6 +48,8 @@ pub(crate) enum Event {
 pub(crate) enum FutureValue {
     /// The answer to an input request of this method, as JSON.
     Answer(Result<Raw, InputRequestError>, AskMethod),
+    /// The outcome of a request that middleware passed on; `None` if the request has ended.
+    Outcome(Option<MiddlewareOutcome>),
     /// The end of serving.
     Ended(Option<Arc<mcpline::Error>>),
     /// A message or a piece of a body; `None` after the last one.
@@ -609,6 +612,13 @@ fn resolve(py: Python<'_>, future: &Bound<'_, PyAny>, value: FutureValue) -> PyR
         FutureValue::Answer(Ok(answer), _) => Ok(PyBytes::new(py, answer.as_bytes()).into_any()),
         FutureValue::Answer(Err(error), method) => {
             Err(errors::input_request(py, &error, method.as_str()))
+        }
+        FutureValue::Outcome(Some(Ok(result))) => {
+            Ok(PyBytes::new(py, result.as_bytes()).into_any())
+        }
+        FutureValue::Outcome(Some(Err(error))) => Err(errors::rpc(py, &error)),
+        FutureValue::Outcome(None) => {
+            return future.call_method0(intern!(py, "cancel")).map(drop);
         }
         FutureValue::Ended(None) | FutureValue::Chunk(None) => Ok(py.None().into_bound(py)),
         FutureValue::Ended(Some(error)) => Err(errors::core(py, &error)),

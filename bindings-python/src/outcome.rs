@@ -185,6 +185,11 @@ impl SharedPlan {
                 }))
             }
             CallKind::Request => Ok(Reply::Result(trusted(converted.cast::<PyBytes>()?))),
+            // A whole result, or what a tool returns.
+            CallKind::Middleware => match converted.cast::<PyBytes>() {
+                Ok(result) => Ok(Reply::Result(trusted(result))),
+                Err(_) => tool_reply(&converted),
+            },
             CallKind::Route => route_response(py, &converted),
             kind => results::content(kind, trusted(converted.cast::<PyBytes>()?))
                 .map_err(|error| errors::core(py, &error)),

@@ -95,6 +95,7 @@ if TYPE_CHECKING:
     )
     from .extension import ClientExtension, Extension
     from .input_requests import ElicitParams, ReceivedResult, SampleParams, SampleReturn, ToolCall, ToolCallOutcome
+    from .middleware import MiddlewareRequest, MiddlewareResult, Next, SyncNext
     from .results import (
         CallToolResult,
         CompleteResult,
@@ -162,6 +163,9 @@ __all__ = [
     "LogMessage",
     "McplineError",
     "Message",
+    "MiddlewareRequest",
+    "MiddlewareResult",
+    "Next",
     "NotSupported",
     "Notification",
     "Prompt",
@@ -189,6 +193,7 @@ __all__ = [
     "SessionExpired",
     "SyncClient",
     "SyncContext",
+    "SyncNext",
     "TestClient",
     "TextContent",
     "Tls",
@@ -246,6 +251,7 @@ _LATER = {
         "errors",
     ),
     **dict.fromkeys(("HttpRequest", "HttpResponse"), "routes"),
+    **dict.fromkeys(("MiddlewareRequest", "MiddlewareResult", "Next", "SyncNext"), "middleware"),
     **dict.fromkeys(("ClientExtension", "Extension"), "extension"),
     **dict.fromkeys(
         ("ElicitParams", "ReceivedResult", "SampleReturn", "SampleParams", "ToolCall", "ToolCallOutcome"),

@@ -11,7 +11,7 @@ from ._json import encode
 from .errors import UsageError
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from ._feature_registration import UnknownArguments
@@ -25,8 +25,23 @@ __all__ = [
     "checked_transform",
     "checked_unknown_arguments",
     "exception_classes",
+    "middleware_scope",
     "texts",
 ]
+
+_MIDDLEWARE_METHODS = (
+    "tools/list",
+    "tools/call",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
+)
+"""The protocol's methods whose requests meet middleware."""
+_KINDS = {"tools": "tool", "resources": "resource", "prompts": "prompt"}
+"""The kinds of features, by the arguments that name features of a kind."""
 
 
 def texts(name: str, values: Iterable[str]) -> list[str]:
@@ -38,6 +53,53 @@ def texts(name: str, values: Iterable[str]) -> list[str]:
     if isinstance(values, str):
         raise TypeError(f"{name} must be a list of strings, not a string")
     return list(values)
+
+
+def middleware_scope(
+    criteria: Mapping[str, Iterable[str] | None], named: Mapping[str, Iterable[str] | None]
+) -> dict[str, list[str]]:
+    """Return the scope of a middleware.
+
+    Args:
+        criteria: The arguments that the core has too.
+        named: Names of features of one kind: the arguments `tools`, `resources` and `prompts`.
+
+    Raises:
+        TypeError: A value is a string.
+        UsageError: There is no such method, or arguments exclude each other.
+    """
+    scope = {name: texts(name, values) for name, values in criteria.items() if values is not None}
+    for argument, values in named.items():
+        if values is None:
+            continue
+        if "names" in scope or "kinds" in scope:
+            raise UsageError(
+                f"`{argument}` is short for `names` with `kinds`: use only one of `tools`, `resources` and `prompts`, "
+                "without `names` and `kinds`, or add the middleware once for each"
+            )
+        scope["names"], scope["kinds"] = texts(argument, values), [_KINDS[argument]]
+    for method in scope.get("methods", ()):
+        _check_middleware_method(method)
+    return scope
+
+
+def _check_middleware_method(method: str) -> None:
+    """Refuse names that are like those of the protocol. Others may be custom methods; the core checks the rest.
+
+    Raises:
+        UsageError: There is no such method.
+    """
+    if method in _MIDDLEWARE_METHODS:
+        return
+    from difflib import get_close_matches
+
+    close = get_close_matches(method, _MIDDLEWARE_METHODS, 1, 0.8)
+    namespace, slash, _ = method.partition("/")
+    is_like_ours = slash and any(known.startswith(f"{namespace}/") for known in _MIDDLEWARE_METHODS)
+    # The core explains why there is no middleware for other methods of the protocol.
+    if close or (is_like_ours and method not in ("resources/subscribe", "resources/unsubscribe")):
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(_MIDDLEWARE_METHODS)}"
+        raise UsageError(f"`methods`: there is no method {method!r}; {hint}")
 
 
 def exception_classes(classes: Iterable[type[Exception]]) -> tuple[type[Exception], ...]:

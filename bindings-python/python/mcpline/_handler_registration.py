@@ -1,4 +1,5 @@
-"""Registration of handlers that are not features of the protocol: custom methods, HTTP routes and events of sessions.
+"""Registration of handlers that are not features of the protocol: custom methods, middleware, HTTP routes and events of
+sessions.
 
 `Server` inherits these methods. `_plans.py` reads the functions, `_feature_checks.py` checks the other arguments.
 """
@@ -7,18 +8,31 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any, TypeVar
+    from collections.abc import Awaitable, Callable, Iterable
+    from typing import Any, TypeVar, overload
 
     from ._native import Server as NativeServer
+    from .middleware import MiddlewareRequest, Next, SyncNext
+    from .server import FeatureKind
 
     F = TypeVar("F", bound=Callable[..., Any])
+    AsyncMiddleware = Callable[[MiddlewareRequest[Any], Next], Awaitable[Any]]
+    SyncMiddleware = Callable[[MiddlewareRequest[Any], SyncNext], Any]
+    M = TypeVar("M", bound=AsyncMiddleware | SyncMiddleware)
+else:
+
+    def overload(function):
+        """Mark an overload like `typing.overload`, without importing typing."""
+        return function
+
 
 __all__ = ["HandlerRegistration"]
 
 
 class HandlerRegistration:
-    """The methods of `Server` that register and remove custom methods, HTTP routes and handlers of session events."""
+    """The methods of `Server` that register and remove custom methods, middleware, HTTP routes and handlers of session
+    events.
+    """
 
     _native: NativeServer
 
@@ -171,6 +185,110 @@ class HandlerRegistration:
         continue.
         """
         return self._native.remove_feature("notification", method)
+
+    # Middleware
+
+    @overload
+    def middleware(self, function: M, /) -> M: ...
+
+    @overload
+    def middleware(
+        self,
+        /,
+        *,
+        methods: Iterable[str] | None = None,
+        tools: Iterable[str] | None = None,
+        resources: Iterable[str] | None = None,
+        prompts: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        tags: Iterable[str] | None = None,
+        kinds: Iterable[FeatureKind] | None = None,
+    ) -> Callable[[M], M]: ...
+
+    def middleware(self, function: Any = None, /, **scope: Any) -> Any:
+        """Put a function around the requests that the server answers: `@server.middleware`, or
+        `@server.middleware(methods=["tools/call"], …)` for some of them.
+
+        The function takes a `MiddlewareRequest` and `next`, which passes the request on:
+
+            @server.middleware
+            async def log(request: MiddlewareRequest, next: Next) -> MiddlewareResult:
+                started = time.perf_counter()
+                try:
+                    return await next(request)
+                finally:
+                    logger.info("%s %s: %.3f s", request.method, request.name, time.perf_counter() - started)
+
+        It returns what `next` returned, with changes if it wants, or answers in place of the handler: with a mapping
+        that is the whole result or, for `tools/call`, with what a tool may return (a text, `ToolResult`, content).
+        `next` raises `RpcError` if the request fails; if the function raises one, the client gets it. `ToolError` is a
+        result with `isError` for `tools/call`. Other exceptions are logged, and the client gets a fixed text. To try
+        again, call `next` again. To change a request, pass `request.replace(arguments=…)` to it. To wrap one tool, use
+        `@server.middleware(tools=["search"])`.
+
+        Async functions run on the event loop, sync functions on worker threads, where `next(request)` blocks. If the
+        request is cancelled, the middleware is cancelled like a handler. The handler runs in a task or thread of its
+        own: it does not see context variables that middleware sets. To pass it a value, set a member of `_meta` in
+        `request.params`, which it finds in `ctx.meta`.
+
+        The first middleware is the outermost. Those of a mounted server see the requests for its features, after those
+        of the server that it is mounted in. Handshakes, subscriptions, pings and notifications have no middleware.
+        Middleware cannot be removed.
+
+        Without arguments, the function sees all lists, calls of tools, reads of resources, requests for prompts,
+        completions and custom requests; otherwise only those that match each argument. Arguments other than `methods`
+        select features, so the function sees no lists then.
+
+        Args:
+            function: The function.
+            methods: Methods of the requests, such as `tools/call` and `tools/list`.
+            tools: Names of tools; short for `names` with `kinds=["tool"]`.
+            resources: URIs of resources and templates; short for `names` with `kinds=["resource"]`.
+            prompts: Names of prompts; short for `names` with `kinds=["prompt"]`.
+            names: Names of tools and prompts, URIs of resources and templates.
+            tags: Tags of which a feature has at least one.
+            kinds: `"tool"`, `"resource"` (with templates) and `"prompt"`.
+
+        Raises:
+            TypeError: It is not a function of two arguments, or an argument is unknown.
+            UsageError: There is no such method or kind, arguments exclude each other, or the server has 64 middlewares.
+        """
+        if function is not None:
+            self.add_middleware(function, **scope)
+            return function
+
+        def decorate(function: M) -> M:
+            self.add_middleware(function, **scope)
+            return function
+
+        return decorate
+
+    def add_middleware(
+        self,
+        function: AsyncMiddleware | SyncMiddleware,
+        /,
+        *,
+        methods: Iterable[str] | None = None,
+        tools: Iterable[str] | None = None,
+        resources: Iterable[str] | None = None,
+        prompts: Iterable[str] | None = None,
+        names: Iterable[str] | None = None,
+        tags: Iterable[str] | None = None,
+        kinds: Iterable[FeatureKind] | None = None,
+    ) -> None:
+        """Put a function around the requests that the server answers; see `middleware`.
+
+        Raises:
+            TypeError: It is not a function of two arguments.
+            UsageError: There is no such method or kind, arguments exclude each other, or the server has 64 middlewares.
+        """
+        from . import _feature_checks, _plans, _registrations
+
+        server = _registrations.server_of(self)
+        criteria = {"methods": methods, "names": names, "tags": tags, "kinds": kinds}
+        named = {"tools": tools, "resources": resources, "prompts": prompts}
+        scope = _feature_checks.middleware_scope(criteria, named)
+        _registrations.add(server, _plans.middleware(server, function), scope)
 
     # Routes
 

@@ -24,7 +24,7 @@ if typing.TYPE_CHECKING:
     from ._functions import Function, Parameter
     from .server import Server
 
-__all__ = ["completion", "event", "prompt", "request", "resource", "route", "template_variables", "tool"]
+__all__ = ["completion", "event", "middleware", "prompt", "request", "resource", "route", "template_variables", "tool"]
 
 # Results that a tool with structured content may return as well.
 _SPECIAL = (ToolResult, InputRequired, ExtendedResult)
@@ -295,6 +295,66 @@ def route(server: Server, call: Callable[..., Any], path: str, *, inline: bool) 
     )
 
 
+def middleware(server: Server, call: Callable[..., Any]) -> _native.Plan:
+    """Plan the handler of a middleware.
+
+    Raises:
+        TypeError: It is not a function of a request and `next`.
+    """
+    from . import middleware as _middleware
+
+    name = _checked_middleware(call)
+    is_async = _callables.is_async(call)
+    return _native.Plan(
+        kind="middleware",
+        call=(_middleware.async_call if is_async else _middleware.sync_call)(name, call),
+        is_async=is_async,
+        inline=False,
+        decode=msgspec.json.Decoder(_middleware.Described).decode,
+        recover=None,
+        positional=("method", "name", "params"),
+        keywords=(),
+        context=(0, None),
+        context_type=Context if is_async else SyncContext,
+        server=server,
+        convert=_unchanged,
+        encode=None,
+        special=(),
+        fail=_ErrorConverter(name, server).middleware,
+    )
+
+
+def _checked_middleware(call: Any) -> str:
+    """Return the name of a middleware.
+
+    Raises:
+        TypeError: See `middleware`.
+    """
+    if not callable(call):
+        raise TypeError(f"a middleware is a function of a request and `next`, not {type(call).__name__}")
+    name = getattr(call, "__name__", None) or type(call).__name__
+    if isinstance(call, type):
+        raise TypeError(f"{name}: a middleware is a function, or an object with `__call__`, not a class")
+    declared = _callables.signature_parameters(call)
+    if any(_functions.is_dependency(parameter.default) for parameter in declared):
+        raise TypeError(f"{name}: middleware has no dependencies; the context is `request.context`")
+    positional = [parameter for parameter in declared if not parameter.keyword_only and not parameter.stars]
+    takes_all = any(parameter.stars == "*" for parameter in declared)
+    required = sum(parameter.default is _callables.MISSING for parameter in positional)
+    keywords = any(parameter.keyword_only and parameter.default is _callables.MISSING for parameter in declared)
+    if keywords or required > 2 or (len(positional) < 2 and not takes_all):
+        raise TypeError(
+            f"{name}: a middleware takes two positional arguments, the request and `next`: "
+            f"`async def {name if name.isidentifier() else 'middleware'}(request, next)`"
+        )
+    return name
+
+
+def _unchanged(value: Any) -> Any:
+    """Return a result that is encoded already."""
+    return value
+
+
 def _nothing(_: Any) -> None:
     """Ignore a result."""
 
@@ -386,7 +446,14 @@ class _ErrorConverter:
             getLogger("mcpline").error("%s", text, exc_info=error)
         return _native.Failure.rpc(_INTERNAL_ERROR, text, None)
 
-    def _other(self, error: BaseException, text: str) -> _native.Failure:
+    def middleware(self, error: BaseException) -> _native.Failure:
+        if self._is_readable(error):
+            # The core makes it a JSON-RPC error if the request calls no tool.
+            return _native.Failure.tool(_encodable(str(error)))
+        return self._other(error, f"Error executing middleware {self.name}", "the request failed")
+
+    def _other(self, error: BaseException, text: str, sent: str | None = None) -> _native.Failure:
+        """Convert an exception whose text is not meant for the model. What is masked is logged as `text`."""
         if isinstance(error, RpcError):
             data = None if error.data is None else _encoded(error.data)
             return _native.Failure.rpc(error.code, _encodable(error.message), data)
@@ -400,7 +467,7 @@ class _ErrorConverter:
             from logging import getLogger
 
             getLogger("mcpline").error("%s", text, exc_info=error)
-        return _native.Failure.exception(text, _described(error))
+        return _native.Failure.exception(text if sent is None else sent, _described(error))
 
     def _is_readable(self, error: BaseException) -> bool:
         """Return whether the text of an exception is meant for the model."""

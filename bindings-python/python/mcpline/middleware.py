@@ -1,0 +1,343 @@
+"""Middleware: functions around the requests that a server answers (`Server.middleware`)."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any, Generic, Optional, TypeVar
+
+import msgspec
+
+from . import _json, _results
+from ._async_library import in_trio
+from ._functions import MISSING
+from .content import ExtendedResult, InputRequired
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    from . import _native
+    from .context import Context, SyncContext
+
+__all__ = ["MiddlewareRequest", "MiddlewareResult", "Next", "SyncNext"]
+
+if typing.TYPE_CHECKING:
+    ContextT = TypeVarWithDefault("ContextT", bound=Context[Any] | SyncContext[Any], default=Context[Any])
+else:
+    # Defaults of type parameters are new in Python 3.13.
+    ContextT = TypeVar("ContextT")
+
+_CALL_TOOL = "tools/call"
+_TARGETS = {_CALL_TOOL: "name", "prompts/get": "name", "resources/read": "uri"}
+"""The parameters that say which feature a request is for."""
+_TOOL_RESULTS = _results.ToolResults(MISSING, None, None)
+
+
+class Described(msgspec.Struct):
+    """A request as the core describes it to a middleware."""
+
+    method: str
+    name: Optional[str] = None
+    params: msgspec.Raw = msgspec.Raw()
+    """Empty if there are none."""
+
+
+class MiddlewareRequest(Generic[ContextT]):
+    """A request on its way through the middleware of a server.
+
+    The type parameter is the type of `context`: `MiddlewareRequest` in async functions, and
+    `MiddlewareRequest[SyncContext]` in sync ones.
+    """
+
+    __slots__ = ("_added", "_context", "_given", "_method", "_name", "_params")
+
+    def __init__(self, context: ContextT, method: str, name: str | None, params: bytes) -> None:
+        """Create the request of a call; for use by the package."""
+        self._context = context
+        self._method = method
+        self._name = name
+        self._given = params
+        self._params: dict[str, Any] | None = None
+        # The arguments of a request that has none. Kept, so that `next` sees what is added to them.
+        self._added: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        name = "" if self._name is None else f" {self._name!r}"
+        return f"<MiddlewareRequest {self._method}{name}>"
+
+    @property
+    def method(self) -> str:
+        """The method, such as `tools/call`."""
+        return self._method
+
+    @property
+    def name(self) -> str | None:
+        """The name of the tool or prompt, or the URI of the resource, that the request is for.
+
+        For a completion, those of the prompt or resource template. `None` for other methods. In middleware of a mounted
+        server it is the name there, without the prefix of the mount.
+        """
+        return self._name
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters, with `_meta`; empty if there are none. Decoded when they are first used.
+
+        `next` sees changes of the dict, also in later calls. To change only what one call of `next` sees, use
+        `replace`.
+        """
+        if self._params is None:
+            self._params = self._decoded()
+        return self._params
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of a tool or prompt: the member `arguments` of the parameters; empty if there are none."""
+        arguments = self.params.get("arguments")
+        return arguments if isinstance(arguments, dict) else self._added
+
+    @property
+    def context(self) -> ContextT:
+        """The request context: the client, the session, the authenticated caller, the revision, log messages and so on.
+
+        A `Context` in async functions, a `SyncContext` in sync ones. Methods that wait for the client, such as
+        `elicit`, need a client of a revision up to 2025-11-25.
+        """
+        return self._context
+
+    def replace(
+        self, *, arguments: Mapping[str, Any] | None = None, params: Mapping[str, Any] | None = None
+    ) -> MiddlewareRequest[ContextT]:
+        """Return a changed copy, to be passed to `next`.
+
+        With another `name` of a tool or prompt, or another `uri` of a resource, in `params`, the request is for that
+        feature. Middleware of a mounted server cannot change these: the request fails.
+
+        If a tool asks the client for input, a client of 2026-07-28 sends the request again with the answers. They are
+        accepted only if the parameters are changed in the same way then.
+
+        Args:
+            arguments: The new arguments of a tool or prompt.
+            params: The new parameters.
+
+        Raises:
+            TypeError: A value is not a mapping.
+        """
+        for key, value in (("arguments", arguments), ("params", params)):
+            if value is not None and not isinstance(value, Mapping):
+                raise TypeError(f"`{key}` must be a mapping, not {type(value).__name__}")
+        changed = self._current() if params is None else dict(params)
+        if arguments is not None:
+            changed["arguments"] = dict(arguments)
+        request = MiddlewareRequest(self._context, self._method, self._name, self._given)
+        request._params = changed
+        member = _TARGETS.get(self._method)
+        if member is not None and changed.get(member) != self.params.get(member):
+            request._name = changed.get(member)
+        return request
+
+    def _decoded(self) -> dict[str, Any]:
+        return _json.read_object(self._given) if self._given else {}
+
+    def _current(self) -> dict[str, Any]:
+        """Return a copy of the parameters, with the arguments."""
+        return {**self.params, "arguments": self._added} if self._added else dict(self.params)
+
+    def _changed(self) -> bytes | None:
+        """Return the parameters as JSON; `None` if they are those of the client."""
+        if self._params is None:
+            return None
+        changed = _json.encode(self._current())
+        # Compared as JSON, because Python's 1, 1.0 and True are equal.
+        return None if changed == _json.encode(self._decoded()) else changed
+
+
+class MiddlewareResult(MutableMapping[str, Any]):
+    """The result of a request, as the client gets it: a JSON object.
+
+    A mapping, whose members are decoded when they are first used. A middleware that returns it without a use of its
+    members returns the bytes that the server wrote. `dict(result)` and `{**result, …}` are dicts.
+    """
+
+    __slots__ = ("_json", "_members")
+
+    def __init__(self, json: bytes) -> None:
+        """Create the result of a request; for use by the package."""
+        self._json = json
+        self._members: dict[str, Any] | None = None
+
+    @property
+    def json(self) -> bytes:
+        """The result as JSON. Its use decodes nothing."""
+        return self._json if self._members is None else _json.encode(self._members)
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it is the result of a tool that failed. Its use decodes no other members."""
+        return bool(self._flags().is_error)
+
+    @property
+    def is_input_required(self) -> bool:
+        """Whether it asks the client for input, so that the client sends the request again (2026-07-28).
+
+        Its use decodes no other members.
+        """
+        return bool(self._flags().result_type == "input_required")
+
+    def _flags(self) -> _Flags:
+        return msgspec.json.decode(self.json, type=_Flags)
+
+    def _decoded(self) -> dict[str, Any]:
+        if self._members is None:
+            self._members = _json.read_object(self._json)
+        return self._members
+
+    def __getitem__(self, key: str) -> Any:
+        return self._decoded()[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._decoded()[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self._decoded()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._decoded())
+
+    def __len__(self) -> int:
+        return len(self._decoded())
+
+    def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:
+        return {**self, **other} if isinstance(other, Mapping) else NotImplemented
+
+    def __repr__(self) -> str:
+        return f"MiddlewareResult({self._decoded()!r})"
+
+
+class _Flags(msgspec.Struct, rename="camel"):
+    is_error: Any = False
+    result_type: Any = None
+
+
+class Next:
+    """What answers a request after an async middleware: `await next(request)`."""
+
+    __slots__ = ("_request",)
+
+    def __init__(self, request: MiddlewareRequest[Any]) -> None:
+        """Create it for a request; for use by the package."""
+        self._request = request
+
+    async def __call__(self, request: MiddlewareRequest[Any], /) -> MiddlewareResult:
+        """Pass the request on, and return its result.
+
+        May be called several times: the handler runs each time. If the wait is cancelled, for example by a timeout,
+        the handler continues until the middleware ends.
+
+        Args:
+            request: The request of the middleware, or what its `replace` has returned.
+
+        Raises:
+            RpcError: The request has failed. The client gets the same error if the middleware does not catch it.
+            TypeError: It is another request.
+        """
+        return MiddlewareResult(await _run_next(_call_of(request, self._request), request._changed()))
+
+
+async def _run_next(call: _native.Call, params: bytes | None) -> bytes:
+    if in_trio():
+        from ._trio import run_on_loop
+
+        return await run_on_loop(_run_next, call, params)
+    from asyncio import get_running_loop
+
+    outcome = get_running_loop().create_future()
+    call.run_next_into(params, outcome)
+    try:
+        result: bytes = await outcome
+        return result
+    finally:
+        # The traceback of an exception refers to this frame, which would keep the call alive.
+        del outcome
+
+
+class SyncNext:
+    """What answers a request after a sync middleware: `next(request)`, which blocks the thread.
+
+    The thread does not count towards the limit of worker threads meanwhile.
+    """
+
+    __slots__ = ("_request",)
+
+    def __init__(self, request: MiddlewareRequest[Any]) -> None:
+        """Create it for a request; for use by the package."""
+        self._request = request
+
+    def __call__(self, request: MiddlewareRequest[Any], /) -> MiddlewareResult:
+        """Pass the request on, and return its result; see `Next.__call__`."""
+        return MiddlewareResult(_call_of(request, self._request).run_next(request._changed()))
+
+
+def _call_of(request: Any, own: MiddlewareRequest[Any]) -> _native.Call:
+    """Return the call of a request that is passed to `next`."""
+    if not isinstance(request, MiddlewareRequest):
+        raise TypeError(f"`next` takes the request, not {type(request).__name__}")
+    if request._context is not own._context:
+        raise TypeError("`next` takes the request of its middleware, or what its `replace` has returned")
+    call: _native.Call = own._context._call
+    return call
+
+
+def async_call(name: str, function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Return the handler that calls an async middleware."""
+
+    async def call(context: Context[Any], method: str, request_name: str | None, params: msgspec.Raw) -> Any:
+        request = MiddlewareRequest(context, method, request_name, bytes(params))
+        return _encoded(name, method, await function(request, Next(request)))
+
+    # The name of its task under trio.
+    call.__qualname__ = name
+    return call
+
+
+def sync_call(name: str, function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Return the handler that calls a sync middleware."""
+
+    def call(context: SyncContext[Any], method: str, request_name: str | None, params: msgspec.Raw) -> Any:
+        request = MiddlewareRequest(context, method, request_name, bytes(params))
+        return _encoded(name, method, function(request, SyncNext(request)))
+
+    return call
+
+
+def _encoded(name: str, method: str, value: Any) -> bytes | _results.ToolReply | _native.Extended:
+    """Encode what a middleware returned: a whole result, or what a tool may return.
+
+    Raises:
+        TypeError: It is neither.
+    """
+    if type(value) is MiddlewareResult:
+        return value.json
+    if value is None:
+        raise TypeError(f"the middleware {name} returned None: return the result of `next`, or a result in its place")
+    if isinstance(value, InputRequired):
+        raise TypeError(f"the middleware {name} returned InputRequired, which only handlers can return")
+    if isinstance(value, ExtendedResult):
+        return _results.extended(value)
+    if isinstance(value, Mapping):
+        if method == _CALL_TOOL and "content" not in value and "resultType" not in value:
+            raise TypeError(
+                f"the middleware {name} returned a mapping without `content` for {method}: a mapping is the whole "
+                "result; for structured content return ToolResult(structured=…)"
+            )
+        return _json.encode(dict(value))
+    if method == _CALL_TOOL:
+        reply = _TOOL_RESULTS.convert(value)
+        assert isinstance(reply, tuple)
+        return reply
+    result = _json.encode(value)
+    if not result.startswith(b"{"):
+        raise TypeError(f"the middleware {name} returned {type(value).__name__}: the result of {method} is a mapping")
+    return result
