@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use mcpline::foreign::{self, Feature};
 use mcpline::middleware::{MiddlewareOutcome, MiddlewareRequest, Next};
 use mcpline::protocol::vocabulary::{Prompt, PromptArgument, Resource, ResourceTemplate, Tool};
 use mcpline::protocol::{ErrorCode, Raw, RpcError};
@@ -13,7 +14,7 @@ use mcpline::server::{
     CallKind, Completer, FeatureSelection, MiddlewareScope, MountOptions, RequestOutcome,
     ToolOptions,
 };
-use mcpline::{Ask, AskMethod, Context, ErrorKind, HandlerError, Server};
+use mcpline::{Ask, AskMethod, Call, Context, ErrorKind, Handler, HandlerError, Server};
 use serde_json::{Value, json};
 use support::log::Log;
 use support::{Client, Nothing};
@@ -417,6 +418,43 @@ async fn cancelling_a_request_drops_its_middleware_and_cancels_its_handler() {
     }
     assert!(cancelled.load(Ordering::SeqCst));
     assert!(client.try_next().is_none());
+}
+
+#[runtimes::test]
+async fn a_handler_of_another_language_finds_its_call_cancelled_when_its_request_has_ended() {
+    /// Keeps its call open, and what it has found when the passed request ended.
+    struct Passes(Arc<Mutex<Vec<Call>>>, Arc<Mutex<Option<bool>>>);
+    impl Handler for Passes {
+        fn call(&self, call: Call) {
+            let (context, found) = (call.context(), self.1.clone());
+            foreign::run_next(&call.context(), None, move |outcome| {
+                let was_cancelled = outcome.is_err() && context.is_cancelled();
+                *found.lock().expect("not poisoned") = Some(was_cancelled);
+            })
+            .run();
+            self.0.lock().expect("not poisoned").push(call);
+        }
+    }
+    let (server, cancelled) = endless();
+    let (open, found) = (Arc::default(), Arc::new(Mutex::new(None)));
+    let middleware = Feature::read(CallKind::Middleware, b"{}", Default::default());
+    let handler = Arc::new(Passes(Arc::clone(&open), found.clone()));
+    middleware
+        .expect("a middleware")
+        .add(&server, handler)
+        .expect("a middleware");
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    let id = client.begin("tools/call", json!({"name": "wait"}));
+    client.send(
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}),
+    );
+    ask(&mut client, "ping", json!({})).await.expect("a pong");
+    while found.lock().expect("not poisoned").is_none() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(*found.lock().expect("not poisoned"), Some(true));
+    assert!(cancelled.load(Ordering::SeqCst));
+    open.lock().expect("not poisoned").clear();
 }
 
 #[tokio::test(start_paused = true)]
