@@ -18,7 +18,7 @@ export function captureContext(): AsyncContext {
 /** The context in which this module was loaded, which is that of no request. */
 const neutral = new AsyncResource("Mcpline");
 
-/** Contexts by the number of their HTTP exchange or channel (`hub.ts`, column of calls). */
+/** Contexts by the number of their HTTP exchange, channel or passed request (`hub.ts`, column of calls). */
 const origins = new Map<number, AsyncContext>();
 
 /** Runs calls with this origin in a context, until {@link endOrigin}. */

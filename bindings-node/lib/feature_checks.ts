@@ -19,6 +19,7 @@ import type {
   ToolOptions,
   ToolTransform,
 } from "./feature_options.js";
+import type { MiddlewareScope } from "./middleware.js";
 import type { RouteOptions } from "./routes.js";
 import type { ServerOptions } from "./server_options.js";
 
@@ -81,6 +82,7 @@ const CHANGES = {
   prompt: optionNames<DescriptionChanges>(CHANGED),
 };
 const SELECTION = optionNames<FeatureSelection>({ kinds: true, names: true, tags: true });
+const SCOPE = optionNames<MiddlewareScope>({ methods: true, kinds: true, names: true, tags: true });
 const MOUNT = optionNames<MountOptions>({ prefix: true, snapshot: true, tools: true });
 const TRANSFORM = optionNames<ToolTransform>({
   name: true,
@@ -106,11 +108,35 @@ export function checkChanges(kind: keyof typeof CHANGES, name: unknown, changes:
 /** Checks a selection of features. */
 export function checkSelection(selection: unknown): void {
   checkOptions("the selection", selection, SELECTION);
-  for (const [name, values] of Object.entries(selection as object)) {
+  checkLists("the selection", selection as object);
+}
+
+/** Checks that the members of an object are arrays of strings. */
+function checkLists(where: string, lists: object): void {
+  for (const [name, values] of Object.entries(lists)) {
     if (values !== undefined && !(Array.isArray(values) && values.every((value) => typeof value === "string"))) {
-      throw new UsageError(`\`${name}\` of the selection must be an array of strings`);
+      throw new UsageError(`\`${name}\` of ${where} must be an array of strings`);
     }
   }
+}
+
+/** Checks the arguments of `use`, and returns the scope and the middleware. */
+export function checkMiddleware(given: readonly unknown[]): [scope: object, middleware: unknown] {
+  const [scope, middleware] = given.length > 1 ? given : [{}, given[0]];
+  const isSeveral = given.length > 2 || typeof scope === "function";
+  if (isSeveral) {
+    throw new UsageError("`use` takes one middleware, after its scope if it has one: call it for each middleware");
+  }
+  if (typeof middleware !== "function") {
+    const hint = given.length === 1 && isObject(middleware) ? ": pass it after the scope" : "";
+    throw new UsageError(`\`use\`: the middleware must be a function, not ${typeName(middleware)}${hint}`);
+  }
+  if (typeof scope === "string") {
+    throw new UsageError(`\`use\`: the scope must be an object, such as { methods: ["tools/call"] }, not string`);
+  }
+  checkOptions("the scope of a middleware", scope, SCOPE);
+  checkLists("the scope of a middleware", scope as object);
+  return [scope as object, middleware];
 }
 
 function checkObject(what: string, value: unknown): void {

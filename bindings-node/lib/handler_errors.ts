@@ -23,7 +23,7 @@ export interface FailedHandler<C = unknown, State = unknown> {
   readonly kind: FeatureKind;
   /**
    * Name of the tool or prompt, URI or URI template of the resource, or method. For completions: name of the prompt or
-   * URI template, and empty for {@link Server.completion}. For routes: the path.
+   * URI template, and empty for {@link Server.completion}. For routes: the path. For middleware: name of the function.
    */
   readonly name: string;
   /** The request context. */

@@ -50,13 +50,15 @@ export const enum Kind {
   ResourceNotFound = 11,
   /** An error of a handler: its summary, which clients get in debug mode only, and its stack trace, for the log. */
   Exception = 12,
+  /** A result that a middleware passes on as it got it: JSON of the core. */
+  Unchanged = 13,
 }
 
 /** An object with handlers: a server. */
 export interface CallReceiver {
   /**
-   * Runs a handler for a call. `origin` is the number of the HTTP exchange or of the channel that the call arrived on,
-   * or 0.
+   * Runs a handler for a call. `origin` is the number of the promise with which middleware waits for the request, or that
+   * of the HTTP exchange or of the channel that the call arrived on, or 0.
    */
   run(handler: number, call: number, input: string, origin: number): void;
   /** Receives the record of a request that has ended, as JSON. */

@@ -69,6 +69,17 @@ export {
 } from "./errors.js";
 export type { ErrorFacts, ErrorKind, TimeoutFacts, UrlElicitation } from "./errors.js";
 export type { FailedHandler, OnError } from "./handler_errors.js";
+export type {
+  Middleware,
+  MiddlewareMethods,
+  MiddlewareParams,
+  MiddlewareRequest,
+  MiddlewareResult,
+  MiddlewareReturn,
+  MiddlewareScope,
+  Next,
+  RequestChanges,
+} from "./middleware.js";
 export type { OnRequestEnd, RequestRecord } from "./request_log.js";
 export type { RouteContext, RouteHandler, RouteOptions, RouteReturn } from "./routes.js";
 export { ExtendedResult, Extension } from "./extension.js";

@@ -25,6 +25,7 @@ export interface NativeHub {
   log(call: number, level: string, logger: string | undefined, data: string): void;
   notify(call: number, method: string, params?: string): void;
   closeStream(call: number): void;
+  runNext(call: number, promise: number, params?: string): void;
   ask(call: number, promise: number, method: string, params?: string, key?: string): void;
 
   beginExchange(
@@ -73,7 +74,7 @@ export interface NativeRouteRequest {
 
 /** Kinds of features with handlers. */
 export type FeatureKind =
-  "tool" | "resource" | "prompt" | "completion" | "request" | "notification" | "event" | "route";
+  "tool" | "resource" | "prompt" | "completion" | "request" | "notification" | "event" | "middleware" | "route";
 
 /** A server (`src/server.rs`); definitions and options are JSON. */
 export interface NativeServer {

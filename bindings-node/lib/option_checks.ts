@@ -11,6 +11,7 @@ const FOREIGN_NAMES: Readonly<Record<string, string>> = {
   paramsSchema: "params",
   outputSchema: "output",
   input: "params",
+  tools: "names",
   argsSchema: "arguments",
   args: "arguments",
   _meta: "meta",

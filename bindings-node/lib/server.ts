@@ -39,6 +39,7 @@ import { addCompletion, addEvent, addMethod, addPrompt, addResource, addRoute, a
 import { HandlerTable } from "./handlers.js";
 import type { Exchange, HttpApp } from "./http.js";
 import { type CallReceiver, hub, register } from "./hub.js";
+import { addMiddleware, type Middleware, type MiddlewareMethods, type MiddlewareScope } from "./middleware.js";
 import { Mounts } from "./mounts.js";
 import { native, type NativeServer } from "./native.js";
 import { addOpenApi, type OpenApiOptions } from "./openapi.js";
@@ -427,6 +428,41 @@ export class Server<C = unknown, State = unknown> {
   route(path: string, ...rest: unknown[]): this {
     const [options, handler] = rest.length > 1 ? rest : [{}, rest[0]];
     addRoute(this.#features, path, options, handler);
+    return this;
+  }
+
+  /**
+   * Puts a function around the requests that the server answers: lists, calls of tools, reads of resources, requests for prompts,
+   * completions and custom requests.
+   *
+   * ```ts
+   * server.use(async (request, next) => {
+   *   const started = performance.now();
+   *   try {
+   *     return await next(request);
+   *   } finally {
+   *     console.error(`${request.method}: ${performance.now() - started} ms`);
+   *   }
+   * });
+   * server.use({ methods: ["tools/call"], names: ["search"] }, (request, next) =>
+   *   next(request.with({ arguments: { limit: 10, ...request.arguments } })),
+   * );
+   * ```
+   *
+   * The first middleware is the outermost. A new one applies to later requests, also of connected clients. Middleware of a
+   * mounted server sees the requests for its features, after that of the servers that it is mounted in. The handshake,
+   * subscriptions, pings and notifications meet no middleware.
+   *
+   * @param scope The requests that it sees. Default: all.
+   * @throws UsageError if the scope has a method that no middleware sees, or the server has 64 middlewares.
+   */
+  use(middleware: Middleware<string, C, State>): this;
+  use<const M extends keyof MiddlewareMethods | (string & {}) = string>(
+    scope: MiddlewareScope<M>,
+    middleware: Middleware<M, C, State>,
+  ): this;
+  use(...given: unknown[]): this {
+    addMiddleware(this.#features, given);
     return this;
   }
 

@@ -1,9 +1,10 @@
 //! Open calls of handlers: JavaScript refers to each by a number, and uses its request context through it.
 
 use mcpline::foreign::{self, IoAction};
+use mcpline::middleware::MiddlewareOutcome;
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::Raw;
-use mcpline::{Ask, AskMethod, Call, Context};
+use mcpline::{Ask, AskMethod, Call, Context, ErrorKind};
 use napi::Result;
 use napi::bindgen_prelude::{Buffer, Uint8ArraySlice};
 use napi_derive::napi;
@@ -11,6 +12,7 @@ use napi_derive::napi;
 use crate::failure::Failure;
 use crate::hub::{Event, Hub, Settled, lock};
 use crate::mount::ExchangeNumber;
+use crate::outcome::parse_stringified;
 use crate::session_state::SessionNumber;
 
 /// Maximum number of open calls, which the low digits of a number distinguish. The core admits far fewer.
@@ -317,6 +319,35 @@ impl Hub {
             shared.post(Event::Settled(promise, settled));
         });
         self.outgoing.push(IoAction::Ask(context, ask, sink));
+        Ok(())
+    }
+
+    /// Passes the request of a middleware's call on with the next flush. `params` is JSON if they are changed. The promise with
+    /// this number is settled with the result, which is JSON; handlers of the request run with it as their origin.
+    #[napi(catch_unwind)]
+    pub fn run_next(&mut self, call: f64, promise: u32, params: Option<String>) -> Result<()> {
+        let params = params.map(|params| parse_stringified(params.as_bytes()));
+        let params = params.transpose().map_err(Failure::usage)?;
+        let Some(context) = self.context(call) else {
+            return Err(Failure::closed("the request has ended").into());
+        };
+        let passed = self.shared.passed_requests.add(&context, promise);
+        let (shared, waiting) = (self.shared.clone(), context.clone());
+        let settle = move |outcome: MiddlewareOutcome| {
+            shared.passed_requests.remove(&passed);
+            let settled = match outcome {
+                Ok(result) => Settled::Json(result),
+                Err(_) if waiting.is_cancelled() => Settled::Failed(Failure::new(
+                    ErrorKind::RequestCancelled,
+                    "request was cancelled",
+                )),
+                Err(error) => Settled::Failed(Failure::rpc(&error)),
+            };
+            shared.post(Event::Settled(promise, settled));
+        };
+        self.hand_over(call, |context| {
+            Some(foreign::run_next(context, params, settle))
+        });
         Ok(())
     }
 

@@ -2,8 +2,8 @@
 
 use mcpline::ErrorKind;
 use mcpline::foreign::{Failure as CoreFailure, FailureDetails, FailureSource};
-use mcpline::protocol::Printable;
 use mcpline::protocol::session::InputRequestError;
+use mcpline::protocol::{Printable, RpcError};
 use napi::{Error, Status};
 use serde_json::{Map, Value, json};
 
@@ -43,6 +43,16 @@ impl Failure {
     /// Converts the error of an input request, or of another request to a client.
     pub(crate) fn input_request(error: &InputRequestError, method: &str) -> Self {
         Self::of(CoreFailure::of_input_request(error).during(method))
+    }
+
+    /// Converts a JSON-RPC error.
+    pub(crate) fn rpc(error: &RpcError) -> Self {
+        let shown = Printable(&error.message).to_string();
+        let mut failure = Self::new(ErrorKind::Rpc, shown.clone());
+        let mut source = serde_json::to_value(error).unwrap_or_default();
+        source["shown"] = shown.into();
+        failure.members.insert("source".into(), source);
+        failure
     }
 
     /// Converts an error with all its details: durations in milliseconds, names in camel case.

@@ -21,6 +21,7 @@ use crate::calls::{OpenCall, OpenCalls, exchange_of};
 use crate::failure::Failure;
 use crate::mount::Exchanges;
 use crate::outcome::{OutcomeKind, outcome};
+use crate::passed_requests::PassedRequests;
 use crate::runtime::Runtime;
 use crate::text;
 use crate::waiting_records::WaitingRecord;
@@ -92,6 +93,7 @@ pub(crate) struct Shared {
     events: Mutex<EventQueue>,
     pub(crate) open: Mutex<OpenCalls>,
     pub(crate) exchanges: Exchanges,
+    pub(crate) passed_requests: PassedRequests,
     runtime: Mutex<Option<Runtime>>,
     closed: AtomicBool,
 }
@@ -243,7 +245,8 @@ impl Table {
         }
     }
 
-    /// Writes the last column of a call: the number of the HTTP exchange or of the channel that it arrived on, or 0.
+    /// Writes the last column of a call: the number under which JavaScript keeps its asynchronous context. It is that of the
+    /// promise with which middleware waits for it, or of the HTTP exchange or of the channel that it arrived on, or 0.
     fn write_origin(self, row: usize, origin: u32) {
         self.write_cell(row * COLUMNS + COLUMNS - 1, f64::from(origin));
     }
@@ -279,6 +282,7 @@ impl Hub {
             events: Mutex::default(),
             open: Mutex::default(),
             exchanges: Exchanges::default(),
+            passed_requests: PassedRequests::default(),
             runtime: Mutex::default(),
             closed: AtomicBool::new(false),
         });
@@ -392,7 +396,9 @@ impl Hub {
                     call.reply(Err(HandlerError::Tool("the request was cancelled".into())));
                     continue;
                 }
-                let origin = exchange_of(&context).unwrap_or(id.channel);
+                let passed = self.shared.passed_requests.latest(&context);
+                let origin = passed.or_else(|| exchange_of(&context));
+                let origin = origin.unwrap_or(id.channel);
                 let arguments = call.arguments().clone();
                 let opened = lock(&self.shared.open).open(OpenCall {
                     call,

@@ -14,6 +14,7 @@ mod log;
 mod mount;
 mod openapi;
 mod outcome;
+mod passed_requests;
 mod runtime;
 mod server;
 mod serving;

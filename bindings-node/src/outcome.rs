@@ -23,7 +23,7 @@ pub(crate) enum OutcomeKind {
     Content = 1,
     /// A tool's structured content: any JSON value.
     Structured = 2,
-    /// The complete result of the called method, as the specification defines it.
+    /// The complete result of the called method, as the specification defines it. Of a middleware, that of a tool.
     Complete = 3,
     /// `requests`, an array of key, method and parameters, and `state`.
     InputRequired = 4,
@@ -43,11 +43,13 @@ pub(crate) enum OutcomeKind {
     ResourceNotFound = 11,
     /// `summary` and `trace`: an error of a handler. Clients get the summary in debug mode only.
     Exception = 12,
+    /// A result that a middleware passes on as it got it: JSON of the core.
+    Unchanged = 13,
 }
 
 impl OutcomeKind {
     pub(crate) fn of(number: f64) -> Option<Self> {
-        const ALL: [OutcomeKind; 13] = [
+        const ALL: [OutcomeKind; 14] = [
             OutcomeKind::Text,
             OutcomeKind::Content,
             OutcomeKind::Structured,
@@ -61,6 +63,7 @@ impl OutcomeKind {
             OutcomeKind::Result,
             OutcomeKind::ResourceNotFound,
             OutcomeKind::Exception,
+            OutcomeKind::Unchanged,
         ];
         ALL.into_iter().find(|kind| *kind as u8 as f64 == number)
     }
@@ -88,9 +91,17 @@ fn read(called: CallKind, kind: OutcomeKind, text: &[u8]) -> Result<Outcome, Str
             structured: Some(parse_stringified(text)?),
             ..ToolReply::default()
         }),
-        OutcomeKind::Complete => replied(results::complete(called, &parse_stringified(text)?)),
+        OutcomeKind::Complete => {
+            let called = match called {
+                CallKind::Middleware => CallKind::Tool,
+                called => called,
+            };
+            replied(results::complete(called, &parse_stringified(text)?))
+        }
         OutcomeKind::InputRequired => replied(results::input_required(text)),
         OutcomeKind::Result => Ok(Ok(Reply::Result(parse_stringified(text)?))),
+        // Its escapes may be pairs of surrogates, which `parse_stringified` does not expect.
+        OutcomeKind::Unchanged => Ok(Ok(Reply::Result(Raw::from_trusted(text.to_vec())))),
         OutcomeKind::ToolFailure => Ok(Err(HandlerError::Tool(string(text)?.to_owned()))),
         OutcomeKind::RpcFailure => {
             let failure: RpcFailure = decoded(text)?;
@@ -164,7 +175,7 @@ fn decoded<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
 
 /// Parses JSON that `JSON.stringify` wrote. It writes lone surrogates as escapes, which parsers may reject: they become
 /// U+FFFD, like in all strings that come from JavaScript.
-fn parse_stringified(text: &[u8]) -> Result<Raw, String> {
+pub(crate) fn parse_stringified(text: &[u8]) -> Result<Raw, String> {
     if may_be_ill_formed(text) {
         return Raw::parse(without_lone_surrogates(text)).map_err(|error| error.to_string());
     }

@@ -20,7 +20,9 @@ new Server({
   version: "1",
   onError: (error, { kind, name, ctx }) => {
     exactly<unknown>()(error);
-    exactly<"tool" | "resource" | "prompt" | "completion" | "request" | "notification" | "event" | "route">()(kind);
+    exactly<
+      "tool" | "resource" | "prompt" | "completion" | "request" | "notification" | "event" | "middleware" | "route"
+    >()(kind);
     exactly<string>()(name);
     exactly<AbortSignal>()(ctx.signal);
   },

@@ -1,0 +1,719 @@
+// Middleware (`server.use`): what it sees, what it can change, and how requests end around it.
+
+import assert from "node:assert/strict";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { test } from "node:test";
+
+import {
+  Client,
+  ClosedError,
+  InputRequired,
+  elicitForm,
+  RequestCancelledError,
+  result,
+  RpcError,
+  Server,
+  text,
+  ToolError,
+  UsageError,
+} from "mcpline";
+import * as z from "zod";
+
+import { ask, call, textOf } from "./fetching.mjs";
+import { Child, messageOf, posted } from "./peer.mjs";
+
+const REVISIONS = ["2025-11-25", "2026-07-28"];
+
+/** A server with features of each kind. Options are those of the server. */
+function make(options = {}) {
+  const server = new Server({ name: "layers", version: "1", ...options });
+  const input = { type: "object" };
+  server.tool("echo", { input }, (args) => JSON.stringify(args));
+  server.tool("admin", { input, tags: ["admin"] }, (args) => JSON.stringify(args));
+  server.resource("note://all", { name: "all" }, () => "all notes");
+  server.resource("note://by/{id}", { name: "note", complete: { id: ["1"] } }, ({ id }) => `note ${id}`);
+  server.prompt("review", { arguments: { id: { complete: ["7"] } } }, ({ id }) => `Review ${id}.`);
+  server.onRequest("notes/count", {}, () => ({ count: 2 }));
+  return server;
+}
+
+async function connected(t, server, options) {
+  const client = await Client.memory(server, options);
+  t.after(() => client.close());
+  return client;
+}
+
+/** Runs a test with a client of each revision with different handling of requests. */
+function testRevisions(name, body) {
+  for (const revision of REVISIONS) {
+    test(`${name} (${revision})`, (t) => body(t, { revisions: [revision] }));
+  }
+}
+
+function settable() {
+  let resolve;
+  const promise = new Promise((settle) => (resolve = settle));
+  return { promise, resolve };
+}
+
+/** Collects the warnings of the process while `body` runs. */
+async function warnings(body) {
+  const messages = [];
+  const listener = (warning) => messages.push(warning.message);
+  process.on("warning", listener);
+  try {
+    await body();
+    await new Promise(setImmediate);
+  } finally {
+    process.off("warning", listener);
+  }
+  return messages;
+}
+
+testRevisions("the first middleware is the outermost", async (t, options) => {
+  const seen = [];
+  const record = (name) => async (request, next) => {
+    seen.push(`${name} ${request.method} ${request.name}`);
+    const answer = await next(request);
+    seen.push(`${name} end`);
+    return answer;
+  };
+  const server = make().use(record("a")).use(record("b"));
+  const client = await connected(t, server, options);
+  assert.equal(textOf(await client.callTool("echo", { x: 1 })), '{"x":1}');
+  assert.deepEqual(seen, ["a tools/call echo", "b tools/call echo", "b end", "a end"]);
+});
+
+test("a middleware sees every kind of request, with its name and parameters", async (t) => {
+  const seen = [];
+  const server = make().use((request, next) => {
+    const { _meta, ...params } = request.params;
+    seen.push([request.method, request.name, params]);
+    return next();
+  });
+  const client = await connected(t, server);
+  await client.callTool("echo", { x: 1 });
+  await client.listTools();
+  await client.listResources();
+  await client.readResource("note://by/7");
+  await client.getPrompt("review", { id: "7" });
+  await client.complete({ prompt: "review" }, { name: "id", value: "" });
+  await client.complete({ template: "note://by/{id}" }, { name: "id", value: "" });
+  await client.request("notes/count");
+  assert.deepEqual(seen, [
+    ["tools/call", "echo", { name: "echo", arguments: { x: 1 } }],
+    ["tools/list", undefined, {}],
+    ["resources/list", undefined, {}],
+    ["resources/read", "note://by/7", { uri: "note://by/7" }],
+    ["prompts/get", "review", { name: "review", arguments: { id: "7" } }],
+    [
+      "completion/complete",
+      "review",
+      { ref: { type: "ref/prompt", name: "review" }, argument: { name: "id", value: "" } },
+    ],
+    [
+      "completion/complete",
+      "note://by/{id}",
+      { ref: { type: "ref/resource", uri: "note://by/{id}" }, argument: { name: "id", value: "" } },
+    ],
+    ["notes/count", undefined, {}],
+  ]);
+});
+
+test("a scope selects requests by method, kind, name and tag", async (t) => {
+  const seen = [];
+  const server = make();
+  const scopes = {
+    methods: { methods: ["tools/call", "notes/count"] },
+    kinds: { kinds: ["prompt"] },
+    names: { names: ["echo", "note://by/{id}"] },
+    tags: { methods: ["tools/call"], tags: ["admin"] },
+    none: { names: [] },
+  };
+  for (const [name, scope] of Object.entries(scopes)) {
+    server.use(scope, (request, next) => {
+      seen.push(`${name} ${request.name ?? request.method}`);
+      return next(request);
+    });
+  }
+  const client = await connected(t, server);
+  await client.callTool("echo");
+  await client.callTool("admin");
+  await client.listTools();
+  await client.readResource("note://by/7");
+  await client.readResource("note://all");
+  await client.getPrompt("review", { id: "7" });
+  await client.request("notes/count");
+  assert.deepEqual(seen, [
+    "methods echo",
+    "names echo",
+    "methods admin",
+    "tags admin",
+    "names note://by/7",
+    "kinds review",
+    "methods notes/count",
+  ]);
+});
+
+test("arguments and parameters are changed by a new request", async (t) => {
+  const server = make();
+  server.use({ methods: ["tools/call"] }, (request, next) => {
+    const changed = request.with({ arguments: { ...request.arguments, y: "\ud83d\ude00" } });
+    assert.deepEqual([request.arguments, changed.arguments], [{ x: 1 }, { x: 1, y: "😀" }]);
+    assert.equal(changed.name, request.name);
+    return next(changed);
+  });
+  server.use({ methods: ["resources/read"] }, (request, next) => {
+    const changed = request.with({ params: { ...request.params, uri: "note://all" } });
+    assert.deepEqual([request.name, changed.name], ["note://by/7", "note://all"]);
+    return next(changed);
+  });
+  const client = await connected(t, server);
+  assert.equal(textOf(await client.callTool("echo", { x: 1 })), '{"x":1,"y":"😀"}');
+  assert.equal((await client.readResource("note://by/7")).contents[0].text, "all notes");
+});
+
+test("a request cannot be changed in place", async (t) => {
+  const server = make().use({ methods: ["tools/call"] }, (request, next) => {
+    assert.throws(() => (request.arguments.list.push(2), undefined), TypeError);
+    assert.throws(() => (request.params.name = "admin"), TypeError);
+    return next(request);
+  });
+  const client = await connected(t, server);
+  assert.equal(textOf(await client.callTool("echo", { list: [1] })), '{"list":[1]}');
+});
+
+test("a name that contains the text of a member is read as it is", async (t) => {
+  const name = '","params":{"x":1}';
+  const server = make().use((request, next) => {
+    assert.equal(request.name, name);
+    return next(request);
+  });
+  server.resource("note://odd", { name: "odd" }, () => "");
+  const client = await connected(t, server);
+  await assert.rejects(client.readResource(name), RpcError);
+});
+
+testRevisions("a middleware changes results, in place or by a copy", async (t, options) => {
+  const server = make();
+  server.use({ methods: ["tools/call"] }, async (request, next) => {
+    const answer = await next(request);
+    answer.content.push(text("in place"));
+    return answer;
+  });
+  server.use({ methods: ["tools/call"] }, async (request, next) => ({
+    ...(await next(request)),
+    content: [text("copy")],
+  }));
+  server.use({ methods: ["tools/list"] }, async (request, next) => {
+    const { tools, ...rest } = await next(request);
+    return { ...rest, tools: tools.filter(({ name }) => name !== "admin") };
+  });
+  const client = await connected(t, server, options);
+  assert.equal(textOf(await client.callTool("echo")), "copy\nin place");
+  assert.deepEqual(
+    (await client.listTools()).map(({ name }) => name),
+    ["echo"],
+  );
+});
+
+test("a result that is passed on unchanged is sent as it was", async (t) => {
+  const server = make();
+  // JavaScript would write this number with other digits, and a handler in JavaScript cannot return it as a number.
+  const document = { openapi: "3.1.0", info: { title: "n", version: "1" }, paths: {} };
+  document.paths["/n"] = { get: { operationId: "number", responses: { 200: { description: "n" } } } };
+  const body = '{"n":12345678901234567890,"pair":"\\ud83d\\ude00"}';
+  const api = createServer((_, response) => {
+    response.setHeader("content-type", "application/json").end(body);
+  }).listen(0, "127.0.0.1");
+  await once(api, "listening");
+  t.after(() => api.close());
+  server.addOpenApi(document, { baseUrl: `http://127.0.0.1:${api.address().port}` });
+  const read = async (middleware) => {
+    const layered = new Server({ name: "layered", version: "1" }).mount(server);
+    if (middleware !== undefined) {
+      layered.use(middleware);
+    }
+    const response = await layered.fetch(new Request("http://localhost/mcp", posted("tools/call", { name: "number" })));
+    return (await response.text()).replaceAll(/^(event|id):.*\n/gm, "");
+  };
+  const plain = await read();
+  assert.match(plain, /12345678901234567890/);
+  const looking = async (request, next) => {
+    const answer = await next(request);
+    assert.equal(answer.isError, undefined);
+    return answer;
+  };
+  for (const middleware of [(request, next) => next(request), looking]) {
+    assert.equal((await read(middleware)).replace(/"layered"/, ""), plain.replace(/"layered"/, ""));
+  }
+});
+
+testRevisions("a middleware answers instead of the handler", async (t, options) => {
+  const answers = {
+    text: () => "text",
+    block: async () => text("block"),
+    list: () => ["a", text("b")],
+    helper: () => result({ content: "helped", structuredContent: { n: 1 }, _meta: { "example.com/id": 7 } }),
+    structured: () => ({ structuredContent: { n: 2 } }),
+    failed: () => ({ content: [text("no")], isError: true }),
+  };
+  const server = make();
+  server.use({ methods: ["tools/call"] }, (request) => answers[request.arguments.as]());
+  server.use({ methods: ["notes/count"] }, () => ({ count: 3 }));
+  const client = await connected(t, server, options);
+  const read = async (as) => {
+    const { content, structuredContent, isError } = await client.callTool("echo", { as });
+    return [content.map(({ text }) => text), structuredContent, isError ?? false];
+  };
+  assert.deepEqual(await read("text"), [["text"], undefined, false]);
+  assert.deepEqual(await read("block"), [["block"], undefined, false]);
+  assert.deepEqual(await read("list"), [["a", "b"], undefined, false]);
+  assert.deepEqual(await read("helper"), [["helped"], { n: 1 }, false]);
+  assert.deepEqual(await read("structured"), [['{"n":2}'], { n: 2 }, false]);
+  assert.deepEqual(await read("failed"), [["no"], undefined, true]);
+  assert.equal((await client.request("notes/count")).count, 3);
+});
+
+testRevisions("a `ToolError` of a middleware is for the model", async (t, options) => {
+  const server = make().use(() => {
+    throw new ToolError("not now");
+  });
+  const client = await connected(t, server, options);
+  const { content, isError } = await client.callTool("echo");
+  assert.deepEqual([content[0].text, isError], ["not now", true]);
+  await assert.rejects(client.readResource("note://all"), { code: -32603, rpcMessage: "not now" });
+});
+
+testRevisions("an error of the request reaches the middleware, and the client unchanged", async (t, options) => {
+  const caught = [];
+  const server = make().use(async (request, next) => {
+    try {
+      return await next(request);
+    } catch (error) {
+      caught.push(error);
+      throw error;
+    }
+  });
+  server.tool("rpc", {}, () => {
+    throw new RpcError(-31050, "no such\u202e thing", { why: [1, null] });
+  });
+  const plain = await connected(t, make(), options);
+  const client = await connected(t, server, options);
+  await assert.rejects(client.callTool("rpc"), {
+    code: -31050,
+    rpcMessage: "no such\u202e thing",
+    data: { why: [1, null] },
+  });
+  const [error] = caught;
+  assert.ok(error instanceof RpcError);
+  assert.deepEqual([error.code, error.rpcMessage, error.data], [-31050, "no such\u202e thing", { why: [1, null] }]);
+  assert.doesNotMatch(error.message, /\u202e/);
+  const missing = async (client, read) =>
+    read(client).then(assert.fail, ({ code, rpcMessage, data }) => [code, rpcMessage, data]);
+  for (const read of [(client) => client.readResource("note://none"), (client) => client.callTool("none")]) {
+    assert.deepEqual(await missing(client, read), await missing(plain, read));
+  }
+  assert.equal(caught.length, 3);
+});
+
+testRevisions("other errors of a middleware are reported and masked", async (t, options) => {
+  const reports = [];
+  const server = make({
+    onError: (error, { kind, name, ctx }) => reports.push([error.message, kind, name, ctx.revision]),
+  });
+  server.use(function broken({ name }) {
+    throw new TypeError(`broken ${name}`);
+  });
+  const client = await connected(t, server, options);
+  const logged = await warnings(async () => {
+    await assert.rejects(client.callTool("echo"), { code: -32603, rpcMessage: "tools/call failed" });
+    await assert.rejects(client.readResource("note://all"), { code: -32603, rpcMessage: "resources/read failed" });
+  });
+  const [revision] = options.revisions;
+  assert.deepEqual(reports, [
+    ["broken echo", "middleware", "broken", revision],
+    ["broken note://all", "middleware", "broken", revision],
+  ]);
+  assert.equal(logged.filter((message) => /TypeError: broken/.test(message)).length, 2);
+});
+
+test("return values that are no results fail the request and name the mistake", async () => {
+  const reports = [];
+  const values = [undefined, { answer: 1 }, 5, null, new InputRequired({ a: elicitForm("?") }), 5, ["x"], undefined];
+  const server = make({ onError: (error) => reports.push(error) });
+  server.use(() => values.shift());
+  for (let times = 0; times < 5; times++) {
+    await assert.rejects(call(server, "echo"), { code: -32603 });
+  }
+  for (let times = 0; times < 3; times++) {
+    await assert.rejects(ask(server, "tools/list"), { code: -32603 });
+  }
+  assert.ok(reports.every((error) => error instanceof UsageError));
+  const rest = "for tools/call: return the result of `next`, text, content blocks or `result({ … })`";
+  assert.deepEqual(
+    reports.map(({ message }) => message),
+    [
+      "a middleware returned undefined for tools/call: return the result of `next`, as in `return next(request)`",
+      `a middleware returned an object that is not a result ${rest}`,
+      `a middleware returned number ${rest}`,
+      `a middleware returned null ${rest}`,
+      "a middleware cannot return `InputRequired`: only handlers can",
+      "a middleware must return the result of tools/list, an object, not number",
+      "a middleware must return the result of tools/list, an object, not an array",
+      "a middleware returned undefined for tools/list: return the result of `next`, as in `return next(request)`",
+    ],
+  );
+});
+
+testRevisions("a middleware tries again", async (t, options) => {
+  let runs = 0;
+  const server = make().use({ names: ["flaky"] }, async (request, next) => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await next(request.with({ arguments: { attempt } }));
+      } catch (error) {
+        if (attempt === 3) {
+          throw error;
+        }
+      }
+    }
+  });
+  server.tool("flaky", { input: { type: "object" } }, ({ attempt }) => {
+    runs++;
+    if (attempt < 3) {
+      throw new RpcError(-31050, "busy");
+    }
+    return `attempt ${attempt}`;
+  });
+  const client = await connected(t, server, options);
+  assert.equal(textOf(await client.callTool("flaky")), "attempt 3");
+  assert.equal(runs, 3);
+});
+
+testRevisions("the client cancels: `signal` is aborted and `next` rejects", async (t, options) => {
+  const started = settable();
+  const ended = settable();
+  const reports = [];
+  const server = make({ onError: (error) => reports.push(error) }).use(async (request, next) => {
+    const { signal } = request.context;
+    try {
+      return await next(request);
+    } catch (error) {
+      ended.resolve([error, signal.aborted, request.context.cancelled]);
+      throw error;
+    }
+  });
+  const aborted = settable();
+  server.tool("waits", {}, async (_, ctx) => {
+    ctx.signal.addEventListener("abort", () => aborted.resolve());
+    started.resolve();
+    await aborted.promise;
+    return "late";
+  });
+  const client = await connected(t, server, options);
+  const giveUp = new AbortController();
+  const called = client.callTool("waits", {}, { signal: giveUp.signal });
+  await started.promise;
+  giveUp.abort();
+  await assert.rejects(called);
+  await aborted.promise;
+  const [error, ...flags] = await ended.promise;
+  assert.ok(error instanceof RequestCancelledError, String(error));
+  assert.deepEqual(flags, [true, true]);
+  await new Promise(setImmediate);
+  assert.deepEqual(reports, []);
+});
+
+test("a middleware that answers first cancels the handler, and its `next` rejects", async (t) => {
+  const aborted = settable();
+  const rejected = settable();
+  const server = make().use({ names: ["waits"] }, (request, next) => {
+    const passed = next(request);
+    passed.catch(rejected.resolve);
+    return Promise.race([passed, started.promise.then(() => "too late")]);
+  });
+  const started = settable();
+  server.tool("waits", {}, async (_, ctx) => {
+    ctx.signal.addEventListener("abort", () => aborted.resolve());
+    started.resolve();
+    await aborted.promise;
+    return "";
+  });
+  const client = await connected(t, server);
+  assert.equal(textOf(await client.callTool("waits")), "too late");
+  await aborted.promise;
+  assert.ok((await rejected.promise) instanceof Error);
+});
+
+test("`next` that is not awaited does not end the process, and fails later", async (t) => {
+  const kept = [];
+  const server = make().use((request, next) => {
+    kept.push(() => next(request));
+    void next(request);
+    return "done";
+  });
+  const client = await connected(t, server);
+  assert.equal(textOf(await client.callTool("echo")), "done");
+  await assert.rejects(kept[0](), ClosedError);
+});
+
+test("`next` takes only the request or a changed one", async (t) => {
+  const errors = [];
+  let other;
+  const server = make().use(async (request, next) => {
+    other ??= request;
+    for (const passed of [{ ...request }, new Error("down"), null, other]) {
+      if (passed !== request) {
+        await next(passed).catch((error) => errors.push(error.message));
+      }
+    }
+    return next(request);
+  });
+  const client = await connected(t, server);
+  await client.callTool("echo");
+  await client.callTool("echo");
+  const message = "`next` takes the request, or one that `request.with` returned";
+  const first = [message, `${message}: throw an error instead of passing it`, message];
+  assert.deepEqual(errors, [...first, ...first, message]);
+});
+
+test("`with` refuses what is not an object", async (t) => {
+  const errors = [];
+  const server = make().use((request, next) => {
+    for (const changes of [{ args: {} }, { arguments: [] }, { params: null }, undefined]) {
+      try {
+        request.with(changes);
+      } catch (error) {
+        errors.push(`${error.name}: ${error.message}`);
+      }
+    }
+    return next(request);
+  });
+  const client = await connected(t, server);
+  await client.callTool("echo");
+  assert.deepEqual(errors, [
+    "UsageError: `with` of a request: unknown option `args`; did you mean `arguments`?",
+    "UsageError: `with` of a request: `arguments` must be an object, not an array",
+    "UsageError: `with` of a request: `params` must be an object, not null",
+    "UsageError: `with` of a request: options must be an object, not undefined",
+  ]);
+});
+
+testRevisions("the context is that of the call", async (t, options) => {
+  const server = make({ state: { salt: 1 }, createContext: () => ({ user: "ada" }) });
+  const seen = [];
+  server.use({ methods: ["tools/call"] }, (request, next) => {
+    const { revision, client, context, state, server: own, meta } = request.context;
+    seen.push([revision, client.name, context, state, own === server, typeof meta]);
+    request.context.info("called");
+    request.context.progress(1, 2);
+    return next(request);
+  });
+  const logs = [];
+  const client = await connected(t, server, {
+    ...options,
+    name: "host",
+    version: "1",
+    onLog: ({ data }) => logs.push(data),
+  });
+  const progress = [];
+  await client.callTool("echo", {}, { onProgress: ({ progress: value }) => progress.push(value) });
+  const name = seen[0][1];
+  assert.equal(typeof name, "string");
+  assert.deepEqual(seen, [[options.revisions[0], name, { user: "ada" }, { salt: 1 }, true, "object"]]);
+  assert.deepEqual(progress, [1]);
+});
+
+testRevisions("a tool under middleware asks the user", async (t, options) => {
+  const methods = [];
+  const server = make().use(async (request, next) => {
+    const answer = await next(request);
+    methods.push([request.method, answer.resultType]);
+    return answer;
+  });
+  server.tool("greet", {}, async (_, ctx) => {
+    const { content } = await ctx.elicit("Who?", z.object({ name: z.string() }));
+    return `Hello, ${content.name}!`;
+  });
+  const elicit = () => ({ action: "accept", content: { name: "Ada" } });
+  const client = await connected(t, server, { ...options, elicit });
+  assert.equal(textOf(await client.callTool("greet")), "Hello, Ada!");
+  const rounds = { "2025-11-25": [undefined], "2026-07-28": ["input_required", "complete"] };
+  assert.deepEqual(
+    methods,
+    rounds[options.revisions[0]].map((type) => ["tools/call", type]),
+  );
+});
+
+test("a middleware asks the user before 2026-07-28", async (t) => {
+  const asked = [];
+  const server = make().use({ methods: ["tools/call"] }, async (request, next) => {
+    const answer = await request.context.elicit("Sure?").catch((error) => error);
+    asked.push(answer instanceof Error ? answer.constructor : answer.action);
+    return next(request);
+  });
+  for (const revision of REVISIONS) {
+    const client = await connected(t, server, { revisions: [revision], elicit: () => "decline" });
+    assert.equal(textOf(await client.callTool("echo")), "{}");
+  }
+  assert.deepEqual(asked, ["decline", UsageError]);
+});
+
+test("middleware of a mounted server sees its features, by their names there", async (t) => {
+  const seen = [];
+  const record = (name) => (request, next) => {
+    seen.push(`${name} ${request.name ?? request.method}`);
+    return next(request);
+  };
+  const inner = make().use(record("inner"));
+  const server = new Server({ name: "outer", version: "1" }).use(record("outer")).mount(inner, { prefix: "work" });
+  const client = await connected(t, server);
+  await client.callTool("work_echo");
+  await client.readResource("note://work/by/7");
+  await client.listTools();
+  await client.request("notes/count");
+  assert.deepEqual(seen, [
+    "outer work_echo",
+    "inner echo",
+    "outer note://work/by/7",
+    "inner note://by/7",
+    "outer tools/list",
+    "outer notes/count",
+    "inner notes/count",
+  ]);
+});
+
+test("middleware of a mounted server changes arguments but not the target", async (t) => {
+  const inner = make().use({ methods: ["tools/call"] }, (request, next) => {
+    const { to, ...rest } = request.arguments;
+    return to === undefined
+      ? next(request.with({ arguments: { ...rest, by: "inner" } }))
+      : next(request.with({ params: { ...request.params, name: to } }));
+  });
+  const client = await connected(t, new Server({ name: "o", version: "1" }).mount(inner, { prefix: "work" }));
+  assert.equal(textOf(await client.callTool("work_echo", { x: 1 })), '{"x":1,"by":"inner"}');
+  await assert.rejects(client.callTool("work_echo", { to: "work_admin" }), { code: -32603 });
+});
+
+const storage = new AsyncLocalStorage();
+
+/** A server with two middlewares that set the store, and tools that return it. */
+function stored() {
+  const server = make();
+  const store = () => String(storage.getStore());
+  server.use(async (request, next) => {
+    const { user = "none" } = request.arguments;
+    const answer = await storage.run(user, () => next(request));
+    assert.notEqual(storage.getStore(), user);
+    return answer;
+  });
+  server.use((request, next) => {
+    const outer = store();
+    return storage.run(`${outer} inner`, () => next());
+  });
+  const input = { type: "object" };
+  server.tool("now", { input }, store);
+  server.tool("later", { input }, async () => {
+    await new Promise(setImmediate);
+    return store();
+  });
+  return server;
+}
+
+testRevisions("values of AsyncLocalStorage reach the handler", async (t, options) => {
+  const server = stored();
+  const clients = [await connected(t, server, options), await connected(t, server, options)];
+  for (const tool of ["now", "later"]) {
+    // The requests of both clients have the same ids.
+    const calls = ["ada", "ben"].map((user, index) => clients[index].callTool(tool, { user }));
+    assert.deepEqual((await Promise.all(calls)).map(textOf), ["ada inner", "ben inner"]);
+  }
+});
+
+test("values of AsyncLocalStorage reach the handler over fetch and stdio", async () => {
+  const server = stored();
+  const users = ["ada", "ben", "cyd"];
+  for (const tool of ["now", "later"]) {
+    const results = await Promise.all(users.map((user) => call(server, tool, { user })));
+    assert.deepEqual(
+      results.map(textOf),
+      users.map((user) => `${user} inner`),
+    );
+  }
+  const child = new Child(`
+    import { AsyncLocalStorage } from "node:async_hooks";
+    import { Server } from "mcpline";
+    const storage = new AsyncLocalStorage();
+    const server = new Server({ name: "contexts", version: "1" });
+    server.use((request, next) => storage.run(request.name ?? request.method, () => next(request)));
+    server.tool("now", {}, () => String(storage.getStore()));
+    await server.run();
+  `);
+  await child.open();
+  child.call(1, "now");
+  assert.equal(textOf((await child.receive()).result), "now");
+  child.process.stdin.end();
+  await child.ended;
+});
+
+test("after a retry, the handler has the values of that retry", async (t) => {
+  const seen = [];
+  const server = make().use({ names: ["flaky"] }, async (request, next) => {
+    await storage.run("first", () => next(request)).catch(() => undefined);
+    return storage.run("second", () => next(request));
+  });
+  server.tool("flaky", {}, () => {
+    seen.push(storage.getStore());
+    if (seen.length === 1) {
+      throw new RpcError(-31050, "busy");
+    }
+    return "";
+  });
+  const client = await connected(t, server);
+  await client.callTool("flaky");
+  assert.deepEqual(seen, ["first", "second"]);
+});
+
+test("the HTTP request of a mounted server is in the context of a middleware", async () => {
+  const server = make().use((request, next) => {
+    assert.equal(request.context.headers.get("x-user"), "ada");
+    assert.ok(request.context.request instanceof Request);
+    return next(request);
+  });
+  const init = posted("tools/call", { name: "echo", arguments: { x: 1 } });
+  const request = new Request("http://localhost/mcp", { ...init, headers: { ...init.headers, "x-user": "ada" } });
+  assert.equal(textOf((await messageOf(await server.fetch(request))).result), '{"x":1}');
+});
+
+test("a middleware that is added later applies to connected clients", async (t) => {
+  const server = make();
+  const client = await connected(t, server);
+  assert.equal(textOf(await client.callTool("echo")), "{}");
+  server.use({ names: ["echo"] }, () => "replaced");
+  assert.equal(textOf(await client.callTool("echo")), "replaced");
+});
+
+test("invalid registrations are refused with a suggestion", () => {
+  const server = make();
+  const pass = (request, next) => next(request);
+  const refused = (message, ...given) => assert.throws(() => server.use(...given), { name: "UsageError", message });
+  refused("the scope of a middleware: unknown option `tools`; did you mean `names`?", { tools: ["echo"] }, pass);
+  refused("the scope of a middleware: unknown option `method`; did you mean `methods`?", { method: "x" }, pass);
+  refused("`methods` of the scope of a middleware must be an array of strings", { methods: "tools/call" }, pass);
+  refused("the scope of a middleware: options must be an object, not null", null, pass);
+  refused('`use`: the scope must be an object, such as { methods: ["tools/call"] }, not string', "tools/call", pass);
+  refused("`use`: the middleware must be a function, not undefined");
+  refused("`use`: the middleware must be a function, not object: pass it after the scope", { methods: ["tools/call"] });
+  const several = "`use` takes one middleware, after its scope if it has one: call it for each middleware";
+  refused(several, pass, pass);
+  refused(several, {}, pass, pass);
+  refused('there is no kind of feature "tools"', { kinds: ["tools"] }, pass);
+  refused(/"initialize".*middleware sees lists/, { methods: ["initialize"] }, pass);
+  for (let count = 0; count < 64; count++) {
+    server.use(pass);
+  }
+  refused("a server has 64 middlewares at most", pass);
+});

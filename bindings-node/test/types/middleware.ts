@@ -1,0 +1,100 @@
+// Types of middleware. This file never runs: `types.test.mjs` compiles it.
+import {
+  type CallToolResult,
+  type InputRequiredResult,
+  type Middleware,
+  type MiddlewareRequest,
+  type Next,
+  result,
+  Server,
+  text,
+  type Tool,
+} from "mcpline";
+
+type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+
+/** Compiles only if `T` is exactly `Expected`. */
+function exactly<Expected>() {
+  return <T>(_value: T, ..._proof: Equal<T, Expected> extends true ? [] : [never]) => undefined;
+}
+
+const server = new Server({ name: "typed", version: "1", state: { salt: 1 }, createContext: () => ({ user: "ada" }) });
+
+server.use(async (request, next) => {
+  exactly<string>()(request.method);
+  exactly<string | undefined>()(request.name);
+  exactly<Readonly<Record<string, unknown>>>()(request.arguments);
+  exactly<{ user: string }>()(request.context.context);
+  exactly<{ salt: number }>()(request.context.state);
+  const answer = await next(request);
+  exactly<Record<string, unknown>>()(answer);
+  return answer;
+});
+server.use((_, next) => next());
+server.use(() => "text");
+
+server.use({ methods: ["tools/call"], names: ["a"], tags: ["b"], kinds: ["tool"] }, async (request, next) => {
+  exactly<"tools/call">()(request.method);
+  exactly<string>()(request.params.name);
+  // @ts-expect-error -- a request cannot be changed in place
+  request.params.name = "b";
+  const answer = await next(request.with({ arguments: { a: 1 } }));
+  exactly<(CallToolResult & { resultType?: "complete" }) | InputRequiredResult>()(answer);
+  if (answer.resultType === "input_required") {
+    return answer;
+  }
+  answer.content.push(text("more"));
+  return { ...answer, content: [text("other")] };
+});
+server.use({ methods: ["tools/call"] }, (_, next) => (Math.random() > 1 ? next() : [text("a"), "b"]));
+server.use({ methods: ["tools/call"] }, () => result({ content: "no", isError: true }));
+
+server.use({ methods: ["tools/list"] }, async (request, next) => {
+  const { tools } = await next(request);
+  exactly<Tool[]>()(tools);
+  return { tools };
+});
+server.use({ methods: ["acme/search"] }, async (request, next) => {
+  exactly<"acme/search">()(request.method);
+  exactly<Record<string, unknown>>()(await next());
+  return { hits: [] };
+});
+
+const methods: string[] = [];
+server.use({ methods }, (request, next) => next(request));
+server.use({ tags: ["admin"] }, (request, next) => next(request));
+
+// @ts-expect-error -- the result is missing
+server.use(async (request, next) => {
+  await next(request);
+});
+interface Found {
+  hits: string[];
+}
+server.use({ methods: ["acme/search"] }, (): Found => ({ hits: [] }));
+server.use((): Found => ({ hits: [] }));
+// @ts-expect-error -- the result is missing
+server.use({ methods: ["tools/call", "acme/search"] }, async (request, next) => {
+  await next(request);
+});
+// @ts-expect-error -- only tools return text
+server.use({ methods: ["tools/list"] }, () => "text");
+// @ts-expect-error -- there is no such criterion
+server.use({ tools: ["a"] }, (request, next) => next(request));
+// @ts-expect-error -- there is no such kind
+server.use({ kinds: ["tools"] }, (request, next) => next(request));
+// @ts-expect-error -- `next` takes a request
+server.use((_, next) => next({ arguments: {} }));
+
+// In a module of its own
+const log: Middleware = async (request, next) => {
+  exactly<MiddlewareRequest>()(request);
+  exactly<Next>()(next);
+  return next(request);
+};
+server.use(log).use({ methods: ["tools/call"] }, log);
+const calls: Middleware<"tools/call", { user: string }> = (request, next) => {
+  exactly<string>()(request.context.context.user);
+  return next(request);
+};
+server.use({ methods: ["tools/call"] }, calls);
