@@ -231,6 +231,17 @@ impl Server {
             .map_err(|error| errors::core(py, &error))
     }
 
+    /// Adds a middleware that the library provides: see [`foreign::add_built_in_middleware`].
+    fn add_built_in_middleware(
+        &self,
+        py: Python<'_>,
+        definition: &[u8],
+        scope: &[u8],
+    ) -> PyResult<()> {
+        py.detach(|| foreign::add_built_in_middleware(&self.core, definition, Some(scope)))
+            .map_err(|error| errors::core(py, &error))
+    }
+
     /// Removes a feature: see [`FeatureKey`]. Returns whether it was registered.
     fn remove_feature(&self, py: Python<'_>, kind: &str, name: &str) -> PyResult<bool> {
         let kind = foreign::call_kind(kind).map_err(|error| errors::core(py, &error))?;

@@ -19,10 +19,14 @@ import pytest
 import trio
 from mcpline import (
     Client,
+    ConcurrencyLimit,
     Context,
     InputRequired,
     MiddlewareRequest,
     MiddlewareResult,
+    RateLimit,
+    ResponseCache,
+    ResponseSizeLimit,
     RpcError,
     Server,
     SyncClient,
@@ -1073,3 +1077,90 @@ def test_the_import_of_the_package_does_not_load_middleware():
         "mcpline.MiddlewareRequest\nassert 'mcpline.middleware' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+# Built-in middleware
+
+
+def counting() -> tuple[Server, list[int]]:
+    server, runs = Server("counting"), [0]
+
+    @server.tool
+    async def count() -> str:
+        runs[0] += 1
+        return f"run {runs[0]}"
+
+    return server, runs
+
+
+@on_loop
+async def test_a_rate_limit_refuses_further_calls() -> None:
+    server, runs = counting()
+    server.add_middleware(RateLimit(1, period=3600, per=["client"]), methods=["tools/call"])
+    async with Client.memory(server) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["count"]
+        assert (await client.call_tool("count")).text == "run 1"
+        with pytest.raises(RpcError) as raised:
+            await client.call_tool("count")
+    assert raised.value.code == -31000
+    assert raised.value.data == {"retryAfter": 3600}
+    assert runs == [1]
+
+
+@on_loop
+async def test_a_concurrency_limit_refuses_calls_without_a_place() -> None:
+    server, begun, proceed = Server("slow"), asyncio.Event(), asyncio.Event()
+
+    @server.tool
+    async def wait() -> str:
+        begun.set()
+        await proceed.wait()
+        return "done"
+
+    server.add_middleware(ConcurrencyLimit(1, per=("target",)), tools=["wait"])
+    async with Client.memory(server) as client:
+        first = asyncio.create_task(client.call_tool("wait"))
+        await begun.wait()
+        with pytest.raises(RpcError) as raised:
+            await client.call_tool("wait")
+        assert raised.value.code == -31000
+        proceed.set()
+        assert (await first).text == "done"
+
+
+@on_loop
+async def test_a_cache_answers_equal_calls() -> None:
+    server, runs = counting()
+    server.add_middleware(ResponseCache(3600, tools=["count"], max_bytes=10_000))
+    async with Client.memory(server) as client:
+        assert (await client.call_tool("count")).text == "run 1"
+        assert (await client.call_tool("count")).text == "run 1"
+    assert runs == [1]
+
+
+@on_loop
+async def test_a_size_limit_cuts_the_longest_text() -> None:
+    server = Server("long")
+
+    @server.tool(structured=False)
+    async def text() -> str:
+        return "a" * 10_000
+
+    server.add_middleware(ResponseSizeLimit(1000))
+    async with Client.memory(server) as client:
+        result = (await client.call_tool("text")).text
+    assert result.startswith("aaa")
+    assert result.endswith("of 10000 bytes are left out]")
+    assert len(result) < 1000
+
+
+def test_invalid_options_of_built_in_middleware_are_refused() -> None:
+    server = Server("refusing")
+    with pytest.raises(TypeError, match="per must be a list of strings"):
+        RateLimit(1, per="client")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match='`per` has "address"'):
+        server.add_middleware(RateLimit(1, per=["address"]))  # type: ignore[list-item]
+    with pytest.raises(UsageError, match="`requests` is 0"):
+        server.add_middleware(RateLimit(0))
+    with pytest.raises(UsageError, match="ping"):
+        server.add_middleware(ResponseSizeLimit(1000), methods=["ping"])

@@ -27,6 +27,13 @@ from .server import Server
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._metadata import Header
+    from .built_in_middleware import (
+        BuiltInMiddleware,
+        ConcurrencyLimit,
+        RateLimit,
+        ResponseCache,
+        ResponseSizeLimit,
+    )
     from .client import Client
     from .content import (
         Annotations,
@@ -124,6 +131,7 @@ __all__ = [
     "Audio",
     "AudioContent",
     "AuthorizationFailed",
+    "BuiltInMiddleware",
     "CallToolResult",
     "CancelledElicitation",
     "Client",
@@ -132,6 +140,7 @@ __all__ = [
     "Closed",
     "CompleteResult",
     "Completion",
+    "ConcurrencyLimit",
     "ConnectionLost",
     "ContentBlock",
     "Context",
@@ -170,6 +179,7 @@ __all__ = [
     "Notification",
     "Prompt",
     "PromptMessage",
+    "RateLimit",
     "ReadResourceResult",
     "ReceivedResult",
     "RequestCancelled",
@@ -179,6 +189,8 @@ __all__ = [
     "ResourceLink",
     "ResourceNotFound",
     "ResourceTemplate",
+    "ResponseCache",
+    "ResponseSizeLimit",
     "Root",
     "RootsRequest",
     "RpcError",
@@ -252,6 +264,10 @@ _LATER = {
     ),
     **dict.fromkeys(("HttpRequest", "HttpResponse"), "routes"),
     **dict.fromkeys(("MiddlewareRequest", "MiddlewareResult", "Next", "SyncNext"), "middleware"),
+    **dict.fromkeys(
+        ("BuiltInMiddleware", "ConcurrencyLimit", "RateLimit", "ResponseCache", "ResponseSizeLimit"),
+        "built_in_middleware",
+    ),
     **dict.fromkeys(("ClientExtension", "Extension"), "extension"),
     **dict.fromkeys(
         ("ElicitParams", "ReceivedResult", "SampleReturn", "SampleParams", "ToolCall", "ToolCallOutcome"),

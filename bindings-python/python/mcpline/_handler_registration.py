@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar, overload
 
     from ._native import Server as NativeServer
+    from .built_in_middleware import BuiltInMiddleware
     from .middleware import MiddlewareRequest, Next, SyncNext
     from .server import FeatureKind
 
@@ -265,7 +266,7 @@ class HandlerRegistration:
 
     def add_middleware(
         self,
-        function: AsyncMiddleware | SyncMiddleware,
+        function: AsyncMiddleware | SyncMiddleware | BuiltInMiddleware,
         /,
         *,
         methods: Iterable[str] | None = None,
@@ -276,7 +277,10 @@ class HandlerRegistration:
         tags: Iterable[str] | None = None,
         kinds: Iterable[FeatureKind] | None = None,
     ) -> None:
-        """Put a function around the requests that the server answers; see `middleware`.
+        """Put a function, or a middleware that the library provides, around the requests that the server answers.
+
+        See `middleware` for functions and for the other arguments. The library provides `RateLimit`,
+        `ConcurrencyLimit`, `ResponseCache` and `ResponseSizeLimit`.
 
         Raises:
             TypeError: It is not a function of two arguments.
@@ -288,6 +292,13 @@ class HandlerRegistration:
         criteria = {"methods": methods, "names": names, "tags": tags, "kinds": kinds}
         named = {"tools": tools, "resources": resources, "prompts": prompts}
         scope = _feature_checks.middleware_scope(criteria, named)
+        from .built_in_middleware import BuiltInMiddleware
+
+        if isinstance(function, BuiltInMiddleware):
+            from ._json import encode
+
+            server._native.add_built_in_middleware(encode(function._definition()), encode(scope))
+            return
         _registrations.add(server, _plans.middleware(server, function), scope)
 
     # Routes

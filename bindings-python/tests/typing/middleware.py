@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from mcpline import Context, MiddlewareRequest, MiddlewareResult, Next, Server, SyncContext, SyncNext, ToolResult
+from mcpline import (
+    Context,
+    MiddlewareRequest,
+    MiddlewareResult,
+    Next,
+    RateLimit,
+    ResponseCache,
+    Server,
+    SyncContext,
+    SyncNext,
+    ToolResult,
+)
 from typing_extensions import assert_type
 
 server = Server("test")
@@ -52,6 +63,9 @@ class Object:
 
 
 server.add_middleware(Object(), tools=["search"])
+server.add_middleware(RateLimit(60, period=60, per=["client", "target"]), methods=["tools/call"])
+server.add_middleware(ResponseCache(60, tools=("search",)))
+server.add_middleware(RateLimit(1, per=["ip"]))  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
 server.add_middleware(Object().sync, kinds=["tool"], tags=["admin"])
 
 
