@@ -67,10 +67,11 @@ class ConcurrencyLimit(BuiltInMiddleware, frozen=True):
 
 
 class ResponseCache(BuiltInMiddleware, frozen=True):
-    """Keep results, and answer equal requests with them: the contents of resources, prompts, and the results of `tools`.
+    """Keep the contents of resources, prompts, and the results of `tools`, and answer equal requests with them.
 
     A result is kept for the client that it was made for; for all clients, if its `cacheScope` is `public`
-    (2026-07-28). Errors, results with `isError` and those that ask for input are not kept. An answer from the cache runs no handler.
+    (2026-07-28). Errors, results with `isError` and those that ask for input are not kept. An answer from the cache
+    runs no handler.
 
     Args:
         ttl: How many seconds a result is kept.
