@@ -44,6 +44,8 @@
 //! - `schemars`: schemas derived from types ([`Server::tool`], [`Context::elicit_as`]); without it, add tools with
 //!   schemas of your own ([`Server::add_tool_fn`])
 //! - `macros`: [`#[mcpline::tools]`](macro@tools); implies `server` and `schemars`
+//! - `metrics`: durations of requests and sessions, in the text format of Prometheus ([`server::Settings::metrics`]); implies
+//!   `server`
 //! - `openapi`: tools and resources for the operations of an HTTP API ([`openapi`]); implies `server` and `http`
 //! - `keyring`: tokens in the system's keyring; implies `auth`
 
@@ -57,6 +59,7 @@
         feature = "tls",
         feature = "auth",
         feature = "schemars",
+        feature = "metrics",
         feature = "openapi"
     )),
     allow(dead_code, unreachable_pub, unused_imports)

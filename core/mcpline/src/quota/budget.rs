@@ -46,6 +46,13 @@ impl From<Exceeded> for RpcError {
     }
 }
 
+/// How much of a budget is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) used: usize,
+    pub(crate) limit: usize,
+}
+
 /// A charge to a budget, returned on drop.
 #[derive(Debug)]
 pub(crate) struct Charge {
@@ -89,9 +96,16 @@ impl Budget {
     }
 
     /// Returns the used amount.
-    #[cfg(test)]
     pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
+    }
+
+    /// Returns the used amount and the limit.
+    pub(crate) fn usage(&self) -> Usage {
+        Usage {
+            used: self.used(),
+            limit: self.limit,
+        }
     }
 
     /// Charges `amount` to this budget and its parent, or to neither.

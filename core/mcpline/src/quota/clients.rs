@@ -7,7 +7,8 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::turn_queue::PeerId;
 
-use super::budget::{Budget, Charge, Exceeded, share_of};
+use super::budget::{Budget, Charge, Exceeded, Level, Usage, share_of};
+use super::counts::{Counted, Counts, Limit};
 
 /// Identifies a client for its limits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -46,6 +47,7 @@ pub(crate) struct ClientQuota {
     reclaimable: Mutex<Reclaimable>,
     calls: Arc<Budget>,
     connections: AtomicUsize,
+    counts: Arc<Counts>,
 }
 
 /// Bytes that are kept for a client's convenience, and can be released when it needs them otherwise.
@@ -91,7 +93,10 @@ impl ClientQuota {
         loop {
             match self.bytes.charge(bytes) {
                 Ok(charge) => return Ok(charge),
-                Err(exceeded) if !self.reclaim_one(&mut looks) => return Err(exceeded),
+                Err(exceeded) if !self.reclaim_one(&mut looks) => {
+                    self.counts.add_reached(Limit::PeerBytes, exceeded.level);
+                    return Err(exceeded);
+                }
                 Err(_) => {}
             }
         }
@@ -100,7 +105,8 @@ impl ClientQuota {
     /// Charges bytes without reclaiming others: for foreign threads, which must not run code that frees the streams of
     /// others.
     pub(crate) fn hold_bytes_if_free(&self, bytes: usize) -> Result<Charge, Exceeded> {
-        self.bytes.charge(bytes)
+        let charged = self.bytes.charge(bytes);
+        self.counted(Limit::PeerBytes, charged)
     }
 
     /// Charges bytes that only improve speed: within half of the limit, to leave room for what is necessary.
@@ -172,26 +178,50 @@ impl ClientQuota {
 
     /// Counts a call until the returned charge is dropped.
     pub(crate) fn begin_call(&self) -> Result<Charge, Exceeded> {
-        self.calls.charge(1)
+        self.counted(Limit::Calls, self.calls.charge(1))
+    }
+
+    /// Counts if a limit was reached.
+    #[inline]
+    fn counted(&self, limit: Limit, charged: Result<Charge, Exceeded>) -> Result<Charge, Exceeded> {
+        if let Err(exceeded) = &charged {
+            self.counts.add_reached(limit, exceeded.level);
+        }
+        charged
+    }
+
+    /// Returns the counters of its server.
+    pub(crate) fn counts(&self) -> &Arc<Counts> {
+        &self.counts
     }
 
     /// Counts a connection until the returned guard is dropped. Returns `None` if there are `most` already.
     pub(crate) fn open_connection(self: &Arc<Self>, most: usize) -> Option<OpenConnection> {
-        self.connections
+        let opened = self
+            .connections
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
                 (open < most).then_some(open + 1)
-            })
-            .ok()?;
-        Some(OpenConnection(self.clone()))
+            });
+        if opened.is_err() {
+            self.counts.add_reached(Limit::Connections, Level::Client);
+            return None;
+        }
+        Some(OpenConnection {
+            client: self.clone(),
+            _counted: self.counts.http_connection(),
+        })
     }
 }
 
 /// A connection that is counted for its client.
-pub(crate) struct OpenConnection(Arc<ClientQuota>);
+pub(crate) struct OpenConnection {
+    client: Arc<ClientQuota>,
+    _counted: Counted,
+}
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+        self.client.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -247,6 +277,7 @@ pub(crate) struct ClientTable {
     calls: Arc<Budget>,
     table: Arc<Table>,
     next_number: AtomicU64,
+    counts: Arc<Counts>,
 }
 
 impl ClientTable {
@@ -258,7 +289,23 @@ impl ClientTable {
             calls: Budget::of_server("calls in flight (max_calls)", max_calls),
             table: Arc::default(),
             next_number: AtomicU64::new(1),
+            counts: Arc::default(),
         }
+    }
+
+    /// Returns the counters of the server.
+    pub(crate) fn counts(&self) -> &Arc<Counts> {
+        &self.counts
+    }
+
+    /// Returns how many bytes are held for all clients.
+    pub(crate) fn held_bytes(&self) -> Usage {
+        self.bytes.usage()
+    }
+
+    /// Returns how many calls of all clients are in flight.
+    pub(crate) fn calls(&self) -> Usage {
+        self.calls.usage()
     }
 
     /// Returns the client with this key.
@@ -315,6 +362,7 @@ impl ClientTable {
             reclaimable: Mutex::default(),
             calls: Budget::of_client(&self.calls, share),
             connections: AtomicUsize::new(0),
+            counts: self.counts.clone(),
         })
     }
 }

@@ -9,9 +9,11 @@
 
 mod budget;
 mod clients;
+mod counts;
 
-pub(crate) use budget::{Charge, Exceeded, Level};
+pub(crate) use budget::{Charge, Exceeded, Level, Usage};
 pub(crate) use clients::{ClientKey, ClientQuota, ClientTable, Reclaim};
+pub(crate) use counts::{Counted, Limit};
 
 use bytes::Bytes;
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use mcpline_protocol::mrtr::SuspendedHandlers;
 use mcpline_protocol::session::ServerProfile;
 use mcpline_protocol::vocabulary::{Implementation, JsonObject};
+use mcpline_runtime::clock;
 
 use crate::error::Error;
 use crate::quota::ClientTable;
@@ -17,6 +18,7 @@ use crate::warning_limit::WarningLimit;
 use super::debug_mode;
 use super::extension::{Extension, Extensions};
 use super::inner::Inner;
+use super::metrics::Metrics;
 use super::middleware::Middlewares;
 use super::mounts::Mounts;
 use super::request_log::RequestLog;
@@ -132,11 +134,12 @@ impl ServerBuilder {
     /// # Errors
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the secrets or [`DEBUG_VARIABLE`](super::DEBUG_VARIABLE) in the
-    /// environment are invalid; the identifier of an extension has no prefix or is used twice, or one of its features cannot
+    /// environment are invalid; [`Settings::metrics`] is on in a build without the cargo feature `metrics`; the identifier of an extension has no prefix or is used twice, or one of its features cannot
     /// be registered.
     pub fn build(mut self) -> Result<Server, Error> {
         let is_debugged = debug_mode::is_on(self.settings.debug)?;
         self.settings.check_output |= is_debugged;
+        let metrics = Metrics::of(&self.settings)?;
         let extensions = Extensions::of(&self.extensions)?;
         let keys = state_keys::choose(self.settings.state_keys.clone())?;
         let info_json = serde_json::to_vec(&self.info).map_err(|error| {
@@ -173,6 +176,8 @@ impl ServerBuilder {
             mounts: Mounts::default(),
             middlewares: Middlewares::default(),
             request_log: RequestLog::default(),
+            metrics,
+            started: clock::now(),
             is_debugged,
             traffic: is_debugged.then(TrafficLog::default),
             state: State::default(),

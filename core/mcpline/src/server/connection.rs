@@ -32,6 +32,7 @@ use super::call::CallState;
 use super::client_notifications::{self, ClientNotification, RunningNotificationHandlers};
 use super::dispatch;
 use super::matching::{InterruptOnDrop, Subscribable, SubscribedUris};
+use super::open_session::OpenSession;
 use super::permission;
 use super::request_info::HttpInfo;
 use super::request_log::{RequestOutcome, RunningRequest};
@@ -94,6 +95,8 @@ pub(crate) struct Connection {
     client: Arc<ClientQuota>,
     /// Charge for the client's data in the session.
     kept: Mutex<Option<Charge>>,
+    /// From the handshake to the end of the session.
+    open_session: Mutex<Option<Box<OpenSession>>>,
     alarm: Alarm,
     on_dead: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     /// The server is winding down: streams of change notifications end as soon as they begin.
@@ -251,6 +254,7 @@ impl Connection {
             traffic,
             client: options.client,
             kept: Mutex::new(None),
+            open_session: Mutex::new(None),
             alarm: Alarm::default(),
             on_dead: Mutex::new(None),
             is_winding_up: AtomicBool::new(false),
@@ -270,6 +274,11 @@ impl Connection {
 
     pub(super) fn transport_kind(&self) -> TransportKind {
         self.transport_kind
+    }
+
+    /// Whether all messages of its client come over it: not so over HTTP.
+    pub(super) fn is_pipe(&self) -> bool {
+        self.session_state.is_some() && self.session_id.is_none()
     }
 
     /// Returns the client as the record of each message names it; `None` if messages are not recorded.
@@ -658,6 +667,7 @@ impl Connection {
             }
             ReceiveOutcome::Initialized { id, result, peer } => {
                 tracing::debug!(revision = peer.revision.as_str(), "a client shook hands");
+                self.begin_session(&peer);
                 answer(&**sink, &id, Ok(result));
             }
             ReceiveOutcome::Ready(_) => {
@@ -787,6 +797,20 @@ impl Connection {
         (received, log)
     }
 
+    /// Counts the session that a handshake has begun, if it is one.
+    fn begin_session(&self, peer: &Peer) {
+        if self.session_state.is_some() {
+            let begun = Box::new(OpenSession::begin(self, peer.revision));
+            *self.lock_open_session() = Some(begun);
+        }
+    }
+
+    fn lock_open_session(&self) -> MutexGuard<'_, Option<Box<OpenSession>>> {
+        self.open_session
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Charges the client for the memory of its session.
     fn charge_kept(&self, session: &Session) -> Result<(), Exceeded> {
         let bytes = SESSION_BYTES + session.retained_bytes();
@@ -840,6 +864,7 @@ impl Connection {
     /// Closes a lost connection: cancels its calls and fails its input requests.
     pub(crate) fn close(&self) {
         self.server.unlist_connection(self.number);
+        *self.lock_open_session() = None;
         self.close_with(&InputRequestError::ConnectionLost);
         if let Some(state) = &self.session_state {
             state.end();
@@ -956,6 +981,9 @@ impl Connection {
         let mut session = self.lock_session();
         for outgoing in session.adopt(state) {
             self.send(&mut session, MessageKind::Request, &outgoing);
+        }
+        if let Some(peer) = session.peer() {
+            self.begin_session(peer);
         }
     }
 

@@ -133,6 +133,7 @@ impl Context {
             return Ok(());
         }
         if sink.is_congested() {
+            connection.client().counts().add_dropped_sent(1);
             tracing::debug!(
                 method,
                 "dropped a notification of a handler: too much waits to be read"

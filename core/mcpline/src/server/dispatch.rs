@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::background;
 use crate::message_sink::{MessageSink, ResponseStatus};
+use crate::quota::{Level, Limit};
 use crate::warning_limit::warn_of_limit;
 
 use super::asking::{self, InputRecord, Resumed, Retry};
@@ -243,6 +244,8 @@ fn begin(
     if let Target::Tool(entry) = &target
         && !entry.admit(clock::now)
     {
+        let counts = current_request.connection.client().counts();
+        counts.add_reached(Limit::ToolRate, Level::Server);
         return Err(RpcError::busy(format!(
             "the tool {} is called too often; try again later",
             entry.tool.name
@@ -536,6 +539,8 @@ fn completion(
         .server()
         .take_completion_token(clock::now())
     {
+        let counts = current_request.connection.client().counts();
+        counts.add_reached(Limit::CompletionRate, Level::Server);
         let reason = "completions are asked for too often (`completion_rate`); try again later";
         return Err(RpcError::busy(reason).into());
     }

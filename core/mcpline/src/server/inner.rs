@@ -14,7 +14,7 @@ use mcpline_protocol::wire::Raw;
 use mcpline_runtime::clock;
 
 use crate::error::Error;
-use crate::quota::{ClientTable, Exceeded};
+use crate::quota::{ClientTable, Exceeded, Usage};
 use crate::sharing::{BusEndpoint, BusEvent};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
@@ -29,6 +29,7 @@ use super::custom::MethodEntry;
 use super::extension::Extensions;
 use super::feature_selection::FeatureSelection;
 use super::handler::{self, Handler};
+use super::metrics::Metrics;
 use super::middleware::Middlewares;
 use super::mounts::Mounts;
 use super::registry::{ChangedFeatures, Completer, Registry};
@@ -70,6 +71,10 @@ pub(crate) struct Inner {
     pub(super) mounts: Mounts,
     pub(super) middlewares: Middlewares,
     pub(super) request_log: RequestLog,
+    /// `None` if they are off: see [`Settings::metrics`].
+    pub(super) metrics: Option<Arc<Metrics>>,
+    /// When the server was built.
+    pub(super) started: Duration,
     /// Whether debug mode is on: see [`Settings::debug`].
     pub(crate) is_debugged: bool,
     /// Records messages in debug mode.
@@ -112,6 +117,7 @@ impl Inner {
 
     /// Logs a warning that a client's notification was dropped, unless there were many recently.
     pub(super) fn warn_of_drop(&self, method: &str, reason: &dyn std::fmt::Display) {
+        self.clients.counts().add_dropped_received();
         if self.warnings.admits() {
             tracing::warn!(method, %reason, "a notification was dropped");
         }
@@ -164,6 +170,32 @@ impl Inner {
             None => false,
         });
         connections
+    }
+
+    /// Returns the number of connections over pipes and in memory.
+    pub(super) fn count_pipes(&self) -> usize {
+        let mut connections = Vec::new();
+        {
+            let listed = self.lock_connections();
+            connections.extend(listed.values().filter_map(Weak::upgrade));
+        }
+        // Dropped after the lock, because the last reference to a connection may use it.
+        let pipes = connections.iter().filter(|connection| connection.is_pipe());
+        pipes.count()
+    }
+
+    /// Returns how many suspended handlers are kept.
+    pub(super) fn suspended_usage(&self) -> Usage {
+        Usage {
+            used: self.lock_suspended().len(),
+            limit: self.settings.suspended,
+        }
+    }
+
+    /// Whether metrics are on.
+    #[cfg(feature = "http")]
+    pub(crate) fn has_metrics(&self) -> bool {
+        self.metrics.is_some()
     }
 
     fn lock_connections(&self) -> crate::sync::MutexGuard<'_, HashMap<u64, Weak<Connection>>> {

@@ -33,11 +33,17 @@ mod input_response_check;
 mod item_list;
 mod listing;
 mod matching;
+#[cfg(feature = "metrics")]
+mod metrics;
+#[cfg(not(feature = "metrics"))]
+#[path = "no_metrics.rs"]
+mod metrics;
 mod middleware;
 #[cfg(all(test, mcpline_models))]
 pub(crate) mod models;
 mod mounts;
 mod offloaded_validation;
+mod open_session;
 mod permission;
 mod registry;
 mod reply;
@@ -49,6 +55,7 @@ mod settings;
 mod startup_message;
 mod state;
 mod state_keys;
+mod stats;
 mod suspended_call;
 #[cfg(test)]
 pub(crate) mod test_sink;
@@ -114,6 +121,7 @@ pub use routes::{PathVariables, Route, route_handler};
 pub(crate) use routes::{RouteCall, RouteEntry, RouteMatch, RouteOutcome};
 pub use settings::{DEBUG_VARIABLE, STATE_SECRETS_VARIABLE, Settings};
 pub use state_keys::state_keys;
+pub use stats::{BudgetStats, ServerStats};
 pub use tool_error::ToolError;
 pub use tool_transform::{ArgumentTransform, ToolTransform};
 pub use traffic::{Direction, TrafficRecord, TransportKind};

@@ -1,4 +1,4 @@
-//! Records of requests: what was asked, by whom, how it ended and how long it took.
+//! Records of requests: what was asked, by whom, how it ended and how long it took; for listeners, `tracing` and metrics.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +14,8 @@ use super::Server;
 use super::connection::Connection;
 use super::handler::shortened;
 use super::inner::Inner;
+use super::metrics::OperationNames;
+use super::traffic::TransportKind;
 
 /// Maximum number of characters of methods and names in records, because clients choose them.
 const MAX_NAME_CHARS: usize = 200;
@@ -115,7 +117,8 @@ impl Server {
     ///
     /// It runs on the thread that writes the response, and must not block. Requests that the HTTP server refuses by their
     /// headers are not among them: they reach no server. Each record is a `tracing` event as well, of level INFO and with
-    /// the target `mcpline::requests`, if a subscriber wants it. Without either, requests cost nothing more.
+    /// the target `mcpline::requests`, if a subscriber wants it. Without either, and without
+    /// [metrics](super::Settings::metrics), requests cost nothing more.
     pub fn on_request_end(&self, listener: impl Fn(&RequestRecord<'_>) + Send + Sync + 'static) {
         let log = &self.inner().request_log;
         let listener: Listener = Arc::new(listener);
@@ -143,6 +146,12 @@ impl RequestLog {
     }
 }
 
+/// Whether requests are recorded.
+#[inline]
+fn is_wanted(server: &Inner) -> bool {
+    server.request_log.is_wanted() || server.metrics.is_some()
+}
+
 /// Whether a subscriber wants the records. Cached by `tracing` for each place in the code.
 #[inline]
 fn is_traced() -> bool {
@@ -159,6 +168,9 @@ struct Facts {
     started: Duration,
     client: Option<Arc<Peer>>,
     session: Option<String>,
+    transport: TransportKind,
+    /// `None` if metrics are off.
+    metric_names: Option<OperationNames>,
 }
 
 impl RunningRequest {
@@ -166,7 +178,7 @@ impl RunningRequest {
     #[inline]
     pub(super) fn begin(connection: &Connection, message: &Message) -> Option<Self> {
         match message {
-            Message::Request(_) if connection.server().request_log.is_wanted() => {
+            Message::Request(_) if is_wanted(connection.server()) => {
                 Self::begin_wanted(connection, message)
             }
             _ => None,
@@ -187,13 +199,16 @@ impl RunningRequest {
             _ => "",
         };
         let name = params.and_then(|params| params.get_str(name));
+        let name = name.unwrap_or_default();
         Some(Self(Some(Box::new(Facts {
             server: connection.server().clone(),
             method: request.method.clone(),
-            name: shown(&name.unwrap_or_default()),
+            metric_names: OperationNames::of(connection.server(), &request.method, &name),
+            name: shown(&name),
             started: clock::now(),
             client: None,
             session: connection.session_id().map(|id| shortened(id).to_owned()),
+            transport: connection.transport_kind(),
         }))))
     }
 
@@ -223,6 +238,13 @@ impl Drop for RunningRequest {
 impl Facts {
     fn record(&self, outcome: RequestOutcome) {
         let duration = clock::now().saturating_sub(self.started);
+        if let (Some(metrics), Some(names)) = (&self.server.metrics, &self.metric_names) {
+            let revision = self.client.as_ref().map(|client| client.revision);
+            metrics.record_operation(names, outcome, revision, self.transport, duration);
+            if !self.server.request_log.is_wanted() {
+                return;
+            }
+        }
         let client = self.client.as_ref().and_then(|client| client.info.as_ref());
         let client = client.and_then(|info| info.member("name"));
         let client = client.as_ref().and_then(Raw::string_value);

@@ -102,6 +102,15 @@ pub struct Settings {
     ///
     /// When the server is built, a warning says that debug mode is on.
     pub debug: Option<bool>,
+    /// Whether the server records metrics: the duration and outcome of each request and session, by the OpenTelemetry
+    /// semantic conventions for MCP. Default: `false`, because each request then costs some allocations and a short lock that
+    /// all requests share, and because the metrics contain the names of tools and prompts.
+    ///
+    /// `Server::metrics_text` returns them, and the HTTP server serves them at `HttpOptions::metrics_path`. Needs the
+    /// cargo feature `metrics`; without it, `true` is an error of [`ServerBuilder::build`].
+    ///
+    /// [`ServerBuilder::build`]: super::ServerBuilder::build
+    pub metrics: bool,
 }
 
 impl Default for Settings {
@@ -134,6 +143,7 @@ impl Default for Settings {
             shutdown_grace: Duration::from_secs(5),
             startup_message: None,
             debug: None,
+            metrics: false,
         }
     }
 }

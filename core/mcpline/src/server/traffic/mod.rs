@@ -72,7 +72,7 @@ impl Direction {
 }
 
 /// The kind of transport of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TransportKind {
     /// Standard input and output.

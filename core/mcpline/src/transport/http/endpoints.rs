@@ -21,6 +21,7 @@ pub(super) enum Endpoint {
     SseStream,
     SseMessages,
     Health,
+    Metrics,
     Authorization(AuthEndpoint),
     Nothing,
 }
@@ -42,6 +43,9 @@ impl Endpoint {
         }
         if options.health_path.as_deref() == Some(below) {
             return Self::Health;
+        }
+        if options.metrics_path.as_deref() == Some(below) {
+            return Self::Metrics;
         }
         let revisions = &shared.server.inner().settings.revisions;
         let authorization = &shared.authorization;

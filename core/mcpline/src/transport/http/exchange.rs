@@ -160,6 +160,7 @@ impl Exchange {
         let sent = stream.message(kind, message);
         let MessageKind::Response(_) = kind else {
             if let Err(exceeded) = sent {
+                self.client.counts().add_dropped_sent(1);
                 warn_limited!(%exceeded, "a message of a call was dropped");
             }
             return;

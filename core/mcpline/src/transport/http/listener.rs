@@ -25,6 +25,7 @@ use crate::transport::{LAST_ANSWERS, Stop, Transport};
 use crate::warning_limit::warn_limited;
 
 use super::hyper_buffers::{BUFFERED_BYTES, Renewal, RequestBody};
+use super::metrics;
 use super::options::HttpOptions;
 #[cfg(feature = "routes")]
 use super::route;
@@ -105,6 +106,7 @@ impl Http {
     ) -> Result<(), Error> {
         #[cfg(feature = "routes")]
         route::check(&server, &self.options)?;
+        metrics::check(&server, &self.options)?;
         if let Some(ready) = server.startup_message(Some(&self.url_with(S::SCHEME))) {
             tracing::info!("{ready}");
         }

@@ -20,6 +20,7 @@ mod in_flight;
 mod kept_streams;
 mod legacy;
 mod listener;
+mod metrics;
 #[cfg(all(test, mcpline_models))]
 mod models;
 mod modern;
@@ -52,6 +53,7 @@ pub use crate::server::Principal;
 pub use authorization::WellKnown;
 pub use endpoints::MountPrefix;
 pub use listener::{Http, http};
+pub(crate) use metrics::check as check_metrics;
 pub use options::HttpOptions;
 pub use response_body::Body;
 #[cfg(feature = "routes")]

@@ -24,6 +24,13 @@ pub struct HttpOptions {
     pub sse_paths: Option<(String, String)>,
     /// Path of the health check, which is answered with 200 `ok`. `None`: not served. Default: `/health`.
     pub health_path: Option<String>,
+    /// Path at which a GET returns the server's metrics in the text format of Prometheus, such as `/metrics`. Default: `None`,
+    /// not served.
+    ///
+    /// The server's [`Settings::metrics`](crate::server::Settings::metrics) must be on. Hosts and origins are checked as at the
+    /// MCP endpoint, so a scraper that uses another name than the address needs an entry in `allowed_hosts`. Access tokens
+    /// are not required: if clients must not read the metrics, let a proxy in front refuse the path.
+    pub metrics_path: Option<String>,
     /// Path prefix that a reverse proxy adds, for the endpoint URL that HTTP+SSE sends to clients. Default: empty.
     pub proxy_prefix: String,
     /// Accepted host names of requests, without port. `*.example.com` accepts all names below `example.com`, but not the
@@ -98,6 +105,7 @@ impl Default for HttpOptions {
             path: DEFAULT_PATH.into(),
             sse_paths: Some(("/sse".into(), "/messages".into())),
             health_path: Some("/health".into()),
+            metrics_path: None,
             proxy_prefix: String::new(),
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),

@@ -102,6 +102,8 @@ pub(crate) fn check(server: &Server, options: &HttpOptions) -> Result<(), Error>
             "the MCP endpoint: give one of them another path (option `path`)"
         } else if sse.is_some_and(|(stream, messages)| path == stream || path == messages) {
             "HTTP+SSE, a transport of older clients: disable it (`sse_paths`, `serve_sse`) or give the route another path"
+        } else if options.metrics_path.as_deref() == Some(path) {
+            "the metrics: give one of them another path (option `metrics_path`)"
         } else if is_authorization.is_some() {
             "the server's authorization (`auth`): give the route another path"
         } else {

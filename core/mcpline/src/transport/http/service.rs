@@ -37,7 +37,7 @@ use super::response_body::Body;
 use super::route::{self, Requested, RequestedRoute};
 use super::sessions::Sessions;
 use super::stream_upgrade_timers::StreamUpgradeTimers;
-use super::{authorization, http_sse, legacy, modern, post, security, stream_resumption};
+use super::{authorization, http_sse, legacy, metrics, modern, post, security, stream_resumption};
 
 /// How often a shutdown checks whether calls have ended.
 const SETTLING: Duration = Duration::from_millis(10);
@@ -104,6 +104,10 @@ impl HttpService {
         // The standalone server has refused them.
         if let Err(error) = route::check(&server, &options) {
             tracing::warn!(%error, "a route is never reached");
+        }
+        // Here too.
+        if let Err(error) = metrics::check(&server, &options) {
+            tracing::warn!(%error, "metrics are not served");
         }
         let transport = server.inner().next_transport();
         Self {
@@ -206,6 +210,10 @@ impl HttpService {
         if let Err(refused) = self.check_host(parts) {
             discard(body, DRAINED).await;
             return refused.response();
+        }
+        if endpoint == Endpoint::Metrics {
+            discard(body, DRAINED).await;
+            return metrics::answer(&shared.server, &parts.method);
         }
         let admitted =
             authorization::admit(&shared.options, parts, |parts| self.client_of(parts)).await;
@@ -604,7 +612,7 @@ fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
     response
 }
 
-fn not_allowed(method: &Method, allowed: &'static str) -> Response<Body> {
+pub(super) fn not_allowed(method: &Method, allowed: &'static str) -> Response<Body> {
     let mut response = refusal(
         StatusCode::METHOD_NOT_ALLOWED,
         &format!("{method} is not allowed here"),

@@ -11,7 +11,7 @@ use mcpline_protocol::session::SessionScope;
 use mcpline_runtime::clock;
 
 use crate::message_sink::MessageSink;
-use crate::quota::ClientQuota;
+use crate::quota::{ClientQuota, Level, Limit};
 use crate::server::Server;
 use crate::server::connection::{Connection, ConnectionOptions, TransportId};
 use crate::server::traffic::TransportKind;
@@ -138,6 +138,11 @@ impl Sessions {
             let least_needed = crowding.and_then(|client| by_client.least_needed(client));
             drop(by_client);
             let Some(session) = least_needed else {
+                let level = match is_past_share {
+                    true => Level::Client,
+                    false => Level::Server,
+                };
+                client.counts().add_reached(Limit::Sessions, level);
                 return Err(match is_past_share {
                     true => Refusal::new(
                         StatusCode::TOO_MANY_REQUESTS,

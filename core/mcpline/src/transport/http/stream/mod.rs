@@ -314,7 +314,14 @@ impl Stream {
             stream: self.clone(),
             reader,
             cursor,
+            _counted: self.client.counts().stream(),
         })
+    }
+
+    fn count_dropped(&self, messages: u64) {
+        if messages > 0 {
+            self.client.counts().add_dropped_sent(messages);
+        }
     }
 
     fn push(&self, event: Event, charge: Charge) {
@@ -367,6 +374,7 @@ impl Stream {
                 );
             }
             state.dropped += dropped;
+            self.count_dropped(dropped);
             state.waker.take()
         };
         if overflowed {
@@ -403,6 +411,7 @@ impl Reclaim for Stream {
             );
         }
         state.dropped += unread;
+        self.count_dropped(unread);
         forgotten > 0
     }
 }
@@ -414,7 +423,10 @@ impl MessageSink for Arc<Stream> {
         // Responses end an exchange, but not the stream that a whole session shares.
         if let Err(exceeded) = self.message(kind, message.into()) {
             match kind {
-                MessageKind::Notification => tracing::debug!(%exceeded, "dropped a notification"),
+                MessageKind::Notification => {
+                    self.count_dropped(1);
+                    tracing::debug!(%exceeded, "dropped a notification");
+                }
                 // Without the message its request would never end.
                 MessageKind::Request | MessageKind::Response(_) => {
                     warn_limited!(%exceeded, stream = %self.name, "ending a stream");

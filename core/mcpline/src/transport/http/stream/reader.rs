@@ -7,7 +7,7 @@ use bytes::Bytes;
 use mcpline_protocol::wire::sse;
 use mcpline_runtime::clock;
 
-use crate::quota::{self, Charge, Exceeded, UNCHARGED_BYTES};
+use crate::quota::{self, Charge, Counted, Exceeded, UNCHARGED_BYTES};
 use crate::sync::{Arc, MutexGuard};
 use crate::warning_limit::warn_limited;
 
@@ -26,6 +26,7 @@ pub(crate) struct Reader {
     pub(super) stream: Arc<Stream>,
     pub(super) reader: u64,
     pub(super) cursor: u64,
+    pub(super) _counted: Counted,
 }
 
 impl Reader {

@@ -1,0 +1,150 @@
+//! Counters of a server, for its statistics and metrics.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use super::Level;
+
+/// A limit that can refuse something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Limit {
+    PeerBytes,
+    Calls,
+    Sessions,
+    Connections,
+    ToolRate,
+    CompletionRate,
+}
+
+/// The number of variants of [`Limit`].
+const LIMITS: usize = 6;
+
+impl Limit {
+    /// All limits.
+    #[cfg(feature = "metrics")]
+    pub(crate) const ALL: &'static [Self] = &[
+        Self::PeerBytes,
+        Self::Calls,
+        Self::Sessions,
+        Self::Connections,
+        Self::ToolRate,
+        Self::CompletionRate,
+    ];
+
+    /// Returns the name of the setting.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn setting(self) -> &'static str {
+        match self {
+            Self::PeerBytes => "max_peer_bytes",
+            Self::Calls => "max_calls",
+            Self::Sessions => "sessions",
+            Self::Connections => "connections",
+            Self::ToolRate => "tool_rate",
+            Self::CompletionRate => "completion_rate",
+        }
+    }
+}
+
+/// Counters of a server. They do not order other memory accesses.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    http_connections: AtomicUsize,
+    streams: AtomicUsize,
+    sessions: AtomicUsize,
+    /// How often each limit was reached: of the server, and of a client.
+    limits: [[AtomicU64; 2]; LIMITS],
+    dropped_received: AtomicU64,
+    dropped_sent: AtomicU64,
+}
+
+impl Counts {
+    /// Counts an open HTTP connection until the returned guard is dropped.
+    pub(crate) fn http_connection(self: &Arc<Self>) -> Counted {
+        Counted::new(self, |counts| &counts.http_connections)
+    }
+
+    /// Counts an event stream that a connection reads until the returned guard is dropped.
+    pub(crate) fn stream(self: &Arc<Self>) -> Counted {
+        Counted::new(self, |counts| &counts.streams)
+    }
+
+    /// Counts an open session until the returned guard is dropped.
+    pub(crate) fn session(self: &Arc<Self>) -> Counted {
+        Counted::new(self, |counts| &counts.sessions)
+    }
+
+    /// Returns the number of open HTTP connections.
+    pub(crate) fn http_connections(&self) -> usize {
+        self.http_connections.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of event streams that a connection reads.
+    pub(crate) fn streams(&self) -> usize {
+        self.streams.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of open sessions.
+    pub(crate) fn sessions(&self) -> usize {
+        self.sessions.load(Ordering::Relaxed)
+    }
+
+    /// Counts that a limit was reached.
+    pub(crate) fn add_reached(&self, limit: Limit, level: Level) {
+        self.limit(limit, level).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns how often a limit was reached.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn reached(&self, limit: Limit, level: Level) -> u64 {
+        self.limit(limit, level).load(Ordering::Relaxed)
+    }
+
+    fn limit(&self, limit: Limit, level: Level) -> &AtomicU64 {
+        &self.limits[limit as usize][level as usize]
+    }
+
+    /// Counts a notification of a client that was dropped.
+    pub(crate) fn add_dropped_received(&self) {
+        self.dropped_received.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts messages to clients that were dropped.
+    pub(crate) fn add_dropped_sent(&self, messages: u64) {
+        self.dropped_sent.fetch_add(messages, Ordering::Relaxed);
+    }
+
+    /// Returns the number of notifications of clients that were dropped.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn dropped_received(&self) -> u64 {
+        self.dropped_received.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of messages to clients that were dropped.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn dropped_sent(&self) -> u64 {
+        self.dropped_sent.load(Ordering::Relaxed)
+    }
+}
+
+/// Something that is counted as long as it exists.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    counts: Arc<Counts>,
+    counter: fn(&Counts) -> &AtomicUsize,
+}
+
+impl Counted {
+    fn new(counts: &Arc<Counts>, counter: fn(&Counts) -> &AtomicUsize) -> Self {
+        counter(counts).fetch_add(1, Ordering::Relaxed);
+        Self {
+            counts: counts.clone(),
+            counter,
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        (self.counter)(&self.counts).fetch_sub(1, Ordering::Relaxed);
+    }
+}
