@@ -90,6 +90,8 @@ export interface NativeServer {
   notifyResourceUpdated(uri: string): void;
   notifyElicitationComplete(elicitationId: string): void;
   recordRequests(): void;
+  stats(): string;
+  metrics(): string;
   serveStdio(ended: number): NativeServedChannel;
   serveChannel(opened: number, ended: number, channels: NativeChannels, principal?: string): NativeServedChannel;
   serveHttp(

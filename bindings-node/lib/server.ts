@@ -52,6 +52,7 @@ import type { Schema } from "./schemas.js";
 import type { ServerOptions } from "./server_options.js";
 import { type ChannelOptions, type Listening, type ListenOptions, type ServedChannel, Serving } from "./serving.js";
 import { type HttpSettings, serverOptions } from "./settings.js";
+import { type ServerStats, statsOf } from "./stats.js";
 
 /** Options that a server needs because of its types: values that are not `undefined` have to come from somewhere. */
 type NeededOptions<C, State> = ([undefined] extends [C] ? unknown : { createContext: unknown }) &
@@ -498,6 +499,22 @@ export class Server<C = unknown, State = unknown> {
   onRootsChanged(handler: (ctx: Context<C, State>) => Awaitable<void>): this {
     addEvent(this.#features, "notifications/roots/list_changed", handler);
     return this;
+  }
+
+  /**
+   * Returns a snapshot of what the server holds now: connections, sessions, streams, requests and memory. It needs no setting
+   * and costs requests nothing.
+   */
+  stats(): ServerStats {
+    return statsOf(this.#native.stats());
+  }
+
+  /**
+   * Returns the metrics of the server in the text format of Prometheus, version 0.0.4; the media type is
+   * `text/plain; version=0.0.4`. Empty if the setting `metrics` is off. The HTTP server serves the same text at `metricsPath`.
+   */
+  metrics(): string {
+    return this.#native.metrics();
   }
 
   /** Notifies the subscribers of a resource that it has changed (`notifications/resources/updated`). */

@@ -107,6 +107,12 @@ export interface ServerSettings {
    * environment variable `MCPLINE_DEBUG` is `1`, otherwise `false`.
    */
   debug?: boolean;
+  /**
+   * Record metrics: the duration and outcome of each request and session, by the OpenTelemetry semantic conventions for MCP.
+   * `Server.metrics` returns them, and the HTTP server serves them at `metricsPath`. Default: `false`, because each request
+   * then costs a little more, and because metrics contain the names of tools and prompts.
+   */
+  metrics?: boolean;
   /** Maximum number of requests in flight per session. Default: 1,024. Further requests are refused as busy. */
   inFlight?: number;
   /** Maximum number of unanswered input requests per session. Default: 64. */
@@ -148,6 +154,12 @@ export interface HttpSettings {
   sse?: [stream: string, messages: string] | false;
   /** Path of the health check, which responds with 200 `ok`; `false` disables it. Default: `/health`. */
   health?: string | false;
+  /**
+   * Path at which the HTTP server serves the metrics of the server in the text format of Prometheus, such as `/metrics`. The
+   * server's `metrics` must be on. Hosts and origins are checked as at the MCP endpoint, but access tokens are not required.
+   * Default: not served.
+   */
+  metricsPath?: string;
   /**
    * Path prefix that a reverse proxy removes before it forwards requests. Used for the message endpoint announced to
    * HTTP+SSE clients. Default: none.
@@ -251,6 +263,7 @@ const SERVER_SETTINGS: Readonly<Record<keyof ServerSettings, Kind>> = {
   shutdownGrace: "time",
   startupMessage: "flag",
   debug: "flag",
+  metrics: "flag",
   inFlight: "count",
   openAsks: "count",
   subscriptions: "count",
@@ -268,6 +281,7 @@ const HTTP_SETTINGS: Readonly<Record<keyof HttpSettings, Kind>> = {
   path: "text",
   sse: "paths",
   health: "path",
+  metricsPath: "text",
   proxyPrefix: "text",
   allowedHosts: "list",
   allowedOrigins: "list",

@@ -110,6 +110,18 @@ impl Server {
         self.core.is_debugged()
     }
 
+    /// Returns what the server holds now, as JSON.
+    #[napi(catch_unwind)]
+    pub fn stats(&self) -> String {
+        foreign::stats_json(&self.core)
+    }
+
+    /// Returns the metrics in the text format of Prometheus.
+    #[napi(catch_unwind)]
+    pub fn metrics(&self) -> String {
+        self.core.metrics_text()
+    }
+
     /// Adds a feature: see [`Feature::read`]. `definition` and `options`, which are [`FeatureOptions`], are JSON.
     #[napi(catch_unwind)]
     pub fn add_feature(

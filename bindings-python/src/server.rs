@@ -14,7 +14,7 @@ use mcpline::server::{CallKind, Completer};
 use mcpline::transport::{self, Stop};
 use mcpline::{Call as CoreCall, Handler};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use pyo3::{PyTraverseError, PyVisit};
 use serde_json::Value;
 
@@ -453,6 +453,16 @@ impl Server {
     /// Sends the requests to the logger `mcpline.requests` from now on, when they end.
     fn record_requests(&self) {
         crate::log::record_requests(&self.core);
+    }
+
+    /// Returns what the server holds now, as JSON.
+    fn stats<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, foreign::stats_json(&self.core).as_bytes())
+    }
+
+    /// Returns the metrics in the text format of Prometheus.
+    fn metrics(&self) -> String {
+        self.core.metrics_text()
     }
 
     /// Stops all transports.

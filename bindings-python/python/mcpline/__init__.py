@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         ResponseCache,
         ResponseSizeLimit,
     )
+    from ._stats import BudgetStats, ServerStats
     from .client import Client
     from .content import (
         Annotations,
@@ -132,6 +133,7 @@ __all__ = [
     "AudioContent",
     "AuthorizationFailed",
     "BuiltInMiddleware",
+    "BudgetStats",
     "CallToolResult",
     "CancelledElicitation",
     "Client",
@@ -201,6 +203,7 @@ __all__ = [
     "Server",
     "ServerCapabilities",
     "ServerExited",
+    "ServerStats",
     "ServerUnreachable",
     "SessionExpired",
     "SyncClient",
@@ -229,7 +232,9 @@ __all__ = [
 _LATER = {
     "Client": "client",
     "Depends": "dependencies",
+    "BudgetStats": "_stats",
     "Header": "_metadata",
+    "ServerStats": "_stats",
     "SyncClient": "sync_client",
     "TestClient": "testing",
     "Tls": "tls",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ._loops import Attachment, RunningLifespan
     from ._overrides import Override
     from ._providers import Provider
+    from ._stats import ServerStats
     from .auth import Caller
     from .content import Icon
     from .extension import Extension
@@ -390,6 +391,25 @@ class Server(FeatureRegistration, HandlerRegistration):
             elicitation_id: The id with which the elicitation was sent.
         """
         self._native.notify_elicitation_complete(elicitation_id)
+
+    # Statistics and metrics
+
+    def stats(self) -> ServerStats:
+        """Return a snapshot of what the server holds now: connections, sessions, streams, requests and memory.
+
+        It needs no setting and costs requests nothing. Thread-safe.
+        """
+        from . import _stats
+
+        return _stats.read(self._native.stats())
+
+    def metrics(self) -> str:
+        """Return the metrics of the server in the text format of Prometheus, version 0.0.4. Thread-safe.
+
+        The media type is `text/plain; version=0.0.4`. Empty if the setting `metrics` is off. The HTTP server serves the
+        same text at `metrics_path`.
+        """
+        return self._native.metrics()
 
     # Serving
 

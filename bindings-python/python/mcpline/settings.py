@@ -102,6 +102,10 @@ class ServerSettings(TypedDict, total=False):
     """Debug mode, for development only: clients get the text of every internal error, results are validated even if
     `check_output` is `False`, and all messages are logged, as the section "Debug mode" of the page "Troubleshooting"
     says. Default: `True` if the environment variable `MCPLINE_DEBUG` is `1`, otherwise `False`."""
+    metrics: bool
+    """Record metrics: the duration and outcome of each request and session, by the OpenTelemetry semantic conventions
+    for MCP. `Server.metrics` returns them, and the HTTP server serves them at `metrics_path`. Default: `False`, because
+    each request then costs a little more, and because metrics contain the names of tools and prompts."""
     in_flight: int
     """Maximum number of requests in flight per session. Default: 1,024. Further requests are refused as busy."""
     open_asks: int
@@ -141,6 +145,10 @@ class HttpSettings(TypedDict, total=False):
     """Path of the health check, which responds with 200 `ok`. Default: `/health`."""
     serve_health: bool
     """Serve the health check. Default: `True`."""
+    metrics_path: str
+    """Path at which the HTTP server serves the metrics of the server in the text format of Prometheus, such as
+    `/metrics`. The server's `metrics` must be on. Hosts and origins are checked as at the MCP endpoint, but access
+    tokens are not required. Default: not served."""
     proxy_prefix: str
     """Path prefix that a reverse proxy removes before it forwards requests. Used for the message endpoint announced to
     HTTP+SSE clients. Default: none."""

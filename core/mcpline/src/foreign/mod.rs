@@ -60,6 +60,8 @@ pub mod results;
 #[cfg(feature = "routes")]
 mod routes;
 #[cfg(feature = "server")]
+mod stats;
+#[cfg(feature = "server")]
 mod traffic_printer;
 #[cfg(feature = "server")]
 pub mod workers;
@@ -91,6 +93,8 @@ pub use request_body::{BodyFeed, ClientLeft, RequestBody};
 pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
 #[cfg(feature = "routes")]
 pub use routes::{listen, route_request, route_response};
+#[cfg(feature = "server")]
+pub use stats::stats_json;
 #[cfg(feature = "server")]
 pub use traffic_printer::{
     TrafficLogger, flush_traffic, log_traffic, print_debug_warning, print_line, print_traffic,

@@ -21,6 +21,7 @@ options! {
         serve_sse: Option<bool>,
         health_path: Option<String>,
         serve_health: Option<bool>,
+        metrics_path: Option<String>,
         proxy_prefix: Option<String>,
         allowed_hosts: Vec<String>,
         allowed_origins: Vec<String>,
@@ -59,6 +60,7 @@ impl HttpServingOptions {
         if self.serve_health == Some(false) {
             options.health_path = None;
         }
+        options.metrics_path = self.metrics_path;
         set(&mut options.proxy_prefix, self.proxy_prefix);
         options.allowed_hosts = self.allowed_hosts;
         options.allowed_origins = self.allowed_origins;

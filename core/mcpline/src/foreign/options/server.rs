@@ -42,6 +42,7 @@ options! {
         shutdown_grace: Option<f64>,
         startup_message: Option<bool>,
         debug: Option<bool>,
+        metrics: Option<bool>,
         in_flight: Option<usize>,
         open_asks: Option<usize>,
         subscriptions: Option<usize>,
@@ -145,6 +146,7 @@ impl ServerOptions {
         set_seconds(&mut settings.shutdown_grace, self.shutdown_grace)?;
         settings.startup_message = self.startup_message;
         settings.debug = self.debug;
+        set(&mut settings.metrics, self.metrics);
         let session = &mut settings.session;
         set(&mut session.in_flight, self.in_flight);
         set(&mut session.open_asks, self.open_asks);

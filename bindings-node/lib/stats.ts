@@ -1,0 +1,64 @@
+/** Statistics of servers. */
+
+/** A snapshot of what a server holds now; see {@link Server.stats}. */
+export interface ServerStats {
+  /** Time since the server was created, in milliseconds. */
+  readonly uptime: number;
+  /**
+   * Open connections: those of the standalone HTTP server, and one for each client over stdio, over a custom transport or in
+   * this process. Connections of an HTTP server that the server is mounted in are not counted.
+   */
+  readonly connections: number;
+  /** Open sessions of the revisions up to 2025-11-25; 2026-07-28 has none. */
+  readonly sessions: number;
+  /** Event streams over HTTP that a client reads: responses, streams of change notifications, HTTP+SSE. */
+  readonly streams: number;
+  /**
+   * Requests that a handler or middleware is answering. Custom notifications and requests to routes count as well; requests
+   * that are answered at once, such as lists, do not.
+   */
+  readonly requestsInFlight: number;
+  /** How much is used of each limit of what all clients may hold together. */
+  readonly budgets: readonly BudgetStats[];
+}
+
+/** How much of a limit is used. */
+export interface BudgetStats {
+  /** The setting that limits it. */
+  readonly name: "maxPeerBytes" | "maxCalls" | "suspended";
+  /**
+   * How much is used: bytes, calls or suspended handlers. May exceed the limit for a short time, because what has arrived
+   * already cannot be refused.
+   */
+  readonly used: number;
+  /** The limit. */
+  readonly limit: number;
+}
+
+/** The names of settings in JavaScript, by those of the core. */
+const BUDGETS = {
+  max_peer_bytes: "maxPeerBytes",
+  max_calls: "maxCalls",
+  suspended: "suspended",
+} as const;
+
+/** Statistics as the core has them, with the time in seconds. */
+interface CoreStats {
+  uptime: number;
+  connections: number;
+  sessions: number;
+  streams: number;
+  requests_in_flight: number;
+  budgets: { name: keyof typeof BUDGETS; used: number; limit: number }[];
+}
+
+/** Converts statistics of the core. */
+export function statsOf(json: string): ServerStats {
+  const { uptime, requests_in_flight: requestsInFlight, budgets, ...counts } = JSON.parse(json) as CoreStats;
+  return {
+    uptime: uptime * 1_000,
+    ...counts,
+    requestsInFlight,
+    budgets: budgets.map((budget) => ({ ...budget, name: BUDGETS[budget.name] })),
+  };
+}

@@ -1,0 +1,118 @@
+"""Statistics and metrics of a server."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+
+import pytest
+from mcpline import BudgetStats, Client, RpcError, Server, ServerStats, ToolError, UsageError
+from prometheus_client.parser import text_string_to_metric_families
+from support import LEGACY, free_port, process, run, wait_for_port
+
+
+def make(**settings: bool) -> Server:
+    server = Server("measured", "1.0.0", **settings)
+
+    @server.tool
+    async def ok() -> str:
+        return "done"
+
+    @server.tool
+    def fails() -> str:
+        raise ToolError("no")
+
+    @server.tool
+    async def hangs() -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    return server
+
+
+def test_statistics_of_an_unused_server():
+    stats = make().stats()
+    assert isinstance(stats, ServerStats)
+    assert 0 <= stats.uptime < 60
+    assert (stats.connections, stats.sessions, stats.streams, stats.requests_in_flight) == (0, 0, 0, 0)
+    assert stats.budgets == (
+        BudgetStats(name="max_peer_bytes", used=0, limit=512 * 1024 * 1024),
+        BudgetStats(name="max_calls", used=0, limit=10_000),
+        BudgetStats(name="suspended", used=0, limit=10_000),
+    )
+
+
+def test_clients_and_their_calls_are_counted_while_they_last():
+    server = make()
+
+    async def main() -> None:
+        async with Client.memory(server, revisions=[LEGACY]) as client:
+            call = asyncio.ensure_future(client.call_tool("hangs"))
+            while server.stats().requests_in_flight == 0:
+                await asyncio.sleep(0.001)
+            stats = server.stats()
+            assert (stats.connections, stats.sessions, stats.requests_in_flight) == (1, 1, 1)
+            call.cancel()
+            await asyncio.wait([call])
+        while server.stats().connections:
+            await asyncio.sleep(0.001)
+        assert server.stats().sessions == 0
+
+    run(main())
+
+
+def test_the_official_parser_reads_the_metrics():
+    server = make(metrics=True)
+
+    async def main() -> None:
+        async with Client.memory(server, revisions=[LEGACY]) as client:
+            await client.call_tool("ok")
+            await client.call_tool("ok")
+            await client.call_tool("fails")
+            for number in range(5):
+                with pytest.raises(RpcError):
+                    await client.call_tool(f'"missing"\\\n{number}')
+
+    run(main())
+    families = {family.name: family for family in text_string_to_metric_families(server.metrics())}
+    operations = families["mcp_server_operation_duration_seconds"]
+    assert operations.type == "histogram" and operations.documentation
+    counts = {
+        (sample.labels.get("gen_ai_tool_name"), sample.labels.get("error_type")): sample.value
+        for sample in operations.samples
+        if sample.name.endswith("_count") and sample.labels["mcp_method_name"] == "tools/call"
+    }
+    assert counts == {("ok", None): 2, ("fails", "tool_error"): 1, ("_OTHER", "-32602"): 5}
+    assert families["mcpline_limit_reached"].type == "counter"
+    assert families["mcpline_sessions"].type == "gauge"
+
+
+def test_metrics_are_empty_unless_they_are_on():
+    assert make().metrics() == ""
+
+
+PROGRAM = """
+import sys
+from mcpline import Server
+
+Server("measured", "1.0.0", metrics=True).run("http", port=int(sys.argv[1]), metrics_path="/metrics")
+"""
+
+
+def test_the_http_server_has_the_metrics_at_a_path():
+    port = free_port()
+    with process(PROGRAM, str(port)) as server:
+        wait_for_port(port, server)
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        connection.request("GET", "/metrics")
+        response = connection.getresponse()
+        assert response.status == 200
+        assert response.getheader("content-type") == "text/plain; version=0.0.4; charset=utf-8"
+        families = list(text_string_to_metric_families(response.read().decode()))
+        connection.close()
+    assert "mcpline_connections" in {family.name for family in families}
+
+
+def test_a_path_without_metrics_is_refused():
+    with pytest.raises(UsageError, match="setting `metrics`"):
+        run(make().serve("http", port=0, metrics_path="/metrics"))
