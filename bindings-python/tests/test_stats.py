@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import json
+import re
+from pathlib import Path
 
 import pytest
 from mcpline import BudgetStats, Client, RpcError, Server, ServerStats, ToolError, UsageError
@@ -85,6 +88,27 @@ def test_the_official_parser_reads_the_metrics():
     assert counts == {("ok", None): 2, ("fails", "tool_error"): 1, ("_OTHER", "-32602"): 5}
     assert families["mcpline_limit_reached"].type == "counter"
     assert families["mcpline_sessions"].type == "gauge"
+
+
+def test_the_dashboard_of_grafana_names_metrics_and_labels_that_exist():
+    server = make(metrics=True)
+
+    async def main() -> None:
+        async with Client.memory(server, revisions=[LEGACY]) as client:
+            await client.call_tool("fails")
+
+    run(main())
+    text = server.metrics()
+    path = Path(__file__).resolve().parents[2] / "examples" / "grafana" / "mcpline.json"
+    panels = json.loads(path.read_text())["panels"]
+    queries = [target["expr"] for panel in panels for target in panel["targets"]]
+    assert queries
+    for query in queries:
+        for metric in re.findall(r"\b(?:mcp|mcpline)_\w+(?=\{)", query):
+            assert re.search(rf"^{metric}[ {{]", text, re.MULTILINE), metric
+        for labels in re.findall(r"\bby \(([^)]*)\)", query):
+            for label in labels.split(", "):
+                assert f'{label}="' in text, label
 
 
 def test_metrics_are_empty_unless_they_are_on():
