@@ -27,6 +27,7 @@ from .server import Server
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._metadata import Header
+    from ._stats import BudgetStats, ServerStats
     from .built_in_middleware import (
         BuiltInMiddleware,
         ConcurrencyLimit,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
         ResponseCache,
         ResponseSizeLimit,
     )
-    from ._stats import BudgetStats, ServerStats
     from .client import Client
     from .content import (
         Annotations,
@@ -132,8 +132,8 @@ __all__ = [
     "Audio",
     "AudioContent",
     "AuthorizationFailed",
-    "BuiltInMiddleware",
     "BudgetStats",
+    "BuiltInMiddleware",
     "CallToolResult",
     "CancelledElicitation",
     "Client",
