@@ -396,7 +396,7 @@ impl Hub {
                     call.reply(Err(HandlerError::Tool("the request was cancelled".into())));
                     continue;
                 }
-                let passed = self.shared.passed_requests.latest(&context);
+                let passed = self.shared.passed_requests.promise_of(&context);
                 let origin = passed.or_else(|| exchange_of(&context));
                 let origin = origin.unwrap_or(id.channel);
                 let arguments = call.arguments().clone();

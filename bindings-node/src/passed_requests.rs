@@ -24,8 +24,8 @@ struct RequestIdentity {
 }
 
 struct Waiting {
-    /// The promises, in the order in which the request was passed on.
-    promises: Vec<u32>,
+    /// The promises, in the order in which the request was passed on, and whether a call has begun for each.
+    promises: Vec<(u32, bool)>,
     /// Kept, so that no other peer gets its address.
     _peer: Arc<Peer>,
 }
@@ -45,7 +45,7 @@ impl PassedRequests {
             promises: Vec::new(),
             _peer: peer,
         });
-        waiting.promises.push(promise);
+        waiting.promises.push((promise, false));
         PassedRequest { identity, promise }
     }
 
@@ -57,20 +57,28 @@ impl PassedRequests {
         };
         waiting
             .promises
-            .retain(|promise| *promise != passed.promise);
+            .retain(|(promise, _)| *promise != passed.promise);
         if waiting.promises.is_empty() {
             requests.remove(&passed.identity);
         }
     }
 
-    /// Returns the latest promise that waits for the request of a call: that of the innermost middleware.
-    pub(crate) fn latest(&self, context: &Context) -> Option<u32> {
-        let requests = lock(&self.0);
+    /// Returns the promise that waits for a call that begins.
+    ///
+    /// It is the first for which no call has begun: calls begin in the order in which a request is passed on. A handler that
+    /// runs again for one promise gets the last, that of the innermost middleware.
+    pub(crate) fn promise_of(&self, context: &Context) -> Option<u32> {
+        let mut requests = lock(&self.0);
         if requests.is_empty() {
             return None;
         }
         let (identity, _) = identify(context);
-        requests.get(&identity)?.promises.last().copied()
+        let promises = &mut requests.get_mut(&identity)?.promises;
+        if let Some((promise, has_begun)) = promises.iter_mut().find(|(_, has_begun)| !*has_begun) {
+            *has_begun = true;
+            return Some(*promise);
+        }
+        promises.last().map(|(promise, _)| *promise)
     }
 }
 

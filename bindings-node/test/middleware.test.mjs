@@ -677,6 +677,27 @@ test("after a retry, the handler has the values of that retry", async (t) => {
   assert.deepEqual(seen, ["first", "second"]);
 });
 
+test("a request that is passed on several times at once has the values of each", async (t) => {
+  const seen = [];
+  const server = make();
+  server.use({ names: ["store"] }, async (request, next) => {
+    const runs = ["a", "b", "c"].map((value) => storage.run(value, () => next(request.with({ arguments: { value } }))));
+    return (await Promise.all(runs))[0];
+  });
+  server.use({ names: ["store"] }, (request, next) => storage.run(`${storage.getStore()}2`, () => next(request)));
+  server.tool("store", { input: { type: "object" } }, ({ value }) => {
+    seen.push([value, storage.getStore()]);
+    return "";
+  });
+  const client = await connected(t, server);
+  await client.callTool("store");
+  assert.deepEqual(seen, [
+    ["a", "a2"],
+    ["b", "b2"],
+    ["c", "c2"],
+  ]);
+});
+
 test("the HTTP request of a mounted server is in the context of a middleware", async () => {
   const server = make().use((request, next) => {
     assert.equal(request.context.headers.get("x-user"), "ada");
