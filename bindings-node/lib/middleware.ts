@@ -3,7 +3,7 @@
 import { beginOrigin, captureContext, endOrigin } from "./async_context.js";
 import { jsonOf } from "./content.js";
 import type { Context } from "./context.js";
-import { attempt, UsageError } from "./errors.js";
+import { attempt, UrlElicitationRequiredError, UsageError } from "./errors.js";
 import type { ExtendedResult } from "./extension.js";
 import { checkMiddleware } from "./feature_checks.js";
 import type { Awaitable, FeatureSelection } from "./feature_options.js";
@@ -260,15 +260,28 @@ export function addMiddleware(registry: FeatureRegistry, given: readonly unknown
     definition: { methods, kinds, names, tags },
     run: (ctx, input) => {
       const request = received(ctx, input);
-      const returned: unknown = middleware(request, (passed) => passOn(request, passed));
-      return isPromise(returned)
-        ? returned.then((value) => endOf(request.method, value))
-        : endOf(request.method, returned);
+      const end = (value: unknown) => endOf(request.method, value);
+      try {
+        const returned: unknown = middleware(request, (passed) => passOn(request, passed));
+        return isPromise(returned) ? returned.then(end, refuseAsking) : end(returned);
+      } catch (error) {
+        return refuseAsking(error);
+      }
     },
     finish: (call, end) => {
       (end as (call: number) => void)(call);
     },
   });
+}
+
+/** Throws an error of a middleware, or another one if the error asks the client for input. */
+function refuseAsking(error: unknown): never {
+  if (error instanceof UrlElicitationRequiredError) {
+    throw new UsageError("a middleware cannot throw `UrlElicitationRequiredError`: only handlers can", {
+      cause: error,
+    });
+  }
+  throw error;
 }
 
 /** Returns the request that the core describes. */

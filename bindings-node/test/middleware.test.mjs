@@ -17,6 +17,7 @@ import {
   Server,
   text,
   ToolError,
+  UrlElicitationRequiredError,
   UsageError,
 } from "mcpline";
 import * as z from "zod";
@@ -342,10 +343,22 @@ testRevisions("other errors of a middleware are reported and masked", async (t, 
 
 test("return values that are no results fail the request and name the mistake", async () => {
   const reports = [];
-  const values = [undefined, { answer: 1 }, 5, null, new InputRequired({ a: elicitForm("?") }), 5, ["x"], undefined];
+  const asking = Promise.reject(new UrlElicitationRequiredError({ message: "Sign in", url: "https://example.com" }));
+  asking.catch(() => undefined);
+  const values = [
+    asking,
+    undefined,
+    { answer: 1 },
+    5,
+    null,
+    new InputRequired({ a: elicitForm("?") }),
+    5,
+    ["x"],
+    undefined,
+  ];
   const server = make({ onError: (error) => reports.push(error) });
   server.use(() => values.shift());
-  for (let times = 0; times < 5; times++) {
+  for (let times = 0; times < 6; times++) {
     await assert.rejects(call(server, "echo"), { code: -32603 });
   }
   for (let times = 0; times < 3; times++) {
@@ -356,6 +369,7 @@ test("return values that are no results fail the request and name the mistake", 
   assert.deepEqual(
     reports.map(({ message }) => message),
     [
+      "a middleware cannot throw `UrlElicitationRequiredError`: only handlers can",
       "a middleware returned undefined for tools/call: return the result of `next`, as in `return next(request)`",
       `a middleware returned an object that is not a result ${rest}`,
       `a middleware returned number ${rest}`,
