@@ -327,8 +327,17 @@ function channel() {
   return { transport, open };
 }
 
-test("over custom transports, handlers run in the context of their channel", async () => {
+for (const layers of [0, 2]) {
+  test(`over custom transports, handlers run in the context of their channel (${layers} middlewares)`, async () => {
+    await callOverChannels(layers);
+  });
+}
+
+async function callOverChannels(layers) {
   const server = make();
+  for (let layer = 0; layer < layers; layer++) {
+    server.use((request, next) => next(request));
+  }
   const clients = [];
   for (const user of USERS) {
     const { transport, open } = channel();
@@ -341,7 +350,7 @@ test("over custom transports, handlers run in the context of their channel", asy
   }
   await Promise.all(clients.map((client) => client.close()));
   await server.close();
-});
+}
 
 test("handlers of a client run in the context that it was created in", async () => {
   const server = make();

@@ -103,6 +103,28 @@ test("calls over a connection in memory leave nothing behind, in the server or i
   );
 });
 
+test("calls under middleware leave nothing behind", () => {
+  assertFlat(
+    rounds(`
+      server.use((request, next) => next(request.with({ arguments: request.arguments })));
+      server.use({ names: ["later"] }, async (request, next) => { await next(); return next(); });
+      const client = await Client.memory(server);
+      const end = () => client.close();
+      const round = async () => {
+        await many(CALLS / 10, () => client.callTool("echo", { text: "x" }));
+        await many(CALLS / 10, () => client.callTool("later", { text: "x" }));
+        await many(CALLS / 10, () => client.callTool("none").catch(() => {}));
+        await many(CALLS / 10, () => {
+          const cancelling = new AbortController();
+          const call = client.callTool("later", { text: "x" }, { signal: cancelling.signal }).catch(() => {});
+          cancelling.abort();
+          return call;
+        });
+      };
+    `),
+  );
+});
+
 test("requests of a mounted server leave nothing behind", () => {
   assertFlat(
     rounds(`
