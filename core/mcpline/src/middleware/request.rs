@@ -183,7 +183,7 @@ impl MiddlewareRequest {
     pub(crate) fn completes_prompt(&self) -> bool {
         let reference = self.params.as_ref().and_then(|params| params.get("ref"));
         let kind = reference.and_then(|reference| reference.member("type"));
-        kind.is_some_and(|kind| kind.as_bytes() == b"\"ref/prompt\"")
+        kind.is_some_and(|kind| kind.string_value().as_deref() == Some("ref/prompt"))
     }
 
     /// Sets the name that the target has at the server whose middleware comes next.
