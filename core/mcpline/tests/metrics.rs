@@ -11,11 +11,11 @@ use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{Prompt, Resource};
 use mcpline::transport::Stop;
 use mcpline::transport::http::{HttpOptions, http};
-use mcpline::{ErrorKind, Server, Settings, ToolError};
+use mcpline::{Context, ErrorKind, Server, Settings, ToolError};
 use serde_json::{Value, json};
-use support::Client;
 use support::connection::Connection;
 use support::requests::{initialize, request};
+use support::{Client, Nothing};
 
 fn settings() -> Settings {
     let mut settings = Settings::default();
@@ -259,6 +259,52 @@ async fn limits_that_refuse_requests_are_counted() {
     assert_eq!(values["mcpline_requests_in_flight"], 1.0);
     assert_eq!(values["mcpline_budget_used{budget=\"max_calls\"}"], 1.0);
     assert_eq!(values["mcpline_budget_limit{budget=\"max_calls\"}"], 1.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn notifications_of_clients_that_are_dropped_are_counted() {
+    let mut settings = settings();
+    settings.max_calls = 1;
+    settings.client_share = 1.0;
+    let server = server_with(settings).on_notification("acme/note", |_: Nothing, _: Context| {
+        std::future::pending::<()>()
+    });
+    let client = Client::legacy(&server, "2025-11-25").await;
+    for _ in 0..3 {
+        client.send(json!({"jsonrpc": "2.0", "method": "acme/note", "params": {}}));
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let values = values(&server);
+    let dropped = "mcpline_notifications_dropped_total{direction=\"received\"}";
+    assert_eq!(values[dropped], 2.0);
+    assert_eq!(values["mcpline_requests_in_flight"], 1.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn notifications_to_a_client_that_does_not_read_are_counted() {
+    let server = server();
+    let mut options = HttpOptions::default();
+    options.kept_events = 2;
+    let service = server.http_service(options);
+    let begun = service.handle(request(Method::POST, &[], initialize("2025-11-25")));
+    let begun = begun.await;
+    let id = begun.headers()["mcp-session-id"].to_str().expect("ASCII");
+    let headers = [
+        ("mcp-session-id", id),
+        ("mcp-protocol-version", "2025-11-25"),
+    ];
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let ready = service.handle(request(Method::POST, &headers, ready));
+    assert_eq!(ready.await.status(), StatusCode::ACCEPTED);
+    let dropped = || values(&server)["mcpline_notifications_dropped_total{direction=\"sent\"}"];
+    for tool in ["ok", "fails"] {
+        assert!(server.remove_tool(tool));
+    }
+    let before = dropped();
+    for tool in ["waits", "hangs"] {
+        assert!(server.remove_tool(tool));
+    }
+    assert_eq!(dropped() - before, 2.0, "two are kept");
 }
 
 #[tokio::test(start_paused = true)]
