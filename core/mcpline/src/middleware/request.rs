@@ -179,6 +179,10 @@ impl MiddlewareRequest {
         &self.method
     }
 
+    pub(crate) fn shared_name(&self) -> Option<&Arc<str>> {
+        self.name.as_ref()
+    }
+
     /// Whether it is a completion for an argument of a prompt, rather than for a variable of a template.
     pub(crate) fn completes_prompt(&self) -> bool {
         let reference = self.params.as_ref().and_then(|params| params.get("ref"));

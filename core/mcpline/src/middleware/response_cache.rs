@@ -4,7 +4,6 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use mcpline_protocol::Revision;
-use mcpline_protocol::mrtr::request_digest;
 use mcpline_protocol::wire::{Method, Raw};
 use mcpline_runtime::clock;
 
@@ -15,10 +14,11 @@ use super::{Middleware, MiddlewareFuture, MiddlewareRequest, Next};
 /// A [`Middleware`] that keeps results and answers equal requests with them: the contents of resources, prompts, and the results of
 /// the tools that it is given.
 ///
-/// A result is kept for the client that it was made for ([`LimitKey::Client`](super::LimitKey::Client)); for all, if it has
-/// `"cacheScope": "public"` (2026-07-28, `server/utilities/caching`). Errors, results with `isError` and those that ask for input are
+/// A result is kept for the caller that it was made for, with its scopes; without authorization for the session or connection.
+/// Requests of 2026-07-28 over HTTP without authorization share nothing private. A result with `"cacheScope": "public"`
+/// (2026-07-28, `server/utilities/caching`) is kept for all. Errors, results with `isError` and those that ask for input are
 /// not kept. Requests are equal if they have the same method, parameters (without `_meta`) and revision. An answer from the cache runs
-/// no handler, so it sends no progress and no log messages.
+/// no handler, so it sends no progress and no log messages; clear the cache when you change, disable or remove a feature.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -56,14 +56,18 @@ struct Kept {
     /// Keys with the numbers of their entries, oldest first.
     order: VecDeque<(u64, Key)>,
     next: u64,
+    /// Counts calls of [`ResponseCache::clear`]: results of requests that began before are not kept.
+    cleared: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
-    /// The client; `None` for all clients.
-    client: Option<Arc<str>>,
+    /// The caller, session or connection; `None` for all.
+    caller: Option<Arc<str>>,
     revision: &'static str,
-    request: [u8; 32],
+    method: Box<str>,
+    /// The parameters as they are written, without `_meta`.
+    params: Arc<str>,
 }
 
 #[derive(Debug)]
@@ -85,6 +89,7 @@ impl ResponseCache {
                 results: HashMap::new(),
                 order: VecDeque::new(),
                 next: 0,
+                cleared: 0,
             })),
         }
     }
@@ -109,6 +114,7 @@ impl ResponseCache {
         kept.results.clear();
         kept.order.clear();
         kept.bytes = 0;
+        kept.cleared += 1;
     }
 
     fn keeps(&self, request: &MiddlewareRequest) -> bool {
@@ -136,7 +142,7 @@ impl Kept {
     }
 
     fn put(&mut self, key: Key, result: &Raw, expires: Duration) {
-        let bytes = size(result);
+        let bytes = size(&key, result);
         if bytes > self.max_bytes {
             return;
         }
@@ -177,13 +183,26 @@ impl Kept {
 
     fn remove(&mut self, key: &Key) {
         if let Some(entry) = self.results.remove(key) {
-            self.bytes -= size(&entry.result);
+            self.bytes -= size(key, &entry.result);
         }
     }
 }
 
-fn size(result: &Raw) -> usize {
-    result.as_bytes().len() + ENTRY_BYTES
+fn size(key: &Key, result: &Raw) -> usize {
+    result.as_bytes().len() + key.params.len() + ENTRY_BYTES
+}
+
+/// Returns whom a private result may be kept for; `None` if that is not known.
+fn caller_of(request: &MiddlewareRequest) -> Option<Arc<str>> {
+    let scopes = request.auth().map(|auth| auth.scopes().to_string());
+    let caller = match (request.principal(), request.session_id()) {
+        ("", Some(session)) => ("session", session),
+        // Requests that stand alone may come from anyone behind their address.
+        ("", None) if request.transport().starts_with("http") => return None,
+        ("", None) => ("connection", request.client()),
+        (principal, _) => ("principal", principal),
+    };
+    Some(format!("{caller:?} {scopes:?}").into())
 }
 
 /// Whether a result may be kept.
@@ -209,19 +228,27 @@ impl Middleware for ResponseCache {
             return Box::pin(async move { next.run(request).await });
         }
         let revision: Revision = request.revision();
+        let params = request
+            .params()
+            .unwrap_or(&Raw::EMPTY_OBJECT)
+            .without("_meta");
         let of_all = Key {
-            client: None,
+            caller: None,
             revision: revision.as_str(),
-            request: request_digest(request.method(), request.params()),
+            method: request.method().into(),
+            params: params.as_str().into(),
         };
-        let own = Key {
-            client: Some(Arc::from(request.client())),
+        let own = caller_of(&request).map(|caller| Key {
+            caller: Some(caller),
             ..of_all.clone()
-        };
-        let found = {
+        });
+        let (found, cleared) = {
             let kept = lock(&self.kept);
             let now = clock::now();
-            kept.get(&of_all, now).or_else(|| kept.get(&own, now))
+            let own = own.as_ref();
+            let found = kept.get(&of_all, now);
+            let found = found.or_else(|| own.and_then(|own| kept.get(own, now)));
+            (found, kept.cleared)
         };
         if let Some(result) = found {
             return Box::pin(std::future::ready(Ok(result)));
@@ -231,10 +258,13 @@ impl Middleware for ResponseCache {
             let result = next.run(request).await?;
             if is_final(&result) {
                 let key = match is_public(&result) {
-                    true => of_all,
+                    true => Some(of_all),
                     false => own,
                 };
-                lock(&kept).put(key, &result, clock::now().saturating_add(ttl));
+                let mut kept = lock(&kept);
+                if let Some(key) = key.filter(|_| kept.cleared == cleared) {
+                    kept.put(key, &result, clock::now().saturating_add(ttl));
+                }
             }
             Ok(result)
         })

@@ -90,7 +90,8 @@ impl Middleware for ResponseSizeLimit {
             let fallback = request.clone();
             let result = next.run(request).await?;
             let size = result.as_bytes().len();
-            let asks = result.member("inputRequests").is_some();
+            let result_type = result.member("resultType");
+            let asks = result_type.is_some_and(|own| own.as_bytes() == b"\"input_required\"");
             if size <= limit.max_bytes || asks {
                 return Ok(result);
             }

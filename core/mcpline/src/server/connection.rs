@@ -15,7 +15,7 @@ use mcpline_protocol::wire::{
 };
 use mcpline_protocol::{ErrorCode, RpcError};
 use mcpline_runtime::clock;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, watch};
 
 use crate::background;
 use crate::caller::Caller;
@@ -57,7 +57,7 @@ pub(crate) struct RequestHandle {
     /// Interrupts computations for the request that run before its call is attached.
     _interrupt: Option<InterruptOnDrop>,
     /// Dropped when the request ends: ends its middleware.
-    _middleware: Option<oneshot::Sender<()>>,
+    _middleware: Option<watch::Sender<()>>,
     /// Records how the request ends.
     pub(super) log: Option<RunningRequest>,
 }
@@ -835,7 +835,7 @@ impl Connection {
     }
 
     /// Drops `guard` when the request ends. Returns `false` if that has happened already.
-    pub(super) fn drop_at_end(&self, key: RequestKey, guard: oneshot::Sender<()>) -> bool {
+    pub(super) fn drop_at_end(&self, key: RequestKey, guard: watch::Sender<()>) -> bool {
         let mut session = self.lock_session();
         let Some(served) = session.handle_mut(key) else {
             return false;

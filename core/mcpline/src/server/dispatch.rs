@@ -338,17 +338,53 @@ fn tool(
             return Err(RpcError::invalid_params("params.arguments must be an object").into());
         }
     };
-    if let Some(http) = &current_request.http
-        && current_request.peer.revision.features().param_headers
-        && !current_request.is_changed()
-        && !entry.headers.is_empty()
-    {
-        entry
-            .headers
-            .check(|name| http.field(name), &arguments)
-            .map_err(Refusal::Request)?;
+    if !current_request.is_changed() {
+        check_headers_of(entry, current_request, &arguments).map_err(Refusal::Request)?;
     }
     Ok((Target::Tool(entry.clone()), arguments))
+}
+
+/// Checks that the headers of a call repeat its arguments (2026-07-28, `basic/transports`, `Mcp-Param`). Middleware may change the
+/// arguments, so this is checked before it.
+pub(super) fn check_param_headers(
+    current_request: &CurrentRequest,
+    method: &Method,
+    params: Option<&Params>,
+) -> Result<(), RpcError> {
+    let (Method::ToolsCall, Some(params), true) = (method, params, current_request.http.is_some())
+    else {
+        return Ok(());
+    };
+    let registry = current_request.connection.server().registry();
+    let name = params.get_str("name");
+    let entry = name.and_then(|name| registry.tools.get(&name).cloned());
+    let arguments = match params.get("arguments") {
+        None => Raw::EMPTY_OBJECT,
+        Some(arguments) => arguments,
+    };
+    match entry {
+        Some(entry) if arguments.kind() == Kind::Object => {
+            check_headers_of(&entry, current_request, &arguments)
+        }
+        // The refusal of the call has the reason.
+        _ => Ok(()),
+    }
+}
+
+fn check_headers_of(
+    entry: &ToolEntry,
+    current_request: &CurrentRequest,
+    arguments: &Raw,
+) -> Result<(), RpcError> {
+    match &current_request.http {
+        Some(http)
+            if current_request.peer.revision.features().param_headers
+                && !entry.headers.is_empty() =>
+        {
+            entry.headers.check(|name| http.field(name), arguments)
+        }
+        _ => Ok(()),
+    }
 }
 
 fn prompt(

@@ -17,9 +17,12 @@ const PER_ATTEMPT: [&str; 3] = ["_meta", "inputResponses", "requestState"];
 ///
 /// Returns 32 bytes of SHA-256.
 pub fn request_digest(method: &str, params: Option<&Raw>) -> [u8; 32] {
-    let mut value = params
-        .and_then(|params| params.decode::<Value>().ok())
-        .unwrap_or(Value::Null);
+    let Some(params) = params else {
+        return digest(method, &Value::Null);
+    };
+    let Ok(mut value) = params.decode::<Value>() else {
+        return digest_as_written(method, params, &PER_ATTEMPT);
+    };
     if let Value::Object(members) = &mut value {
         for name in PER_ATTEMPT {
             members.remove(name);
@@ -30,10 +33,29 @@ pub fn request_digest(method: &str, params: Option<&Raw>) -> [u8; 32] {
 
 /// Digests an input request, so that a replay with another input request is noticed.
 pub fn input_request_digest(method: &str, params: Option<&Raw>) -> [u8; 32] {
-    let value = params
-        .and_then(|params| params.decode::<Value>().ok())
-        .unwrap_or(Value::Null);
-    digest(method, &value)
+    match params.map(|params| (params, params.decode::<Value>())) {
+        None => digest(method, &Value::Null),
+        Some((_, Ok(value))) => digest(method, &value),
+        Some((params, Err(_))) => digest_as_written(method, params, &[]),
+    }
+}
+
+/// Digests parameters that cannot be decoded, because a number is out of range: the bytes of their members, except those
+/// `without`. So each such request has a digest of its own, and the same one only if it is sent again as it was.
+fn digest_as_written(method: &str, params: &Raw, without: &[&str]) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    hasher.update(method.as_bytes());
+    // Distinct from the digest of a canonical form.
+    hasher.update([1]);
+    for (name, value) in params.members().into_iter().flatten() {
+        if !without.contains(&&*name) {
+            for part in [name.as_bytes(), value.as_bytes()] {
+                hasher.update((part.len() as u64).to_be_bytes());
+                hasher.update(part);
+            }
+        }
+    }
+    hasher.finalize().into()
 }
 
 /// Writes a value in canonical form: sorted members, no white space, equal numbers alike.
@@ -120,6 +142,19 @@ mod tests {
 
     fn raw(text: &str) -> Raw {
         Raw::parse(bytes::Bytes::copy_from_slice(text.as_bytes())).expect("valid JSON")
+    }
+
+    #[test]
+    fn parameters_with_a_number_out_of_range_have_digests_of_their_own() {
+        let raw = |json: &str| Raw::parse(json.to_owned()).expect("JSON");
+        let one = raw(r#"{"arguments": {"amount": 1}, "pad": 1e999, "_meta": {"a": 1}}"#);
+        let other = raw(r#"{"arguments": {"amount": 2}, "pad": 1e999}"#);
+        let again = raw(r#"{"arguments": {"amount": 1}, "pad": 1e999, "requestState": "x"}"#);
+        let digest = |params| request_digest("tools/call", Some(params));
+        assert_ne!(digest(&one), digest(&other));
+        assert_eq!(digest(&one), digest(&again));
+        let digest = |params| input_request_digest("elicitation/create", Some(params));
+        assert_ne!(digest(&one), digest(&other));
     }
 
     #[test]

@@ -8,10 +8,9 @@ use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll, Waker};
 
-use mcpline_protocol::session::RequestKey;
 use mcpline_protocol::wire::{Method, Params, Raw};
 use mcpline_protocol::{ErrorCode, Revision, RpcError};
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 use tracing::Span;
 
 use crate::background;
@@ -23,19 +22,22 @@ use crate::middleware::{
 use crate::sync::{Arc, Mutex, PoisonError};
 
 use super::super::call::CurrentRequest;
+use super::super::call_kind::CallKind;
 use super::super::dispatch;
 use super::super::finish_call::{respond, respond_error, status_of};
 use super::super::inner::Inner;
 use super::super::reply::{ResultEnvelope, ToolReply, write_tool};
 use super::super::request_log::RequestOutcome;
 use super::awaited_outcome::{AwaitedOutcome, CancelOnDrop};
-use super::targets::{self, Target};
+use super::targets::{self, Feature, TargetSource};
 use super::{Code, Registered, handler_call, result_form};
 
 /// A request that middleware handles.
 struct Chain {
     request: Arc<CurrentRequest>,
     method: Method,
+    /// Closed when the request ends.
+    end: watch::Receiver<()>,
     /// The latest error of the server itself, with its status: an error that middleware passes on keeps its status.
     last_error: Mutex<Option<(ErrorCode, ResponseStatus)>>,
     /// The latest result of the server itself. One that middleware passes on needs no check.
@@ -52,6 +54,17 @@ struct Step {
     /// The target as the parameters name it, if this is a mounted server: its middlewares cannot change it.
     fixed_target: Option<Arc<str>>,
     is_mounted: bool,
+    /// The target of the request by this name, once a scope has needed it.
+    found: Option<FoundTarget>,
+}
+
+/// What was found for a name at the server of a step.
+#[derive(Clone)]
+struct FoundTarget {
+    name: Option<Arc<str>>,
+    feature: Option<Feature>,
+    /// The mounted server that it comes from; `None` if that is not known yet.
+    source: Option<Option<TargetSource>>,
 }
 
 /// Handles a request with the middlewares of its server.
@@ -64,10 +77,19 @@ pub(in super::super) fn run(request: CurrentRequest, method: Method, params: Opt
     if !server.mounts.is_used() && !may_be_seen(&server, &middlewares, &method, params.as_ref()) {
         return dispatch::answer(request, method, params);
     }
+    if let Err(error) = dispatch::check_param_headers(&request, &method, params.as_ref()) {
+        let status = ResponseStatus::Refused(error.code.0);
+        return respond_error(&request, status, &error);
+    }
+    let (guard, end) = watch::channel(());
+    if !request.connection.drop_at_end(key, guard) {
+        return;
+    }
     let request = Arc::new(request);
     let chain = Arc::new(Chain {
         request: request.clone(),
         method: method.clone(),
+        end,
         last_error: Mutex::new(None),
         last_result: Mutex::new(None),
     });
@@ -78,9 +100,10 @@ pub(in super::super) fn run(request: CurrentRequest, method: Method, params: Opt
         ran: 0,
         fixed_target: None,
         is_mounted: false,
+        found: None,
     };
     let seen = MiddlewareRequest::new(method, params, request.clone());
-    start(chain, key, first.run(seen));
+    start(chain, first.run(seen));
 }
 
 /// Whether a middleware of the server may see a request. Requests that none sees need no chain.
@@ -108,12 +131,9 @@ fn may_be_seen(
 }
 
 /// Polls the chain on this thread, because most need no task, and continues in a task. The request's end drops it.
-fn start(chain: Arc<Chain>, key: RequestKey, mut outcome: MiddlewareFuture) {
-    let (guard, mut ended) = oneshot::channel::<()>();
+fn start(chain: Arc<Chain>, mut outcome: MiddlewareFuture) {
     let connection = chain.request.connection.clone();
-    if !connection.drop_at_end(key, guard) {
-        return;
-    }
+    let mut end = chain.end.clone();
     let mut now = TaskContext::from_waker(Waker::noop());
     if let Poll::Ready(outcome) = poll_caught(&mut outcome, &mut now) {
         chain.answer(outcome);
@@ -123,7 +143,7 @@ fn start(chain: Arc<Chain>, key: RequestKey, mut outcome: MiddlewareFuture) {
     background::spawn_unboxed(connection.runtime(), async move {
         let outcome = tokio::select! {
             biased;
-            _ = &mut ended => return,
+            _ = end.changed() => return,
             outcome = std::future::poll_fn(|cx| span.in_scope(|| poll_caught(&mut outcome, cx))) => outcome,
         };
         chain.answer(outcome);
@@ -192,15 +212,24 @@ impl Chain {
 
     /// Lets the server itself answer.
     async fn answer_by_server(self: Arc<Self>, request: MiddlewareRequest) -> MiddlewareOutcome {
+        let mut end = self.end.clone();
+        if end.has_changed().is_err() {
+            return Err(ended_request());
+        }
         let (method, params, is_changed) = request.into_parts();
         let (awaited, outcome) = AwaitedOutcome::new(is_changed);
         let _cancel = CancelOnDrop(awaited.clone());
         let meta = params.as_ref().and_then(Params::meta);
         let inner = self.request.with_middleware(awaited, meta);
         dispatch::answer(inner, method, params);
-        // Nothing is sent if the request has ended; then the chain is dropped.
-        let Ok(ended) = outcome.await else {
-            return Err(RpcError::internal_error("the request has ended"));
+        // A middleware may wait in a task of its own, which goes on when the request ends.
+        let ended = tokio::select! {
+            biased;
+            outcome = outcome => outcome,
+            _ = end.changed() => return Err(ended_request()),
+        };
+        let Ok(ended) = ended else {
+            return Err(ended_request());
         };
         match &ended.outcome {
             Ok(result) => {
@@ -214,6 +243,10 @@ impl Chain {
         }
         ended.outcome
     }
+}
+
+fn ended_request() -> RpcError {
+    RpcError::internal_error("the request has ended")
 }
 
 impl NextStep for Step {
@@ -232,6 +265,7 @@ impl Clone for Step {
             ran: self.ran,
             fixed_target: self.fixed_target.clone(),
             is_mounted: self.is_mounted,
+            found: self.found.clone(),
         }
     }
 }
@@ -249,12 +283,7 @@ impl Step {
                     request.method()
                 )));
             }
-            let mut target = None;
-            if self.needs_target(&request) {
-                target = Some(self.target_of(&request).await?);
-            }
-            if let Some(index) = self.next_index(&request, target.as_ref().and_then(Option::as_ref))
-            {
+            if let Some(index) = self.next_index(&request).await? {
                 let code = self.middlewares[index].code.clone();
                 self.ran |= 1 << index;
                 let current = self.chain.request.clone();
@@ -267,14 +296,11 @@ impl Step {
                     }
                 };
             }
-            if !self.server.mounts.is_used() {
-                return self.chain.answer_by_server(request).await;
-            }
-            let target = match target {
-                Some(target) => target,
-                None => self.target_of(&request).await?,
+            let source = match self.server.mounts.is_used() {
+                true => self.source(&request).await?,
+                false => None,
             };
-            let Some(source) = target.and_then(|target| target.source) else {
+            let Some(source) = source else {
                 return self.chain.answer_by_server(request).await;
             };
             if !self.is_mounted {
@@ -287,42 +313,72 @@ impl Step {
             if let Some(name) = source.name {
                 request.set_name(name);
             }
+            self.found = Some(FoundTarget {
+                name: request.shared_name().cloned(),
+                feature: Some(source.feature),
+                source: None,
+            });
         }
     }
 
-    /// Whether a middleware that has not run may see the request because of its feature.
-    fn needs_target(&self, request: &MiddlewareRequest) -> bool {
-        let mut left = self.left();
-        left.any(|(_, registered)| {
-            registered.scope.features().is_some() && registered.scope.has_method(request.method())
-        })
+    /// Returns the first middleware that has not run and sees the request. Looks for the feature of the request only if a
+    /// scope needs it: what an earlier middleware refuses costs nothing.
+    async fn next_index(&mut self, request: &MiddlewareRequest) -> Result<Option<usize>, RpcError> {
+        for index in 0..self.middlewares.len() {
+            let scope = &self.middlewares[index].scope;
+            if self.ran & (1 << index) != 0 || !scope.has_method(request.method()) {
+                continue;
+            }
+            if scope.features().is_none() {
+                return Ok(Some(index));
+            }
+            let feature = self.find(request, false).await?.feature.clone();
+            let features = self.middlewares[index].scope.features();
+            if let (Some(features), Some(feature)) = (features, feature)
+                // Custom requests are for no feature.
+                && feature.kind != CallKind::Request
+                && features.matches(feature.kind, &feature.key, &feature.tags)
+            {
+                return Ok(Some(index));
+            }
+        }
+        Ok(None)
     }
 
-    async fn target_of(&self, request: &MiddlewareRequest) -> Result<Option<Target>, RpcError> {
-        let peer = self.chain.request.connection.client().peer;
-        targets::find(&self.server, request, peer).await
+    async fn source(
+        &mut self,
+        request: &MiddlewareRequest,
+    ) -> Result<Option<TargetSource>, RpcError> {
+        Ok(self.find(request, true).await?.source.clone().flatten())
     }
 
-    /// Returns the first middleware that has not run and sees the request.
-    fn next_index(&self, request: &MiddlewareRequest, target: Option<&Target>) -> Option<usize> {
-        let sees = |registered: &Registered| {
-            registered.scope.has_method(request.method())
-                && match (registered.scope.features(), target) {
-                    (None, _) => true,
-                    (Some(_), None) => false,
-                    (Some(features), Some(target)) => {
-                        features.matches(target.kind, &target.key, &target.tags)
-                    }
+    /// Returns what is known of the request's target, with its source if that is needed.
+    async fn find(
+        &mut self,
+        request: &MiddlewareRequest,
+        with_source: bool,
+    ) -> Result<&FoundTarget, RpcError> {
+        let name = request.shared_name();
+        let known = self.found.take().filter(|found| {
+            found.name.as_ref() == name && (!with_source || found.source.is_some())
+        });
+        let found = match known {
+            Some(known) => known,
+            None => {
+                let peer = self.chain.request.connection.client().peer;
+                let target = targets::find(&self.server, request, self.is_mounted, peer).await?;
+                let (feature, source) = match target {
+                    Some(target) => (Some(target.feature), target.source),
+                    None => (None, None),
+                };
+                FoundTarget {
+                    name: name.cloned(),
+                    feature,
+                    source: Some(source),
                 }
+            }
         };
-        let mut left = self.left();
-        left.find(|(_, registered)| sees(registered))
-            .map(|(index, _)| index)
-    }
-
-    fn left(&self) -> impl Iterator<Item = (usize, &Registered)> {
-        let all = self.middlewares.iter().enumerate();
-        all.filter(|(index, _)| self.ran & (1 << index) == 0)
+        Ok(self.found.insert(found))
     }
 }
 

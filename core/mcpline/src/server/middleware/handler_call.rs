@@ -206,6 +206,14 @@ pub(in super::super) fn handled(
         }
         Err(error) => as_reply(call, error),
     };
+    let outcome = outcome.and_then(|reply| match reply {
+        // The handler of the request sends input requests; a middleware is not run again with their answers.
+        Reply::InputRequired(_) => as_reply(
+            call,
+            HandlerError::Internal("a middleware returned input requests".into()),
+        ),
+        reply => Ok(reply),
+    });
     let outcome = outcome.map(|reply| match reply {
         Reply::Result(result) => result,
         reply => {

@@ -28,7 +28,15 @@ pub(super) fn completed(
     }
     let features = request.peer.revision.features();
     let mut added = Vec::new();
-    if features.result_type && result.member("resultType").is_none() {
+    let result_type = result.member("resultType");
+    if features.result_type
+        && result_type
+            .as_ref()
+            .is_some_and(|own| own.kind() != Kind::String)
+    {
+        return completed(request, method, result.without("resultType"));
+    }
+    if features.result_type && result_type.is_none() {
         added.extend_from_slice(b"\"resultType\":\"complete\",");
     }
     let is_cacheable = method.spec().is_some_and(|spec| spec.is_cacheable);

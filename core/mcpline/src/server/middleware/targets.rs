@@ -19,22 +19,33 @@ use super::super::matching;
 use super::super::registry::Registry;
 
 /// The feature that a request is for.
+#[derive(Clone)]
 pub(super) struct Target {
+    pub(super) feature: Feature,
+    pub(super) source: Option<TargetSource>,
+}
+
+/// A feature as scopes see it.
+#[derive(Clone)]
+pub(super) struct Feature {
     pub(super) kind: CallKind,
     /// The name, or the URI of the resource or template.
     pub(super) key: String,
     pub(super) tags: Vec<String>,
-    pub(super) source: Option<TargetSource>,
 }
 
 /// The mounted server that a feature comes from.
+#[derive(Clone)]
 pub(super) struct TargetSource {
     pub(super) server: Arc<Inner>,
     /// What the request asks for, by the name that it has there.
     pub(super) name: Option<Arc<str>>,
+    /// The feature as it was there when it was copied. A snapshot has features that the server itself has no more.
+    pub(super) feature: Feature,
 }
 
 /// Finds the feature that a request is for at this server; `None` if there is none, or the request is for no feature.
+/// At a mounted server, disabled features are found, too: a snapshot may still serve them.
 ///
 /// # Errors
 ///
@@ -42,6 +53,7 @@ pub(super) struct TargetSource {
 pub(super) async fn find(
     server: &Inner,
     request: &MiddlewareRequest,
+    is_mounted: bool,
     peer: PeerId,
 ) -> Result<Option<Target>, RpcError> {
     let registry = server.registry();
@@ -49,23 +61,22 @@ pub(super) async fn find(
     let Some(name) = request.name() else {
         return Ok(custom(server, &registry, method));
     };
+    let tool = || item::<ToolEntry>(&registry, name, is_mounted).map(|item| target(server, item));
+    let prompt =
+        || item::<PromptEntry>(&registry, name, is_mounted).map(|item| target(server, item));
+    let resource =
+        || item::<ResourceEntry>(&registry, name, is_mounted).map(|item| target(server, item));
     let found = match method {
-        Method::ToolsCall => {
-            enabled::<ToolEntry>(&registry, name).map(|item| feature(server, item, item_name(item)))
-        }
-        Method::PromptsGet => enabled::<PromptEntry>(&registry, name)
-            .map(|item| feature(server, item, item_name(item))),
-        Method::ResourcesRead => match enabled::<ResourceEntry>(&registry, name) {
-            Some(item) => Some(feature(server, item, item_name(item))),
+        Method::ToolsCall => tool(),
+        Method::PromptsGet => prompt(),
+        Method::ResourcesRead => match resource() {
+            Some(found) => Some(found),
             None => template(server, &registry, name, peer).await?,
         },
-        _ if request.completes_prompt() => enabled::<PromptEntry>(&registry, name)
-            .map(|item| feature(server, item, item_name(item))),
-        _ => match enabled::<TemplateEntry>(&registry, name) {
-            Some(item) => Some(feature(server, item, item_name(item))),
-            None => enabled::<ResourceEntry>(&registry, name)
-                .map(|item| feature(server, item, item_name(item))),
-        },
+        _ if request.completes_prompt() => prompt(),
+        _ => item::<TemplateEntry>(&registry, name, is_mounted)
+            .map(|item| target(server, item))
+            .or_else(resource),
     };
     Ok(found)
 }
@@ -96,26 +107,44 @@ pub(super) fn find_at_once(
 }
 
 fn enabled<'r, T: FeatureEntry>(registry: &'r Registry, name: &str) -> Option<&'r Item<T>> {
+    item(registry, name, false)
+}
+
+fn item<'r, T: FeatureEntry>(
+    registry: &'r Registry,
+    name: &str,
+    with_disabled: bool,
+) -> Option<&'r Item<T>> {
     let item = T::list(registry).item(name)?;
-    item.enabled.then_some(item)
+    (item.enabled || with_disabled).then_some(item)
 }
 
-/// The name of a copy at the server that it comes from.
-fn item_name<T>(item: &Item<T>) -> Option<Arc<str>> {
-    item.origin.as_ref().map(|origin| origin.name.clone())
+fn target<T: FeatureEntry>(server: &Inner, item: &Item<T>) -> Target {
+    let own_name = item.origin.as_ref().map(|origin| origin.name.clone());
+    target_named(server, item, own_name)
 }
 
-fn feature<T: FeatureEntry>(server: &Inner, item: &Item<T>, name: Option<Arc<str>>) -> Target {
-    let origin = item.origin.as_ref();
-    let source = origin.and_then(|origin| server.mounts.server(origin.mount));
-    Target {
+/// `own_name` is what the request asks for, as it is named at the server that the item is a copy from.
+fn target_named<T: FeatureEntry>(
+    server: &Inner,
+    item: &Item<T>,
+    own_name: Option<Arc<str>>,
+) -> Target {
+    let feature = |entry: &T| Feature {
         kind: T::KIND,
-        key: item.entry.key().to_owned(),
-        tags: item.entry.tags().to_vec(),
-        source: source.map(|source| TargetSource {
-            server: source,
-            name,
-        }),
+        key: entry.key().to_owned(),
+        tags: entry.tags().to_vec(),
+    };
+    let source = item.origin.as_ref().and_then(|origin| {
+        Some(TargetSource {
+            server: server.mounts.server(origin.mount)?,
+            name: own_name,
+            feature: feature(&origin.entry),
+        })
+    });
+    Target {
+        feature: feature(&item.entry),
+        source,
     }
 }
 
@@ -141,7 +170,7 @@ async fn template(
     Ok(item.map(|item| {
         let origin = item.origin.as_ref();
         let own_uri = origin.map(|origin| server.mounts.own_uri(origin.mount, uri));
-        feature(server, item, own_uri)
+        target_named(server, item, own_uri)
     }))
 }
 
@@ -149,13 +178,17 @@ async fn template(
 fn custom(server: &Inner, registry: &Registry, method: &Method) -> Option<Target> {
     let mount = registry.requests.get(method.as_str())?.mount?;
     let source = server.mounts.server(mount)?;
-    Some(Target {
+    let feature = Feature {
         kind: CallKind::Request,
         key: method.as_str().to_owned(),
         tags: Vec::new(),
+    };
+    Some(Target {
+        feature: feature.clone(),
         source: Some(TargetSource {
             server: source,
             name: None,
+            feature,
         }),
     })
 }
