@@ -340,8 +340,10 @@ fn replying(content: Value, limit: usize) -> Server {
     let server = Server::new("replying", "1");
     server
         .add_tool_fn(tool, ToolOptions::default(), move |_: Value, _: Context| {
-            let mut reply = mcpline::ToolReply::default();
-            reply.content = Some(content.clone());
+            let reply = mcpline::ToolReply {
+                content: Some(content.clone()),
+                ..Default::default()
+            };
             async move { Ok::<_, HandlerError>(reply) }
         })
         .expect("a tool");
