@@ -1,7 +1,8 @@
 /** Checks of the registration of features: names, options, handlers and completions. */
 
+import { BuiltInMiddleware } from "./built_in_middleware.js";
 import { UsageError } from "./errors.js";
-import { checkHandler, checkName, checkOptions, closestName, typeName } from "./option_checks.js";
+import { checkHandler, checkLists, checkName, checkOptions, closestName, typeName } from "./option_checks.js";
 import { optionNames } from "./option_names.js";
 import { isSchemaOfLibrary } from "./schemas.js";
 import type {
@@ -111,23 +112,18 @@ export function checkSelection(selection: unknown): void {
   checkLists("the selection", selection as object);
 }
 
-/** Checks that the members of an object are arrays of strings. */
-function checkLists(where: string, lists: object): void {
-  for (const [name, values] of Object.entries(lists)) {
-    if (values !== undefined && !(Array.isArray(values) && values.every((value) => typeof value === "string"))) {
-      throw new UsageError(`\`${name}\` of ${where} must be an array of strings`);
-    }
-  }
+function isMiddleware(value: unknown): boolean {
+  return typeof value === "function" || value instanceof BuiltInMiddleware;
 }
 
 /** Checks the arguments of `use`, and returns the scope and the middleware. */
 export function checkMiddleware(given: readonly unknown[]): [scope: object, middleware: unknown] {
   const [scope, middleware] = given.length > 1 ? given : [{}, given[0]];
-  const isSeveral = given.length > 2 || typeof scope === "function";
+  const isSeveral = given.length > 2 || isMiddleware(scope);
   if (isSeveral) {
     throw new UsageError("`use` takes one middleware, after its scope if it has one: call it for each middleware");
   }
-  if (typeof middleware !== "function") {
+  if (!isMiddleware(middleware)) {
     const hint = given.length === 1 && isObject(middleware) ? ": pass it after the scope" : "";
     throw new UsageError(`\`use\`: the middleware must be a function, not ${typeName(middleware)}${hint}`);
   }

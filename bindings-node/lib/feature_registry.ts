@@ -43,6 +43,13 @@ export class FeatureRegistry {
     this.#numbers.set(`${kind} ${key}`, number);
   }
 
+  /** Adds a middleware of the library; the definition is JSON. */
+  addBuiltInMiddleware(definition: string, scope: object): void {
+    attempt(() => {
+      this.native.addBuiltInMiddleware(definition, JSON.stringify(scope));
+    });
+  }
+
   /** Adds fixed candidates for the completion of an argument. */
   addCandidates(reference: string, argument: string, candidates: readonly string[]): void {
     attempt(() => {

@@ -1,5 +1,14 @@
 /** mcpline: clients and servers of the Model Context Protocol, for every revision and transport, on a Rust core. */
 
+export { concurrencyLimit, rateLimit, responseCache, responseSizeLimit } from "./built_in_middleware.js";
+export type {
+  BuiltInMiddleware,
+  ConcurrencyLimitOptions,
+  LimitKey,
+  RateLimitOptions,
+  ResponseCacheOptions,
+  ResponseSizeLimitOptions,
+} from "./built_in_middleware.js";
 export type { Channel, ClientTransport, MessageReceiver } from "./channel.js";
 export { OAuth } from "./client/auth.js";
 export type {

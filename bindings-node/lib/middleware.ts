@@ -1,6 +1,7 @@
 /** Middleware: code around the requests that a server answers ({@link Server.use}). */
 
 import { beginOrigin, captureContext, endOrigin } from "./async_context.js";
+import { BuiltInMiddleware } from "./built_in_middleware.js";
 import { jsonOf } from "./content.js";
 import type { Context } from "./context.js";
 import { attempt, UrlElicitationRequiredError, UsageError } from "./errors.js";
@@ -250,14 +251,19 @@ function targetOf(method: string, params: unknown): string | undefined {
   return typeof target === "string" ? target : undefined;
 }
 
-/** Registers a middleware: a scope and a function, or a function alone. */
+/** Registers a middleware: a scope and a function or a {@link BuiltInMiddleware}, or the latter alone. */
 export function addMiddleware(registry: FeatureRegistry, given: readonly unknown[]): void {
-  const [scope, middleware] = checkMiddleware(given) as [MiddlewareScope, Middleware];
+  const [scope, middleware] = checkMiddleware(given) as [MiddlewareScope, Middleware | BuiltInMiddleware];
   const { methods, kinds, names, tags } = scope;
+  const definition = { methods, kinds, names, tags };
+  if (middleware instanceof BuiltInMiddleware) {
+    registry.addBuiltInMiddleware(middleware.definition, definition);
+    return;
+  }
   registry.add({
     kind: "middleware",
     name: middleware.name,
-    definition: { methods, kinds, names, tags },
+    definition,
     run: (ctx, input) => {
       const request = received(ctx, input);
       const end = (value: unknown) => endOf(request.method, value);

@@ -80,6 +80,7 @@ export type FeatureKind =
 export interface NativeServer {
   readonly isDebugged: boolean;
   addFeature(kind: FeatureKind, definition: string, options: string | undefined, handler: number): void;
+  addBuiltInMiddleware(definition: string, scope: string): void;
   removeFeature(kind: FeatureKind, name: string): boolean;
   addCandidates(reference: string, argument: string, candidates: string[]): void;
   updateFeature(kind: FeatureKind, name: string, changes: string): void;

@@ -95,6 +95,15 @@ export function checkName(what: string, name: unknown): void {
   }
 }
 
+/** Checks that the members of an object are arrays of strings. */
+export function checkLists(where: string, lists: object): void {
+  for (const [name, values] of Object.entries(lists)) {
+    if (values !== undefined && !(Array.isArray(values) && values.every((value) => typeof value === "string"))) {
+      throw new UsageError(`\`${name}\` of ${where} must be an array of strings`);
+    }
+  }
+}
+
 /** Returns the kind of a value, for messages. */
 export function typeName(value: unknown): string {
   return value === null ? "null" : Array.isArray(value) ? "an array" : typeof value;

@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 
 import { contextOf } from "./async_context.js";
+import type { BuiltInMiddleware } from "./built_in_middleware.js";
 import type { Channel, MessageReceiver } from "./channel.js";
 import type { Context } from "./context.js";
 import { attempt, UsageError } from "./errors.js";
@@ -433,8 +434,9 @@ export class Server<C = unknown, State = unknown> {
   }
 
   /**
-   * Puts a function around the requests that the server answers: lists, calls of tools, reads of resources, requests for prompts,
-   * completions and custom requests.
+   * Puts a middleware around the requests that the server answers: a function, or one that the library provides
+   * ({@link rateLimit}, {@link concurrencyLimit}, {@link responseCache}, {@link responseSizeLimit}). Requests are lists, calls of
+   * tools, reads of resources, requests for prompts, completions and custom requests.
    *
    * ```ts
    * server.use(async (request, next) => {
@@ -455,12 +457,13 @@ export class Server<C = unknown, State = unknown> {
    * subscriptions, pings and notifications meet no middleware.
    *
    * @param scope The requests that it sees. Default: all.
-   * @throws UsageError if the scope has a method that no middleware sees, or the server has 64 middlewares.
+   * @throws UsageError if the scope has a method that no middleware sees, the server has 64 middlewares, or an option of a
+   * middleware that the library provides is out of range.
    */
-  use(middleware: Middleware<string, C, State>): this;
+  use(middleware: Middleware<string, C, State> | BuiltInMiddleware): this;
   use<const M extends keyof MiddlewareMethods | (string & {}) = string>(
     scope: MiddlewareScope<M>,
-    middleware: Middleware<M, C, State>,
+    middleware: Middleware<M, C, State> | BuiltInMiddleware,
   ): this;
   use(...given: unknown[]): this {
     addMiddleware(this.#features, given);

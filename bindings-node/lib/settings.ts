@@ -332,14 +332,16 @@ export function rateOf(name: string, value: unknown): [perSecond: number, burst:
   return [count(`${name}.perSecond`, perSecond), count(`${name}.burst`, burst)];
 }
 
-function count(name: string, value: unknown): number {
+/** Checks a whole number. */
+export function count(name: string, value: unknown): number {
   if (!Number.isSafeInteger(value) || (value as number) < 0) {
     throw new UsageError(`\`${name}\` must be a whole number, not ${shown(value)}`);
   }
   return value as number;
 }
 
-function shown(value: unknown): string {
+/** Returns a value for messages: a number, or the type of another value. */
+export function shown(value: unknown): string {
   return typeof value === "number" || typeof value === "bigint" ? String(value) : typeName(value);
 }
 

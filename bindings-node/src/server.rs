@@ -140,6 +140,15 @@ impl Server {
         done(feature.and_then(|feature| feature.add(&self.core, self.handler(plan))))
     }
 
+    /// Adds a middleware that the library provides: see [`foreign::add_built_in_middleware`]. Both are JSON.
+    #[napi(catch_unwind)]
+    pub fn add_built_in_middleware(&self, definition: String, scope: String) -> Result<()> {
+        let (definition, scope) = (definition.as_bytes(), Some(scope.as_bytes()));
+        done(foreign::add_built_in_middleware(
+            &self.core, definition, scope,
+        ))
+    }
+
     /// Removes a feature: see [`FeatureKey`]. Returns whether it was registered.
     #[napi(catch_unwind)]
     pub fn remove_feature(&self, kind: String, name: String) -> Result<bool> {

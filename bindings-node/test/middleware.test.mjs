@@ -9,9 +9,13 @@ import { test } from "node:test";
 import {
   Client,
   ClosedError,
+  concurrencyLimit,
   InputRequired,
   elicitForm,
+  rateLimit,
   RequestCancelledError,
+  responseCache,
+  responseSizeLimit,
   result,
   RpcError,
   Server,
@@ -752,3 +756,225 @@ test("invalid registrations are refused with a suggestion", () => {
   }
   refused("a server has 64 middlewares at most", pass);
 });
+
+// The middleware that the library provides
+
+/** A server with tools that count their runs. */
+function counting() {
+  const runs = { count: 0, other: 0 };
+  const server = new Server({ name: "counting", version: "1" });
+  for (const name of Object.keys(runs)) {
+    server.tool(name, { input: { type: "object" }, tags: [name] }, () => `run ${++runs[name]}`);
+  }
+  return { server, runs };
+}
+
+testRevisions("a rate limit refuses further calls, and says when to try again", async (t, options) => {
+  const { server, runs } = counting();
+  server.use({ methods: ["tools/call"] }, rateLimit({ requests: 1, period: 3600, per: ["client"] }));
+  const client = await connected(t, server, options);
+  assert.equal(textOf(await client.callTool("count")), "run 1");
+  await assert.rejects(client.callTool("other"), (error) => {
+    assert.ok(error instanceof RpcError);
+    assert.equal(error.code, -31000);
+    assert.deepEqual(error.data, { retryAfter: 3600 });
+    return true;
+  });
+  assert.deepEqual(runs, { count: 1, other: 0 });
+  // Each client has a limit of its own, and lists are not in the scope.
+  assert.equal((await client.listTools()).length, 2);
+  const another = await connected(t, server, options);
+  assert.equal(textOf(await another.callTool("count")), "run 2");
+});
+
+test("a rate limit allows as many requests at once as its burst, counted by target", async (t) => {
+  const { server, runs } = counting();
+  server.use({ kinds: ["tool"] }, rateLimit({ requests: 1, period: 3600, burst: 2, per: ["target"] }));
+  const client = await connected(t, server);
+  for (const name of ["count", "count", "other", "other"]) {
+    await client.callTool(name);
+  }
+  await assert.rejects(client.callTool("count"), { code: -31000 });
+  await assert.rejects(client.callTool("other"), { code: -31000 });
+  assert.deepEqual(runs, { count: 2, other: 2 });
+});
+
+test("a scope selects the requests of a middleware of the library", async (t) => {
+  const { server } = counting();
+  const limit = rateLimit({ requests: 1, period: 3600 });
+  server.use({ names: ["count"] }, limit).use({ tags: ["other"] }, limit);
+  const client = await connected(t, server);
+  // Each `use` counts on its own.
+  assert.equal(textOf(await client.callTool("count")), "run 1");
+  assert.equal(textOf(await client.callTool("other")), "run 1");
+  await assert.rejects(client.callTool("count"), { code: -31000 });
+  await assert.rejects(client.callTool("other"), { code: -31000 });
+});
+
+test("a middleware of the library without a scope sees every request", async (t) => {
+  const { server } = counting();
+  server.use(rateLimit({ requests: 1, period: 3600 }));
+  const client = await connected(t, server);
+  await client.listTools();
+  await assert.rejects(client.callTool("count"), { code: -31000 });
+});
+
+test("functions and middleware of the library run in the order of their registration", async (t) => {
+  const { server, runs } = counting();
+  const seen = [];
+  const record = (name) => (request, next) => {
+    seen.push(name);
+    return next();
+  };
+  server.use(record("outer"));
+  server.use({ methods: ["tools/call"] }, rateLimit({ requests: 1, period: 3600 }));
+  server.use(record("inner"));
+  const client = await connected(t, server);
+  await client.callTool("count");
+  await assert.rejects(client.callTool("count"), { code: -31000 });
+  assert.deepEqual(seen, ["outer", "inner", "outer"]);
+  assert.equal(runs.count, 1);
+});
+
+test("a concurrency limit refuses calls that have no place, and lets others wait", async (t) => {
+  const server = new Server({ name: "slow", version: "1" });
+  const [begun, proceed] = [settable(), settable()];
+  let runs = 0;
+  server.tool("wait", { input: { type: "object" } }, async () => {
+    const run = ++runs;
+    begun.resolve();
+    await proceed.promise;
+    return `run ${run}`;
+  });
+  server.use({ names: ["wait"] }, concurrencyLimit({ maxRunning: 1, maxWaiting: 1, per: ["target"] }));
+  const client = await connected(t, server);
+  const first = client.callTool("wait");
+  await begun.promise;
+  // Of the two, which arrive in either order, one waits.
+  const others = [client.callTool("wait"), client.callTool("wait")];
+  await assert.rejects(Promise.race(others), (error) => {
+    assert.ok(error instanceof RpcError);
+    assert.equal(error.code, -31000);
+    assert.equal(error.data, undefined);
+    return true;
+  });
+  assert.equal(runs, 1);
+  proceed.resolve();
+  assert.equal(textOf(await first), "run 1");
+  const ends = await Promise.allSettled(others);
+  assert.deepEqual(ends.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
+  assert.equal(textOf(ends.find(({ status }) => status === "fulfilled").value), "run 2");
+});
+
+test("a concurrency limit has no queue unless it is given one", async (t) => {
+  const server = new Server({ name: "slow", version: "1" });
+  const [begun, proceed] = [settable(), settable()];
+  server.tool("wait", { input: { type: "object" } }, async () => {
+    begun.resolve();
+    await proceed.promise;
+    return "done";
+  });
+  server.use({ methods: ["tools/call"] }, concurrencyLimit({ maxRunning: 1 }));
+  const client = await connected(t, server);
+  const first = client.callTool("wait");
+  await begun.promise;
+  await assert.rejects(client.callTool("wait"), { code: -31000 });
+  proceed.resolve();
+  assert.equal(textOf(await first), "done");
+});
+
+testRevisions("a cache answers equal calls of the tools that it is given", async (t, options) => {
+  const { server, runs } = counting();
+  server.use(responseCache({ ttl: 3600, tools: ["count"], maxBytes: 10_000 }));
+  const client = await connected(t, server, options);
+  assert.equal(textOf(await client.callTool("count", { a: 1 })), "run 1");
+  assert.equal(textOf(await client.callTool("count", { a: 1 })), "run 1");
+  assert.equal(textOf(await client.callTool("count", { a: 2 })), "run 2");
+  assert.equal(textOf(await client.callTool("other")), "run 1");
+  assert.equal(textOf(await client.callTool("other")), "run 2");
+  assert.deepEqual(runs, { count: 2, other: 2 });
+});
+
+test("a cache without room keeps nothing", async (t) => {
+  const { server, runs } = counting();
+  server.use(responseCache({ ttl: Infinity, tools: ["count"], maxBytes: 1 }));
+  const client = await connected(t, server);
+  await client.callTool("count");
+  await client.callTool("count");
+  assert.equal(runs.count, 2);
+});
+
+testRevisions("a size limit cuts the longest text of a tool", async (t, options) => {
+  const server = new Server({ name: "long", version: "1" });
+  server.tool("text", { input: { type: "object" } }, () => "a".repeat(10_000));
+  server.use(responseSizeLimit({ maxBytes: 1_000 }));
+  const client = await connected(t, server, options);
+  const answer = textOf(await client.callTool("text"));
+  assert.match(answer, /^a{500,}\n\[\d+ of 10000 bytes are left out\]$/);
+  assert.ok(answer.length < 1_000, `${answer.length}`);
+});
+
+test("a result that cannot be cut becomes an error for the model", async (t) => {
+  const server = new Server({ name: "long", version: "1" });
+  const output = { type: "object", properties: { text: { type: "string" } } };
+  server.tool("data", { input: { type: "object" }, output }, () => ({ text: "a".repeat(10_000) }));
+  server.use(responseSizeLimit({ maxBytes: 1_000 }));
+  const client = await connected(t, server);
+  const answer = await client.callTool("data");
+  assert.equal(answer.isError, true);
+  assert.match(textOf(answer), /more than the limit of 1000\b/);
+});
+
+test("a middleware of the library is an object without visible members", () => {
+  const limit = rateLimit({ requests: 1 });
+  assert.equal(typeof limit, "object");
+  assert.deepEqual(Object.keys(limit), []);
+});
+
+test("invalid options of middleware of the library are refused", () => {
+  const refused = (make, message) => assert.throws(make, { name: "UsageError", message });
+  refused(() => rateLimit(), "`rateLimit`: options must be an object, not undefined");
+  refused(() => rateLimit({}), "`rateLimit`: `requests` is missing");
+  refused(() => concurrencyLimit({ maxWaiting: 1 }), "`concurrencyLimit`: `maxRunning` is missing");
+  refused(() => responseCache({ tools: [] }), "`responseCache`: `ttl` is missing");
+  refused(() => responseSizeLimit({ maxBytes: undefined }), "`responseSizeLimit`: `maxBytes` is missing");
+  refused(() => rateLimit({ request: 1 }), "`rateLimit`: unknown option `request`; did you mean `requests`?");
+  refused(
+    () => concurrencyLimit({ max_running: 1 }),
+    "`concurrencyLimit`: unknown option `max_running`; did you mean `maxRunning`?",
+  );
+  refused(
+    () => responseSizeLimit({ maxByte: 1 }),
+    "`responseSizeLimit`: unknown option `maxByte`; did you mean `maxBytes`?",
+  );
+  refused(() => rateLimit({ requests: "60" }), "`requests` must be a whole number, not string");
+  refused(() => rateLimit({ requests: 1.5 }), "`requests` must be a whole number, not 1.5");
+  refused(() => rateLimit({ requests: 1, burst: -1 }), "`burst` must be a whole number, not -1");
+  for (const period of [-1, NaN]) {
+    refused(() => rateLimit({ requests: 1, period }), `\`period\` must be a time in seconds, not ${period}`);
+  }
+  refused(() => responseCache({ ttl: "1" }), "`ttl` must be a time in seconds, not string");
+  refused(() => rateLimit({ requests: 1, per: "client" }), "`per` of `rateLimit` must be an array of strings");
+  refused(() => responseCache({ ttl: 1, tools: [1] }), "`tools` of `responseCache` must be an array of strings");
+
+  // The core checks what values mean.
+  const server = make();
+  const refusedByCore = (message, ...given) => refused(() => server.use(...given), message);
+  refusedByCore("`requests` is 0", rateLimit({ requests: 0 }));
+  refusedByCore("`burst` is 0", rateLimit({ requests: 1, burst: 0 }));
+  refusedByCore(/^`per` has "address": /, rateLimit({ requests: 1, per: ["address"] }));
+  refusedByCore("`maxRunning` is 0", concurrencyLimit({ maxRunning: 0 }));
+  refusedByCore("`maxBytes` is 0", responseSizeLimit({ maxBytes: 0 }));
+  refusedByCore(/"ping".*middleware sees lists/, { methods: ["ping"] }, rateLimit({ requests: 1 }));
+  refusedByCore("the scope of a middleware: unknown option `tools`; did you mean `names`?", { tools: ["a"] }, limit1());
+  const several = "`use` takes one middleware, after its scope if it has one: call it for each middleware";
+  refusedByCore(several, limit1(), limit1());
+  for (let count = 0; count < 64; count++) {
+    server.use(limit1());
+  }
+  refusedByCore("a server has 64 middlewares at most", limit1());
+});
+
+function limit1() {
+  return rateLimit({ requests: 1 });
+}

@@ -1,10 +1,16 @@
 // Types of middleware. This file never runs: `types.test.mjs` compiles it.
 import {
+  type BuiltInMiddleware,
   type CallToolResult,
   type InputRequiredResult,
+  concurrencyLimit,
+  type LimitKey,
   type Middleware,
   type MiddlewareRequest,
   type Next,
+  rateLimit,
+  responseCache,
+  responseSizeLimit,
   result,
   Server,
   text,
@@ -98,3 +104,21 @@ const calls: Middleware<"tools/call", { user: string }> = (request, next) => {
   return next(request);
 };
 server.use({ methods: ["tools/call"] }, calls);
+
+// The middleware that the library provides
+const keys: readonly LimitKey[] = ["client", "target"];
+const limit: BuiltInMiddleware = rateLimit({ requests: 60, period: 60, burst: 10, per: keys });
+server.use(limit).use({ methods: ["tools/call"] }, limit);
+server.use({ tags: ["slow"] }, concurrencyLimit({ maxRunning: 2, maxWaiting: 20, per: ["session"] }));
+server.use(responseCache({ ttl: 60, tools: ["search"], maxBytes: 1_000_000 }));
+server.use(responseSizeLimit({ maxBytes: 100_000 }));
+// @ts-expect-error -- there is no such key
+rateLimit({ requests: 1, per: ["ip"] });
+// @ts-expect-error -- the number of requests is missing
+rateLimit({ period: 60 });
+// @ts-expect-error -- there is no such option
+responseSizeLimit({ max_bytes: 1 });
+// @ts-expect-error -- it is not callable
+limit();
+// @ts-expect-error -- only the library makes them
+server.use({ definition: "{}" });
