@@ -3,7 +3,7 @@
 import { UsageError } from "./errors.js";
 import { checkLists, checkOptions } from "./option_checks.js";
 import { optionNames, snakeCase } from "./option_names.js";
-import { count, shown } from "./settings.js";
+import { count, secondsFromMs } from "./settings.js";
 
 /**
  * What a limit counts requests by:
@@ -19,7 +19,7 @@ export type LimitKey = "client" | "session" | "target";
 export interface RateLimitOptions {
   /** Requests in each period, on average; at least 1. */
   requests: number;
-  /** The period, in seconds. Default: 1. */
+  /** The period, in milliseconds. Default: 1,000. */
   period?: number;
   /** Requests at once; at least 1. Default: as many as in a period. */
   burst?: number;
@@ -39,7 +39,7 @@ export interface ConcurrencyLimitOptions {
 
 /** Options of {@link responseCache}. */
 export interface ResponseCacheOptions {
-  /** Time that a result is kept, in seconds. */
+  /** Time that a result is kept, in milliseconds. */
   ttl: number;
   /** Names of tools whose results are kept. They must have no effects, because not every call runs them. Default: none. */
   tools?: readonly string[];
@@ -69,14 +69,14 @@ export class BuiltInMiddleware {
 }
 
 /** Forms of options. */
-type Form = "count" | "seconds" | "list";
+type Form = "count" | "time" | "list";
 
 /** The form of each option. */
 type Forms<T> = Record<keyof T, Form>;
 
-const RATE_LIMIT: Forms<RateLimitOptions> = { requests: "count", period: "seconds", burst: "count", per: "list" };
+const RATE_LIMIT: Forms<RateLimitOptions> = { requests: "count", period: "time", burst: "count", per: "list" };
 const CONCURRENCY_LIMIT: Forms<ConcurrencyLimitOptions> = { maxRunning: "count", maxWaiting: "count", per: "list" };
-const RESPONSE_CACHE: Forms<ResponseCacheOptions> = { ttl: "seconds", tools: "list", maxBytes: "count" };
+const RESPONSE_CACHE: Forms<ResponseCacheOptions> = { ttl: "time", tools: "list", maxBytes: "count" };
 const RESPONSE_SIZE_LIMIT: Forms<ResponseSizeLimitOptions> = { maxBytes: "count" };
 
 const RATE_LIMIT_NAMES = optionNames<RateLimitOptions>(RATE_LIMIT);
@@ -89,7 +89,7 @@ const RESPONSE_SIZE_LIMIT_NAMES = optionNames<ResponseSizeLimitOptions>(RESPONSE
  *
  * ```ts
  * // 60 calls of each client per minute, 10 of them at once.
- * server.use({ methods: ["tools/call"] }, rateLimit({ requests: 60, period: 60, burst: 10, per: ["client"] }));
+ * server.use({ methods: ["tools/call"] }, rateLimit({ requests: 60, period: 60_000, burst: 10, per: ["client"] }));
  * ```
  *
  * Further requests fail with {@link RpcError}, code -31000, whose data say in how many seconds (`retryAfter`) one may succeed.
@@ -126,7 +126,7 @@ export function concurrencyLimit(options: ConcurrencyLimitOptions): BuiltInMiddl
  * of the `tools` that it is given.
  *
  * ```ts
- * server.use(responseCache({ ttl: 60, tools: ["forecast"] }));
+ * server.use(responseCache({ ttl: 60_000, tools: ["forecast"] }));
  * ```
  *
  * A result is kept for the caller that it was made for, with its scopes; without authorization for the session or connection.
@@ -187,18 +187,10 @@ function converted(where: string, name: string, form: Form, value: unknown): unk
   switch (form) {
     case "count":
       return count(name, value);
-    case "seconds":
-      return seconds(name, value);
+    case "time":
+      return secondsFromMs(name, value);
     case "list":
       checkLists(where, { [name]: value });
       return value;
   }
-}
-
-function seconds(name: string, value: unknown): number {
-  if (typeof value !== "number" || Number.isNaN(value) || value < 0) {
-    throw new UsageError(`\`${name}\` must be a time in seconds, not ${shown(value)}`);
-  }
-  // JSON has no infinity.
-  return Math.min(value, Number.MAX_SAFE_INTEGER);
 }

@@ -771,7 +771,7 @@ function counting() {
 
 testRevisions("a rate limit refuses further calls, and says when to try again", async (t, options) => {
   const { server, runs } = counting();
-  server.use({ methods: ["tools/call"] }, rateLimit({ requests: 1, period: 3600, per: ["client"] }));
+  server.use({ methods: ["tools/call"] }, rateLimit({ requests: 1, period: 3_600_000, per: ["client"] }));
   const client = await connected(t, server, options);
   assert.equal(textOf(await client.callTool("count")), "run 1");
   await assert.rejects(client.callTool("other"), (error) => {
@@ -789,7 +789,7 @@ testRevisions("a rate limit refuses further calls, and says when to try again", 
 
 test("a rate limit allows as many requests at once as its burst, counted by target", async (t) => {
   const { server, runs } = counting();
-  server.use({ kinds: ["tool"] }, rateLimit({ requests: 1, period: 3600, burst: 2, per: ["target"] }));
+  server.use({ kinds: ["tool"] }, rateLimit({ requests: 1, period: 3_600_000, burst: 2, per: ["target"] }));
   const client = await connected(t, server);
   for (const name of ["count", "count", "other", "other"]) {
     await client.callTool(name);
@@ -801,7 +801,7 @@ test("a rate limit allows as many requests at once as its burst, counted by targ
 
 test("a scope selects the requests of a middleware of the library", async (t) => {
   const { server } = counting();
-  const limit = rateLimit({ requests: 1, period: 3600 });
+  const limit = rateLimit({ requests: 1, period: 3_600_000 });
   server.use({ names: ["count"] }, limit).use({ tags: ["other"] }, limit);
   const client = await connected(t, server);
   // Each `use` counts on its own.
@@ -813,7 +813,7 @@ test("a scope selects the requests of a middleware of the library", async (t) =>
 
 test("a middleware of the library without a scope sees every request", async (t) => {
   const { server } = counting();
-  server.use(rateLimit({ requests: 1, period: 3600 }));
+  server.use(rateLimit({ requests: 1, period: 3_600_000 }));
   const client = await connected(t, server);
   await client.listTools();
   await assert.rejects(client.callTool("count"), { code: -31000 });
@@ -827,7 +827,7 @@ test("functions and middleware of the library run in the order of their registra
     return next();
   };
   server.use(record("outer"));
-  server.use({ methods: ["tools/call"] }, rateLimit({ requests: 1, period: 3600 }));
+  server.use({ methods: ["tools/call"] }, rateLimit({ requests: 1, period: 3_600_000 }));
   server.use(record("inner"));
   const client = await connected(t, server);
   await client.callTool("count");
@@ -885,7 +885,7 @@ test("a concurrency limit has no queue unless it is given one", async (t) => {
 
 testRevisions("a cache answers equal calls of the tools that it is given", async (t, options) => {
   const { server, runs } = counting();
-  server.use(responseCache({ ttl: 3600, tools: ["count"], maxBytes: 10_000 }));
+  server.use(responseCache({ ttl: 3_600_000, tools: ["count"], maxBytes: 10_000 }));
   const client = await connected(t, server, options);
   assert.equal(textOf(await client.callTool("count", { a: 1 })), "run 1");
   assert.equal(textOf(await client.callTool("count", { a: 1 })), "run 1");
@@ -951,9 +951,9 @@ test("invalid options of middleware of the library are refused", () => {
   refused(() => rateLimit({ requests: 1.5 }), "`requests` must be a whole number, not 1.5");
   refused(() => rateLimit({ requests: 1, burst: -1 }), "`burst` must be a whole number, not -1");
   for (const period of [-1, NaN]) {
-    refused(() => rateLimit({ requests: 1, period }), `\`period\` must be a time in seconds, not ${period}`);
+    refused(() => rateLimit({ requests: 1, period }), `\`period\` must be a time in milliseconds, not ${period}`);
   }
-  refused(() => responseCache({ ttl: "1" }), "`ttl` must be a time in seconds, not string");
+  refused(() => responseCache({ ttl: "1" }), "`ttl` must be a time in milliseconds, not string");
   refused(() => rateLimit({ requests: 1, per: "client" }), "`per` of `rateLimit` must be an array of strings");
   refused(() => responseCache({ ttl: 1, tools: [1] }), "`tools` of `responseCache` must be an array of strings");
 

@@ -107,15 +107,15 @@ server.use({ methods: ["tools/call"] }, calls);
 
 // The middleware that the library provides
 const keys: readonly LimitKey[] = ["client", "target"];
-const limit: BuiltInMiddleware = rateLimit({ requests: 60, period: 60, burst: 10, per: keys });
+const limit: BuiltInMiddleware = rateLimit({ requests: 60, period: 60_000, burst: 10, per: keys });
 server.use(limit).use({ methods: ["tools/call"] }, limit);
 server.use({ tags: ["slow"] }, concurrencyLimit({ maxRunning: 2, maxWaiting: 20, per: ["session"] }));
-server.use(responseCache({ ttl: 60, tools: ["search"], maxBytes: 1_000_000 }));
+server.use(responseCache({ ttl: 60_000, tools: ["search"], maxBytes: 1_000_000 }));
 server.use(responseSizeLimit({ maxBytes: 100_000 }));
 // @ts-expect-error -- there is no such key
 rateLimit({ requests: 1, per: ["ip"] });
 // @ts-expect-error -- the number of requests is missing
-rateLimit({ period: 60 });
+rateLimit({ period: 60_000 });
 // @ts-expect-error -- there is no such option
 responseSizeLimit({ max_bytes: 1 });
 // @ts-expect-error -- it is not callable
