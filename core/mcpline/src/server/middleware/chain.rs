@@ -22,7 +22,6 @@ use crate::middleware::{
 use crate::sync::{Arc, Mutex, PoisonError};
 
 use super::super::call::CurrentRequest;
-use super::super::call_kind::CallKind;
 use super::super::dispatch;
 use super::super::finish_call::{respond, respond_error, status_of};
 use super::super::inner::Inner;
@@ -106,7 +105,7 @@ pub(in super::super) fn run(request: CurrentRequest, method: Method, params: Opt
     start(chain, first.run(seen));
 }
 
-/// Whether a middleware of the server may see a request. Requests that none sees need no chain.
+/// Whether a middleware of the server may see a request. A request that no middleware sees needs no chain.
 fn may_be_seen(
     server: &Inner,
     middlewares: &[Registered],
@@ -125,7 +124,7 @@ fn may_be_seen(
     };
     registered.any(|registered| match (registered.scope.features(), &target) {
         (None, _) => true,
-        (Some(features), Some((kind, key, tags))) => features.matches(*kind, key, tags),
+        (Some(selection), Some(feature)) => feature.is_selected_by(selection),
         (Some(_), None) => false,
     })
 }
@@ -335,9 +334,7 @@ impl Step {
             let feature = self.find(request, false).await?.feature.clone();
             let features = self.middlewares[index].scope.features();
             if let (Some(features), Some(feature)) = (features, feature)
-                // Custom requests are for no feature.
-                && feature.kind != CallKind::Request
-                && features.matches(feature.kind, &feature.key, &feature.tags)
+                && feature.is_selected_by(features)
             {
                 return Ok(Some(index));
             }

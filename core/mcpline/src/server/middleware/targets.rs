@@ -13,6 +13,7 @@ use super::super::call_kind::CallKind;
 use super::super::feature_entries::{
     FeatureEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry,
 };
+use super::super::feature_selection::FeatureSelection;
 use super::super::inner::Inner;
 use super::super::item_list::Item;
 use super::super::matching;
@@ -34,13 +35,29 @@ pub(super) struct Feature {
     pub(super) tags: Vec<String>,
 }
 
+impl Feature {
+    fn of<T: FeatureEntry>(entry: &T) -> Self {
+        Self {
+            kind: T::KIND,
+            key: entry.key().to_owned(),
+            tags: entry.tags().to_vec(),
+        }
+    }
+
+    /// Whether a scope with this selection includes requests for the feature.
+    pub(super) fn is_selected_by(&self, selection: &FeatureSelection) -> bool {
+        // Custom requests are for no feature.
+        self.kind != CallKind::Request && selection.matches(self.kind, &self.key, &self.tags)
+    }
+}
+
 /// The mounted server that a feature comes from.
 #[derive(Clone)]
 pub(super) struct TargetSource {
     pub(super) server: Arc<Inner>,
     /// What the request asks for, by the name that it has there.
     pub(super) name: Option<Arc<str>>,
-    /// The feature as it was there when it was copied. A snapshot has features that the server itself has no more.
+    /// The feature as it was there when it was copied. A snapshot keeps features that the server itself has removed.
     pub(super) feature: Feature,
 }
 
@@ -81,21 +98,14 @@ pub(super) async fn find(
     Ok(found)
 }
 
-/// Finds the tool or prompt that a request is for, with its kind, name and tags. Returns `None` if that may take longer: for
-/// resources and completions.
-#[allow(clippy::type_complexity, reason = "kind, name and tags, read once")]
+/// Finds the tool or prompt that a request is for. Returns `None` if that may take longer: for resources and completions.
 pub(super) fn find_at_once(
     registry: &Registry,
     method: &Method,
     params: Option<&Params>,
-) -> Option<Option<(CallKind, String, Vec<String>)>> {
-    fn found<T: FeatureEntry>(
-        registry: &Registry,
-        name: &str,
-    ) -> Option<(CallKind, String, Vec<String>)> {
-        let item = enabled::<T>(registry, name)?;
-        let entry = &item.entry;
-        Some((T::KIND, entry.key().to_owned(), entry.tags().to_vec()))
+) -> Option<Option<Feature>> {
+    fn found<T: FeatureEntry>(registry: &Registry, name: &str) -> Option<Feature> {
+        item::<T>(registry, name, false).map(|item| Feature::of(&*item.entry))
     }
     let name = || params.and_then(|params| params.get_str("name"));
     match method {
@@ -104,10 +114,6 @@ pub(super) fn find_at_once(
         Method::ResourcesRead | Method::CompletionComplete => None,
         _ => Some(None),
     }
-}
-
-fn enabled<'r, T: FeatureEntry>(registry: &'r Registry, name: &str) -> Option<&'r Item<T>> {
-    item(registry, name, false)
 }
 
 fn item<'r, T: FeatureEntry>(
@@ -130,20 +136,15 @@ fn target_named<T: FeatureEntry>(
     item: &Item<T>,
     own_name: Option<Arc<str>>,
 ) -> Target {
-    let feature = |entry: &T| Feature {
-        kind: T::KIND,
-        key: entry.key().to_owned(),
-        tags: entry.tags().to_vec(),
-    };
     let source = item.origin.as_ref().and_then(|origin| {
         Some(TargetSource {
             server: server.mounts.server(origin.mount)?,
             name: own_name,
-            feature: feature(&origin.entry),
+            feature: Feature::of(&*origin.entry),
         })
     });
     Target {
-        feature: feature(&item.entry),
+        feature: Feature::of(&*item.entry),
         source,
     }
 }
