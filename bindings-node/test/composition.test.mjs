@@ -197,7 +197,7 @@ test("features are enabled and disabled by kind, name and tag", async (t) => {
   assert.equal(server.disable(), 3);
   assert.equal(server.enable({ names: [] }), 0);
   assert.equal(server.enable(), 4);
-  assert.throws(() => server.disable({ kinds: ["completion"] }), /cannot be disabled/);
+  assert.throws(() => server.disable({ kinds: ["completion"] }), /cannot be selected/);
   assert.throws(() => server.disable({ tag: ["a"] }), /did you mean `tags`/);
   assert.throws(() => server.disable({ names: "report" }), /`names` of the selection must be an array of strings/);
 });

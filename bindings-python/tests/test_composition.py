@@ -254,7 +254,7 @@ async def test_features_are_enabled_and_disabled_by_tag_name_and_kind():
         assert server.enable(names=[]) == server.enable(tags=[]) == 0
         assert server.enable() == 4
         assert await names(client) == ["wipe", "report"]
-    with pytest.raises(UsageError, match="cannot be disabled"):
+    with pytest.raises(UsageError, match="cannot be selected"):
         server.disable(kinds=["completion"])  # type: ignore[list-item]
     with pytest.raises(TypeError, match="must be a list"):
         server.disable(names="report")

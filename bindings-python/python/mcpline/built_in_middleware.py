@@ -69,9 +69,11 @@ class ConcurrencyLimit(BuiltInMiddleware, frozen=True):
 class ResponseCache(BuiltInMiddleware, frozen=True):
     """Keep the contents of resources, prompts, and the results of `tools`, and answer equal requests with them.
 
-    A result is kept for the client that it was made for; for all clients, if its `cacheScope` is `public`
-    (2026-07-28). Errors, results with `isError` and those that ask for input are not kept. An answer from the cache
-    runs no handler.
+    A result is kept for the caller that it was made for, with its scopes; without authorization for the session or
+    connection. Over HTTP on 2026-07-28, requests without authorization share only results with the `cacheScope`
+    `public`, which are kept for all clients. Errors, results with `isError` and those that ask for input are not kept.
+    An answer from the cache runs no handler. A result is kept for its whole `ttl`, also if the feature changes or is
+    removed.
 
     Args:
         ttl: How many seconds a result is kept.

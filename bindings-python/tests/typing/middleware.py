@@ -70,7 +70,7 @@ server.add_middleware(Object().sync, kinds=["tool"], tags=["admin"])
 
 
 async def wrong(request: str, next: Next) -> None:
-    """The request is no string."""
+    """The request is a `MiddlewareRequest`."""
 
 
 server.add_middleware(wrong)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]

@@ -113,7 +113,7 @@ fn merged<T: Serialize + DeserializeOwned>(definition: &T, patch: &JsonObject) -
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a kind is unknown, or its features cannot be disabled.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a kind is unknown, or is not one of features.
 pub fn feature_selection(
     kinds: Option<Vec<String>>,
     names: Option<Vec<String>>,
@@ -122,7 +122,7 @@ pub fn feature_selection(
     let kind = |name: &String| match call_kind(name)? {
         kind @ (CallKind::Tool | CallKind::Resource | CallKind::Prompt) => Ok(kind),
         kind => Err(Error::usage(format!(
-            "a {} cannot be disabled: tools, resources and prompts can",
+            "a {} cannot be selected: tools, resources and prompts can",
             kind.name()
         ))),
     };

@@ -33,8 +33,8 @@ impl LimitKey {
     }
 }
 
-/// Turns requests into numbers by their keys. Only the number is kept, so that names which clients choose take no memory; two
-/// clients with the same number would share a limit, which nobody can arrange, because the hash has a secret seed.
+/// Turns requests into numbers by their keys. Only the number is kept, so that names which clients choose take no memory. Two
+/// clients with the same number would share a limit. Clients cannot cause this, because the seed of the hash is secret.
 #[derive(Debug, Default)]
 pub(super) struct LimitKeys {
     keys: Vec<LimitKey>,

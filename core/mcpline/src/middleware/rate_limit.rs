@@ -105,9 +105,7 @@ impl Middleware for RateLimit {
             Ok(()) => Box::pin(async move { next.run(request).await }),
             Err(wait) => {
                 let seconds = wait.as_millis().div_ceil(1_000);
-                let error = RpcError::busy(format!(
-                    "too many requests; try again in {seconds} second(s)"
-                ));
+                let error = RpcError::busy(format!("too many requests; try again in {seconds} s"));
                 let error = error.with_data(&json!({"retryAfter": seconds as u64}));
                 Box::pin(std::future::ready(Err(error)))
             }

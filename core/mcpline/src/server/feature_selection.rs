@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use super::call_kind::CallKind;
 use crate::error::Error;
 
-/// Tools, resources, resource templates and prompts with a kind, a name or a tag, to
-/// [enable](crate::Server::enable) or [disable](crate::Server::disable) them.
+/// Tools, resources, resource templates and prompts with a kind, a name or a tag: to
+/// [enable](crate::Server::enable) or [disable](crate::Server::disable) them, or to limit middleware to them
+/// ([`MiddlewareScope`](crate::server::MiddlewareScope)).
 ///
 /// A feature is selected if it matches each of the criteria that are given; without criteria, every feature is. An empty
 /// criterion, such as no names, selects nothing.
@@ -37,7 +38,7 @@ impl FeatureSelection {
     }
 
     /// Selects features of these kinds only. [`CallKind::Resource`] includes templates; other kinds than tools, resources
-    /// and prompts cannot be disabled, and select nothing.
+    /// and prompts are not features, and select nothing.
     #[must_use]
     pub fn with_kinds(mut self, kinds: impl IntoIterator<Item = CallKind>) -> Self {
         let mut kinds: Vec<_> = kinds.into_iter().collect();

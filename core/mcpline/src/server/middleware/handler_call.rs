@@ -29,7 +29,7 @@ pub(crate) struct MiddlewareCall {
     runs: mpsc::UnboundedSender<Run>,
 }
 
-/// A wish of the middleware to pass the request on.
+/// One time that the middleware passes the request on.
 struct Run {
     /// The changed parameters.
     params: Option<Raw>,
@@ -64,7 +64,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Calls the handler with a request, and passes the request on as often as it wishes.
+/// Calls the handler with a request, and passes the request on each time that the handler asks for it.
 pub(super) async fn call(
     handler: Arc<dyn Handler>,
     current: &CurrentRequest,
@@ -72,7 +72,7 @@ pub(super) async fn call(
     next: Next,
 ) -> MiddlewareOutcome {
     let (sender, mut outcome) = oneshot::channel();
-    let (runs, mut wishes) = mpsc::unbounded_channel();
+    let (runs, mut new_runs) = mpsc::unbounded_channel();
     let call = CallState::new(
         Target::Middleware(Arc::new(MiddlewareCall {
             handler,
@@ -97,7 +97,7 @@ pub(super) async fn call(
             if let Poll::Ready(outcome) = Pin::new(&mut outcome).poll(cx) {
                 return Poll::Ready(outcome.unwrap_or_else(|_| Err(ended())));
             }
-            while let Poll::Ready(Some(run)) = wishes.poll_recv(cx) {
+            while let Poll::Ready(Some(run)) = new_runs.poll_recv(cx) {
                 started.pass_on(request.clone(), next.clone(), run);
             }
             if !started.poll_runs(cx) {
