@@ -221,6 +221,20 @@ fn parameter_schema(set: &mut SchemaSet<'_>, parameter: &Parameter) -> Result<Va
     Ok(Value::Object(schema))
 }
 
+/// Returns the schema of a file in a multipart body.
+fn file() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "data": {"type": "string", "contentEncoding": "base64", "description": "The content, in base64"},
+            "filename": {"type": "string"},
+            "content_type": {"type": "string", "description": "The media type"},
+        },
+        "required": ["data"],
+        "additionalProperties": false,
+    })
+}
+
 fn file_schema(
     set: &mut SchemaSet<'_>,
     property: &FlatProperty,
@@ -231,19 +245,9 @@ fn file_schema(
     let schema = followed.ok().map(|(_, schema)| schema);
     let is_nullable =
         schema.is_some_and(|schema| schema.get("nullable") == Some(&Value::Bool(true)));
-    let file = json!({
-        "type": "object",
-        "properties": {
-            "data": {"type": "string", "contentEncoding": "base64", "description": "The content, in base64"},
-            "filename": {"type": "string"},
-            "content_type": {"type": "string", "description": "The media type"},
-        },
-        "required": ["data"],
-        "additionalProperties": false,
-    });
     let mut converted = match files {
-        Files::Several => json!({"type": "array", "items": file}),
-        _ => file,
+        Files::Several => json!({"type": "array", "items": file()}),
+        _ => file(),
     };
     let description = schema.and_then(|schema| schema.get("description"));
     let description = match description.and_then(Value::as_str) {
@@ -271,8 +275,24 @@ fn body_schema(set: &mut SchemaSet<'_>, body: &Body) -> Result<Value, Stop> {
             "type": "string",
             "description": format!("The body of the request ({media_type})"),
         }),
-        (_, Some(schema)) => set.convert(schema, Position::at_reference(0))?,
+        (BodyKind::Json, Some(schema)) => set.convert(schema, Position::at_reference(0))?,
+        (_, Some(schema)) => {
+            let mut converted = set.convert(schema, Position::at_reference(0))?;
+            let followed = set.document.follow(schema);
+            let has_type = followed.is_ok_and(|(_, schema)| schema.get("type").is_some());
+            // Forms are objects, whether the document says so or not.
+            if let (Value::Object(converted), false) = (&mut converted, has_type) {
+                converted.insert("type".to_owned(), "object".into());
+            }
+            converted
+        }
         (BodyKind::Json, None) => json!({}),
+        (BodyKind::Multipart, None) => json!({
+            "type": "object",
+            "additionalProperties": {
+                "anyOf": [file(), {"type": ["string", "number", "boolean", "array"]}],
+            },
+        }),
         (_, None) => json!({"type": "object"}),
     };
     let description = match &body.description {

@@ -45,6 +45,7 @@ pub(crate) struct Body {
     pub(crate) media_type: String,
     pub(crate) is_required: bool,
     pub(crate) description: Option<String>,
+    /// `None` if there is none, or if it says nothing of the members of a form.
     pub(crate) schema: Option<Place>,
     /// How properties of a form are written.
     fields: BTreeMap<String, Field>,
@@ -86,7 +87,17 @@ impl Document {
         let Some(Value::Object(types)) = self.at(&content) else {
             return Ok(None);
         };
-        let best = types.keys().min_by_key(|media_type| rank(media_type));
+        let schema_of = |media_type: &str| {
+            let schema = content.child(media_type).child("schema");
+            self.at(&schema).map(|_| schema)
+        };
+        let best = types.keys().min_by_key(|media_type| {
+            let rank = rank(media_type);
+            // A form cannot be the array or string that its schema describes.
+            let is_possible = !is_form(rank)
+                || schema_of(media_type).is_none_or(|schema| self.may_be_object(&schema));
+            (!is_possible, rank)
+        });
         let Some(media_type) = best else {
             return Ok(None);
         };
@@ -94,7 +105,9 @@ impl Document {
             return Err(self.error(&content, format!("{media_type:?} is not a media type")));
         }
         let media = content.child(media_type);
-        let schema = Some(media.child("schema")).filter(|schema| self.at(schema).is_some());
+        let schema = schema_of(media_type).filter(|schema| {
+            !is_form(rank(media_type)) || (self.may_be_object(schema) && self.has_members(schema))
+        });
         let kind = self.kind_of(media_type, schema.as_ref());
         let fields = match (kind, &schema) {
             (BodyKind::Form | BodyKind::Multipart, Some(schema)) => {
@@ -116,6 +129,40 @@ impl Document {
             schema,
             fields,
         }))
+    }
+
+    /// Whether a schema accepts objects, as far as its own `type` says.
+    fn may_be_object(&self, schema: &Place) -> bool {
+        let Ok((_, schema)) = self.follow(schema) else {
+            // The error is that of whoever reads the schema.
+            return true;
+        };
+        match schema.get("type") {
+            Some(Value::String(kind)) => kind == "object",
+            Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+            _ => true,
+        }
+    }
+
+    /// Whether a schema says anything of the members of an object.
+    fn has_members(&self, schema: &Place) -> bool {
+        const MEMBERS: [&str; 6] = [
+            "properties",
+            "patternProperties",
+            "additionalProperties",
+            "allOf",
+            "anyOf",
+            "oneOf",
+        ];
+        let Ok((_, schema)) = self.follow(schema) else {
+            return true;
+        };
+        let says = |name: &&str| {
+            schema
+                .get(*name)
+                .is_some_and(|value| value.is_array() || value.is_object())
+        };
+        MEMBERS.iter().any(says)
     }
 
     fn has_required_properties(&self, schema: Option<&Place>) -> bool {
@@ -458,15 +505,20 @@ impl Body {
         let mut parts = Vec::new();
         for (name, value) in members {
             let field = self.field(name);
-            let is_binary = field.is_some_and(|field| field.files != Files::None);
+            // Without a schema, the values say which members are files.
+            let is_described = self.schema.is_some();
+            let is_binary = |value: &Value| match field {
+                Some(field) => field.files != Files::None,
+                None => !is_described && is_file(value),
+            };
             let media_type = field.and_then(|field| field.media_type.as_deref());
             match value {
                 Value::Array(items) if !is_json(media_type) => {
                     for item in items {
-                        parts.push(part(name, item, is_binary, media_type)?);
+                        parts.push(part(name, item, is_binary(item), media_type)?);
                     }
                 }
-                value => parts.push(part(name, value, is_binary, media_type)?),
+                value => parts.push(part(name, value, is_binary(value), media_type)?),
             }
         }
         Ok(parts)
@@ -498,6 +550,17 @@ fn part(
         file_name: None,
         media_type: media_type.or(json),
         data: data.into_bytes(),
+    })
+}
+
+/// Whether a value has the form of a file: an object with `data`, and at most `filename` and `content_type`.
+fn is_file(value: &Value) -> bool {
+    const MEMBERS: [&str; 3] = ["data", "filename", "content_type"];
+    value.as_object().is_some_and(|members| {
+        members.contains_key("data")
+            && members
+                .iter()
+                .all(|(name, value)| MEMBERS.contains(&&**name) && value.is_string())
     })
 }
 
@@ -552,6 +615,11 @@ pub(crate) fn rank(media_type: &str) -> u8 {
         _ if essence.ends_with("+xml") || essence.starts_with("text/") => 3,
         _ => 5,
     }
+}
+
+/// Whether media types of a [`rank`] are forms: lists of names and values.
+fn is_form(rank: u8) -> bool {
+    matches!(rank, 1 | 2)
 }
 
 /// Returns the media type of a request, without wildcards.

@@ -99,7 +99,7 @@ impl Document {
         parameters.retain(|parameter| {
             !is_ignored(parameter) && !carries_credentials(parameter, security)
         });
-        let names = path_names(&operation.path);
+        let names = path_names(sent_path(&operation.path));
         if names.len() > MAX_PARAMETERS {
             let reason = format!("the path has more than {MAX_PARAMETERS} variables");
             return Err(self.error(&operation.path_place, reason));
@@ -119,23 +119,20 @@ impl Document {
         Ok(parameters)
     }
 
-    /// Returns the path of an operation for requests: characters that no URL can have are encoded, except in the names of
-    /// variables.
+    /// Returns the path of an operation for requests, without a fragment: characters that no URL can have are encoded, except
+    /// in the names of variables.
     ///
     /// # Errors
     ///
-    /// The path has a query or a fragment, which would not be sent as part of the path.
+    /// The path has a query, which would not be sent as part of the path.
     pub(crate) fn path_of(&self, operation: &Operation) -> Result<String, DocumentError> {
         let mut path = String::with_capacity(operation.path.len());
-        let mut rest = &*operation.path;
+        let mut rest = sent_path(&operation.path);
         while !rest.is_empty() {
             let (fixed, variable) = rest.split_at(rest.find('{').unwrap_or(rest.len()));
-            if let Some(character) = fixed
-                .chars()
-                .find(|character| ['?', '#'].contains(character))
-            {
+            if fixed.contains('?') {
                 let reason = format!(
-                    "the path {:?} contains {character:?}, but a path has no query and no fragment",
+                    "the path {:?} contains a query, which OpenAPI does not allow: its names belong into `parameters`",
                     operation.path
                 );
                 return Err(self.error(&operation.place, reason));
@@ -289,6 +286,12 @@ fn carries_credentials(parameter: &Parameter, security: &[Vec<Scheme>]) -> bool 
 pub(crate) fn is_token(text: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(is_part)
+}
+
+/// Returns a path without its fragment, by which documents tell operations with the same path and method apart (those of Box
+/// and AWS, among others). No request has it.
+fn sent_path(path: &str) -> &str {
+    path.split_once('#').map_or(path, |(path, _)| path)
 }
 
 /// Returns the names of the variables of a path.

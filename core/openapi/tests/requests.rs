@@ -329,6 +329,66 @@ fn files_are_parts_with_a_name_and_a_media_type() {
 }
 
 #[test]
+fn forms_without_a_useful_schema_have_any_members() {
+    // Public documents describe uploads so: Codat's and rclone's with the first, Jira's with the third.
+    for schema in [
+        json!({}),
+        json!({"type": "object"}),
+        json!({"type": "string", "format": "binary"}),
+    ] {
+        let imported = with_body("multipart/form-data", json!({"schema": schema}));
+        assert_eq!(
+            imported.input_schema["properties"]["body"]["type"],
+            json!("object")
+        );
+        let file = json!({"data": "aGk=", "filename": "a.txt", "content_type": "text/plain"});
+        let arguments =
+            json!({"id": "1", "body": {"file": file, "tags": ["x", "y"], "meta": {"data": 1}}});
+        let sent = String::from_utf8(request(&imported, arguments).body).expect("text");
+        for part in [
+            "name=\"file\"; filename=\"a.txt\"\r\nContent-Type: text/plain\r\n\r\nhi\r\n",
+            "name=\"tags\"\r\n\r\nx\r\n",
+            "name=\"tags\"\r\n\r\ny\r\n",
+            "name=\"meta\"\r\nContent-Type: application/json\r\n\r\n{\"data\":1}\r\n",
+        ] {
+            assert!(sent.contains(part), "{part:?} in {sent:?}");
+        }
+    }
+    let imported = with_body("application/x-www-form-urlencoded", json!({"schema": {}}));
+    let sent = request(
+        &imported,
+        json!({"id": "1", "body": {"a": "b c", "d": [1, 2]}}),
+    );
+    assert_eq!(
+        String::from_utf8(sent.body).expect("text"),
+        "a=b%20c&d=1&d=2"
+    );
+}
+
+#[test]
+fn forms_are_objects_even_if_the_document_does_not_say_so() {
+    let imported = with_body(
+        "application/x-www-form-urlencoded",
+        json!({"schema": {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}}),
+    );
+    assert_eq!(
+        imported.input_schema["properties"]["body"]["type"],
+        json!("object")
+    );
+}
+
+#[test]
+fn a_form_is_not_chosen_for_a_body_that_is_no_object() {
+    // Jira's operations that set columns.
+    let list = json!({"schema": {"type": "array", "items": {"type": "string"}}});
+    let content = json!({"multipart/form-data": list, "*/*": list});
+    let imported = operation("put", "/t", json!({"requestBody": {"content": content}}));
+    let sent = request(&imported, json!({"body": ["summary", "status"]}));
+    assert_eq!(header(&sent, "Content-Type"), Some("application/json"));
+    assert_eq!(sent.body, br#"["summary","status"]"#);
+}
+
+#[test]
 fn a_file_or_several_are_a_list_of_files() {
     let binary = json!({"type": "string", "format": "binary"});
     let list = json!({"type": "array", "items": binary});
@@ -634,11 +694,40 @@ fn a_path_has_only_characters_that_a_url_can_have() {
         let arguments = json!({"p_x": "v"});
         assert_eq!(request(&imported, arguments).path_and_query, expected);
     }
-    for path in ["/a?b=c", "/a#b"] {
-        let document = document("get", path, json!({}), json!({}));
-        let operations = document.operations().expect("operations");
-        let error = document.import(&operations[0], &ImportOptions::default());
-        let error = error.expect_err("no path").to_string();
-        assert!(error.contains(&format!("the path {path:?}")), "{error}");
+    let document = document("get", "/a?b=c", json!({}), json!({}));
+    let operations = document.operations().expect("operations");
+    let error = document.import(&operations[0], &ImportOptions::default());
+    let error = error.expect_err("no path").to_string();
+    assert!(error.contains("the path \"/a?b=c\""), "{error}");
+}
+
+#[test]
+fn fragments_tell_operations_apart_and_are_not_sent() {
+    // Box's document has several operations for a file, and AWS's has all of a service at one path.
+    let document = Document::new(json!({
+        "openapi": "3.0.2",
+        "paths": {
+            "/files/{id}": {"get": {}},
+            "/files/{id}#get_shared_link": {"get": {}},
+            "/files/{id}#a?b={c}": {"get": {}},
+        },
+    }))
+    .expect("a document");
+    let operations = document.operations().expect("operations");
+    let names: Vec<_> = operations.iter().map(|one| &*one.name).collect();
+    assert_eq!(
+        names,
+        [
+            "get_files_id",
+            "get_files_id_get_shared_link",
+            "get_files_id_a_b_c"
+        ]
+    );
+    for operation in &operations {
+        let imported = document.import(operation, &ImportOptions::default());
+        let imported = imported.expect("an operation");
+        assert_eq!(imported.input_schema["required"], json!(["id"]));
+        let sent = request(&imported, json!({"id": "7"}));
+        assert_eq!(sent.path_and_query, "/files/7");
     }
 }

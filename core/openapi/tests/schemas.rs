@@ -56,6 +56,50 @@ fn response(schema: Value, components: Value) -> Option<Value> {
 }
 
 #[test]
+fn the_type_null_beside_alternatives_allows_null_in_addition() {
+    // Vercel's document, which was converted from 3.0.
+    let schema = json!({"type": "null", "oneOf": [{"type": "string"}, {"type": "number"}]});
+    let (converted, _) = argument("3.1.0", schema, json!({}));
+    assert_eq!(
+        converted,
+        json!({"anyOf": [{"anyOf": [{"type": "string"}, {"type": "number"}]}, {"type": "null"}]})
+    );
+}
+
+#[test]
+fn an_enumeration_without_a_value_of_its_type_can_be_met() {
+    // Zoom's document has it for an identifier in paths.
+    let numbers = json!({"type": "string", "enum": [1, 2]});
+    let (converted, _) = argument("3.0.0", numbers.clone(), json!({}));
+    assert_eq!(converted, json!({"enum": [1, 2]}));
+    let object = json!({"type": "object", "properties": {"kind": numbers}});
+    assert_eq!(
+        response(object, json!({})).expect("a schema")["properties"],
+        json!({"kind": {}})
+    );
+    // One value that has the type suffices.
+    let mixed = json!({"type": "string", "enum": ["a", 1]});
+    let (converted, _) = argument("3.0.0", mixed.clone(), json!({}));
+    assert_eq!(converted, mixed);
+}
+
+#[test]
+fn a_closed_object_requires_no_property_that_it_cannot_have() {
+    // Jira's document has it for the screens of a screen scheme.
+    let closed = json!({
+        "type": "object",
+        "properties": {"default": {"type": "integer"}},
+        "required": ["defaultScreen"],
+        "additionalProperties": false,
+    });
+    let (converted, _) = argument("3.0.1", closed, json!({}));
+    assert_eq!(converted.get("required"), None);
+    let open = json!({"type": "object", "required": ["defaultScreen"]});
+    let (converted, _) = argument("3.0.1", open.clone(), json!({}));
+    assert_eq!(converted, open);
+}
+
+#[test]
 fn keywords_of_3_0_become_those_of_json_schema() {
     let letter = json!({"schemas": {"Letter": {"type": "string", "enum": ["a", "b"]}}});
     for (given, expected) in [

@@ -94,11 +94,18 @@ impl SchemaSet<'_> {
                 position,
             )?;
         }
+        let mut is_nullable = schema.get("nullable") == Some(&Value::Bool(true));
+        if is_null_beside_alternatives(&converted) {
+            converted.shift_remove("type");
+            is_nullable = true;
+        }
+        resolve_contradicting_enum(&mut converted, self.direction);
         apply_boolean_bounds(&mut converted, schema);
         self.drop_hidden_properties(&mut converted, place);
+        drop_forbidden_requirements(&mut converted);
         merge_single_all_of(&mut converted);
         let mut converted = Value::Object(converted);
-        if schema.get("nullable") == Some(&Value::Bool(true)) {
+        if is_nullable {
             converted = nullable(converted);
         }
         Ok(converted)
@@ -366,6 +373,67 @@ fn apply_boolean_bounds(converted: &mut Map<String, Value>, schema: &Map<String,
         {
             converted.insert(exclusive.to_owned(), bound);
         }
+    }
+}
+
+/// Whether a schema has the type `null` beside alternatives: converters of documents from 3.0 to 3.1 write `nullable: true` so.
+/// Read literally, it accepts at most `null`.
+fn is_null_beside_alternatives(converted: &Map<String, Value>) -> bool {
+    converted.get("type").is_some_and(|kind| kind == "null") && converted.contains_key("anyOf")
+}
+
+/// Removes names from `required` that a closed object cannot have: no value would match.
+fn drop_forbidden_requirements(converted: &mut Map<String, Value>) {
+    if converted.get("additionalProperties") != Some(&Value::Bool(false))
+        || converted.contains_key("patternProperties")
+    {
+        return;
+    }
+    let properties = converted.get("properties").and_then(Value::as_object);
+    let known: HashSet<String> = properties
+        .into_iter()
+        .flat_map(Map::keys)
+        .cloned()
+        .collect();
+    if let Some(Value::Array(required)) = converted.get_mut("required") {
+        required.retain(|name| name.as_str().is_none_or(|name| known.contains(name)));
+        if required.is_empty() {
+            converted.shift_remove("required");
+        }
+    }
+}
+
+/// Handles `{"type": "string", "enum": [1, 2]}`, which no value matches: arguments are the values of `enum`, and results are
+/// either.
+fn resolve_contradicting_enum(converted: &mut Map<String, Value>, direction: Direction) {
+    let (Some(declared), Some(Value::Array(values))) =
+        (converted.get("type"), converted.get("enum"))
+    else {
+        return;
+    };
+    let is_declared = |value: &Value| match declared {
+        Value::Array(kinds) => kinds.iter().any(|kind| is_of_type(value, kind)),
+        kind => is_of_type(value, kind),
+    };
+    if values.iter().any(is_declared) {
+        return;
+    }
+    converted.shift_remove("type");
+    if direction == Direction::Response {
+        converted.shift_remove("enum");
+    }
+}
+
+fn is_of_type(value: &Value, kind: &Value) -> bool {
+    match kind.as_str() {
+        Some("array") => value.is_array(),
+        Some("boolean") => value.is_boolean(),
+        Some("integer") => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        Some("null") => value.is_null(),
+        Some("number") => value.is_number(),
+        Some("object") => value.is_object(),
+        Some("string") => value.is_string(),
+        _ => true,
     }
 }
 
