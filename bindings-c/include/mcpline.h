@@ -1104,6 +1104,20 @@ mcpl_status mcpl_call_info(mcpl_call *call,
                            size_t *length);
 
 /**
+ * Returns the trace context of a call's request, so that the spans of a program that uses OpenTelemetry belong to the trace of
+ * its client (W3C Trace Context and Baggage; 2026-07-28, "Base protocol", `_meta`).
+ *
+ * - `json`, `length`: set to a JSON object and its length in bytes, with `traceparent`, `tracestate` and `baggage` as far as the
+ *   client has sent them and they are valid: in `_meta`, or else in the headers of the HTTP request. `NULL` and 0 if it has sent
+ *   none. Release it with `mcpl_string_free`. To send it on, pass it as `meta` of `mcpl_request_options.json`.
+ *
+ * Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+ */
+mcpl_status mcpl_call_trace_context(mcpl_call *call,
+                                    char **json,
+                                    size_t *length);
+
+/**
  * Returns whether the request was cancelled, by the client or because its connection ended. `true` if the call has
  * ended. Any thread.
  */
@@ -2158,6 +2172,15 @@ mcpl_status mcpl_request_cancel(mcpl_request *request);
  *   - `reconnect_attempts` (5), `reconnect_delay` (0.2), `reconnect_max_delay` (10): attempts to reconnect after the connection
  *     is lost, and the delays before the first and the later ones; 0 attempts disable reconnecting.
  *   - `listen` (`true`): whether to subscribe to changes on 2026-07-28 if there is a callback for notifications.
+ *   - `middleware`: an array of what is put around the client's requests, the outermost first. Each entry is an object with one
+ *     of the members
+ *     - `retry`: `attempts` (3), `first_delay` (0.2), `max_delay` (10), `tools` (names of tools that may run twice). Sends
+ *       requests again that the server has not performed, or that may be performed twice;
+ *     - `circuit_breaker`: `failures` (5), `reset` (30). After so many failures in a row, requests fail with
+ *       `MCPL_SERVER_UNREACHABLE` for that time, and nothing is sent;
+ *     - `tool_policy`: `allowed`, `denied` (names of tools, in which `*` stands for any characters), `pin` (`false`), `pin_file`.
+ *       Calls of other tools fail with `MCPL_TOOL_CALL_REFUSED`, and lists do not have them. With pins, so do calls of a tool
+ *       whose definition has changed since it was first listed; `pin_file` keeps the definitions.
  *
  * A further call replaces all options except `info`, whose members are merged.
  *
@@ -2897,10 +2920,17 @@ mcpl_status mcpl_server_add_middleware(mcpl_server *server,
  *   - `response_cache`: `ttl` (seconds), and optionally `tools` (names of tools without effects, beside resources and prompts)
  *     and `max_bytes` (default 16 MiB).
  *   - `response_size_limit`: `max_bytes` of the result of a tool. The longest text of a larger one is cut.
+ *   - `audit_log`: `path` of a file that a record of each request is appended to (docs/observability.md), and optionally
+ *     `max_bytes` (size at which it is rotated, default 100 MiB; 0: never), `max_files` (rotated files that are kept, default 10),
+ *     `arguments` and `results` (whether records contain them, default `false`), `redact` (names of members whose values are
+ *     replaced) and `required` (whether a request fails if its record cannot be written, default `true`).
+ *   - `redaction`, if the library was built with this feature: `members` (names of members whose values are replaced),
+ *     `patterns` (regular expressions whose matches are replaced), and optionally `replacement` (default `[redacted]`) and
+ *     `arguments` (whether these are redacted as well, default `false`).
  * - `scope`, `scope_length`: as for `mcpl_server_add_middleware`.
  *
- * Returns `MCPL_USAGE_ERROR` if an option or the scope is invalid, and `MCPL_CLOSED` if the server is closed. Any thread, also
- * while the server is running.
+ * Returns `MCPL_USAGE_ERROR` if an option or the scope is invalid or the file of a log cannot be opened, and `MCPL_CLOSED` if the
+ * server is closed. Any thread, also while the server is running.
  */
 mcpl_status mcpl_server_add_built_in_middleware(mcpl_server *server,
                                                 const char *definition,

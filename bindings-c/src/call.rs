@@ -675,6 +675,31 @@ fn decoded_or_null(json: Option<&Raw>) -> Value {
     json.and_then(|json| json.decode().ok()).unwrap_or_default()
 }
 
+/// Returns the trace context of a call's request, so that the spans of a program that uses OpenTelemetry belong to the trace of
+/// its client (W3C Trace Context and Baggage; 2026-07-28, "Base protocol", `_meta`).
+///
+/// - `json`, `length`: set to a JSON object and its length in bytes, with `traceparent`, `tracestate` and `baggage` as far as the
+///   client has sent them and they are valid: in `_meta`, or else in the headers of the HTTP request. `NULL` and 0 if it has sent
+///   none. Release it with `mcpl_string_free`. To send it on, pass it as `meta` of `mcpl_request_options.json`.
+///
+/// Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_call_trace_context(
+    call: *mut mcpl_call,
+    json: *mut *mut c_char,
+    length: *mut usize,
+) -> mcpl_status {
+    // SAFETY: the caller upholds the contract in the header.
+    let out = unsafe { Out::new(json, length) };
+    entry(|| {
+        let open = OpenCall::get(call)?;
+        if let Some(context) = foreign::trace_context(&open.context) {
+            out.give(context.as_bytes());
+        }
+        Ok(())
+    })
+}
+
 /// Returns whether the request was cancelled, by the client or because its connection ended. `true` if the call has
 /// ended. Any thread.
 #[unsafe(no_mangle)]

@@ -77,10 +77,17 @@ pub unsafe extern "C" fn mcpl_server_add_middleware(
 ///   - `response_cache`: `ttl` (seconds), and optionally `tools` (names of tools without effects, beside resources and prompts)
 ///     and `max_bytes` (default 16 MiB).
 ///   - `response_size_limit`: `max_bytes` of the result of a tool. The longest text of a larger one is cut.
+///   - `audit_log`: `path` of a file that a record of each request is appended to (docs/observability.md), and optionally
+///     `max_bytes` (size at which it is rotated, default 100 MiB; 0: never), `max_files` (rotated files that are kept, default 10),
+///     `arguments` and `results` (whether records contain them, default `false`), `redact` (names of members whose values are
+///     replaced) and `required` (whether a request fails if its record cannot be written, default `true`).
+///   - `redaction`, if the library was built with this feature: `members` (names of members whose values are replaced),
+///     `patterns` (regular expressions whose matches are replaced), and optionally `replacement` (default `[redacted]`) and
+///     `arguments` (whether these are redacted as well, default `false`).
 /// - `scope`, `scope_length`: as for `mcpl_server_add_middleware`.
 ///
-/// Returns `MCPL_USAGE_ERROR` if an option or the scope is invalid, and `MCPL_CLOSED` if the server is closed. Any thread, also
-/// while the server is running.
+/// Returns `MCPL_USAGE_ERROR` if an option or the scope is invalid or the file of a log cannot be opened, and `MCPL_CLOSED` if the
+/// server is closed. Any thread, also while the server is running.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_add_built_in_middleware(
     server: *mut mcpl_server,

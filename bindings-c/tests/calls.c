@@ -863,6 +863,37 @@ static void a_client_in_this_process_has_a_caller_and_headers(void) {
   mcpl_server_free(server);
 }
 
+static void tell_trace(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  char *trace = NULL;
+  size_t trace_length = 0;
+  (void)arguments, (void)length, (void)user;
+  OK(mcpl_call_trace_context(call, &trace, &trace_length));
+  CHECK(trace != NULL || trace_length == 0);
+  OK(mcpl_call_reply_text(call, trace == NULL ? "none" : trace, MCPL_AUTO_LENGTH));
+  mcpl_string_free(trace);
+}
+
+static void a_handler_knows_the_trace_of_its_client(void) {
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "trace", "Tells the trace", NULL, tell_trace, NULL, NULL));
+  mcpl_client *client = mcpl_client_new("test", "1");
+  OK(mcpl_client_set_server(client, server));
+  OK(mcpl_client_open(client));
+  CALLS(client, "trace", "{}", "none");
+  const mcpl_request_options options = {
+      .size = sizeof options,
+      .json = "{\"meta\": {\"traceparent\": \"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\", "
+              "\"baggage\": \"a=b\", \"example.com/c\": 1}}"};
+  char *result = NULL;
+  OK(mcpl_client_call_tool(client, "trace", NULL, 0, &options, &result, NULL));
+  CONTAINS(result, "\\\"traceparent\\\":\\\"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\\\"");
+  CONTAINS(result, "\\\"baggage\\\":\\\"a=b\\\"");
+  CHECK(strstr(result, "example.com") == NULL);
+  mcpl_string_free(result);
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
 static void a_configuration_file_names_the_server(void) {
   char path[] = "/tmp/mcpline-config-XXXXXX";
   uint16_t port = 0;
@@ -1021,6 +1052,7 @@ static const struct test tests[] = {
     TEST(a_callback_for_warnings_alone_gets_no_messages),
     TEST(serves_http_in_the_background),
     TEST(a_client_in_this_process_has_a_caller_and_headers),
+    TEST(a_handler_knows_the_trace_of_its_client),
     TEST(a_configuration_file_names_the_server),
     TEST(middleware_passes_requests_on),
     TEST(middleware_changes_and_answers_requests),

@@ -5,6 +5,7 @@
 #define MCPLINE_CALL_HPP
 
 #include <cmath>
+#include <optional>
 
 #include "loop.hpp"
 #include "request_outcome.hpp"
@@ -89,6 +90,15 @@ public:
     std::size_t length = 0;
     detail::check(mcpl_call_info(call_, &text, &length));
     return Json(detail::taken(text, length));
+  }
+
+  /// Returns the trace context of the request, without a value if the client has sent none: see
+  /// mcpl_call_trace_context.
+  std::optional<Json> trace_context() const {
+    char *text = nullptr;
+    std::size_t length = 0;
+    detail::check(mcpl_call_trace_context(call_, &text, &length));
+    return text == nullptr ? std::nullopt : std::optional(Json(detail::taken(text, length)));
   }
 
   /// Returns whether the request was cancelled or the call has ended.

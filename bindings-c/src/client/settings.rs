@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::ffi::c_char;
 
 use mcpline::foreign::client::{ClientConfiguration, Target};
-use mcpline::foreign::options::{ClientOptions, read};
+use mcpline::foreign::options::{BuiltInClientMiddleware, ClientOptions, read};
 use mcpline::protocol::wire::Raw;
 use serde_json::{Map, Value};
 
@@ -25,6 +25,11 @@ fn set_options(configuration: &mut ClientConfiguration, options: &str) -> Done {
         Some(_) => Err(Fault::invalid(format!("`{name}` must be an object"))),
     };
     let (info, capabilities) = (object("info")?, object("capabilities")?);
+    let middleware = options.remove("middleware");
+    let middleware: Vec<BuiltInClientMiddleware> = match &middleware {
+        Some(given) => decoded("`middleware`", given)?,
+        None => Vec::new(),
+    };
     let settings: ClientOptions = decoded("the options", &Value::from(options))?;
     let settings = settings.settings()?;
     let host = &mut configuration.host;
@@ -36,9 +41,11 @@ fn set_options(configuration: &mut ClientConfiguration, options: &str) -> Done {
     let before = (
         std::mem::replace(&mut host.info, info),
         std::mem::replace(&mut host.capabilities, capabilities),
+        std::mem::replace(&mut host.middleware, middleware),
     );
     if let Err(error) = configuration.check_host() {
-        (configuration.host.info, configuration.host.capabilities) = before;
+        let host = &mut configuration.host;
+        (host.info, host.capabilities, host.middleware) = before;
         return Err(error.into());
     }
     configuration.settings = settings;
@@ -109,6 +116,15 @@ pub(super) fn set_target(client: &Client, target: Target) -> Done {
 ///   - `reconnect_attempts` (5), `reconnect_delay` (0.2), `reconnect_max_delay` (10): attempts to reconnect after the connection
 ///     is lost, and the delays before the first and the later ones; 0 attempts disable reconnecting.
 ///   - `listen` (`true`): whether to subscribe to changes on 2026-07-28 if there is a callback for notifications.
+///   - `middleware`: an array of what is put around the client's requests, the outermost first. Each entry is an object with one
+///     of the members
+///     - `retry`: `attempts` (3), `first_delay` (0.2), `max_delay` (10), `tools` (names of tools that may run twice). Sends
+///       requests again that the server has not performed, or that may be performed twice;
+///     - `circuit_breaker`: `failures` (5), `reset` (30). After so many failures in a row, requests fail with
+///       `MCPL_SERVER_UNREACHABLE` for that time, and nothing is sent;
+///     - `tool_policy`: `allowed`, `denied` (names of tools, in which `*` stands for any characters), `pin` (`false`), `pin_file`.
+///       Calls of other tools fail with `MCPL_TOOL_CALL_REFUSED`, and lists do not have them. With pins, so do calls of a tool
+///       whose definition has changed since it was first listed; `pin_file` keeps the definitions.
 ///
 /// A further call replaces all options except `info`, whose members are merged.
 ///
@@ -347,7 +363,7 @@ mod tests {
     fn invalid_options_change_nothing() {
         let mut configuration = ClientConfiguration::default();
         let mut set = |options| set_options(&mut configuration, options);
-        set(r#"{"info":{"title":"Host"},"timeout":2}"#).unwrap();
+        set(r#"{"info":{"title":"Host"},"timeout":2,"middleware":[{"retry":{}}]}"#).unwrap();
         for unfit in [
             r#"{"tiemout":1}"#,
             r#"{"timeout":-1}"#,
@@ -355,12 +371,16 @@ mod tests {
             r#"{"info":{"name":1}}"#,
             r#"{"capabilities":[]}"#,
             r#"{"capabilities":{"roots":1}}"#,
+            r#"{"middleware":{}}"#,
+            r#"{"middleware":[{}]}"#,
+            r#"{"middleware":[{"retry":{"attempts":0}}]}"#,
             "[]",
         ] {
             refused(set(unfit));
         }
         assert_eq!(configuration.host.info.title.as_deref(), Some("Host"));
         assert_eq!(configuration.settings.timeouts.idle.as_secs(), 2);
+        assert_eq!(configuration.host.middleware.len(), 1);
     }
 
     #[test]

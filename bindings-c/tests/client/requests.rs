@@ -231,6 +231,29 @@ fn reports_the_code_and_data_of_a_servers_error() {
 }
 
 #[test]
+fn runs_the_middleware_of_its_options() {
+    let service = Service::new();
+    for revision in REVISIONS {
+        let host = Host::of(&service);
+        let policy = r#"[{"retry":{}},{"tool_policy":{"denied":["e*"],"pin":true}}]"#;
+        host.options(&format!(
+            r#"{{"revisions":["{revision}"],"middleware":{policy}}}"#
+        ));
+        ok(mcpl_client_open(host.0));
+        assert_eq!(host.call("echo", "{}"), Err(MCPL_TOOL_CALL_REFUSED));
+        assert!(last_error().contains("does not allow the tool"));
+        // SAFETY: the other pointers are writable.
+        let tools = given(|result, length| unsafe {
+            mcpl_client_list_tools(host.0, null(), result, length)
+        });
+        let tools = tools.unwrap();
+        let mut names = tools.as_array().unwrap().iter().map(|tool| &tool["name"]);
+        assert!(names.all(|name| name != "echo"));
+        assert_eq!(host.call("fail", "{}"), Err(MCPL_RPC_ERROR));
+    }
+}
+
+#[test]
 fn rejects_invalid_requests_without_calling_a_callback() {
     let service = Service::new();
     let unconnected = Host::of(&service);

@@ -32,7 +32,7 @@
 //!
 //! # Cargo features
 //!
-//! All except `keyring` are enabled by default. With `default-features = false` a program links only the ones that it
+//! All except `keyring` and `opentelemetry` are enabled by default. With `default-features = false` a program links only the ones that it
 //! names:
 //!
 //! - `server`: [`Server`], served in memory and over byte streams ([`transport::lines`])
@@ -47,7 +47,10 @@
 //! - `metrics`: durations of requests and sessions, in the text format of Prometheus ([`server::Settings::metrics`]); implies
 //!   `server`
 //! - `openapi`: tools and resources for the operations of an HTTP API ([`openapi`]); implies `server` and `http`
+//! - `redaction`: the middleware that replaces values ([`middleware::Redaction`]); implies `server`
+//! - `spans`: spans of requests for subscribers of `tracing`, by the semantic conventions of OpenTelemetry
 //! - `keyring`: tokens in the system's keyring; implies `auth`
+//! - `opentelemetry`: the spans of clients and servers that `tracing-opentelemetry` exports are one trace; implies `spans`
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // Parts of shared modules that only some features use need no `cfg` each. With all features the lints apply.
@@ -104,11 +107,15 @@ pub mod middleware;
 #[cfg(all(test, mcpline_models))]
 mod models;
 mod offload;
+#[cfg(all(feature = "opentelemetry", any(feature = "server", feature = "client")))]
+mod open_telemetry;
 #[cfg(feature = "openapi")]
 #[cfg_attr(docsrs, doc(cfg(feature = "openapi")))]
 pub mod openapi;
 #[cfg(feature = "server")]
 mod quota;
+#[cfg(feature = "server")]
+mod secret_names;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod server;
@@ -116,9 +123,15 @@ mod shared_io_error;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod sharing;
+#[cfg(any(feature = "server", feature = "client"))]
+mod span;
 mod stop;
 mod sync;
 mod timers;
+#[cfg(feature = "server")]
+mod timestamp;
+#[cfg(any(feature = "server", feature = "client"))]
+mod trace_context;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod transport;
@@ -265,3 +278,5 @@ pub use server::{
     ServerBuilder, Settings, ToolError, ToolReply,
 };
 pub use shared_io_error::SharedIoError;
+#[cfg(any(feature = "server", feature = "client"))]
+pub use trace_context::TraceContext;

@@ -384,7 +384,8 @@ async fn handlers_can_require_more_scopes() {
             if args["door"] == "back" {
                 ctx.require_scopes(["doors:back", "doors:all"])?;
             }
-            Ok::<_, mcpline::HandlerError>("open")
+            // The error that authors write most often, and that would hide the demand if it were text for the model.
+            Ok::<_, mcpline::ToolError>("open")
         },
     );
     let memory = server.clone();

@@ -1,4 +1,4 @@
-//! Handlers run in the span of their call, below the span that was current, before and after they wait.
+//! Handlers run in the span of their request, below the span that was current, before and after they wait.
 
 mod support;
 
@@ -67,31 +67,31 @@ async fn spans_of_a_handler() -> String {
 // One test: `tracing` remembers for all threads whether a line of code is wanted, so that tests without a subscriber would
 // disturb the others.
 #[tokio::test]
-async fn a_handler_runs_in_the_span_of_its_call_or_in_the_current_one() {
+async fn a_handler_runs_in_the_span_of_its_request_or_in_the_current_one() {
     assert_eq!(spans_of_a_handler().await, "none, none");
     {
         let spans = Spans::default();
         let subscriber = tracing_subscriber::registry().with(spans.clone());
         let _recording = tracing::subscriber::set_default(subscriber);
-        assert_eq!(spans_of_a_handler().await, "mcp_call, mcp_call");
+        assert_eq!(spans_of_a_handler().await, "mcp_request, mcp_request");
         let all = spans.0.lock().expect("not poisoned").clone();
         let calls: Vec<_> = all
             .iter()
-            .filter(|span| span.contains("mcp_call"))
+            .filter(|span| span.contains("mcp_request"))
             .collect();
         let [call] = calls[..] else {
             panic!("{all:?}");
         };
         for part in [
-            "outer > mcp_call ",
-            " method=\"tools/call\"",
-            " name=\"waits\"",
-            " request_id=",
+            "outer > mcp_request ",
+            " mcp.method.name=\"tools/call\"",
+            " gen_ai.tool.name=\"waits\"",
+            " jsonrpc.request.id=",
         ] {
             assert!(call.contains(part), "{call}");
         }
     }
-    let filter = filter_fn(|span| span.name() != "mcp_call");
+    let filter = filter_fn(|span| span.name() != "mcp_request");
     let subscriber = tracing_subscriber::registry()
         .with(filter)
         .with(Spans::default());

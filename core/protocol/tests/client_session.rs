@@ -8,7 +8,7 @@ use bytes::Bytes;
 use mcpline_protocol::client::{
     CallError, CallKey, ClientEvent, ClientSession, InputRequiredResult, MAX_CACHED_PARAMS_BYTES,
     MAX_CACHED_RESULT_BYTES, MAX_CACHED_TOTAL_BYTES, NegotiatedSession, OutgoingClientRequest,
-    PingTimes, ResultCache, ToolCatalog, ToolPage, UrlElicitations,
+    PingTimes, ResultCache, ToolAdmission, ToolCatalog, ToolPage, UrlElicitations,
 };
 use mcpline_protocol::vocabulary::{
     ClientCapabilities, ElicitationCapability, Implementation, LoggingLevel, RootsCapability,
@@ -546,11 +546,15 @@ fn large_pages_are_not_read_inline_and_can_be_interrupted() {
     let tool =
         json!({"name": "x", "inputSchema": {"type": "object"}, "description": "d".repeat(100_000)});
     let page = raw(&json!({"tools": [tool]}));
-    assert!(ToolPage::read_inline(&page, false).is_none());
-    assert!(ToolPage::read(&page, false, &AtomicBool::new(true)).is_err());
-    assert!(ToolPage::read(&page, false, &AtomicBool::new(false)).is_ok());
+    let all = |_: &str, _: &Raw| ToolAdmission::Admitted;
+    assert!(ToolPage::read_inline(&page, false, &all).is_none());
+    assert!(ToolPage::read(&page, false, &all, &AtomicBool::new(true)).is_err());
+    assert!(ToolPage::read(&page, false, &all, &AtomicBool::new(false)).is_ok());
     let small = raw(&json!({"tools": []}));
-    assert!(matches!(ToolPage::read_inline(&small, false), Some(Ok(_))));
+    assert!(matches!(
+        ToolPage::read_inline(&small, false, &all),
+        Some(Ok(_))
+    ));
 }
 
 #[test]

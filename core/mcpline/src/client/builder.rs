@@ -20,6 +20,7 @@ use super::address::Address;
 use super::extension::{self, Extension, check_identifiers};
 use super::handlers::{self, Answerer, Handlers};
 use super::inner::Inner;
+use super::middleware::ClientMiddleware;
 use super::settings::ClientSettings;
 use super::tool_call_hooks::{ToolCall, ToolCallOutcome};
 use super::{Client, UnopenedClient};
@@ -176,6 +177,20 @@ impl ClientBuilder {
     #[must_use]
     pub fn request_with(mut self, method: &str, answerer: Answerer) -> Self {
         self.handlers.serve_request(method, answerer);
+        self
+    }
+
+    /// Puts code around each request of the client; see [`ClientMiddleware`]. The first that was added is the outermost.
+    #[must_use]
+    pub fn middleware(self, middleware: impl ClientMiddleware) -> Self {
+        self.shared_middleware(Arc::new(middleware))
+    }
+
+    /// Like [`middleware`](Self::middleware), with one that is kept elsewhere, too: for another client, or to call its methods.
+    #[must_use]
+    pub fn shared_middleware(mut self, middleware: Arc<dyn ClientMiddleware>) -> Self {
+        let before = self.handlers.middlewares.iter().cloned();
+        self.handlers.middlewares = before.chain([middleware]).collect();
         self
     }
 

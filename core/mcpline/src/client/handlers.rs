@@ -31,6 +31,7 @@ use crate::turn_queue::PeerId;
 use super::connection_events::ConnectionListener;
 use super::decoding::decode_elsewhere;
 use super::extension::Resolver;
+use super::middleware::ClientMiddlewares;
 use super::tool_call_hooks::ToolCallHooks;
 
 /// A pending answer. Dropped when the server cancels the request or the caller cancels its own.
@@ -55,6 +56,7 @@ pub struct Handlers {
     pub(super) result_types: BTreeMap<Box<str>, Resolver>,
     /// The first error in the registration of an extension or a custom request.
     pub(super) unusable: Option<String>,
+    pub(super) middlewares: ClientMiddlewares,
     pub(super) tool_calls: ToolCallHooks,
     pub(super) listeners: Vec<Listener>,
     /// Whether a listener subscribes to changes, beyond log messages.

@@ -55,6 +55,8 @@ pub(super) struct Inner {
     pub(super) sizes: Mutex<ListSizes>,
     /// Number of extension results that are being resolved.
     pub(super) resolving: AtomicUsize,
+    /// Number of notifications that the tools have changed.
+    tool_changes: AtomicU64,
     pub(super) this: Weak<Inner>,
 }
 
@@ -131,6 +133,7 @@ impl Inner {
             learning: tokio::sync::Mutex::new(()),
             sizes: Mutex::default(),
             resolving: AtomicUsize::new(0),
+            tool_changes: AtomicU64::new(0),
             this: this.clone(),
         })
     }
@@ -452,8 +455,15 @@ impl Inner {
         self.current().log_level = Some(level);
     }
 
+    pub(super) fn tool_changes(&self) -> u64 {
+        self.tool_changes.load(Ordering::Relaxed)
+    }
+
     /// Updates the cache with a notification, then passes it to the listeners.
     pub(super) fn deliver_notification(&self, notification: &Notification) {
+        if notification.method == Method::NotificationsToolsListChanged {
+            self.tool_changes.fetch_add(1, Ordering::Relaxed);
+        }
         self.cache().invalidate(notification);
         self.subscriptions.deliver(notification);
     }

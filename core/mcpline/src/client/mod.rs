@@ -3,9 +3,9 @@
 //! A [`Client`] is made by [`Client::connect`], or with handlers and settings by [`Client::builder`], from an
 //! [`Address`]. It is a handle: cheap to clone, used from any task and any thread of its runtime, closed from anywhere.
 //!
-//! The path of a request: [`Client::request`] → `Inner::hooked_request` (the host's tool call hooks) → `Inner::request`
-//! (cached results, rounds, reconnection) → `Session::ask` (one connection) → a `Link` (one transport), and back
-//! through the link's `LinkEventSink`.
+//! The path of a request: [`Client::request`] → [`middleware`] → `Inner::hooked_request` (the host's tool call hooks) →
+//! `Inner::request` (cached results, rounds, reconnection) → `Session::ask` (one connection) → a `Link` (one transport), and
+//! back through the link's `LinkEventSink`.
 
 mod address;
 mod builder;
@@ -29,12 +29,14 @@ mod link_shutdown;
 mod list_sizes;
 #[cfg(feature = "server")]
 mod memory;
+pub mod middleware;
 #[cfg(all(test, mcpline_models))]
 mod models;
 mod notifications;
 #[cfg(feature = "stdio")]
 mod pipe;
 mod request;
+mod request_span;
 pub(crate) mod resolver_error;
 mod session;
 mod settings;

@@ -20,10 +20,12 @@ use crate::background;
 use crate::client_error::ClientError;
 use crate::error_kind::ErrorKind;
 use crate::offload;
+use crate::span;
 use crate::sync::{Arc, PoisonError};
 
 use super::cursors::Cursors;
 use super::inner::{Inner, jitter};
+use super::middleware::admission;
 use super::session::Session;
 use super::settings::{ClientSettings, Reissue, RequestOptions};
 
@@ -52,7 +54,8 @@ pub(super) fn check_meta(method: &str, given: &Raw) -> Result<(), ClientError> {
 }
 
 impl Inner {
-    /// Sends a request of the host, after its parameters are checked and the host's hooks have run.
+    /// Sends a request of the host, after its parameters are checked, through its middleware and hooks; in a span, if a subscriber
+    /// wants it.
     pub(super) async fn checked_request(
         &self,
         method: &str,
@@ -67,18 +70,42 @@ impl Inner {
         {
             return Err(ClientError::Usage("_meta must be a JSON object".to_owned()));
         }
-        let Some(meta) = params.and_then(|params| params.member("_meta")) else {
-            return self.hooked_request(method, params, options).await;
-        };
-        if options.meta.is_some() || meta.members().is_none() {
-            return Err(ClientError::Usage(
-                "_meta must be an object, in the parameters or in the options".to_owned(),
-            ));
+        let has_meta = params.is_some_and(|params| params.member("_meta").is_some());
+        if has_meta || span::is_wanted() {
+            return Box::pin(self.uncommon_request(method, params, options)).await;
         }
-        let params = params.map(|params| params.without("_meta"));
+        // Boxed, and decided here: the size of this future is the cost of every request.
+        if !self.handlers.middlewares.is_empty() {
+            return Box::pin(self.request_through_middleware(method, params, options)).await;
+        }
+        self.hooked_request(method, params, options).await
+    }
+
+    /// Sends a request whose parameters have `_meta`, or which has a span.
+    async fn uncommon_request(
+        &self,
+        method: &str,
+        params: Option<&Raw>,
+        options: &RequestOptions,
+    ) -> Result<Raw, ClientError> {
         let mut options = options.clone();
-        options.meta = Some(meta);
-        Box::pin(self.hooked_request(method, params.as_ref(), &options)).await
+        let mut params = params.cloned();
+        if let Some(meta) = params.as_ref().and_then(|params| params.member("_meta")) {
+            if options.meta.is_some() || meta.members().is_none() {
+                return Err(ClientError::Usage(
+                    "_meta must be an object, in the parameters or in the options".to_owned(),
+                ));
+            }
+            params = params.map(|params| params.without("_meta"));
+            options.meta = Some(meta);
+        }
+        match span::is_wanted() {
+            true => self.request_in_span(method, params.as_ref(), options).await,
+            false => {
+                self.request_through_middleware(method, params.as_ref(), &options)
+                    .await
+            }
+        }
     }
 
     /// Sends a request, answers input requests of the server, and recovers if the connection is lost.
@@ -370,13 +397,16 @@ impl Inner {
         let learning = async {
             // Waiting for other pages counts toward the call's timeouts.
             let _turn = self.learning.lock().await;
-            let read = match ToolPage::read_inline(&page, mirrored) {
+            let middlewares = self.handlers.middlewares.clone();
+            let admit = move |name: &str, tool: &Raw| admission(&middlewares, name, tool);
+            let read = match ToolPage::read_inline(&page, mirrored, &admit) {
                 Some(read) => read,
                 None => {
                     let page = page.clone();
                     let interrupt = Arc::new(AtomicBool::new(false));
-                    let read =
-                        move |interrupt: &AtomicBool| ToolPage::read(&page, mirrored, interrupt);
+                    let read = move |interrupt: &AtomicBool| {
+                        ToolPage::read(&page, mirrored, &admit, interrupt)
+                    };
                     let reading = offload::compute(self.handlers.peer, interrupt, read);
                     reading.await.ok_or(ClientError::Closed)?
                 }
@@ -463,7 +493,13 @@ impl Inner {
         if error.rpc().is_some_and(is_header_mismatch) && !attempt.refreshed {
             attempt.refreshed = true;
             let timeouts = options.timeouts.unwrap_or(self.settings.timeouts);
-            return self.refresh_tools(error, attempt.started, timeouts).await;
+            self.refresh_tools(error, attempt.started, timeouts).await?;
+            // The host has not seen the new definition.
+            let tool = params.and_then(|params| params.member("name"));
+            return match tool.as_ref().and_then(Raw::string_value) {
+                Some(tool) => self.admit_call(&tool),
+                None => Ok(()),
+            };
         }
         let refuses_revision = error
             .rpc()
@@ -553,7 +589,12 @@ impl Inner {
     }
 
     /// Whether a request may be sent again although the server may have performed it.
-    fn may_repeat(&self, method: &Method, params: Option<&Raw>, reissue: Reissue) -> bool {
+    pub(super) fn may_repeat(
+        &self,
+        method: &Method,
+        params: Option<&Raw>,
+        reissue: Reissue,
+    ) -> bool {
         match reissue {
             Reissue::Always => true,
             Reissue::Never => false,

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use crate::error::Error;
+#[cfg(feature = "redaction")]
+use crate::middleware::Redaction;
 use crate::middleware::{
-    ConcurrencyLimit, LimitKey, Middleware, RateLimit, ResponseCache, ResponseSizeLimit,
+    AuditLog, ConcurrencyLimit, LimitKey, Middleware, RateLimit, ResponseCache, ResponseSizeLimit,
 };
 use crate::server::Server;
 
 use super::options::{
-    BuiltInMiddleware, ConcurrencyLimitOptions, MiddlewareDefinition, RateLimitOptions,
-    ResponseCacheOptions, ResponseSizeLimitOptions, read, seconds,
+    AuditLogOptions, BuiltInMiddleware, ConcurrencyLimitOptions, MiddlewareDefinition,
+    RateLimitOptions, RedactionOptions, ResponseCacheOptions, ResponseSizeLimitOptions, read,
+    seconds,
 };
 
 /// Adds a middleware that the library provides to a server. `definition` is JSON: a [`BuiltInMiddleware`]; `scope` is a
@@ -39,6 +42,8 @@ impl BuiltInMiddleware {
             concurrency_limit,
             response_cache,
             response_size_limit,
+            audit_log,
+            redaction,
         } = self;
         let mut named: Vec<Arc<dyn Middleware>> = Vec::new();
         if let Some(options) = rate_limit {
@@ -52,6 +57,12 @@ impl BuiltInMiddleware {
         }
         if let Some(options) = response_size_limit {
             named.push(Arc::new(options.middleware()?));
+        }
+        if let Some(options) = audit_log {
+            named.push(Arc::new(options.middleware()?));
+        }
+        if let Some(options) = redaction {
+            named.push(options.middleware()?);
         }
         match (named.pop(), named.is_empty()) {
             (Some(middleware), true) => Ok(middleware),
@@ -101,6 +112,50 @@ impl ResponseSizeLimitOptions {
     }
 }
 
+impl AuditLogOptions {
+    fn middleware(self) -> Result<AuditLog, Error> {
+        if self.path.is_empty() {
+            return Err(Error::usage("`path` is empty"));
+        }
+        let mut log = AuditLog::open(&self.path)?
+            .with_arguments(self.arguments)
+            .with_results(self.results)
+            .with_redacted(self.redact)
+            .with_required(self.required.unwrap_or(true));
+        if let Some(max_bytes) = self.max_bytes {
+            log = log.with_max_bytes(max_bytes);
+        }
+        if let Some(max_files) = self.max_files {
+            log = log.with_max_files(max_files);
+        }
+        Ok(log)
+    }
+}
+
+impl RedactionOptions {
+    #[cfg(feature = "redaction")]
+    fn middleware(self) -> Result<Arc<dyn Middleware>, Error> {
+        if self.members.is_empty() && self.patterns.is_empty() {
+            return Err(Error::usage("a redaction needs `members` or `patterns`"));
+        }
+        let mut redaction = Redaction::new()
+            .with_members(self.members)
+            .with_patterns(self.patterns)?
+            .with_arguments(self.arguments);
+        if let Some(replacement) = self.replacement {
+            redaction = redaction.with_replacement(replacement);
+        }
+        Ok(Arc::new(redaction))
+    }
+
+    #[cfg(not(feature = "redaction"))]
+    fn middleware(self) -> Result<Arc<dyn Middleware>, Error> {
+        Err(Error::usage(
+            "this library was built without the feature `redaction`",
+        ))
+    }
+}
+
 fn positive(name: &str, value: u64) -> Result<(), Error> {
     match value {
         0 => Err(Error::usage(format!("`{name}` is 0"))),
@@ -138,11 +193,26 @@ mod tests {
             r#"{"concurrency_limit": {"max_running": 2, "max_waiting": 10, "per": ["session"]}}"#,
             r#"{"response_cache": {"ttl": 1.5, "tools": ["a"], "max_bytes": 1000}}"#,
             r#"{"response_size_limit": {"max_bytes": 1000}}"#,
+            #[cfg(feature = "redaction")]
+            r#"{"redaction": {"members": ["iban"], "patterns": ["[0-9]+"], "replacement": "", "arguments": true}}"#,
         ] {
             let scope = r#"{"methods": ["tools/call"], "tags": ["slow"]}"#;
             assert_eq!(add(definition, Some(scope)), Ok(()), "{definition}");
             assert_eq!(add(definition, None), Ok(()), "{definition}");
         }
+    }
+
+    #[test]
+    fn an_audit_log_opens_its_file() {
+        let path =
+            std::env::temp_dir().join(format!("mcpline-options-{}.jsonl", std::process::id()));
+        let definition = serde_json::json!({"audit_log": {
+            "path": path, "max_bytes": 0, "max_files": 2, "arguments": true, "results": true, "redact": ["iban"],
+            "required": false,
+        }});
+        assert_eq!(add(&definition.to_string(), None), Ok(()));
+        assert!(path.exists());
+        let _ = std::fs::remove_file(&path);
     }
 
     #[test]
@@ -170,6 +240,36 @@ mod tests {
                 r#"{"rate_limit": {"requests": 1, "per": ["ip"]}}"#,
                 None,
                 r#"`per` has "ip""#,
+            ),
+            (r#"{"audit_log": {}}"#, None, "path"),
+            (r#"{"audit_log": {"path": ""}}"#, None, "`path` is empty"),
+            (
+                r#"{"audit_log": {"path": "/nowhere/at/all"}}"#,
+                None,
+                "cannot open the audit log /nowhere/at/all",
+            ),
+            (
+                r#"{"audit_log": {"path": "a", "max_bytes": -1}}"#,
+                None,
+                "expected u64",
+            ),
+            #[cfg(feature = "redaction")]
+            (
+                r#"{"redaction": {"arguments": true}}"#,
+                None,
+                "needs `members` or `patterns`",
+            ),
+            #[cfg(feature = "redaction")]
+            (
+                r#"{"redaction": {"patterns": ["(a"]}}"#,
+                None,
+                r#"the pattern "(a" is invalid"#,
+            ),
+            #[cfg(not(feature = "redaction"))]
+            (
+                r#"{"redaction": {"members": ["a"]}}"#,
+                None,
+                "without the feature `redaction`",
             ),
             (
                 r#"{"rate_limit": {"requests": 1}}"#,

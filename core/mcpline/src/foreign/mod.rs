@@ -53,6 +53,8 @@ pub mod options;
 mod queue;
 #[cfg(all(feature = "server", feature = "http"))]
 mod request_body;
+#[cfg(feature = "server")]
+mod request_spans;
 #[cfg(all(feature = "server", feature = "http"))]
 mod response_body;
 #[cfg(feature = "server")]
@@ -89,6 +91,10 @@ pub use openapi::OpenApiImport;
 pub use queue::{CallQueue, QueueFull, WakeupHold};
 #[cfg(all(feature = "server", feature = "http"))]
 pub use request_body::{BodyFeed, ClientLeft, RequestBody};
+#[cfg(feature = "server")]
+pub use request_spans::{
+    begin_span, number_of_span, span_number, span_number_of_call, trace_context, trace_requests,
+};
 #[cfg(all(feature = "server", feature = "http"))]
 pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
 #[cfg(feature = "routes")]

@@ -4,9 +4,13 @@
 //! server itself. It may answer instead, change the parameters or the result, wait, run the rest again, or only observe. A
 //! scope limits it to some requests. `server/middleware` runs the middlewares of a server.
 
+mod audit_log;
 mod concurrency_limit;
+mod json_redaction;
 mod limit_key;
 mod rate_limit;
+#[cfg(feature = "redaction")]
+mod redaction;
 mod request;
 mod response_cache;
 mod response_size_limit;
@@ -19,9 +23,13 @@ use std::sync::Arc;
 use mcpline_protocol::RpcError;
 use mcpline_protocol::wire::Raw;
 
+pub use audit_log::AuditLog;
 pub use concurrency_limit::ConcurrencyLimit;
 pub use limit_key::LimitKey;
 pub use rate_limit::RateLimit;
+#[cfg(feature = "redaction")]
+#[cfg_attr(docsrs, doc(cfg(feature = "redaction")))]
+pub use redaction::Redaction;
 pub(crate) use request::MiddlewareOrigin;
 pub use request::MiddlewareRequest;
 pub use response_cache::ResponseCache;

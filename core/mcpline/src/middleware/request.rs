@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use mcpline_protocol::Revision;
-use mcpline_protocol::wire::{Kind, Method, Params, Raw, json_string};
+use mcpline_protocol::wire::{Kind, Method, Params, Raw};
 
 use crate::caller::Caller;
 use crate::error::Error;
+use crate::turn_queue::PeerId;
 
 /// A request on its way through [middleware](super::Middleware).
 #[derive(Clone)]
@@ -33,6 +34,7 @@ pub(crate) trait MiddlewareOrigin: Send + Sync + 'static {
     fn header(&self, name: &str) -> Option<&str>;
     fn request_id(&self) -> &str;
     fn tool_error(&self, text: &str) -> Raw;
+    fn peer(&self) -> PeerId;
 }
 
 impl MiddlewareRequest {
@@ -107,20 +109,8 @@ impl MiddlewareRequest {
         if arguments.kind() != Kind::Object {
             return Err(Error::usage("the arguments of a request are not an object"));
         }
-        let mut params = Vec::with_capacity(arguments.as_bytes().len() + 64);
-        params.extend_from_slice(b"{\"arguments\":");
-        params.extend_from_slice(arguments.as_bytes());
-        let members = self.params().and_then(Raw::members);
-        for (name, value) in members.into_iter().flatten() {
-            if name != "arguments" {
-                params.push(b',');
-                json_string(&mut params, &name);
-                params.push(b':');
-                params.extend_from_slice(value.as_bytes());
-            }
-        }
-        params.push(b'}');
-        self.set_params(Raw::from_trusted(params))
+        let params = self.params().cloned().unwrap_or(Raw::EMPTY_OBJECT);
+        self.set_params(params.with("arguments", &arguments))
     }
 
     /// Returns the authenticated caller, as [`Context::auth`](crate::Context::auth) does.
@@ -173,6 +163,12 @@ impl MiddlewareRequest {
     /// Returns the result of a tool that failed with this text, which the model reads.
     pub fn tool_error(&self, text: &str) -> Raw {
         self.origin.tool_error(text)
+    }
+
+    /// Returns the client as a participant of turns for long computations.
+    #[cfg(feature = "redaction")]
+    pub(super) fn peer(&self) -> PeerId {
+        self.origin.peer()
     }
 
     pub(crate) fn protocol_method(&self) -> &Method {

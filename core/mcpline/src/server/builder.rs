@@ -176,6 +176,7 @@ impl ServerBuilder {
             mounts: Mounts::default(),
             middlewares: Middlewares::default(),
             request_log: RequestLog::default(),
+            tracing: Default::default(),
             metrics,
             started: clock::now(),
             is_debugged,

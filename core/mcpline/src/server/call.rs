@@ -28,6 +28,7 @@ use super::feature_entries::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntr
 use super::middleware::{self, AwaitedOutcome, MiddlewareCall, NextCallback};
 use super::reply::{HandlerError, Reply};
 use super::request_info::HttpInfo;
+use super::request_span::RequestSpan;
 #[cfg(feature = "routes")]
 use super::routes::{self, RouteCall};
 
@@ -69,6 +70,8 @@ pub(crate) struct CurrentRequest {
     pub(crate) meta: Option<Raw>,
     /// Counts the call among those of its client that are in flight; `None` while it is suspended.
     pub(crate) in_flight: Option<Charge>,
+    /// The span of the request, if it has one.
+    pub(super) span: Option<Arc<RequestSpan>>,
     /// The middleware that waits for the outcome, in place of the client.
     pub(super) middleware: Option<Arc<AwaitedOutcome>>,
 }
@@ -134,11 +137,6 @@ impl Call {
         &self.state().server
     }
 
-    /// Returns the method of the request.
-    pub(crate) fn method(&self) -> &str {
-        self.state().method.as_str()
-    }
-
     /// Returns the name of the tool or prompt, the URI of the resource, the method of a custom request, custom
     /// notification or event, or the methods and the path of a route; `""` for a completion.
     pub fn name(&self) -> String {
@@ -187,6 +185,17 @@ impl Call {
     /// Returns the context of the call. Cheap to clone, usable on any thread.
     pub fn context(&self) -> Context {
         Context::new(self.state().clone())
+    }
+
+    /// Returns the span of the request, if it has one.
+    pub(super) fn span(&self) -> Option<Arc<RequestSpan>> {
+        self.state().lock_current_request().span.clone()
+    }
+
+    /// Returns the number of the request, if another language traces it.
+    pub(crate) fn span_number(&self) -> Option<u64> {
+        let current = self.state().lock_current_request();
+        Some(current.span.as_ref()?.traced()?.number())
     }
 
     /// Returns the client that limits count the call for. Calls that wait take turns by it.
@@ -252,6 +261,7 @@ impl CurrentRequest {
     pub(super) fn for_middleware(&self) -> Self {
         Self {
             key: self.key,
+            span: self.span.clone(),
             ..self.suspended()
         }
     }
@@ -260,6 +270,7 @@ impl CurrentRequest {
     pub(super) fn with_middleware(&self, awaited: Arc<AwaitedOutcome>, meta: Option<Raw>) -> Self {
         Self {
             key: self.key,
+            span: self.span.clone(),
             meta,
             middleware: Some(awaited),
             ..self.suspended()
@@ -278,6 +289,7 @@ impl CurrentRequest {
             http: self.http.clone(),
             meta: self.meta.clone(),
             in_flight: None,
+            span: None,
             middleware: None,
         }
     }

@@ -209,6 +209,7 @@ pub(super) fn notified(
         http: http.cloned(),
         meta,
         in_flight: Some(in_flight),
+        span: None,
         middleware: None,
     };
     let call = CallState::new(
@@ -282,6 +283,7 @@ pub(super) fn happened(
         http: http.cloned(),
         meta: None,
         in_flight: None,
+        span: None,
         middleware: None,
     };
     let call = CallState::new(

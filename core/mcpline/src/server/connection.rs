@@ -36,6 +36,7 @@ use super::open_session::OpenSession;
 use super::permission;
 use super::request_info::HttpInfo;
 use super::request_log::{RequestOutcome, RunningRequest};
+use super::request_span::RequestSpan;
 use super::state::SessionValues;
 use super::traffic::{self, TrafficOrigin, TransportKind};
 
@@ -138,6 +139,15 @@ impl RequestHandle {
             log: None,
         }
     }
+}
+
+/// The session's result for a message.
+struct Admission {
+    received: ReceiveOutcome<RequestHandle, InputResponseCallback>,
+    /// The record of a request that is not dispatched.
+    log: Option<RunningRequest>,
+    /// The span of a request, if it has one.
+    span: Option<Arc<RequestSpan>>,
 }
 
 /// Records how a request ended, at the end of a block.
@@ -539,7 +549,10 @@ impl Connection {
                 Err(error) => Err(error),
             };
             if let Err(error) = permitted {
-                let log = RunningRequest::begin(self, &message);
+                let log = RunningRequest::begin(self, &message, http.map(|http| &**http));
+                if let Some(span) = log.as_ref().and_then(RunningRequest::span) {
+                    span.set_error(&error);
+                }
                 refuse_subscribing(&**sink, &request.id, &error);
                 if let Some(log) = log {
                     log.end(RequestOutcome::Error(error.code));
@@ -547,14 +560,15 @@ impl Connection {
                 return;
             }
         }
-        let (received, log) = self.admit_locked(
+        let admission = self.admit_locked(
             &mut self.lock_session(),
             message,
             in_batch,
             sink,
+            http.map(|http| &**http),
             unknown.as_ref(),
         );
-        self.follow(received, log, sink, http);
+        self.follow(admission, sink, http);
     }
 
     /// Looks up the URIs of a subscription on another thread, then continues with the request. Meanwhile the request is
@@ -615,7 +629,9 @@ impl Connection {
         let received = match permitted {
             Ok(unknown) => {
                 let message = Message::Request(request);
-                Ok(self.admit_locked(&mut session, message, in_batch, sink, Some(&unknown)))
+                let http = http.map(|http| &**http);
+                let unknown = Some(&unknown);
+                Ok(self.admit_locked(&mut session, message, in_batch, sink, http, unknown))
             }
             Err(error) => Err((request.id, error)),
         };
@@ -623,7 +639,7 @@ impl Connection {
         // Outside the lock: dropping it may lock the session.
         drop(served);
         match received {
-            Ok((received, log)) => self.follow(received, log, sink, http),
+            Ok(admission) => self.follow(admission, sink, http),
             Err((id, error)) => refuse_subscribing(&**sink, &id, &error),
         }
     }
@@ -639,25 +655,36 @@ impl Connection {
         }
     }
 
-    /// Acts on the session's result for a message. `log` is the record of a request that is not dispatched.
+    /// Acts on the session's result for a message.
     fn follow(
         self: &Arc<Self>,
-        received: ReceiveOutcome<RequestHandle, InputResponseCallback>,
-        log: Option<RunningRequest>,
+        admission: Admission,
         sink: &Arc<dyn MessageSink>,
         http: Option<&Arc<HttpInfo>>,
     ) {
+        let Admission {
+            received,
+            log,
+            span,
+        } = admission;
         let outcome = match &received {
             ReceiveOutcome::Reply {
                 outcome: Err(error),
                 ..
-            } => RequestOutcome::Error(error.code),
+            } => {
+                if let Some(span) = &span {
+                    span.set_error(error);
+                }
+                RequestOutcome::Error(error.code)
+            }
             _ => RequestOutcome::Ok,
         };
         // After the response; that of a dispatched request is in its handle.
         let _recorded = log.map(|log| RecordOnDrop(Some(log), outcome));
         match received {
-            ReceiveOutcome::Request(admitted) => dispatch::dispatch(self, admitted, sink, http),
+            ReceiveOutcome::Request(admitted) => {
+                dispatch::dispatch(self, admitted, sink, http, span);
+            }
             ReceiveOutcome::Reply { id, outcome } => answer(&**sink, &id, outcome),
             ReceiveOutcome::Subscription(_) => {
                 self.server.list_connection(self.number, self);
@@ -712,12 +739,11 @@ impl Connection {
         message: Message,
         in_batch: bool,
         sink: &Arc<dyn MessageSink>,
+        http: Option<&HttpInfo>,
         unknown: Option<&HashSet<String>>,
-    ) -> (
-        ReceiveOutcome<RequestHandle, InputResponseCallback>,
-        Option<RunningRequest>,
-    ) {
-        let mut log = RunningRequest::begin(self, &message);
+    ) -> Admission {
+        let mut log = RunningRequest::begin(self, &message, http);
+        let span = log.as_ref().and_then(RunningRequest::span);
         // The parameters of a subscription, kept while they are charged and may have to be rolled back.
         let params = match &message {
             Message::Request(request)
@@ -794,7 +820,11 @@ impl Connection {
                 origin.set_revision(peer.revision);
             }
         }
-        (received, log)
+        Admission {
+            received,
+            log,
+            span,
+        }
     }
 
     /// Counts the session that a handshake has begun, if it is one.

@@ -14,6 +14,7 @@ use crate::caller::Caller;
 use crate::error::Error;
 use crate::message_sink::{self, MessageSink};
 use crate::quota::ClientQuota;
+use crate::trace_context::TraceContext;
 use crate::warning_limit::warn_limited;
 
 use super::Inner;
@@ -25,6 +26,7 @@ use super::custom;
 use super::middleware::NextCallback;
 use super::permission;
 use super::request_info::HttpInfo;
+use super::request_span::TracedRequest;
 
 /// The context of the request that a handler serves. Cheap to clone, usable on any thread.
 ///
@@ -233,6 +235,21 @@ impl Context {
             Some(_) => Ok(()),
             None => Err(RpcError::missing_extension(identifier)),
         }
+    }
+
+    /// Returns the trace context of the request: that of its `_meta` (2026-07-28, "Base protocol", `_meta`), or else that of
+    /// the HTTP request. `None` if it has neither.
+    pub fn trace_context(&self) -> Option<TraceContext> {
+        let own = self.meta().as_ref().and_then(TraceContext::from_meta);
+        #[cfg(feature = "http")]
+        let own = own.or_else(|| self.http()?.trace_context());
+        own
+    }
+
+    /// Returns the request as another language traces it, if one does.
+    pub(crate) fn traced(&self) -> Option<Arc<TracedRequest>> {
+        let current = self.call.lock_current_request();
+        current.span.as_ref()?.traced().cloned()
     }
 
     /// Returns the name of the tool, if the call is one of a tool.

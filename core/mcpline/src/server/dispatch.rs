@@ -37,6 +37,7 @@ use super::registry::{MethodItem, Registry};
 use super::reply::{ResultEnvelope, ToolReply, write_tool};
 use super::request_info::HttpInfo;
 use super::request_log::RequestOutcome;
+use super::request_span::RequestSpan;
 
 /// Why a request is not dispatched.
 enum Refusal {
@@ -62,6 +63,7 @@ pub(super) fn dispatch(
     admitted: AdmittedRequest,
     sink: &Arc<dyn MessageSink>,
     http: Option<&Arc<HttpInfo>>,
+    span: Option<Arc<RequestSpan>>,
 ) {
     let AdmittedRequest {
         key,
@@ -70,6 +72,7 @@ pub(super) fn dispatch(
         params,
         peer,
     } = admitted;
+    let _entered = span.as_ref().map(|span| span.span.enter());
     let server = connection.server();
     let is_list = ListMethod::of(&method).is_some();
     let has_middleware = server.middlewares.is_used();
@@ -82,6 +85,7 @@ pub(super) fn dispatch(
         http: http.cloned(),
         meta: params.as_ref().and_then(Params::meta),
         in_flight: None,
+        span: span.clone(),
         middleware: None,
     };
     // A list is answered at once, unless middleware waits.

@@ -186,6 +186,9 @@ pub(super) fn respond_error(
         );
         return;
     }
+    if let Some(span) = &current_request.span {
+        span.set_error(error);
+    }
     end(
         current_request,
         RequestOutcome::Error(error.code),

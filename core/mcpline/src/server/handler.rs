@@ -89,22 +89,11 @@ fn warn_if_slow(call: &Call, took: Duration) {
     );
 }
 
-/// Returns the span of a call, below that of the transport. If it is not recorded, the span of the transport stays the
-/// handler's.
+/// Returns the span of the call's request. If it is not recorded, the span of the transport stays the handler's.
 fn span_of(call: &Call) -> Span {
-    let span = tracing::info_span!(
-        "mcp_call",
-        method = call.method(),
-        name = call.name(),
-        session = call
-            .context()
-            .session_id()
-            .map(|id| shortened(&id).to_owned()),
-        request_id = call.context().request_id().as_str(),
-    );
-    match span.is_disabled() {
-        true => Span::current(),
-        false => span,
+    match call.span() {
+        Some(span) if !span.span.is_disabled() => span.span.clone(),
+        _ => Span::current(),
     }
 }
 

@@ -34,6 +34,7 @@ use super::middleware::Middlewares;
 use super::mounts::Mounts;
 use super::registry::{ChangedFeatures, Completer, Registry};
 use super::request_log::RequestLog;
+use super::request_span::RequestTracing;
 use super::settings::Settings;
 use super::state::State;
 use super::suspended_call::SuspendedCall;
@@ -71,6 +72,8 @@ pub(crate) struct Inner {
     pub(super) mounts: Mounts,
     pub(super) middlewares: Middlewares,
     pub(super) request_log: RequestLog,
+    /// Spans of requests for another language.
+    pub(super) tracing: RequestTracing,
     /// `None` if they are off: see [`Settings::metrics`].
     pub(super) metrics: Option<Arc<Metrics>>,
     /// When the server was built.

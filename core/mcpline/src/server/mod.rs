@@ -49,6 +49,7 @@ mod registry;
 mod reply;
 mod request_info;
 mod request_log;
+mod request_span;
 #[cfg(feature = "routes")]
 mod routes;
 mod settings;

@@ -7,6 +7,8 @@ use http::{Extensions, HeaderMap};
 use mcpline_protocol::wire::header::HeaderOccurrence;
 
 use crate::caller::Caller;
+#[cfg(feature = "http")]
+use crate::trace_context::TraceContext;
 
 /// Name of the authenticated caller, which a layer in front of [`HttpService`](crate::transport::http::HttpService)
 /// puts into the request's extensions. Sessions and sealed request states are bound to it.
@@ -29,7 +31,8 @@ pub struct HttpInfo {
     /// The authenticated caller, if a token was verified, or if a layer in front put a [`Caller`] into the request's
     /// extensions.
     pub auth: Option<Caller>,
-    /// Extensions of the request, as set by layers in front of [`HttpService`](crate::transport::http::HttpService).
+    /// Extensions of the request, as set by layers in front of [`HttpService`](crate::transport::http::HttpService). A
+    /// [`TraceContext`](crate::TraceContext) of a layer that has a span of its own is used in place of that of the headers.
     #[cfg(feature = "http")]
     pub extensions: Extensions,
 }
@@ -44,6 +47,15 @@ impl HttpInfo {
             auth: parts.extensions.get::<Caller>().cloned(),
             headers: std::mem::take(&mut parts.headers),
             extensions: std::mem::take(&mut parts.extensions),
+        }
+    }
+
+    /// Returns the trace context of the HTTP request: that of a layer in front, which has put it into the extensions, or else that
+    /// of the headers.
+    pub(crate) fn trace_context(&self) -> Option<TraceContext> {
+        match self.extensions.get::<TraceContext>() {
+            Some(context) => Some(context.clone()),
+            None => TraceContext::from_headers(&self.headers),
         }
     }
 
@@ -76,5 +88,28 @@ impl HttpInfo {
 
     pub(crate) fn headers_len(&self) -> usize {
         0
+    }
+}
+
+#[cfg(all(test, feature = "http"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_span_of_a_layer_in_front_is_preferred_to_that_of_the_headers() {
+        let traceparent = |span: &str| format!("00-4bf92f3577b34da6a3ce929d0e0e4736-{span}-01");
+        let sent = traceparent("00f067aa0ba902b7");
+        let own = traceparent("1111111111111111");
+        let mut http = HttpInfo::default();
+        http.headers
+            .insert("traceparent", sent.parse().expect("a value"));
+        let parent = |http: &HttpInfo| {
+            let context = http.trace_context().expect("a context");
+            context.traceparent().map(str::to_owned)
+        };
+        assert_eq!(parent(&http), Some(sent));
+        http.extensions
+            .insert(TraceContext::new(Some(&own), None, None).expect("a context"));
+        assert_eq!(parent(&http), Some(own));
     }
 }

@@ -6,15 +6,19 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use mcpline_protocol::session::Peer;
-use mcpline_protocol::wire::{Message, Method, Raw};
+use mcpline_protocol::wire::{Message, Method, Raw, Request};
 use mcpline_protocol::{ErrorCode, Printable, Quoted};
 use mcpline_runtime::clock;
+
+use crate::span;
 
 use super::Server;
 use super::connection::Connection;
 use super::handler::shortened;
 use super::inner::Inner;
 use super::metrics::OperationNames;
+use super::request_info::HttpInfo;
+use super::request_span::RequestSpan;
 use super::traffic::TransportKind;
 
 /// Maximum number of characters of methods and names in records, because clients choose them.
@@ -109,6 +113,8 @@ pub(super) struct RequestLog {
     listener: RwLock<Option<Listener>>,
     /// Whether there is one.
     is_set: AtomicBool,
+    /// Whether another language traces the requests.
+    has_spans: AtomicBool,
 }
 
 impl Server {
@@ -133,6 +139,11 @@ impl Server {
 }
 
 impl RequestLog {
+    /// Lets requests have spans, for another language.
+    pub(super) fn want_spans(&self) {
+        self.has_spans.store(true, Ordering::Release);
+    }
+
     #[inline]
     fn is_wanted(&self) -> bool {
         self.is_set.load(Ordering::Acquire) || is_traced()
@@ -149,7 +160,13 @@ impl RequestLog {
 /// Whether requests are recorded.
 #[inline]
 fn is_wanted(server: &Inner) -> bool {
-    server.request_log.is_wanted() || server.metrics.is_some()
+    server.request_log.is_wanted() || server.metrics.is_some() || has_spans(server)
+}
+
+/// Whether requests have spans.
+#[inline]
+fn has_spans(server: &Inner) -> bool {
+    server.request_log.has_spans.load(Ordering::Acquire) || span::is_wanted()
 }
 
 /// Whether a subscriber wants the records. Cached by `tracing` for each place in the code.
@@ -171,25 +188,31 @@ struct Facts {
     transport: TransportKind,
     /// `None` if metrics are off.
     metric_names: Option<OperationNames>,
+    span: Option<Arc<RequestSpan>>,
 }
 
 impl RunningRequest {
     /// Begins a record, if anyone wants it.
     #[inline]
-    pub(super) fn begin(connection: &Connection, message: &Message) -> Option<Self> {
+    pub(super) fn begin(
+        connection: &Connection,
+        message: &Message,
+        http: Option<&HttpInfo>,
+    ) -> Option<Self> {
         match message {
-            Message::Request(_) if is_wanted(connection.server()) => {
-                Self::begin_wanted(connection, message)
+            Message::Request(request) if is_wanted(connection.server()) => {
+                Self::begin_wanted(connection, request, http)
             }
             _ => None,
         }
     }
 
     #[cold]
-    fn begin_wanted(connection: &Connection, message: &Message) -> Option<Self> {
-        let Message::Request(request) = message else {
-            return None;
-        };
+    fn begin_wanted(
+        connection: &Connection,
+        request: &Request,
+        http: Option<&HttpInfo>,
+    ) -> Option<Self> {
         let params = request.params.as_ref();
         let name = match request.method {
             Method::ToolsCall | Method::PromptsGet => "name",
@@ -209,14 +232,23 @@ impl RunningRequest {
             client: None,
             session: connection.session_id().map(|id| shortened(id).to_owned()),
             transport: connection.transport_kind(),
+            span: RequestSpan::begin(connection, request, http),
         }))))
     }
 
     /// Sets the client, once it is known.
     pub(super) fn set_client(&mut self, client: Arc<Peer>) {
         if let Some(facts) = &mut self.0 {
+            if let Some(span) = &facts.span {
+                span.set_client(&client);
+            }
             facts.client = Some(client);
         }
+    }
+
+    /// Returns the span of the request, if it has one.
+    pub(super) fn span(&self) -> Option<Arc<RequestSpan>> {
+        self.0.as_ref()?.span.clone()
     }
 
     /// Records how the request ended. The session must not be locked, because listeners may use the server.
@@ -241,9 +273,12 @@ impl Facts {
         if let (Some(metrics), Some(names)) = (&self.server.metrics, &self.metric_names) {
             let revision = self.client.as_ref().map(|client| client.revision);
             metrics.record_operation(names, outcome, revision, self.transport, duration);
-            if !self.server.request_log.is_wanted() {
-                return;
-            }
+        }
+        if let Some(span) = &self.span {
+            span.end(outcome, duration);
+        }
+        if !self.server.request_log.is_wanted() {
+            return;
         }
         let client = self.client.as_ref().and_then(|client| client.info.as_ref());
         let client = client.and_then(|info| info.member("name"));
@@ -277,7 +312,7 @@ impl Facts {
 }
 
 /// Returns the beginning of a client's text, as [`Printable`].
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     let end = text.char_indices().nth(MAX_NAME_CHARS);
     let beginning = end.map_or(text, |(end, _)| &text[..end]);
     Printable(beginning).to_string()

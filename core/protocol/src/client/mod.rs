@@ -48,6 +48,7 @@ pub use result_cache::{
 };
 pub use session::{ClientEvent, ClientSession, OutgoingClientRequest, is_header_mismatch};
 pub use tool_catalog::{
-    FilteredToolPage, MAX_KNOWN_TOOLS, MAX_KNOWN_TOOLS_BYTES, ToolCatalog, ToolPage,
+    AdmitTool, FilteredToolPage, MAX_KNOWN_TOOLS, MAX_KNOWN_TOOLS_BYTES, ToolAdmission,
+    ToolCatalog, ToolPage,
 };
 pub use url_elicitations::UrlElicitations;

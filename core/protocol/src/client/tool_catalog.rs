@@ -57,6 +57,21 @@ pub struct FilteredToolPage {
     pub warnings: Vec<String>,
 }
 
+/// Whether a client may know a tool that its server lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ToolAdmission {
+    /// It may.
+    Admitted,
+    /// The tool is left out of the list without a warning: the host does not want it.
+    Hidden,
+    /// The tool is left out of the list, with a warning that gives this reason.
+    Refused(String),
+}
+
+/// Decides about a tool, by its name and definition.
+pub type AdmitTool<'a> = &'a dyn Fn(&str, &Raw) -> ToolAdmission;
+
 /// A parsed page of `tools/list`, with the information to remember.
 ///
 /// Parsing is separate from the [`ToolCatalog`], so that no lock is held in the meantime.
@@ -69,15 +84,19 @@ pub struct ToolPage {
 }
 
 impl ToolPage {
-    /// Parses a page if that is quick; `None` if it may take longer. With `has_param_headers`, where parameters are
+    /// Parses a page if that is quick; `None` if it may take longer. `admit` decides which tools stay. With `has_param_headers`, where parameters are
     /// repeated as headers, tools whose `x-mcp-header` breaks a rule are left out (2026-07-28,
     /// `basic/transports/streamable-http`).
     ///
     /// # Errors
     /// As for [`read`](Self::read).
-    pub fn read_inline(page: &Raw, has_param_headers: bool) -> Option<Result<Self, String>> {
+    pub fn read_inline(
+        page: &Raw,
+        has_param_headers: bool,
+        admit: AdmitTool<'_>,
+    ) -> Option<Result<Self, String>> {
         let is_small = page.as_bytes().len() <= MAX_INLINE_DECODED_BYTES;
-        is_small.then(|| Self::read(page, has_param_headers, &AtomicBool::new(false)))
+        is_small.then(|| Self::read(page, has_param_headers, admit, &AtomicBool::new(false)))
     }
 
     /// Parses a page. Setting `interrupt` ends that with an error.
@@ -87,6 +106,7 @@ impl ToolPage {
     pub fn read(
         page: &Raw,
         has_param_headers: bool,
+        admit: AdmitTool<'_>,
         interrupt: &AtomicBool,
     ) -> Result<Self, String> {
         let mut read = Self::default();
@@ -116,6 +136,17 @@ impl ToolPage {
                     continue;
                 }
             };
+            match admit(&name, tool) {
+                ToolAdmission::Admitted => {}
+                ToolAdmission::Hidden => {
+                    read.forget(name.into_owned());
+                    continue;
+                }
+                ToolAdmission::Refused(reason) => {
+                    read.leave_out(name.into_owned(), &reason);
+                    continue;
+                }
+            }
             kept.push(tool);
             // More than that is not remembered.
             if read.tools.len() < MAX_KNOWN_TOOLS {
@@ -143,6 +174,10 @@ impl ToolPage {
             let warning = format!("the tool {shown:?} is left out: {problem}");
             self.filtered.warnings.push(warning);
         }
+        self.forget(name);
+    }
+
+    fn forget(&mut self, name: String) {
         if self.tools.len() < MAX_KNOWN_TOOLS {
             self.tools.push((name, None));
         }
@@ -193,7 +228,8 @@ impl ToolCatalog {
         page: &Raw,
         has_param_headers: bool,
     ) -> Result<FilteredToolPage, String> {
-        let page = ToolPage::read(page, has_param_headers, &AtomicBool::new(false))?;
+        let admit = |_: &str, _: &Raw| ToolAdmission::Admitted;
+        let page = ToolPage::read(page, has_param_headers, &admit, &AtomicBool::new(false))?;
         Ok(self.add_page(page))
     }
 

@@ -157,6 +157,27 @@ impl Raw {
         Self::from_trusted(out)
     }
 
+    /// The object with this value as the first member, instead of others of this name; the rest keeps its bytes. For a value
+    /// that is no object, an object with this member alone.
+    #[must_use]
+    pub fn with(&self, name: &str, value: &Self) -> Self {
+        let mut out = Vec::with_capacity(self.0.len() + value.0.len() + name.len() + 8);
+        out.push(b'{');
+        super::text::json_string(&mut out, name);
+        out.push(b':');
+        out.extend_from_slice(&value.0);
+        for (key, value) in self.members().into_iter().flatten() {
+            if key != name {
+                out.push(b',');
+                super::text::json_string(&mut out, &key);
+                out.push(b':');
+                out.extend_from_slice(&value.0);
+            }
+        }
+        out.push(b'}');
+        Self::from_trusted(out)
+    }
+
     /// The elements, when this is an array.
     pub fn elements(&self) -> Option<Elements<'_>> {
         (self.kind() == Kind::Array).then(|| Elements {

@@ -9,8 +9,11 @@ use sha2::{Digest, Sha256};
 
 use crate::wire::Raw;
 
+/// Member of `params` with metadata.
+const META: &str = "_meta";
+
 /// Members of `params` that belong to one attempt and not to the request itself.
-const PER_ATTEMPT: [&str; 3] = ["_meta", "inputResponses", "requestState"];
+const PER_ATTEMPT: [&str; 3] = [META, "inputResponses", "requestState"];
 
 /// Digests a request: its method and its parameters, without `_meta`, `inputResponses` and
 /// `requestState`, which differ between an attempt and its retry.
@@ -31,12 +34,22 @@ pub fn request_digest(method: &str, params: Option<&Raw>) -> [u8; 32] {
     digest(method, &value)
 }
 
-/// Digests an input request, so that a replay with another input request is noticed.
+/// Digests an input request, so that a replay with another input request is noticed: its method and its parameters, without
+/// `_meta`, where each run of the handler has a trace context of its own. Without any other member it is the same as without
+/// parameters.
 pub fn input_request_digest(method: &str, params: Option<&Raw>) -> [u8; 32] {
     match params.map(|params| (params, params.decode::<Value>())) {
         None => digest(method, &Value::Null),
-        Some((_, Ok(value))) => digest(method, &value),
-        Some((params, Err(_))) => digest_as_written(method, params, &[]),
+        Some((_, Ok(mut value))) => {
+            if let Value::Object(members) = &mut value {
+                members.remove(META);
+                if members.is_empty() {
+                    value = Value::Null;
+                }
+            }
+            digest(method, &value)
+        }
+        Some((params, Err(_))) => digest_as_written(method, params, &[META]),
     }
 }
 
@@ -175,6 +188,17 @@ mod tests {
             request_digest("tools/call", Some(&first)),
             request_digest("tools/call", Some(&retry))
         );
+    }
+
+    #[test]
+    fn input_requests_are_the_same_with_another_trace_context() {
+        let digest = |params: Option<&Raw>| input_request_digest("roots/list", params);
+        let one = raw(r#"{"message":"m","_meta":{"traceparent":"00-1"}}"#);
+        let two = raw(r#"{"message":"m","_meta":{"traceparent":"00-2"}}"#);
+        assert_eq!(digest(Some(&one)), digest(Some(&two)));
+        assert_eq!(digest(Some(&one)), digest(Some(&raw(r#"{"message":"m"}"#))));
+        assert_eq!(digest(Some(&raw(r#"{"_meta":{"a":1}}"#))), digest(None));
+        assert_ne!(digest(Some(&one)), digest(None));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::client::{Answerer, Client, ClientBuilder, ClientSettings, Extension};
 use crate::error::Error;
 
 use super::call::timeouts;
+use super::client_middleware::BuiltInClientMiddleware;
 use super::options_macro::options;
 use super::{seconds, set, set_seconds};
 
@@ -109,6 +110,8 @@ options! {
         pub connection: bool,
         /// Whether the host listens for the lines of a child's stderr.
         pub stderr: bool,
+        /// The middleware that the library provides, the outermost first.
+        pub middleware: Vec<BuiltInClientMiddleware>,
         /// Capabilities that replace those declared by handlers, member by member.
         pub capabilities: serde_json::Map<String, serde_json::Value>,
     }
@@ -236,6 +239,9 @@ impl HostOptions {
         }
         if self.tool_outcome {
             builder = builder.tool_outcome_with(answerer("host/tool_outcome"));
+        }
+        for middleware in &self.middleware {
+            builder = builder.shared_middleware(middleware.middleware()?);
         }
         let mut unfit = None;
         if !self.capabilities.is_empty() {

@@ -85,6 +85,7 @@ impl HttpServingOptions {
             })?;
             options.client_address_header = Some(header);
         }
+        options.normalize()?;
         Ok(options)
     }
 }

@@ -24,6 +24,8 @@ mod caller;
 mod client;
 #[cfg(all(feature = "client", feature = "auth"))]
 mod client_auth;
+#[cfg(feature = "client")]
+mod client_middleware;
 #[cfg(feature = "server")]
 mod feature;
 #[cfg(all(feature = "server", feature = "http"))]
@@ -52,8 +54,8 @@ use crate::error::Error;
 pub use auth::ResourceServerOptions;
 #[cfg(feature = "server")]
 pub use built_in_middleware::{
-    BuiltInMiddleware, ConcurrencyLimitOptions, RateLimitOptions, ResponseCacheOptions,
-    ResponseSizeLimitOptions,
+    AuditLogOptions, BuiltInMiddleware, ConcurrencyLimitOptions, RateLimitOptions,
+    RedactionOptions, ResponseCacheOptions, ResponseSizeLimitOptions,
 };
 #[cfg(feature = "client")]
 pub use call::{CallOptions, log_level};
@@ -63,6 +65,8 @@ pub use caller::CallerOptions;
 pub use client::{ClientOptions, HostExtensionOptions, HostOptions, check_host_request};
 #[cfg(all(feature = "client", feature = "auth"))]
 pub use client_auth::{AuthOptions, OAuthOptions};
+#[cfg(feature = "client")]
+pub use client_middleware::BuiltInClientMiddleware;
 #[cfg(feature = "routes")]
 pub use feature::RouteDefinition;
 #[cfg(feature = "server")]

@@ -57,9 +57,15 @@ async fn a_request_that_is_cancelled_before_its_call_is_attached_starts_no_handl
     let Ok(Incoming::Single(request)) = read(&call(1, "count")) else {
         panic!("a request");
     };
-    let (ReceiveOutcome::Request(admitted), _) =
-        connection.admit_locked(&mut connection.lock_session(), request, false, &to, None)
-    else {
+    let admission = connection.admit_locked(
+        &mut connection.lock_session(),
+        request,
+        false,
+        &to,
+        None,
+        None,
+    );
+    let ReceiveOutcome::Request(admitted) = admission.received else {
         panic!("it is admitted");
     };
     receive(
@@ -68,7 +74,7 @@ async fn a_request_that_is_cancelled_before_its_call_is_attached_starts_no_handl
         &cancellation(1),
     );
     assert_eq!(sink.abandoned(), 1);
-    dispatch::dispatch(&connection, admitted, &to, None);
+    dispatch::dispatch(&connection, admitted, &to, None, None);
     assert_eq!(calls.load(Ordering::SeqCst), 0);
     assert_eq!(sink.abandoned(), 1);
     assert!(connection.is_idle());
@@ -98,9 +104,15 @@ async fn a_batch_completes_when_a_request_is_cancelled_before_its_call_is_attach
     let Ok(Incoming::Single(request)) = read(&call(1, "count")) else {
         panic!("a request");
     };
-    let (ReceiveOutcome::Request(admitted), _) =
-        connection.admit_locked(&mut connection.lock_session(), request, true, &batch, None)
-    else {
+    let admission = connection.admit_locked(
+        &mut connection.lock_session(),
+        request,
+        true,
+        &batch,
+        None,
+        None,
+    );
+    let ReceiveOutcome::Request(admitted) = admission.received else {
         panic!("it is admitted");
     };
     receive(
@@ -108,7 +120,7 @@ async fn a_batch_completes_when_a_request_is_cancelled_before_its_call_is_attach
         &Arc::new(TestSink::default()),
         &cancellation(1),
     );
-    dispatch::dispatch(&connection, admitted, &batch, None);
+    dispatch::dispatch(&connection, admitted, &batch, None, None);
     let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
     connection.receive(read(&ping), &batch, None);
     assert_eq!(

@@ -3,6 +3,7 @@
 use crate::quota::{Level, Limit};
 
 use super::super::Server;
+use super::super::request_span;
 use super::super::traffic::TransportKind;
 use super::text::{Kind, Labels, Text};
 use super::{Histogram, Metrics, OTHER, Operation, OperationError};
@@ -167,9 +168,5 @@ impl Operation {
 
 /// Returns the value of `network.transport`. The conventions have values for stdio and HTTP; the others are ours.
 fn network_transport(transport: TransportKind) -> &'static str {
-    match transport {
-        TransportKind::Stdio => "pipe",
-        TransportKind::Http | TransportKind::HttpSse => "tcp",
-        TransportKind::Lines | TransportKind::Memory => transport.name(),
-    }
+    request_span::network_transport(transport).unwrap_or_else(|| transport.name())
 }

@@ -20,6 +20,7 @@ use crate::middleware::{
     MiddlewareFuture, MiddlewareOrigin, MiddlewareOutcome, MiddlewareRequest, Next, NextStep,
 };
 use crate::sync::{Arc, Mutex, PoisonError};
+use crate::turn_queue::PeerId;
 
 use super::super::call::CurrentRequest;
 use super::super::dispatch;
@@ -424,6 +425,10 @@ impl MiddlewareOrigin for CurrentRequest {
     fn request_id(&self) -> &str {
         // An id is JSON, so it is UTF-8.
         std::str::from_utf8(self.id.raw()).unwrap_or_default()
+    }
+
+    fn peer(&self) -> PeerId {
+        self.connection.client().peer
     }
 
     fn tool_error(&self, text: &str) -> Raw {

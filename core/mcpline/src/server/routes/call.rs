@@ -91,6 +91,7 @@ impl RouteCall {
             http: Some(Arc::new(http)),
             meta: None,
             in_flight: Some(in_flight),
+            span: None,
             middleware: None,
         };
         let call = CallState::new(

@@ -6,8 +6,9 @@
 
 use std::fmt::Write as _;
 
+use crate::secret_names::{Secrecy, secrecy};
+
 use super::free_text;
-use super::secret_names::{Secrecy, secrecy};
 use super::shown::Shown;
 use super::tokens::{has_strings, is_space, token_length, unescaped, value_length};
 

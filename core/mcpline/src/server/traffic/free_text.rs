@@ -2,7 +2,7 @@
 //!
 //! Text has no syntax, so this finds only what is a secret for certain. The guides say what is shown.
 
-use super::secret_names::{Secrecy, secrecy};
+use crate::secret_names::{Secrecy, secrecy};
 
 /// Shown in place of a secret within a text.
 const REDACTED: &str = "[redacted]";

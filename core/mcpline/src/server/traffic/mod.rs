@@ -5,10 +5,8 @@
 
 mod excerpt;
 mod free_text;
-mod secret_names;
 mod shown;
 mod sink;
-mod timestamp;
 mod tokens;
 
 use std::fmt;
@@ -21,6 +19,7 @@ use mcpline_protocol::wire::{self, Incoming, ReadError};
 
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::timestamp::Rfc3339;
 
 use super::Server;
 use super::handler::shortened;
@@ -103,7 +102,7 @@ impl TransportKind {
 /// A line for a log: `2026-07-28T09:30:00.123Z sent over http, session 1a2b3c4d, 2025-11-25: {"jsonrpc":…`.
 impl fmt::Display for TrafficRecord<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ", timestamp::Rfc3339(self.time))?;
+        write!(f, "{} ", Rfc3339(self.time))?;
         write!(
             f,
             "{} over {}",
@@ -221,7 +220,7 @@ impl TrafficLog {
         };
         tracing::info!(
             target: "mcpline::traffic",
-            time = %timestamp::Rfc3339(record.time),
+            time = %Rfc3339(record.time),
             transport = record.transport.name(),
             connection = record.connection,
             session = record.session,

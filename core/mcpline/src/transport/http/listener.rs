@@ -54,7 +54,9 @@ pub struct Http {
 /// # Errors
 ///
 /// [`ErrorKind::Transport`](crate::ErrorKind::Transport): the address cannot be bound.
-pub async fn http(address: impl ToSocketAddrs, options: HttpOptions) -> Result<Http, Error> {
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a path, host or origin in the options is invalid.
+pub async fn http(address: impl ToSocketAddrs, mut options: HttpOptions) -> Result<Http, Error> {
+    options.normalize()?;
     let resolved = lookup_host(address).await.map_err(|error| {
         Error::transport("listen", "cannot resolve the address to listen on", error)
     })?;
@@ -73,7 +75,9 @@ impl Http {
     /// # Errors
     ///
     /// [`ErrorKind::Transport`](crate::ErrorKind::Transport): its address is unknown.
-    pub fn from_listener(listener: TcpListener, options: HttpOptions) -> Result<Self, Error> {
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a path, host or origin in the options is invalid.
+    pub fn from_listener(listener: TcpListener, mut options: HttpOptions) -> Result<Self, Error> {
+        options.normalize()?;
         let address = listener.local_addr().map_err(|error| {
             Error::transport("listen", "cannot read the address of the listener", error)
         })?;

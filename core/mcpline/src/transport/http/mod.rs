@@ -25,6 +25,7 @@ mod metrics;
 mod models;
 mod modern;
 mod mount_shutdown;
+mod option_checks;
 mod options;
 mod post;
 mod recorded;

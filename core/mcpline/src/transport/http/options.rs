@@ -36,6 +36,10 @@ pub struct HttpOptions {
     /// Accepted host names of requests, without port. `*.example.com` accepts all names below `example.com`, but not the
     /// web pages of these hosts; `*` accepts any name, and a web page can then reach a local server. Loopback names and the bound address are always
     /// accepted. Default: no others, because a web page could reach a local server by DNS rebinding.
+    ///
+    /// Entries that no request can match, such as URLs, are errors of [`http()`](super::http()), and warnings of
+    /// [`Server::http_service`](crate::server::Server::http_service). The same holds for `allowed_origins` and for paths
+    /// without a slash at their start.
     pub allowed_hosts: Vec<String>,
     /// Accepted origins of web pages (`https://app.example.com`), besides those of allowed hosts; `*` accepts any. Pages
     /// of these origins may also read the responses (CORS). Requests without an `Origin` are accepted. Default: no

@@ -166,7 +166,7 @@ fn allows(name: &str, options: &HttpOptions, bound: Option<IpAddr>) -> bool {
 
 /// Returns a host without its port, and an IPv6 address without brackets; `None` if the text is not a host with an
 /// optional port (RFC 3986, section 3.2).
-fn host_name(authority: &str) -> Option<&str> {
+pub(super) fn host_name(authority: &str) -> Option<&str> {
     if let Some(rest) = authority.strip_prefix('[') {
         let (address, after) = rest.split_once(']')?;
         let is_port = after.is_empty() || after.strip_prefix(':').is_some_and(is_port);

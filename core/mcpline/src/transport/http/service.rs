@@ -99,13 +99,16 @@ impl HttpService {
         bound: Option<IpAddr>,
         is_mounted: bool,
     ) -> Self {
+        // The standalone server and the bindings have refused it.
+        if let Err(error) = options.normalize() {
+            tracing::warn!(%error, "an option of the HTTP service has no effect");
+        }
         let authorization = Authorization::of(&mut options);
         #[cfg(feature = "routes")]
-        // The standalone server has refused them.
+        // Here too, and below.
         if let Err(error) = route::check(&server, &options) {
             tracing::warn!(%error, "a route is never reached");
         }
-        // Here too.
         if let Err(error) = metrics::check(&server, &options) {
             tracing::warn!(%error, "metrics are not served");
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::SystemTime;
 
 /// Writes a time in UTC with milliseconds: `2026-07-28T09:30:00.123Z` (RFC 3339).
-pub(super) struct Rfc3339(pub(super) SystemTime);
+pub(crate) struct Rfc3339(pub(super) SystemTime);
 
 impl fmt::Display for Rfc3339 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -36,7 +36,7 @@ const PROGRESS_TOKEN: &str = "progresstoken";
 
 /// Whether a value belongs to a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Secrecy {
+pub(crate) enum Secrecy {
     Public,
     /// Also the name of a count, such as `tokens`: secret if the value contains a text.
     SecretText,
@@ -44,7 +44,7 @@ pub(super) enum Secrecy {
 }
 
 /// Returns whether the values of this name are secret.
-pub(super) fn secrecy(name: &str) -> Secrecy {
+pub(crate) fn secrecy(name: &str) -> Secrecy {
     let name: String = name
         .chars()
         .filter(|char| char.is_alphanumeric())

@@ -1,0 +1,95 @@
+//! Spans of a client's requests, for subscribers of `tracing`.
+
+use std::borrow::Cow;
+
+use mcpline_protocol::wire::{Method, Raw};
+use tracing::{Instrument as _, Span};
+
+use crate::client_error::ClientError;
+use crate::span::{self, SpanStart, SpanTarget};
+
+use super::inner::Inner;
+use super::settings::RequestOptions;
+
+impl Inner {
+    /// Sends a request of the host in a span, which the server gets as the parent if the program exports its spans.
+    pub(super) async fn request_in_span(
+        &self,
+        method: &str,
+        params: Option<&Raw>,
+        options: RequestOptions,
+    ) -> Result<Raw, ClientError> {
+        let span = self.new_span(method, params);
+        #[cfg(feature = "opentelemetry")]
+        let options = with_context(&span, options);
+        let outcome = self
+            .request_through_middleware(method, params, &options)
+            .instrument(span.clone())
+            .await;
+        record(&span, method, &outcome);
+        outcome
+    }
+
+    fn new_span(&self, method: &str, params: Option<&Raw>) -> Span {
+        let target = SpanTarget::of(&Method::parse(method), |member| {
+            let member = params?.member(member)?;
+            member.string_value().map(Cow::into_owned)
+        });
+        let session = self.open_session().ok().flatten();
+        let start = SpanStart {
+            kind: "client",
+            method,
+            target: target.as_ref(),
+            session: None,
+            revision: session.as_ref().map(|session| session.revision().as_str()),
+            request_id: None,
+            transport: None,
+            protocol: None,
+        };
+        start.span()
+    }
+}
+
+/// Adds the trace context of the span to what is sent, unless the span is not exported, or the host sends a context itself.
+#[cfg(feature = "opentelemetry")]
+fn with_context(span: &Span, mut options: RequestOptions) -> RequestOptions {
+    use mcpline_protocol::vocabulary::meta::TRACEPARENT;
+
+    let Some(context) = crate::open_telemetry::context_of_span(span) else {
+        return options;
+    };
+    let given = options.meta.as_ref().map_or("{}", Raw::as_str);
+    // It is an object, as has been checked.
+    let given: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(given).unwrap_or_default();
+    if given.contains_key(TRACEPARENT) {
+        return options;
+    }
+    let mut meta: serde_json::Map<String, serde_json::Value> = context
+        .fields()
+        .map(|(name, value)| (name.to_owned(), value.into()))
+        .collect();
+    meta.extend(given);
+    if let Ok(meta) = Raw::from_serialize(&meta) {
+        options.meta = Some(meta);
+    }
+    options
+}
+
+/// Records how the request ended.
+fn record(span: &Span, method: &str, outcome: &Result<Raw, ClientError>) {
+    match outcome {
+        Ok(result) => {
+            if span::is_tool_error(&Method::parse(method), result) {
+                span::fail(span, "tool_error", None);
+            }
+        }
+        Err(error) => {
+            span::describe_failure(span, &error.to_string());
+            match error.rpc() {
+                Some(rpc) => span::fail(span, &rpc.code.0.to_string(), Some(rpc.code.0)),
+                None => span::fail(span, error.kind().as_str(), None),
+            }
+        }
+    }
+}

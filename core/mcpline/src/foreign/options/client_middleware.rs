@@ -1,0 +1,197 @@
+//! Options of the middleware of clients that the library provides.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::client::middleware::{CircuitBreaker, ClientMiddleware, Retry, ToolPolicy};
+use crate::error::Error;
+
+use super::options_macro::options;
+use super::seconds;
+
+options! {
+    /// A middleware of clients that the library provides: exactly one member.
+    #[derive(Debug, Default)]
+    pub struct BuiltInClientMiddleware {
+        retry: Option<RetryOptions>,
+        circuit_breaker: Option<CircuitBreakerOptions>,
+        tool_policy: Option<ToolPolicyOptions>,
+    }
+}
+
+options! {
+    /// See [`Retry`].
+    #[derive(Debug)]
+    struct RetryOptions {
+        attempts: u32,
+        /// Seconds.
+        first_delay: f64,
+        /// Seconds.
+        max_delay: f64,
+        tools: Vec<String>,
+    }
+}
+
+impl Default for RetryOptions {
+    fn default() -> Self {
+        Self {
+            attempts: 3,
+            first_delay: 0.2,
+            max_delay: 10.0,
+            tools: Vec::new(),
+        }
+    }
+}
+
+options! {
+    /// See [`CircuitBreaker`].
+    #[derive(Debug)]
+    struct CircuitBreakerOptions {
+        failures: u32,
+        /// Seconds.
+        reset: f64,
+    }
+}
+
+impl Default for CircuitBreakerOptions {
+    fn default() -> Self {
+        Self {
+            failures: 5,
+            reset: 30.0,
+        }
+    }
+}
+
+options! {
+    /// See [`ToolPolicy`].
+    #[derive(Debug, Default)]
+    struct ToolPolicyOptions {
+        allowed: Option<Vec<String>>,
+        denied: Vec<String>,
+        /// Whether definitions are pinned.
+        pin: bool,
+        /// File of the pinned definitions.
+        pin_file: Option<String>,
+    }
+}
+
+impl BuiltInClientMiddleware {
+    /// Returns the middleware.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): there is not exactly one, or a value is out of range.
+    pub(super) fn middleware(&self) -> Result<Arc<dyn ClientMiddleware>, Error> {
+        match self {
+            Self {
+                retry: Some(options),
+                circuit_breaker: None,
+                tool_policy: None,
+            } => Ok(Arc::new(options.middleware()?)),
+            Self {
+                retry: None,
+                circuit_breaker: Some(options),
+                tool_policy: None,
+            } => Ok(Arc::new(options.middleware()?)),
+            Self {
+                retry: None,
+                circuit_breaker: None,
+                tool_policy: Some(options),
+            } => Ok(Arc::new(options.middleware()?)),
+            _ => Err(Error::usage("the middleware needs exactly one kind")),
+        }
+    }
+}
+
+impl RetryOptions {
+    fn middleware(&self) -> Result<Retry, Error> {
+        at_least_one("attempts", self.attempts)?;
+        let first = named_seconds("first_delay", self.first_delay)?;
+        let max = named_seconds("max_delay", self.max_delay)?;
+        Ok(Retry::new(self.attempts)
+            .with_delays(first, max)
+            .with_tools(&self.tools))
+    }
+}
+
+impl CircuitBreakerOptions {
+    fn middleware(&self) -> Result<CircuitBreaker, Error> {
+        at_least_one("failures", self.failures)?;
+        let reset = named_seconds("reset", self.reset)?;
+        Ok(CircuitBreaker::new(self.failures, reset))
+    }
+}
+
+impl ToolPolicyOptions {
+    fn middleware(&self) -> Result<ToolPolicy, Error> {
+        let mut policy = ToolPolicy::new().with_denied(&self.denied);
+        if let Some(allowed) = &self.allowed {
+            policy = policy.with_allowed(allowed);
+        }
+        match (&self.pin_file, self.pin) {
+            (Some(file), _) => policy.with_pin_file(file),
+            (None, true) => Ok(policy.with_pins()),
+            (None, false) => Ok(policy),
+        }
+    }
+}
+
+fn at_least_one(name: &str, value: u32) -> Result<(), Error> {
+    match value {
+        0 => Err(Error::usage(format!("`{name}` is 0"))),
+        _ => Ok(()),
+    }
+}
+
+fn named_seconds(name: &str, value: f64) -> Result<Duration, Error> {
+    seconds(value).map_err(|error| Error::usage(format!("`{name}`: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(definition: &str) -> Result<(), String> {
+        let read: BuiltInClientMiddleware =
+            serde_json::from_str(definition).map_err(|error| error.to_string())?;
+        let made = read.middleware().map(drop);
+        made.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn each_kind_is_read_with_its_options() {
+        for definition in [
+            r#"{"retry": {}}"#,
+            r#"{"retry": {"attempts": 2, "first_delay": 0.1, "max_delay": 1, "tools": ["a"]}}"#,
+            r#"{"circuit_breaker": {}}"#,
+            r#"{"circuit_breaker": {"failures": 2, "reset": 1.5}}"#,
+            r#"{"tool_policy": {}}"#,
+            r#"{"tool_policy": {"allowed": ["a*"], "denied": ["b"], "pin": true}}"#,
+        ] {
+            assert_eq!(made(definition), Ok(()), "{definition}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (definition, part) in [
+            ("{}", "exactly one kind"),
+            (
+                r#"{"retry": {}, "circuit_breaker": {}}"#,
+                "exactly one kind",
+            ),
+            (r#"{"retry": {"attempts": 0}}"#, "`attempts` is 0"),
+            (r#"{"retry": {"first_delay": -1}}"#, "`first_delay`"),
+            (r#"{"retry": {"attemps": 1}}"#, "attemps"),
+            (r#"{"circuit_breaker": {"failures": 0}}"#, "`failures` is 0"),
+            (r#"{"circuit_breaker": {"reset": -1}}"#, "`reset`"),
+            (
+                r#"{"tool_policy": {"pin_file": "."}}"#,
+                "the file of pinned tools, .",
+            ),
+        ] {
+            let error = made(definition).expect_err(definition);
+            assert!(error.contains(part), "{definition}: {error}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Records requests in a file.
+
+mod log_file;
+mod record;
+mod writer;
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use mcpline_protocol::RpcError;
+use mcpline_runtime::clock;
+
+use crate::error::Error;
+use crate::sync::Arc;
+
+use super::{Middleware, MiddlewareFuture, MiddlewareOutcome, MiddlewareRequest, Next};
+
+use log_file::LogFile;
+use record::{Ending, RecordOptions};
+use writer::LogWriter;
+
+/// Default size at which the file is rotated, in bytes.
+const DEFAULT_MAX_BYTES: u64 = 100 * 1024 * 1024;
+
+/// Default number of rotated files that are kept.
+const DEFAULT_MAX_FILES: u32 = 10;
+
+/// A [`Middleware`] that appends a record of each request that it sees to a file: a JSON object on a line of its own, with time,
+/// method, target, caller, duration and outcome. `docs/observability.md` describes its members.
+///
+/// ```no_run
+/// use std::sync::Arc;
+///
+/// use mcpline::Server;
+/// use mcpline::middleware::AuditLog;
+/// use mcpline::server::MiddlewareScope;
+///
+/// let server = Server::new("files", "1.0.0");
+/// let log = AuditLog::open("/var/log/files/audit.jsonl")?.with_arguments(true).with_redacted(["iban"]);
+/// server.add_middleware(MiddlewareScope::all().with_methods(["tools/call"]), Arc::new(log))?;
+/// # Ok::<(), mcpline::Error>(())
+/// ```
+///
+/// Records contain neither tokens nor ids of sessions. The record of a request is passed to the operating system before the
+/// client gets the response. A thread writes the records, several at once if they wait; each is written as a whole. When too many
+/// bytes wait for the disk, further requests wait before they run; one that is cancelled meanwhile has no record. A request that
+/// ends without a response is `cancelled`, and its record is written soon after. Dropping the log with its server waits until all
+/// records are written.
+///
+/// If a record cannot be written, the request has run, but the client gets an internal error, unless the log is not
+/// [required](Self::with_required). The reason is logged as a warning.
+///
+/// A new file can be read and written by its owner only. When it would exceed 100 MiB, it is renamed: `audit.jsonl.1` is the newest of
+/// ten rotated files. Each log needs a file of its own. Several processes may share one only without rotation
+/// ([`with_max_bytes`](Self::with_max_bytes)).
+#[derive(Debug)]
+pub struct AuditLog {
+    options: Arc<RecordOptions>,
+    writer: Arc<LogWriter>,
+    is_required: bool,
+}
+
+/// A request whose record is not written yet.
+struct OpenRecord {
+    options: Arc<RecordOptions>,
+    writer: Arc<LogWriter>,
+    request: MiddlewareRequest,
+    time: SystemTime,
+    /// On the monotonic clock.
+    started: Duration,
+    is_written: bool,
+}
+
+impl AuditLog {
+    /// Opens or creates the file of a log.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the file cannot be opened for writing.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let mut file = LogFile::open(path).map_err(|error| {
+            Error::usage(format!(
+                "cannot open the audit log {}: {error}",
+                path.display()
+            ))
+        })?;
+        file.max_bytes = DEFAULT_MAX_BYTES;
+        file.max_files = DEFAULT_MAX_FILES;
+        Ok(Self {
+            options: Arc::default(),
+            writer: Arc::new(LogWriter::new(file)),
+            is_required: true,
+        })
+    }
+
+    /// Sets the size in bytes that the file does not exceed, unless a single record does; 0: there is no rotation. Default:
+    /// 100 MiB.
+    #[must_use]
+    pub fn with_max_bytes(self, max_bytes: u64) -> Self {
+        self.writer.with_file(|file| file.max_bytes = max_bytes);
+        self
+    }
+
+    /// Sets how many rotated files are kept: `path.1`, which is the newest, to `path.N`. Default: 10.
+    #[must_use]
+    pub fn with_max_files(self, max_files: u32) -> Self {
+        self.writer.with_file(|file| file.max_files = max_files);
+        self
+    }
+
+    /// Sets whether records contain the arguments of tools and prompts. Of those above 16 KiB they contain the size. Default:
+    /// `false`.
+    #[must_use]
+    pub fn with_arguments(mut self, arguments: bool) -> Self {
+        Arc::make_mut(&mut self.options).arguments = arguments;
+        self
+    }
+
+    /// Sets whether records contain results. Of those above 16 KiB they contain the size. Default: `false`.
+    #[must_use]
+    pub fn with_results(mut self, results: bool) -> Self {
+        Arc::make_mut(&mut self.options).results = results;
+        self
+    }
+
+    /// Sets names of members of arguments and results whose values are replaced by `[redacted]`, at any depth and without
+    /// regard to case. The values of obvious secrets, such as `password` and `api_key`, always are.
+    #[must_use]
+    pub fn with_redacted<S: AsRef<str>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        let names = names.into_iter().map(|name| name.as_ref().to_lowercase());
+        Arc::make_mut(&mut self.options).redacted = names.collect();
+        self
+    }
+
+    /// Sets whether a request fails if its record cannot be written. Default: `true`.
+    #[must_use]
+    pub fn with_required(mut self, is_required: bool) -> Self {
+        self.is_required = is_required;
+        self
+    }
+}
+
+impl OpenRecord {
+    fn line(&self, ending: &Ending<'_>) -> Vec<u8> {
+        let duration = clock::now().saturating_sub(self.started);
+        self.options
+            .line(&self.request, self.time, duration, ending)
+    }
+
+    /// Writes the record, and returns the outcome that the client gets.
+    async fn end(mut self, outcome: MiddlewareOutcome, is_required: bool) -> MiddlewareOutcome {
+        let line = self.line(&Ending::Outcome(&outcome));
+        self.is_written = true;
+        let Err(error) = self.writer.write(line).await else {
+            return outcome;
+        };
+        self.warn(&error);
+        match is_required {
+            true => Err(RpcError::internal_error("the audit log cannot be written")),
+            false => outcome,
+        }
+    }
+
+    fn warn(&self, error: &std::io::Error) {
+        let path = self.writer.path();
+        writer::warn(path, error);
+    }
+}
+
+/// The request ended before its outcome.
+impl Drop for OpenRecord {
+    fn drop(&mut self) {
+        if self.is_written {
+            return;
+        }
+        let ending = match std::thread::panicking() {
+            true => Ending::Panicked,
+            false => Ending::Cancelled,
+        };
+        if let Err(error) = self.writer.write_later(self.line(&ending)) {
+            self.warn(&error);
+        }
+    }
+}
+
+impl Middleware for AuditLog {
+    fn handle(&self, request: MiddlewareRequest, next: Next) -> MiddlewareFuture {
+        let (options, writer) = (self.options.clone(), self.writer.clone());
+        let is_required = self.is_required;
+        let (time, started) = (SystemTime::now(), clock::now());
+        Box::pin(async move {
+            writer.wait_for_room().await;
+            let record = OpenRecord {
+                options,
+                writer,
+                request: request.clone(),
+                time,
+                started,
+                is_written: false,
+            };
+            let outcome = next.run(request).await;
+            record.end(outcome, is_required).await
+        })
+    }
+}

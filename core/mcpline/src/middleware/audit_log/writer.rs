@@ -1,0 +1,275 @@
+//! The thread that writes the records of an audit log.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{JoinHandle, ThreadId};
+
+use tokio::sync::{Notify, oneshot};
+
+use super::log_file::LogFile;
+
+/// Number of bytes that may wait for the disk: some thousand records, so that a pause of the disk of a fraction of a second
+/// delays nothing, and little enough for a server with several logs.
+const MAX_WAITING_BYTES: usize = 4 * 1024 * 1024;
+
+/// Why a record was not written.
+pub(super) type WriteError = Arc<io::Error>;
+
+type Outcome = Result<(), WriteError>;
+
+/// Writes records on a thread of its own, several at once if they wait. Dropping it waits until all are written.
+#[derive(Debug)]
+pub(super) struct LogWriter {
+    queue: Arc<Queue>,
+    /// Started with the first record, so that a program may fork before.
+    thread: Mutex<Option<Thread>>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    /// The process that it runs in: a forked child has none of its parent's threads.
+    process: u32,
+    id: ThreadId,
+    handle: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Queue {
+    path: Arc<Path>,
+    state: Mutex<QueueState>,
+    changed: Condvar,
+    /// Notified when there is room again.
+    room: Notify,
+    file: Mutex<LogFile>,
+}
+
+#[derive(Debug, Default)]
+struct QueueState {
+    waiting: Waiting,
+    /// Bytes that wait or are being written.
+    bytes: usize,
+    /// Whether no further records follow.
+    is_closed: bool,
+}
+
+/// Lines, and what waits for each to be written.
+#[derive(Debug, Default)]
+struct Waiting {
+    lines: Vec<Vec<u8>>,
+    outcomes: Vec<Option<oneshot::Sender<Outcome>>>,
+}
+
+impl LogWriter {
+    pub(super) fn new(file: LogFile) -> Self {
+        let path: Arc<Path> = file.path().into();
+        Self {
+            queue: Arc::new(Queue {
+                path,
+                state: Mutex::default(),
+                changed: Condvar::new(),
+                room: Notify::new(),
+                file: Mutex::new(file),
+            }),
+            thread: Mutex::new(None),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.queue.path
+    }
+
+    /// Changes the settings of the file.
+    pub(super) fn with_file(&self, change: impl FnOnce(&mut LogFile)) {
+        change(&mut lock(&self.queue.file));
+    }
+
+    /// Waits until fewer bytes wait than may. Further records are taken without a limit: so there are at most those of the
+    /// requests that have got here.
+    pub(super) async fn wait_for_room(&self) {
+        loop {
+            let mut room = std::pin::pin!(self.queue.room.notified());
+            room.as_mut().enable();
+            if lock(&self.queue.state).bytes < MAX_WAITING_BYTES {
+                return;
+            }
+            room.await;
+        }
+    }
+
+    /// Writes a line. The future may be dropped: the line is written nevertheless.
+    pub(super) fn write(&self, line: Vec<u8>) -> impl Future<Output = Outcome> + use<> {
+        let (sender, outcome) = oneshot::channel();
+        let queued = self.push(line, Some(sender));
+        async move {
+            queued?;
+            let ended = || Arc::new(io::Error::other("the thread of the log has ended"));
+            outcome.await.unwrap_or_else(|_| Err(ended()))
+        }
+    }
+
+    /// Writes a line later.
+    pub(super) fn write_later(&self, line: Vec<u8>) -> Outcome {
+        self.push(line, None)
+    }
+
+    fn push(&self, line: Vec<u8>, outcome: Option<oneshot::Sender<Outcome>>) -> Outcome {
+        let process = std::process::id();
+        let mut thread = lock(&self.thread);
+        let is_running = thread
+            .as_ref()
+            .is_some_and(|thread| thread.process == process);
+        if !is_running {
+            if thread.is_some() {
+                // The parent writes its own.
+                *lock(&self.queue.state) = QueueState::default();
+            }
+            *thread = Some(start(&self.queue, process)?);
+        }
+        let mut state = lock(&self.queue.state);
+        state.bytes += line.len();
+        state.waiting.lines.push(line);
+        state.waiting.outcomes.push(outcome);
+        self.queue.changed.notify_all();
+        Ok(())
+    }
+}
+
+impl Drop for LogWriter {
+    fn drop(&mut self) {
+        lock(&self.queue.state).is_closed = true;
+        self.queue.changed.notify_all();
+        if let Some(thread) = lock(&self.thread).take()
+            && thread.process == std::process::id()
+            && thread.id != std::thread::current().id()
+        {
+            let _ = thread.handle.join();
+        }
+    }
+}
+
+fn start(queue: &Arc<Queue>, process: u32) -> Result<Thread, WriteError> {
+    let queue = queue.clone();
+    let thread = std::thread::Builder::new().name("mcpline-audit".into());
+    let handle = thread.spawn(move || {
+        while let Some(waiting) = queue.take() {
+            queue.write(waiting);
+        }
+    })?;
+    Ok(Thread {
+        process,
+        id: handle.thread().id(),
+        handle,
+    })
+}
+
+impl Queue {
+    /// Waits for lines and takes all of them. `None` after the last one.
+    fn take(&self) -> Option<Waiting> {
+        let mut state = lock(&self.state);
+        loop {
+            if !state.waiting.lines.is_empty() {
+                return Some(std::mem::take(&mut state.waiting));
+            }
+            if state.is_closed {
+                return None;
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn write(&self, waiting: Waiting) {
+        let Waiting { lines, outcomes } = waiting;
+        let (written, outcome) = lock(&self.file).append(&lines);
+        let error = outcome.err().map(Arc::new);
+        lock(&self.state).bytes -= lines.iter().map(Vec::len).sum::<usize>();
+        self.room.notify_waiters();
+        for (index, sender) in outcomes.into_iter().enumerate() {
+            let outcome = match &error {
+                Some(error) if index >= written => Err(error.clone()),
+                _ => Ok(()),
+            };
+            match sender {
+                Some(sender) => {
+                    // The request may have ended.
+                    let _ = sender.send(outcome);
+                }
+                None => {
+                    if let Err(error) = outcome {
+                        warn(&self.path, &error);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Logs that a record was not written.
+pub(super) fn warn(path: &Path, error: &io::Error) {
+    crate::warning_limit::warn_limited!(
+        path = %path.display(),
+        %error,
+        "a record of the audit log could not be written"
+    );
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    /// A writer to a file that is deleted when the test has read it.
+    fn writer(name: &str) -> (LogWriter, std::path::PathBuf) {
+        let path = std::env::temp_dir().join(format!("mcpline-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let file = LogFile::open(&path).expect("opens");
+        (LogWriter::new(file), path)
+    }
+
+    fn taken(path: &Path) -> Vec<u8> {
+        let bytes = std::fs::read(path).expect("a file");
+        let _ = std::fs::remove_file(path);
+        bytes
+    }
+
+    #[test]
+    fn dropping_a_writer_waits_for_all_lines() {
+        let (writer, path) = writer("dropped");
+        let mut expected = Vec::new();
+        for number in 0..1_000 {
+            let line = format!("{number}\n").into_bytes();
+            expected.extend_from_slice(&line);
+            writer.write_later(line).expect("queued");
+        }
+        drop(writer);
+        assert_eq!(taken(&path), expected);
+    }
+
+    #[test]
+    fn requests_wait_while_the_disk_is_too_slow_and_lose_nothing() {
+        let (writer, path) = writer("slow");
+        let queue = writer.queue.clone();
+        let busy = lock(&queue.file);
+        let mut line = vec![b'x'; MAX_WAITING_BYTES / 4];
+        line.push(b'\n');
+        for _ in 0..4 {
+            writer.write_later(line.clone()).expect("queued");
+        }
+        let mut waiting = Box::pin(writer.wait_for_room());
+        let mut now = Context::from_waker(Waker::noop());
+        assert_eq!(waiting.as_mut().poll(&mut now), Poll::Pending);
+        drop(busy);
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.expect("a runtime").block_on(waiting);
+        drop(writer);
+        assert_eq!(taken(&path), line.repeat(4));
+    }
+}

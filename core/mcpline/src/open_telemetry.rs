@@ -1,0 +1,126 @@
+//! Between the spans of `tracing` and the trace contexts of messages, for programs that export spans with
+//! `tracing-opentelemetry`.
+//!
+//! The program's propagators are used as in all of its protocols. Without one, the formats of the W3C are used all the same:
+//! their names are the ones that the protocol reserves (2026-07-28, "Base protocol", `_meta`).
+
+use std::str::FromStr as _;
+
+use mcpline_protocol::vocabulary::meta::{BAGGAGE, TRACEPARENT, TRACESTATE};
+use opentelemetry::propagation::{Extractor, Injector};
+use opentelemetry::trace::{
+    SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState,
+};
+use opentelemetry::{Context, global};
+use tracing::Span;
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+use crate::trace_context::TraceContext;
+
+/// Makes a span the child of the one that the peer's message names, and links another one. Without a trace context it stays the
+/// child of the span that was current.
+pub(crate) fn set_parent(span: &Span, parent: Option<&TraceContext>, link: Option<&TraceContext>) {
+    if let Some(parent) = parent {
+        // An error: the subscriber does not export the span.
+        let _ = span.set_parent(context_of(parent));
+    }
+    if let Some(link) = link {
+        let linked = context_of(link).span().span_context().clone();
+        if linked.is_valid() {
+            span.add_link(linked);
+        }
+    }
+}
+
+/// Returns the trace context that a message of this span carries; `None` if the span is not exported.
+#[cfg(feature = "client")]
+pub(crate) fn context_of_span(span: &Span) -> Option<TraceContext> {
+    let context = span.context();
+    let mut fields = Fields::default();
+    global::get_text_map_propagator(|propagator| {
+        propagator.inject_context(&context, &mut fields);
+    });
+    let span = context.span();
+    let own = span.span_context();
+    if fields.traceparent.is_none() && own.is_valid() {
+        fields.traceparent = Some(format!(
+            "00-{}-{}-{:02x}",
+            own.trace_id(),
+            own.span_id(),
+            own.trace_flags().to_u8()
+        ));
+        let state = own.trace_state().header();
+        fields.tracestate = (!state.is_empty()).then_some(state);
+    }
+    TraceContext::new(
+        fields.traceparent.as_deref(),
+        fields.tracestate.as_deref(),
+        fields.baggage.as_deref(),
+    )
+}
+
+fn context_of(received: &TraceContext) -> Context {
+    let extracted = global::get_text_map_propagator(|propagator| {
+        propagator.extract_with_context(&Context::new(), received)
+    });
+    if extracted.span().span_context().is_remote() {
+        return extracted;
+    }
+    // The default propagator returns the current context instead of the given one.
+    let extracted = match extracted.has_active_span() {
+        true => Context::new(),
+        false => extracted,
+    };
+    match span_context_of(received) {
+        Some(parent) => extracted.with_remote_span_context(parent),
+        None => extracted,
+    }
+}
+
+fn span_context_of(received: &TraceContext) -> Option<SpanContext> {
+    let trace = TraceId::from_hex(received.trace_id()?).ok()?;
+    let span = SpanId::from_hex(received.span_id()?).ok()?;
+    let flags = match received.is_sampled() {
+        true => TraceFlags::SAMPLED,
+        false => TraceFlags::default(),
+    };
+    let state = received
+        .tracestate()
+        .and_then(|state| TraceState::from_str(state).ok())
+        .unwrap_or_default();
+    Some(SpanContext::new(trace, span, flags, true, state))
+}
+
+impl Extractor for TraceContext {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.fields()
+            .find(|(name, _)| *name == key)
+            .map(|(_, value)| value)
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        self.fields().map(|(name, _)| name).collect()
+    }
+}
+
+/// The keys that the protocol reserves: others of a propagator are not sent.
+#[derive(Default)]
+#[cfg(feature = "client")]
+struct Fields {
+    traceparent: Option<String>,
+    tracestate: Option<String>,
+    baggage: Option<String>,
+}
+
+#[cfg(feature = "client")]
+impl Injector for Fields {
+    fn set(&mut self, key: &str, value: String) {
+        let field = match key {
+            TRACEPARENT => &mut self.traceparent,
+            TRACESTATE => &mut self.tracestate,
+            BAGGAGE => &mut self.baggage,
+            _ => return,
+        };
+        *field = Some(value).filter(|value| !value.is_empty());
+    }
+}

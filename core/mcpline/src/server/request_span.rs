@@ -1,0 +1,366 @@
+//! Spans of requests, by the OpenTelemetry semantic conventions for MCP (`docs/gen-ai/mcp.md` of
+//! `open-telemetry/semantic-conventions-genai`): for subscribers of `tracing`, and for the OpenTelemetry of other languages.
+//!
+//! A span begins when a request arrives, and ends after its response. Handlers and middleware run within it. Another language
+//! creates its span when the first of its handlers begins, or after the end of a request that has reached none
+//! ([`TracedRequest::begin_handler`]).
+
+use std::borrow::Cow;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use mcpline_protocol::session::Peer;
+use mcpline_protocol::wire::{Method, Raw, Request};
+use mcpline_protocol::{Revision, RpcError};
+use serde_json::{Map, Value};
+use tracing::Span;
+
+use crate::span::{self, EXECUTE_TOOL, SpanStart, SpanTarget, TOOL};
+use crate::sync::{Arc, Mutex, OnceLock, RwLock};
+use crate::trace_context::TraceContext;
+
+use super::Server;
+use super::connection::Connection;
+use super::handler::shortened;
+use super::request_info::HttpInfo;
+use super::request_log::{RequestOutcome, shown};
+use super::traffic::TransportKind;
+
+/// The span of a request.
+pub(crate) struct RequestSpan {
+    /// Disabled if no subscriber wants it.
+    pub(super) span: Span,
+    /// For another language; `None` if none traces the server.
+    traced: Option<Arc<TracedRequest>>,
+}
+
+/// A request as another language traces it.
+pub(crate) struct TracedRequest {
+    number: u64,
+    method: Method,
+    target: Option<SpanTarget>,
+    request_id: String,
+    /// The first eight characters of its id: the whole id gives access to the session.
+    session: Option<String>,
+    transport: TransportKind,
+    peer: OnceLock<Arc<Peer>>,
+    started: SystemTime,
+    context: Option<TraceContext>,
+    /// The context of the HTTP request, if the message has its own.
+    http_context: Option<TraceContext>,
+    /// Message of the JSON-RPC error that the request ended with.
+    error: Mutex<Option<String>>,
+    state: AtomicU8,
+    listener: Option<Listener>,
+}
+
+/// No handler has begun.
+const WAITING: u8 = 0;
+/// A handler has begun.
+const HANDLED: u8 = 1;
+/// The request has ended.
+const ENDED: u8 = 2;
+
+type Listener = Arc<dyn Fn(&TracedRequest, RequestEnd) + Send + Sync>;
+
+/// How a traced request ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RequestEnd {
+    outcome: RequestOutcome,
+    /// Whether a handler had begun.
+    was_handled: bool,
+    duration: Duration,
+}
+
+/// Receives the requests of a server when they end.
+#[derive(Default)]
+pub(super) struct RequestTracing {
+    listener: RwLock<Option<Listener>>,
+}
+
+impl RequestTracing {
+    fn listener(&self) -> Option<Listener> {
+        self.listener
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl Server {
+    /// Traces the requests of the server: calls `listener` on the thread that writes the response, when a request has
+    /// ended.
+    pub(crate) fn trace_requests(
+        &self,
+        listener: impl Fn(&TracedRequest, RequestEnd) + Send + Sync + 'static,
+    ) {
+        let inner = self.inner();
+        let listener: Listener = Arc::new(listener);
+        let before = inner
+            .tracing
+            .listener
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .replace(listener);
+        inner.request_log.want_spans();
+        drop(before);
+    }
+}
+
+impl RequestSpan {
+    /// Begins the span of a request, if a subscriber or another language wants it.
+    pub(super) fn begin(
+        connection: &Connection,
+        request: &Request,
+        http: Option<&HttpInfo>,
+    ) -> Option<Arc<Self>> {
+        let listener = connection.server().tracing.listener();
+        let is_wanted = span::is_wanted();
+        if listener.is_none() && !is_wanted {
+            return None;
+        }
+        let meta = request.params.as_ref().and_then(|params| params.meta());
+        let own = meta.as_ref().and_then(TraceContext::from_meta);
+        #[cfg(feature = "http")]
+        let of_http = http.and_then(HttpInfo::trace_context);
+        #[cfg(not(feature = "http"))]
+        let of_http: Option<TraceContext> = {
+            let _ = http;
+            None
+        };
+        let (context, http_context) = match own {
+            Some(own) => (Some(own), of_http),
+            None => (of_http, None),
+        };
+        let traced = TracedRequest {
+            number: next_number(),
+            method: request.method.clone(),
+            target: SpanTarget::of(&request.method, |member| {
+                let params = request.params.as_ref()?;
+                params.get_str(member).map(|name| shown(&name))
+            }),
+            request_id: shown_id(request.id.raw()),
+            session: connection.session_id().map(|id| shortened(id).to_owned()),
+            transport: connection.transport_kind(),
+            peer: OnceLock::new(),
+            started: SystemTime::now(),
+            context,
+            http_context,
+            error: Mutex::new(None),
+            state: AtomicU8::new(WAITING),
+            listener,
+        };
+        let span = match is_wanted {
+            true => traced.new_span(),
+            false => Span::none(),
+        };
+        #[cfg(feature = "opentelemetry")]
+        if is_wanted {
+            let (parent, link) = (traced.context.as_ref(), traced.http_context.as_ref());
+            crate::open_telemetry::set_parent(&span, parent, link);
+        }
+        Some(Arc::new(Self {
+            span,
+            traced: traced.listener.is_some().then(|| Arc::new(traced)),
+        }))
+    }
+
+    /// Sets the client, once it is known.
+    pub(super) fn set_client(&self, peer: &Arc<Peer>) {
+        self.span
+            .record("mcp.protocol.version", peer.revision.as_str());
+        if let Some(traced) = &self.traced {
+            // A request has one client.
+            let _ = traced.peer.set(peer.clone());
+        }
+    }
+
+    /// Sets the error that the request ends with.
+    pub(super) fn set_error(&self, error: &RpcError) {
+        self.span.record("otel.status_description", &*error.message);
+        if let Some(traced) = &self.traced {
+            *traced.error.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(span::shown_failure(&error.message));
+        }
+    }
+
+    /// Ends the span.
+    pub(super) fn end(&self, outcome: RequestOutcome, duration: Duration) {
+        if let Some(error) = error_type(outcome) {
+            let code = match outcome {
+                RequestOutcome::Error(code) => Some(code.0),
+                _ => None,
+            };
+            span::fail(&self.span, &error, code);
+        }
+        if let Some(traced) = &self.traced {
+            let was_handled = traced.state.swap(ENDED, Ordering::AcqRel) == HANDLED;
+            let end = RequestEnd {
+                outcome,
+                was_handled,
+                duration,
+            };
+            if let Some(listener) = &traced.listener {
+                listener(traced, end);
+            }
+        }
+    }
+
+    /// Returns the request as another language traces it, if one does.
+    pub(super) fn traced(&self) -> Option<&Arc<TracedRequest>> {
+        self.traced.as_ref()
+    }
+}
+
+impl TracedRequest {
+    fn new_span(&self) -> Span {
+        let start = SpanStart {
+            kind: "server",
+            method: &shown(self.method.as_str()),
+            target: self.target.as_ref(),
+            session: self.session.as_deref(),
+            revision: None,
+            request_id: Some(&self.request_id),
+            transport: network_transport(self.transport),
+            protocol: network_protocol(self.transport),
+        };
+        start.span()
+    }
+
+    /// Returns the number of the request, which identifies it in this process.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Reports that a handler begins, which creates the span. Returns `false` if that has happened already, or if the request
+    /// has ended: then its span exists.
+    pub(crate) fn begin_handler(&self) -> bool {
+        self.state
+            .compare_exchange(WAITING, HANDLED, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+    }
+
+    /// Returns what the span begins with: its name, start (in nanoseconds since 1970), attributes, and the trace contexts of
+    /// its parent and of a link.
+    pub(crate) fn description(&self) -> Value {
+        let mut attributes = Map::new();
+        let mut set = |name: &str, value: &str| {
+            attributes.insert(name.to_owned(), value.into());
+        };
+        set("mcp.method.name", &shown(self.method.as_str()));
+        set("jsonrpc.request.id", &self.request_id);
+        if let Some(target) = &self.target {
+            set(target.attribute, &target.name);
+            if target.attribute == TOOL {
+                set("gen_ai.operation.name", EXECUTE_TOOL);
+            }
+        }
+        if let Some(session) = &self.session {
+            set("mcp.session.id", session);
+        }
+        if let Some(revision) = self.revision() {
+            set("mcp.protocol.version", revision.as_str());
+        }
+        if let Some(transport) = network_transport(self.transport) {
+            set("network.transport", transport);
+        }
+        if let Some(protocol) = network_protocol(self.transport) {
+            set("network.protocol.name", protocol);
+        }
+        let context = |context: &Option<TraceContext>| {
+            let fields = context.iter().flat_map(TraceContext::fields);
+            let fields = fields.map(|(name, value)| (name.to_owned(), value.into()));
+            Value::Object(fields.collect())
+        };
+        serde_json::json!({
+            "name": span::span_name(&shown(self.method.as_str()), self.target.as_ref()),
+            "start": nanoseconds(self.started),
+            "attributes": attributes,
+            "parent": context(&self.context),
+            "link": context(&self.http_context),
+        })
+    }
+
+    /// Returns what the span ends with: the number of the request, its end (in nanoseconds since 1970), further attributes, and
+    /// a text for an error; and the [description](Self::description) if no handler had begun.
+    pub(crate) fn ending(&self, end: RequestEnd) -> Value {
+        let mut attributes = Map::new();
+        let error = error_type(end.outcome);
+        if let Some(error) = &error {
+            attributes.insert("error.type".to_owned(), (&**error).into());
+        }
+        if let RequestOutcome::Error(code) = end.outcome {
+            let code = code.0.to_string();
+            attributes.insert("rpc.response.status_code".to_owned(), code.into());
+        }
+        let text = self
+            .error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let mut ending = serde_json::json!({
+            "number": self.number,
+            "end": nanoseconds(self.started + end.duration),
+            "attributes": attributes,
+            "error": error.map(|_| text.unwrap_or_default()),
+        });
+        if !end.was_handled {
+            ending["description"] = self.description();
+        }
+        ending
+    }
+
+    fn revision(&self) -> Option<Revision> {
+        self.peer.get().map(|peer| peer.revision)
+    }
+}
+
+fn next_number() -> u64 {
+    static NUMBER: AtomicU64 = AtomicU64::new(1);
+    NUMBER.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Returns the value of `error.type`; `None` if the request did not fail.
+fn error_type(outcome: RequestOutcome) -> Option<Cow<'static, str>> {
+    match outcome {
+        RequestOutcome::Ok | RequestOutcome::InputRequired => None,
+        RequestOutcome::ToolError => Some("tool_error".into()),
+        RequestOutcome::Cancelled => Some("cancelled".into()),
+        RequestOutcome::Error(code) => Some(code.0.to_string().into()),
+    }
+}
+
+/// Returns the value of `network.transport`; `None` for clients in this process and streams of an unknown kind.
+pub(super) fn network_transport(transport: TransportKind) -> Option<&'static str> {
+    match transport {
+        TransportKind::Stdio => Some("pipe"),
+        TransportKind::Http | TransportKind::HttpSse => Some("tcp"),
+        TransportKind::Memory | TransportKind::Lines => None,
+    }
+}
+
+/// Returns the value of `network.protocol.name`.
+fn network_protocol(transport: TransportKind) -> Option<&'static str> {
+    match transport {
+        TransportKind::Http | TransportKind::HttpSse => Some("http"),
+        TransportKind::Stdio | TransportKind::Memory | TransportKind::Lines => None,
+    }
+}
+
+/// Returns a request's id, which is JSON, as text: a string without its quotation marks.
+fn shown_id(id: &[u8]) -> String {
+    let id = Raw::from_trusted(id.to_vec());
+    match id.string_value() {
+        Some(text) => shown(&text),
+        None => shown(id.as_str()),
+    }
+}
+
+fn nanoseconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    // Until the year 2554.
+    since.map_or(0, |since| {
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    })
+}

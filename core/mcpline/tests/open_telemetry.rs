@@ -1,0 +1,191 @@
+//! Spans of `tracing` that are exported to OpenTelemetry: a client and a server are one trace.
+
+use mcpline::client::{Client, RequestOptions};
+use mcpline::protocol::Raw;
+use mcpline::{Context, Server, ToolError};
+use opentelemetry::trace::{SpanId, SpanKind, Status, TracerProvider as _};
+use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
+use serde_json::{Value, json};
+use tracing::Instrument as _;
+use tracing_subscriber::layer::SubscriberExt as _;
+
+fn server() -> Server {
+    Server::new("traced", "1")
+        .tool("works", "", async || {
+            tracing::info_span!("work").in_scope(|| ());
+            tokio::task::yield_now().await;
+            tracing::info_span!("more work").in_scope(|| ());
+            "done"
+        })
+        .tool("fails", "", async || Err::<String, _>(ToolError::new("no")))
+        .tool("meta", "", async |ctx: Context| {
+            ctx.meta()
+                .map_or_else(|| "none".to_owned(), |meta| meta.as_str().to_owned())
+        })
+}
+
+struct Recording {
+    exporter: InMemorySpanExporter,
+    _guard: tracing::subscriber::DefaultGuard,
+}
+
+impl Recording {
+    /// Exports the spans of this thread.
+    fn new() -> Self {
+        let exporter = InMemorySpanExporter::default();
+        let provider = SdkTracerProvider::builder()
+            .with_simple_exporter(exporter.clone())
+            .build();
+        let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
+        let subscriber = tracing_subscriber::registry().with(layer);
+        Self {
+            exporter,
+            _guard: tracing::subscriber::set_default(subscriber),
+        }
+    }
+
+    fn take(&self) -> Vec<SpanData> {
+        let spans = self.exporter.get_finished_spans().expect("not poisoned");
+        self.exporter.reset();
+        spans
+    }
+}
+
+fn named(spans: &[SpanData], name: &str, kind: SpanKind) -> SpanData {
+    let mut matching = spans
+        .iter()
+        .filter(|span| span.name == name && span.span_kind == kind);
+    let names: Vec<_> = spans
+        .iter()
+        .map(|span| (&span.name, &span.span_kind))
+        .collect();
+    let found = matching.next().unwrap_or_else(|| panic!("{names:?}"));
+    assert!(matching.next().is_none(), "{names:?}");
+    found.clone()
+}
+
+fn id(span: &SpanData) -> SpanId {
+    span.span_context.span_id()
+}
+
+fn attribute(span: &SpanData, name: &str) -> Option<String> {
+    let found = span
+        .attributes
+        .iter()
+        .find(|attribute| attribute.key.as_str() == name);
+    found.map(|attribute| attribute.value.as_str().into_owned())
+}
+
+#[tokio::test]
+async fn a_call_is_one_trace_from_the_caller_to_the_handlers_own_spans() {
+    let recording = Recording::new();
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let revision_of_client = revision.parse().expect("a revision");
+        let client = Client::builder("test", "1")
+            .configure(|settings| settings.revisions = vec![revision_of_client])
+            .connect(&server())
+            .await
+            .expect("connects");
+        recording.take();
+        let caller = tracing::info_span!("caller");
+        let call = client
+            .call_tool("works", json!({}))
+            .instrument(caller.clone());
+        call.await.expect("a result");
+        drop(caller);
+        let spans = recording.take();
+        let caller = named(&spans, "caller", SpanKind::Internal);
+        let sent = named(&spans, "tools/call works", SpanKind::Client);
+        let served = named(&spans, "tools/call works", SpanKind::Server);
+        assert_eq!(sent.parent_span_id, id(&caller));
+        assert_eq!(served.parent_span_id, id(&sent));
+        assert!(served.parent_span_is_remote);
+        for own in ["work", "more work"] {
+            let own = named(&spans, own, SpanKind::Internal);
+            assert_eq!(own.parent_span_id, id(&served));
+        }
+        for span in &spans {
+            assert_eq!(span.span_context.trace_id(), caller.span_context.trace_id());
+        }
+        for span in [&sent, &served] {
+            assert_eq!(
+                attribute(span, "mcp.method.name").as_deref(),
+                Some("tools/call")
+            );
+            assert_eq!(
+                attribute(span, "gen_ai.tool.name").as_deref(),
+                Some("works")
+            );
+            assert_eq!(
+                attribute(span, "gen_ai.operation.name").as_deref(),
+                Some("execute_tool")
+            );
+            assert_eq!(
+                attribute(span, "mcp.protocol.version").as_deref(),
+                Some(revision)
+            );
+            assert_eq!(span.status, Status::Unset);
+        }
+    }
+}
+
+#[tokio::test]
+async fn failures_have_their_type_and_text() {
+    let recording = Recording::new();
+    let client = Client::connect(&server()).await.expect("connects");
+    recording.take();
+    client
+        .call_tool("fails", json!({}))
+        .await
+        .expect("a result");
+    client
+        .call_tool("missing", json!({}))
+        .await
+        .expect_err("no such tool");
+    let spans = recording.take();
+    for kind in [SpanKind::Client, SpanKind::Server] {
+        let failed = named(&spans, "tools/call fails", kind.clone());
+        assert_eq!(
+            attribute(&failed, "error.type").as_deref(),
+            Some("tool_error")
+        );
+        assert!(matches!(failed.status, Status::Error { .. }));
+        let missing = named(&spans, "tools/call missing", kind);
+        assert_eq!(attribute(&missing, "error.type").as_deref(), Some("-32602"));
+        assert_eq!(
+            attribute(&missing, "rpc.response.status_code").as_deref(),
+            Some("-32602")
+        );
+        let Status::Error { description } = &missing.status else {
+            panic!("{:?}", missing.status);
+        };
+        assert!(
+            description.contains("Unknown tool: missing"),
+            "{description}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_trace_context_of_the_host_is_kept() {
+    let recording = Recording::new();
+    let client = Client::connect(&server()).await.expect("connects");
+    recording.take();
+    let own = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let params = Raw::from_serialize(&json!({"name": "meta", "arguments": {}})).expect("JSON");
+    let meta = Raw::from_serialize(&json!({"traceparent": own})).expect("JSON");
+    let mut options = RequestOptions::new();
+    options.meta = Some(meta);
+    let sent = client.request("tools/call", Some(&params), &options).await;
+    sent.expect("a result");
+    let served = named(&recording.take(), "tools/call meta", SpanKind::Server);
+    assert_eq!(served.parent_span_id.to_string(), "00f067aa0ba902b7");
+}
+
+#[tokio::test]
+async fn without_an_exporter_messages_carry_no_trace_context() {
+    let client = Client::connect(&server()).await.expect("connects");
+    let result = client.call_tool("meta", json!({})).await.expect("a result");
+    let result: Value = serde_json::to_value(&result).expect("JSON");
+    assert!(!result.to_string().contains("traceparent"), "{result}");
+}
