@@ -564,6 +564,10 @@ impl Loop {
     }
 
     /// Schedules `flush` for this iteration of the loop, unless `drain` is about to do the same.
+    ///
+    /// # Errors
+    ///
+    /// What `call_soon` raises: also the exception of a signal handler, which may run in it. Results are handed over.
     pub(crate) fn schedule_flush(&self, slf: &Bound<'_, Self>) -> PyResult<()> {
         if self.draining.load(Ordering::Relaxed)
             || self.flush_scheduled.swap(true, Ordering::Relaxed)
@@ -571,12 +575,15 @@ impl Loop {
             return Ok(());
         }
         let py = slf.py();
-        let flush = slf.getattr(intern!(py, "flush"))?;
-        self.objects
-            .event_loop
-            .bind(py)
-            .call_method1(intern!(py, "call_soon"), (flush,))?;
-        Ok(())
+        let event_loop = self.objects.event_loop.bind(py);
+        let scheduled = slf
+            .getattr(intern!(py, "flush"))
+            .and_then(|flush| event_loop.call_method1(intern!(py, "call_soon"), (flush,)));
+        scheduled.map(drop).inspect_err(|_| {
+            // The loop may not flush, and later results must not wait for that.
+            self.flush_scheduled.store(false, Ordering::Relaxed);
+            self.hand_over();
+        })
     }
 
     fn hand_over(&self) {

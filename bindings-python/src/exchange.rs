@@ -1,5 +1,6 @@
 //! HTTP requests that another server receives and the core answers: the basis of `Server.asgi`.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::future::poll_fn;
 use std::net::IpAddr;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use mcpline::TraceContext;
 use mcpline::foreign::options::HttpServingOptions;
 use mcpline::foreign::{BodyFeed, MAX_PIECE_BYTES, RequestBody, ResponseBody};
 use mcpline::transport::http::{Body, HttpOptions, HttpService, MountPrefix, RemoteAddress};
@@ -71,18 +73,34 @@ impl HttpApp {
         })
     }
 
-    /// Begins an exchange for an ASGI scope. Returns the available part of the answer, and the exchange if there is
+    /// Checks the options of an application before there is an event loop.
+    #[staticmethod]
+    fn check_options(py: Python<'_>, options: &[u8], verify: Option<Py<PyAny>>) -> PyResult<()> {
+        http_options(py, options, &Verify::new(verify)).map(|_| ())
+    }
+
+    /// Begins an exchange for an ASGI scope. `span` is the trace context of a span that the ASGI server has for it. Returns the
+    /// available part of the answer, and the exchange if there is
     /// more to come: read its body only if the exchange wants it.
     ///
     /// Called on the loop, where it does everything that is possible at once: a call of an async handler that does not
     /// wait never leaves the loop's thread.
+    #[pyo3(signature = (scope, span = None))]
     fn begin<'py>(
         &self,
         py: Python<'py>,
         scope: &Bound<'_, PyDict>,
+        span: Option<HashMap<String, String>>,
     ) -> PyResult<(Option<Bound<'py, PyAny>>, Option<Exchange>)> {
         let runtime = self.runtime(py)?;
-        let (request, feed) = request(scope)?;
+        let (mut request, feed) = request(scope)?;
+        if let Some(span) = span {
+            let field = |name| span.get(name).map(String::as_str);
+            let (parent, state) = (field("traceparent"), field("tracestate"));
+            if let Some(context) = TraceContext::new(parent, state, field("baggage")) {
+                request.extensions_mut().insert(context);
+            }
+        }
         let service = self.service.clone();
         let mut answering: Answering = Box::pin(async move { service.handle(request).await });
         let response = self.poll(py, &runtime, &mut answering, false)?;

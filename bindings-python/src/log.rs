@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel}
 use mcpline::foreign::{self, diagnostics};
 use mcpline::server::RequestOutcome;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use tracing::Level;
 
 use crate::event_loop::lock;
@@ -31,6 +31,8 @@ enum Entry {
     Flush(SyncSender<()>),
     /// A message of a client or to it.
     Message(String),
+    /// The end of a traced request, as JSON.
+    Span(String),
 }
 
 /// A request that has ended.
@@ -61,6 +63,9 @@ struct Log {
     dropped: AtomicU64,
     /// Number of messages that were dropped because the log was too slow.
     dropped_messages: AtomicU64,
+    /// The numbers of traced requests whose ends were dropped because the log was too slow: their spans end without what they
+    /// end with. At most as many as the language has begun handlers for.
+    dropped_spans: Mutex<Vec<u64>>,
     /// Number of entries that are waiting.
     waiting: AtomicU64,
 }
@@ -104,6 +109,11 @@ pub(crate) fn record_traffic(server: &mcpline::Server) {
     server.on_traffic(|record| send(Entry::Message(record.to_string())));
 }
 
+/// Sends the ends of the requests of a server to `mcpline._open_telemetry`.
+pub(crate) fn trace_requests(server: &mcpline::Server) {
+    foreign::trace_requests(server, |ended| send(Entry::Span(ended)));
+}
+
 fn send(entry: Entry) {
     let log = LOG.get();
     let mut thread = lock(&log.thread);
@@ -124,6 +134,9 @@ fn send(entry: Entry) {
                 }
                 TrySendError::Full(Entry::Message(_)) => {
                     log.dropped_messages.fetch_add(1, Ordering::Relaxed);
+                }
+                TrySendError::Full(Entry::Span(ended)) => {
+                    lock(&log.dropped_spans).extend(foreign::number_of_span(&ended));
                 }
                 _ => {}
             }
@@ -246,13 +259,26 @@ fn hand_over(entry: &Entry) {
         }
         Entry::Flush(_) => Ok(()),
         Entry::Message(text) => log_message(py, text),
+        Entry::Span(ended) => end_span(py, ended),
     });
+    let dropped = std::mem::take(&mut *lock(&LOG.get().dropped_spans));
+    for number in dropped {
+        // Errors of OpenTelemetry cannot be reported.
+        let _ = Python::try_attach(|py| end_span(py, &format!(r#"{{"number":{number}}}"#)));
+    }
     // Only a full queue drops messages, so this is reached after the last of them.
     let dropped = LOG.get().dropped_messages.swap(0, Ordering::Relaxed);
     if dropped > 0 {
         let text = format!("the log is too slow: {dropped} messages were not recorded");
         let _ = Python::try_attach(|py| warn(py, 30, &text));
     }
+}
+
+/// Ends the span of a request.
+fn end_span(py: Python<'_>, ended: &str) -> PyResult<()> {
+    py.import("mcpline._open_telemetry")?
+        .call_method1("end_span", (PyBytes::new(py, ended.as_bytes()),))
+        .map(drop)
 }
 
 /// Appends a message to the log or prints it.

@@ -178,10 +178,26 @@ impl SharedPlan {
             None => None,
         };
         Ok(Prepared {
-            function: objects.call.bind(py).clone(),
+            function: self.in_span(py, objects.call.bind(py), call)?,
             arguments: objects.arguments(py, decoded.as_ref(), context.as_ref())?,
             keywords: objects.keywords(py, decoded.as_ref(), context.as_ref())?,
         })
+    }
+
+    /// Returns the handler so that it runs in the span of its request, if the request has one.
+    fn in_span<'py>(
+        &self,
+        py: Python<'py>,
+        function: &Bound<'py, PyAny>,
+        call: &CoreCall,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Some(number) = foreign::span_number_of_call(call) else {
+            return Ok(function.clone());
+        };
+        let begun = foreign::begin_span(&call.context());
+        let begun = begun.map(|(_, description)| PyBytes::new(py, description.as_bytes()));
+        py.import("mcpline._open_telemetry")?
+            .call_method1("begin_handler", (function, self.is_async, number, begun))
     }
 
     /// Calls the handler.

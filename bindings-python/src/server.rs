@@ -455,6 +455,11 @@ impl Server {
         crate::log::record_requests(&self.core);
     }
 
+    /// Makes a span of each request from now on, with `mcpline._open_telemetry`.
+    fn trace_requests(&self) {
+        crate::log::trace_requests(&self.core);
+    }
+
     /// Returns what the server holds now, as JSON.
     fn stats<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, foreign::stats_json(&self.core).as_bytes())

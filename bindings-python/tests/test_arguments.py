@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import difflib
 import enum
 import functools
@@ -367,6 +368,89 @@ def test_arguments_of_another_type_are_converted_unless_that_is_off(annotation: 
     assert type(seen[0]) is type(decoded)
     fits = given == decoded
     assert call(tool, {"value": given}, coerce=False).get("isError", False) is not fits
+
+
+@dataclass
+class Meeting:
+    start: datetime.datetime
+    attendees: int = 1
+
+
+@pytest.mark.parametrize("coerce", [True, False])
+@pytest.mark.parametrize(
+    ("annotation", "given", "place"),
+    [
+        *[
+            (annotation, given, "/value")
+            for annotation in (datetime.datetime, datetime.date, datetime.time, datetime.timedelta)
+            for given in (5, 5.5, 1767225600, True, "5", "5.5")
+        ],
+        (Optional[datetime.datetime], 5, "/value"),
+        (Optional[datetime.timedelta], "5", "/value"),
+        (list[datetime.timedelta], ["PT5S", 5], "/value/1"),
+        (dict[str, datetime.datetime], {"a": "5"}, "/value"),
+        (tuple[datetime.datetime, int], ["5", 1], "/value/0"),
+        (Meeting, {"start": 5}, "/value/start"),
+        (Meeting, {"start": "5"}, "/value/start"),
+        (Union[datetime.datetime, int], "5.5", "/value"),
+        (Annotated[datetime.datetime, annotated_types.Timezone(...)], "5", "/value"),
+        (Annotated[datetime.timedelta, annotated_types.Gt(datetime.timedelta(0))], "5", "/value"),
+    ],
+)
+def test_numbers_are_no_dates_or_durations(annotation: Any, given: Any, place: str, coerce: bool):
+    def tool(value):
+        raise AssertionError(value)
+
+    tool.__annotations__["value"] = annotation
+    refused = call(tool, {"value": given}, coerce=coerce)
+    assert refused["isError"]
+    assert re.match(f"Invalid arguments: at {place}[:/]", text(refused))
+
+
+def test_numbers_are_no_dates_for_prompts():
+    server = Server("test")
+
+    @server.prompt
+    def agenda(start: datetime.datetime, rooms: int = 1) -> str:
+        return f"{start.year}, {rooms + 1}"
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            (message,) = await client.get_prompt("agenda", {"start": "2026-01-01T00:00:00", "rooms": "2"})
+            assert message["content"]["text"] == "2026, 3"
+            with pytest.raises(RpcError, match=r"at /start: must be a valid date-time \(format\)"):
+                await client.get_prompt("agenda", {"start": "5"})
+
+    run(main())
+
+
+def test_arguments_beside_dates_are_converted():
+    def tool(
+        start: datetime.datetime,
+        length: Annotated[datetime.timedelta, annotated_types.Gt(datetime.timedelta(0))],
+        zoned: Annotated[datetime.datetime, annotated_types.Timezone(...)],
+        meeting: Meeting,
+        days: int,
+        either: Union[datetime.datetime, int],
+    ) -> str:
+        return repr((start, length, zoned, meeting, days, either))
+
+    given = {
+        "start": "2026-01-01T00:00:00",
+        "length": "PT5M",
+        "zoned": "2026-01-01T00:00:00Z",
+        "meeting": {"start": "2026-01-01T00:00:00", "attendees": "2"},
+        "days": "3",
+        "either": "4",
+    }
+    start = datetime.datetime(2026, 1, 1)
+    zoned = start.replace(tzinfo=datetime.timezone.utc)
+    expected = (start, datetime.timedelta(minutes=5), zoned, Meeting(start, 2), 3, 4)
+    assert text(call(tool, given)) == repr(expected)
+    given |= {"meeting": {"start": "2026-01-01T00:00:00"}, "days": 3}
+    refused = text(call(tool, {**given, "zoned": "2026-01-01T00:00:00"}))
+    assert refused == "Invalid arguments: at /zoned: must be a time with a timezone (format)"
+    assert "at /length: must be more than" in text(call(tool, {**given, "length": "-PT5M"}))
 
 
 def test_conversion_can_be_off_for_a_server():

@@ -275,6 +275,111 @@ def test_a_refusal_does_not_wait_for_a_body_that_cannot_come():
     run(main())
 
 
+PAGE = "https://app.example.com"
+
+
+def mounted(how: str, app: Any) -> tuple[Any, str]:
+    """Return an application with `app` in it, and the path of its endpoint."""
+    if how == "whole":
+        return app, "/mcp"
+    if how == "fastapi":
+        outer = pytest.importorskip("fastapi", reason="FastAPI is not for this version of Python any more").FastAPI()
+    else:
+        outer = pytest.importorskip("starlette.applications").Starlette()
+    if how == "route":
+        outer.add_route("/mcp", app)
+        return outer, "/mcp"
+    outer.mount("/tools", app)
+    return outer, "/tools/mcp"
+
+
+async def cors_answer(application: Any, path: str, method: str, origin: str | None) -> tuple[int, dict[str, list[str]]]:
+    """Return the status and the headers of an answer to a page; a preflight for `OPTIONS`."""
+    headers = [*HEADERS, (b"mcp-name", b"echo")]
+    if origin is not None:
+        headers.append((b"origin", origin.encode()))
+    if method == "OPTIONS":
+        asked = b"authorization, mcp-param-region"
+        headers += [(b"access-control-request-method", b"POST"), (b"access-control-request-headers", asked)]
+    exchange = Exchange(application, "echo", {"value": "hi"}, method=method, path=path, headers=headers)
+    await exchange.answer()
+    found: dict[str, list[str]] = {}
+    for name, value in exchange.sent[0]["headers"]:
+        found.setdefault(name.decode().lower(), []).append(value.decode())
+    return exchange.sent[0]["status"], found
+
+
+def varies_by_origin(headers: dict[str, list[str]]) -> bool:
+    names = ",".join(headers.get("vary", [])).lower().split(",")
+    return "origin" in [name.strip() for name in names]
+
+
+@pytest.mark.parametrize("allowed", [PAGE, f"{PAGE}:443/"])
+@pytest.mark.parametrize("how", ["whole", "route", "starlette", "fastapi"])
+def test_preflights_are_answered_for_exactly_the_allowed_origins(how, allowed):
+    app = make().asgi(allowed_origins=[allowed])
+    application, path = mounted(how, app)
+
+    async def main() -> None:
+        async with app.lifespan():
+            status, headers = await cors_answer(application, path, "OPTIONS", PAGE)
+            assert status == 204
+            assert headers["access-control-allow-origin"] == [PAGE]
+            assert headers["access-control-allow-methods"] == ["GET, HEAD, POST, PUT, PATCH, DELETE"]
+            assert headers["access-control-allow-headers"] == ["authorization, mcp-param-region"]
+            assert headers["access-control-max-age"] == ["7200"]
+            assert "access-control-allow-credentials" not in headers
+            assert varies_by_origin(headers)
+            for other in (
+                "https://other.example.com",
+                "http://app.example.com",
+                f"{PAGE}:8443",
+                f"{PAGE}.evil",
+                "null",
+            ):
+                status, headers = await cors_answer(application, path, "OPTIONS", other)
+                assert status == 403, other
+                assert not [name for name in headers if name.startswith("access-control-")], other
+                assert varies_by_origin(headers), other
+
+    run(main())
+
+
+@pytest.mark.parametrize("how", ["whole", "starlette"])
+def test_only_pages_of_allowed_origins_read_responses(how):
+    app = make().asgi(allowed_origins=[PAGE])
+    application, path = mounted(how, app)
+
+    async def main() -> None:
+        async with app.lifespan():
+            status, headers = await cors_answer(application, path, "POST", PAGE)
+            assert (status, headers["access-control-allow-origin"]) == (200, [PAGE])
+            assert "Mcp-Session-Id" in headers["access-control-expose-headers"][0].split(", ")
+            assert varies_by_origin(headers)
+            status, headers = await cors_answer(application, path, "POST", "https://other.example.com")
+            assert (status, headers.get("access-control-allow-origin")) == (403, None)
+            assert varies_by_origin(headers)
+            # A cache must not give this response to a page either.
+            status, headers = await cors_answer(application, path, "POST", None)
+            assert (status, headers.get("access-control-allow-origin")) == (200, None)
+            assert varies_by_origin(headers)
+
+    run(main())
+
+
+def test_without_allowed_origins_there_are_no_preflights():
+    app = make().asgi()
+
+    async def main() -> None:
+        async with app.lifespan():
+            status, headers = await cors_answer(app, "/mcp", "OPTIONS", PAGE)
+            assert (status, headers.get("access-control-allow-origin")) == (403, None)
+            status, headers = await cors_answer(app, "/mcp", "POST", None)
+            assert (status, "vary" in headers) == (200, False)
+
+    run(main())
+
+
 def test_a_mount_whose_lifespan_is_not_running_says_what_to_write():
     entered: list[str] = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import signal
@@ -211,6 +212,38 @@ except KeyboardInterrupt:
         script.process.send_signal(signal.SIGINT)
         assert script.line() == b"interrupted\n"
         assert script.wait() == 0
+
+
+@pytest.mark.parametrize("way", ["memory", "program", "http"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_interrupt_while_a_request_is_sent_delays_no_other(reach: Reach, way: str, when: str):
+    """Until Python 3.11, `KeyboardInterrupt` is raised wherever the main thread is, such as in `call_soon`."""
+
+    async def main() -> None:
+        client = await reach(way)
+        loop = asyncio.get_running_loop()
+        call_soon: Any = loop.call_soon
+        interrupts = [KeyboardInterrupt()]
+
+        def interrupted(function: Any, *arguments: Any, context: Any = None) -> Any:
+            is_flush = interrupts and getattr(function, "__name__", "") == "flush"
+            if is_flush and when == "before":
+                raise interrupts.pop()
+            scheduled = call_soon(function, *arguments, context=context)
+            if is_flush:
+                raise interrupts.pop()
+            return scheduled
+
+        loop.call_soon = interrupted  # type: ignore[method-assign]
+        # Not the task's exception, which would end the loop.
+        with pytest.raises(KeyboardInterrupt):
+            await client.call_tool("waits")
+        assert (await client.call_tool("echo", {"value": "later"})).text == "later"
+        # The interrupted call does not keep the client open, and nothing waits for it.
+        await client.close()
+        assert not interrupts
+
+    run(main())
 
 
 @pytest.mark.parametrize("way", ["memory", "program", "http"])

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import gc
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -13,11 +14,13 @@ import weakref
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 from mcpline import (
+    AuditLog,
     Client,
     ConcurrencyLimit,
     Context,
@@ -25,6 +28,7 @@ from mcpline import (
     MiddlewareRequest,
     MiddlewareResult,
     RateLimit,
+    Redaction,
     ResponseCache,
     ResponseSizeLimit,
     RpcError,
@@ -1154,8 +1158,71 @@ async def test_a_size_limit_cuts_the_longest_text() -> None:
     assert len(result) < 1000
 
 
-def test_invalid_options_of_built_in_middleware_are_refused() -> None:
+@on_loop
+async def test_an_audit_log_records_calls(tmp_path: Path) -> None:
+    server, path = Server("audited"), tmp_path / "audit.jsonl"
+
+    @server.tool
+    async def echo(city: str, pin: int) -> str:
+        return city
+
+    log = AuditLog(path, max_bytes=500, max_files=100, arguments=True, results=True, redact=["CITY"])
+    server.add_middleware(log, methods=["tools/call"])
+    async with Client.memory(server, principal=Caller(subject="ann")) as client:
+        for _ in range(3):
+            await client.call_tool("echo", {"city": "x", "pin": 1})
+        with pytest.raises(RpcError):
+            await client.call_tool("unknown")
+    # The oldest first.
+    files = sorted(tmp_path.iterdir(), reverse=True)
+    records = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    assert [record["outcome"] for record in records] == ["ok", "ok", "ok", "error"]
+    assert [(record["name"], record["subject"]) for record in records[2:]] == [("echo", "ann"), ("unknown", "ann")]
+    assert records[0]["arguments"] == {"city": "[redacted]", "pin": "[redacted]"}
+    assert records[0]["result"]["content"][0]["text"] == "x"
+    assert (tmp_path / "audit.jsonl.1").exists()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full, which Linux has")
+@on_loop
+async def test_a_call_fails_if_its_audit_log_cannot_be_written() -> None:
+    for required in (True, False):
+        server, _ = counting()
+        server.add_middleware(AuditLog("/dev/full", required=required))
+        async with Client.memory(server) as client:
+            if required:
+                with pytest.raises(RpcError, match="the audit log cannot be written"):
+                    await client.call_tool("count")
+            else:
+                assert (await client.call_tool("count")).text == "run 1"
+
+
+@on_loop
+async def test_a_redaction_replaces_members_and_matches() -> None:
+    server = Server("redacted")
+
+    @server.tool
+    async def customer(id: str) -> dict[str, Any]:
+        return {"id": id, "iban": 5, "note": "born 2001-02-03"}
+
+    server.add_middleware(Redaction(["IBAN"], [r"\d{4}-\d\d-\d\d"], replacement="#", arguments=True))
+    async with Client.memory(server) as client:
+        result = await client.call_tool("customer", {"id": "2001-02-03"})
+    expected = {"id": "#", "iban": "#", "note": "born #"}
+    assert result.structured_content == expected
+    assert json.loads(result.text) == expected
+
+
+def test_invalid_options_of_built_in_middleware_are_refused(tmp_path: Path) -> None:
     server = Server("refusing")
+    with pytest.raises(TypeError, match="patterns must be a list of strings"):
+        Redaction(patterns="a")
+    with pytest.raises(UsageError, match=r'the pattern "\(a" is invalid'):
+        server.add_middleware(Redaction(patterns=["(a"]))
+    with pytest.raises(UsageError, match="needs `members` or `patterns`"):
+        server.add_middleware(Redaction())
+    with pytest.raises(UsageError, match="cannot open the audit log"):
+        server.add_middleware(AuditLog(tmp_path))
     with pytest.raises(TypeError, match="per must be a list of strings"):
         RateLimit(1, per="client")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match='`per` has "address"'):

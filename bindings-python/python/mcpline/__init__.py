@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from ._metadata import Header
     from ._stats import BudgetStats, ServerStats
     from .built_in_middleware import (
+        AuditLog,
         BuiltInMiddleware,
         ConcurrencyLimit,
         RateLimit,
+        Redaction,
         ResponseCache,
         ResponseSizeLimit,
     )
@@ -131,6 +133,7 @@ __all__ = [
     "AssistantMessage",
     "Audio",
     "AudioContent",
+    "AuditLog",
     "AuthorizationFailed",
     "BudgetStats",
     "BuiltInMiddleware",
@@ -184,6 +187,7 @@ __all__ = [
     "RateLimit",
     "ReadResourceResult",
     "ReceivedResult",
+    "Redaction",
     "RequestCancelled",
     "RequestTimedOut",
     "Resource",
@@ -270,7 +274,15 @@ _LATER = {
     **dict.fromkeys(("HttpRequest", "HttpResponse"), "routes"),
     **dict.fromkeys(("MiddlewareRequest", "MiddlewareResult", "Next", "SyncNext"), "middleware"),
     **dict.fromkeys(
-        ("BuiltInMiddleware", "ConcurrencyLimit", "RateLimit", "ResponseCache", "ResponseSizeLimit"),
+        (
+            "AuditLog",
+            "BuiltInMiddleware",
+            "ConcurrencyLimit",
+            "RateLimit",
+            "Redaction",
+            "ResponseCache",
+            "ResponseSizeLimit",
+        ),
         "built_in_middleware",
     ),
     **dict.fromkeys(("ClientExtension", "Extension"), "extension"),

@@ -59,7 +59,7 @@ class Arguments:
         self.parameters = parameters
         self.positional = tuple(p.name for p in parameters if not p.keyword_only)
         self.keywords = tuple(p.name for p in parameters if p.keyword_only)
-        types, definitions = _read(function.name, parameters)
+        types, definitions = _read(function.name, parameters, lax=texts)
         self.schema, self.properties = _describe(parameters, types, definitions)
         if refuse_unknown:
             self.schema["additionalProperties"] = False
@@ -67,8 +67,10 @@ class Arguments:
         self._coerce = coerce
         self._validator: _native.Schema | None = None
         self._converters: dict[str, Callable[[bytes], Any]] = {}
-        self._struct = self._make_struct(types, refuse_unknown)
-        self._strict = _decoder(function.name, parameters, types, self._struct, strict=not texts)
+        self._refuse_unknown = refuse_unknown
+        struct = self._make_struct(types)
+        self._strict = _decoder(function.name, parameters, types, struct, strict=not texts)
+        self._lax: msgspec.json.Decoder[Any] | None = None
         self.decode: Callable[[bytes], Any] | None
         if not parameters and not refuse_unknown:
             self.decode = None
@@ -152,7 +154,7 @@ class Arguments:
         except ToolError as refused:
             raise RpcError(_INVALID_PARAMS, str(refused)) from None
 
-    def _make_struct(self, types: list[_types.Type], refuse_unknown: bool) -> type[msgspec.Struct]:
+    def _make_struct(self, types: list[_types.Type]) -> type[msgspec.Struct]:
         fields: list[Any] = []
         for parameter, type_ in zip(self.parameters, types):
             decoded = type_.decoded
@@ -168,12 +170,15 @@ class Arguments:
                 fields.append((parameter.name, decoded, _default(parameter.default)))
         keys = {parameter.name: parameter.key for parameter in self.parameters if parameter.key != parameter.name}
         return msgspec.defstruct(
-            "Arguments", fields, kw_only=True, rename=keys or None, forbid_unknown_fields=refuse_unknown
+            "Arguments", fields, kw_only=True, rename=keys or None, forbid_unknown_fields=self._refuse_unknown
         )
 
     def _decode_lax(self, arguments: bytes) -> Any:
         """Decode arguments of other JSON types, but no string as NaN or infinity, for which bounds do not hold."""
-        values = msgspec.json.decode(arguments, type=self._struct, strict=False, dec_hook=_decoding.lax_hook)
+        if self._lax is None:
+            types, _ = _read(self.name, self.parameters, lax=True)
+            self._lax = _decoder(self.name, self.parameters, types, self._make_struct(types), strict=False)
+        values = self._lax.decode(arguments)
         # Encoded again, because the characters of a string may be escaped.
         given = msgspec.json.decode(arguments)
         if _NOT_FINITE.search(_json.encode(given)):
@@ -256,9 +261,9 @@ def _settled(function: str, parameter: Parameter) -> Parameter:
     return settled
 
 
-def _read(function: str, parameters: list[Parameter]) -> tuple[list[_types.Type], dict[str, Any]]:
+def _read(function: str, parameters: list[Parameter], *, lax: bool) -> tuple[list[_types.Type], dict[str, Any]]:
     """Return the types of all parameters, and the definitions that their schemas refer to."""
-    reader = _types.TypeReader()
+    reader = _types.TypeReader(lax=lax)
     types: list[_types.Type] = []
     for parameter in parameters:
         try:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import typing
 from typing import Any
 
-from . import _composition, _loops, _native
+from . import _composition, _loops, _native, _outer_shutdown, _tracing
 from ._asgi_flow import BodyReading, BodyWriter, WriteTimeout
 from ._async_library import in_trio
 
@@ -30,8 +31,7 @@ _WATCH_AFTER = 0.05
 # Default of `write_timeout`, in seconds; as in the core.
 _WRITE_TIMEOUT = 30.0
 
-# Interval in seconds of checks whether the outer server is shutting down, while requests wait: uvicorn reports it only
-# when they have ended, and streams end only when they are stopped.
+# Interval in seconds of checks whether the outer server is shutting down, while requests wait.
 _LOOK_FOR_SHUTDOWN = 0.1
 
 # Time in seconds that the outer server has to send the last responses of a shutdown; as in the core.
@@ -58,12 +58,16 @@ def _refuse_trio() -> None:
 
 
 def _check_options(options: dict[str, Any]) -> None:
+    from ._option_checks import check_lists, suggestion
     from .settings import HttpSettings
 
+    known = sorted(HttpSettings.__annotations__)
     for name in options:
-        if name not in HttpSettings.__annotations__:
-            instead = _OF_THE_ASGI_SERVER.get(name) or f"there are {', '.join(sorted(HttpSettings.__annotations__))}"
-            raise TypeError(f"asgi() has no option {name!r}: {instead}")
+        if name not in known:
+            raise TypeError(
+                f"asgi() has no option {name!r}: {_OF_THE_ASGI_SERVER.get(name) or suggestion(name, known)}"
+            )
+    check_lists(options, HttpSettings)
 
 
 class Application:
@@ -75,6 +79,7 @@ class Application:
         _check_options(options)
         self.server = server
         self._options, self._verify = split(options, server)
+        _native.HttpApp.check_options(self._options, self._verify)
         self._writer = BodyWriter(options.get("write_timeout", _WRITE_TIMEOUT))
         self._app: _native.HttpApp | None = None
         self._attachment: _loops.Attachment | None = None
@@ -83,6 +88,10 @@ class Application:
         # Requests that were not answered at once, until their responses are sent.
         self._open: set[asyncio.Future[None]] = set()
         self._shutdown_watch: asyncio.TimerHandle | None = None
+        self._outer_shuts_down: Callable[[], bool] = _outer_shutdown.never
+        # The id of the span that was current when serving began, or at the previous request: one that is current for
+        # several requests is that of the program, and not of a request.
+        self._last_span: int | None = None
         self._shutdown: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -92,7 +101,10 @@ class Application:
             return
         # Without lifespan events, as in many mounts, the first request starts the handlers.
         app = self._app or self._start_without_lifespan()
-        answer, exchange = app.begin(scope if type(scope) is dict else dict(scope))
+        span = None
+        if "opentelemetry.trace" in sys.modules and self.server._tracing and (spans := _tracing.tracing()) is not None:
+            span, self._last_span = spans.current_carrier(self._last_span), spans.current_span_id()
+        answer, exchange = app.begin(scope if type(scope) is dict else dict(scope), span)
         answering: asyncio.Future[Any] | None = None
         if exchange is not None and answer is None and exchange.has_body:
             reading = await self._read(app, exchange, receive)
@@ -151,6 +163,8 @@ class Application:
         _refuse_trio()
         async with _loops.lifespan(self.server):
             self._start()
+            if (spans := _tracing.tracing()) is not None:
+                self._last_span = spans.current_span_id()
             try:
                 yield
             finally:
@@ -177,6 +191,7 @@ class Application:
             self._attachment = _loops.attach(self.server)
             bridge = self._attachment.bridge
             self._app = _native.HttpApp(self.server._native, bridge, self._options, self._verify)
+            self._outer_shuts_down = _outer_shutdown.shutdown_check(asyncio.get_running_loop())
             self.server._serving += 1
         return self._app
 
@@ -199,6 +214,7 @@ class Application:
 
     def _end(self, app: _native.HttpApp, attachment: _loops.Attachment) -> None:
         self._app = self._attachment = self._shutdown = None
+        self._outer_shuts_down = _outer_shutdown.never
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -212,7 +228,7 @@ class Application:
         self._shutdown_watch = None
         if self._app is None or self._shutdown is not None or not self._open:
             return
-        if _outer_shuts_down():
+        if self._outer_shuts_down():
             self._shutdown = loop.create_task(self._shut_down(self._app))
         else:
             self._shutdown_watch = loop.call_later(_LOOK_FOR_SHUTDOWN, self._look_for_shutdown, loop)
@@ -298,14 +314,6 @@ class Application:
             await self._writer.write(send, chunk, True)
         if not watch.disconnected:
             await self._writer.write(send, b"", False)
-
-
-def _outer_shuts_down() -> bool:
-    """Whether uvicorn, which handles the signals of the process, has received one that ends it."""
-    import signal
-
-    server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
-    return getattr(server, "should_exit", False) is True
 
 
 class WellKnown:

@@ -77,7 +77,9 @@ def apply(found: Type, target: Any, metadata: Metadata) -> Type:
     if meta and not _is_native(target, meta, decoded):
         rules = [*_rules(meta.items()), *rules]
         meta = {}
-    if metadata.tz is not None:
+    if metadata.tz is not None and _decoding.is_placeholder(decoded):
+        rules.append(_timezone_rule(metadata.tz))
+    elif metadata.tz is not None:
         meta["tz"] = metadata.tz
     if meta:
         decoded = typing.Annotated[decoded, msgspec.Meta(**meta)]
@@ -152,6 +154,11 @@ def _rules(bounds: Iterable[tuple[str, Any]]) -> list[tuple[Callable[[Any], Any]
         written = _pattern_text(bound) if name == "pattern" else bound
         rules.append((_PREDICATES[name](bound), _REQUIREMENTS[name].format(bound=written)))
     return rules
+
+
+def _timezone_rule(is_aware: bool) -> tuple[Callable[[Any], bool], str]:
+    requirement = f"must be a time with {'a' if is_aware else 'no'} timezone (format)"
+    return lambda value: (value.tzinfo is not None) is is_aware, requirement
 
 
 def _is_multiple(of: Any) -> Callable[[Any], bool]:

@@ -34,6 +34,7 @@ __all__ = [
     "placeholder",
     "record",
     "sequence",
+    "text",
     "validated",
 ]
 
@@ -157,6 +158,15 @@ def author_text(error: BaseException) -> str | None:
 
     getLogger("mcpline").error("An argument could not be checked", exc_info=error)
     return None
+
+
+def text(kind: Any) -> Converter:
+    """Return a converter for a type that is decoded from strings of its format only."""
+
+    def convert(value: Any, strict: bool) -> Any:
+        return _decode(value, kind, True)
+
+    return convert
 
 
 def constructed(base: Any, build: Callable[[Any], Any], name: str) -> Converter:

@@ -6,12 +6,13 @@ Imported with the first server.
 from __future__ import annotations
 
 import typing
+from collections.abc import Mapping
 
 from ._json import encode
 from .errors import UsageError
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from typing import Any
 
     from ._feature_registration import UnknownArguments
@@ -21,6 +22,7 @@ if typing.TYPE_CHECKING:
 __all__ = [
     "changed_members",
     "check_annotations",
+    "check_definition",
     "checked_timeout",
     "checked_transform",
     "checked_unknown_arguments",
@@ -42,6 +44,23 @@ _MIDDLEWARE_METHODS = (
 """The protocol's methods whose requests meet middleware."""
 _KINDS = {"tools": "tool", "resources": "resource", "prompts": "prompt"}
 """The kinds of features, by the arguments that name features of a kind."""
+
+
+_ANNOTATIONS: dict[str, tuple[str, type | tuple[type, ...]]] = {
+    "title": ("a string", str),
+    "audience": ("a list of 'user' and 'assistant'", (list, tuple)),
+    "priority": ("a number", (int, float)),
+    "lastModified": ("a string in ISO 8601", str),
+}
+"""What the annotations are that are no hints."""
+_DEFINITION: dict[str, tuple[str, str, type]] = {
+    "title": ("title", "a string", str),
+    "description": ("description", "a string", str),
+    "mimeType": ("mime_type", "a string", str),
+    "size": ("size", "an int", int),
+    "_meta": ("meta", "a mapping", Mapping),
+}
+"""The members of definitions: argument, what it has to be, and its class."""
 
 
 def texts(name: str, values: Iterable[str]) -> list[str]:
@@ -157,11 +176,31 @@ def check_annotations(owner: str, annotations: Any, kind: str) -> None:
     known = getattr(content, kind).__struct_encode_fields__
     for key in annotations:
         if key not in known:
-            from difflib import get_close_matches
+            from ._option_checks import suggestion
 
-            close = get_close_matches(key, known, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
-            raise UsageError(f"{owner}: `annotations` has the unknown key {key!r}; {hint}")
+            raise UsageError(f"{owner}: `annotations` has the unknown key {key!r}; {suggestion(key, known)}")
+        value, (what, classes) = annotations[key], _ANNOTATIONS.get(key, ("a bool", bool))
+        if value is not None and not isinstance(value, classes):
+            raise UsageError(f"{owner}: `annotations`: {key!r} must be {what}, not {type(value).__name__}")
+
+
+def check_definition(owner: str, definition: Mapping[str, Any]) -> None:
+    """Check the types of what every feature has in its definition.
+
+    Args:
+        owner: The feature, for errors.
+        definition: The definition, named as in the protocol.
+
+    Raises:
+        UsageError: A value has another type.
+    """
+    for key, (argument, what, classes) in _DEFINITION.items():
+        value = definition.get(key)
+        if value is not None and not isinstance(value, classes):
+            raise UsageError(f"{owner}: `{argument}` must be {what}, not {type(value).__name__}")
+    for icon in definition.get("icons", ()):
+        if isinstance(icon, str):
+            raise UsageError(f"{owner}: `icons` must be a list of icons, such as [Icon({icon!r})], not of strings")
 
 
 def changed_members(kind: FeatureKind, name: str, changes: dict[str, Any]) -> dict[str, Any]:
@@ -176,7 +215,9 @@ def changed_members(kind: FeatureKind, name: str, changes: dict[str, Any]) -> di
     known = getattr(settings, f"{kind.capitalize()}Changes").__annotations__
     for key in changes:
         if key not in known:
-            raise TypeError(f"a {kind} has no {key!r} that can be changed: there are {', '.join(known)}")
+            from ._option_checks import suggestion
+
+            raise TypeError(f"a {kind} has no {key!r} that can be changed: {suggestion(key, known)}")
     check_annotations(
         f"{kind} {name!r}", changes.get("annotations"), "ToolAnnotations" if kind == "tool" else "Annotations"
     )
@@ -184,6 +225,7 @@ def changed_members(kind: FeatureKind, name: str, changes: dict[str, Any]) -> di
     members = {renamed.get(key, key): value for key, value in changes.items()}
     if members.get("icons") is not None:
         members["icons"] = list(members["icons"])
+    check_definition(f"{kind} {name!r}", {key: value for key, value in members.items() if value is not None})
     return members
 
 

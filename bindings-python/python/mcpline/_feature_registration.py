@@ -186,6 +186,7 @@ class FeatureRegistration:
         )
         _feature_checks.check_annotations(f"tool {definition['name']!r}", annotations, "ToolAnnotations")
         _registrations.extend(definition, title=title, annotations=annotations, icons=icons, meta=meta)
+        _feature_checks.check_definition(f"tool {definition['name']!r}", definition)
         options = {
             "decodes_itself": input_schema is None,
             "run_once": run_once,
@@ -300,6 +301,7 @@ class FeatureRegistration:
         )
         _feature_checks.check_annotations(f"resource {uri!r}", annotations, "Annotations")
         _registrations.extend(definition, title=title, size=size, annotations=annotations, icons=icons, meta=meta)
+        _feature_checks.check_definition(f"resource {uri!r}", definition)
         options = {
             "scopes": _feature_checks.texts("scopes", scopes),
             "tags": _feature_checks.texts("tags", tags),
@@ -400,6 +402,7 @@ class FeatureRegistration:
         server = _registrations.server_of(self)
         plan, definition, candidates = _plans.prompt(server, call, name=name, description=description, inline=inline)
         _registrations.extend(definition, title=title, icons=icons, meta=meta)
+        _feature_checks.check_definition(f"prompt {definition['name']!r}", definition)
         _registrations.add(
             server,
             plan,

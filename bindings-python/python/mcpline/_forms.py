@@ -61,7 +61,7 @@ _EMPTY = Form({"type": "object", "properties": {}}, _object)
 
 
 def _form(annotation: Any) -> Form:
-    reader = _types.TypeReader()
+    reader = _types.TypeReader(lax=True)
     try:
         found = reader.read(annotation)
         decoder = msgspec.json.Decoder(found.decoded, strict=False, dec_hook=_decoding.lax_hook)

@@ -9,7 +9,7 @@ import typing
 from contextvars import copy_context
 from typing import Any
 
-from . import input_requests, results
+from . import _tracing, input_requests, results
 from ._callables import is_async
 from ._json import encode, encode_object, read_object
 from .errors import McplineError, RpcError, ToolCallRefused, facts
@@ -70,6 +70,8 @@ class Handlers:
         )
         self.auth: AuthSetup | None = None
         self.transport: Any = None
+        self.tracing = True
+        """Whether handlers of input requests run in spans if the program traces."""
         self.are_cancelled_at_close = False
         """Whether handlers that still run are cancelled when the client is closed."""
 
@@ -302,7 +304,10 @@ class LoopHost:
                 handle, write = self._handlers.request_handler(method, params)
             except ValueError as error:
                 raise RpcError(_INVALID_PARAMS, str(error)) from None
-            if self._handlers.is_async(method):
+            handles_async = self._handlers.is_async(method)
+            if (spans := _tracing.tracing() if self._handlers.tracing else None) is not None:
+                handle = spans.answering(method, params, handle, handles_async)
+            if handles_async:
                 value = handle()
             else:
                 # If the request is cancelled, the thread continues.
@@ -401,6 +406,8 @@ class ThreadHost:
                 handle, write = self._handlers.request_handler(method, params)
             except ValueError as error:
                 raise RpcError(_INVALID_PARAMS, str(error)) from None
+            if (spans := _tracing.tracing() if self._handlers.tracing else None) is not None:
+                handle = spans.answering(method, params, handle, self._handlers.is_async(method))
             answer.finish(write(_awaited(handle())))
         except BaseException as error:  # noqa: BLE001 - the server gets an answer to every request
             _fail(answer, method, error)

@@ -9,12 +9,23 @@ from typing import Any, Literal, Optional
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.json import decode
 
-from ._json import encode
+from ._json import encode, read_object
 
 if typing.TYPE_CHECKING:
     from . import _native
 
-__all__ = ["Reissue", "call", "complete", "cursor", "options", "params", "prompt", "read"]
+__all__ = [
+    "Reissue",
+    "call",
+    "complete",
+    "cursor",
+    "of_operation",
+    "operation_argument",
+    "options",
+    "params",
+    "prompt",
+    "read",
+]
 
 Reissue = Literal["if-safe", "always", "never"]
 
@@ -22,6 +33,10 @@ Reissue = Literal["if-safe", "always", "never"]
 class _Call(Struct):
     name: str
     arguments: Any
+
+
+_ARGUMENTS = {"logging/setLevel": "level", "resources/subscribe": "uri", "resources/unsubscribe": "uri"}
+"""The parameter of the requests without a result that have one."""
 
 
 class _Read(Struct):
@@ -50,6 +65,26 @@ def read(uri: str) -> bytes:
 def prompt(name: str, arguments: Mapping[str, str] | None) -> bytes:
     """Encode the parameters of `prompts/get`."""
     return encode(_Prompt(name, arguments) if arguments else _Prompt(name))
+
+
+def of_operation(method: str, argument: str | None) -> bytes | None:
+    """Encode the parameters of a request without a result, which has one argument at most."""
+    return None if argument is None else encode({_ARGUMENTS[method]: argument})
+
+
+def operation_argument(method: str, params: bytes | None) -> str | None:
+    """Return the argument of a request without a result. Middleware may have changed it.
+
+    Raises:
+        TypeError: It is missing, or no string.
+    """
+    member = _ARGUMENTS.get(method)
+    if member is None:
+        return None
+    argument = read_object(params or b"{}").get(member)
+    if not isinstance(argument, str):
+        raise TypeError(f"`{member}` of {method} must be a string, not {type(argument).__name__}")
+    return argument
 
 
 def cursor(at: str | None) -> bytes | None:

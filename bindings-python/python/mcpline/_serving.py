@@ -48,7 +48,15 @@ def _started(server: Server, transport: str, options: dict[str, Any]) -> _native
             if not isinstance(tls, Tls):
                 raise UsageError(f"`tls`: {type(tls).__name__} is not a `mcpline.Tls`")
         given, verify = (encode_settings(options), None) if "auth" not in options else _auth(options, server)
-        return server._native.start_http(host, port, given, verify, None if tls is None else tls._json())
+        try:
+            return server._native.start_http(host, port, given, verify, None if tls is None else tls._json())
+        except UsageError:
+            from . import _option_checks
+            from .settings import ListenSettings
+
+            # Names the option; the error of the core does not always.
+            _option_checks.check_settings('run("http")', options, ListenSettings)
+            raise
     raise ValueError(f"no such transport: {transport}; there are stdio and http")
 
 

@@ -80,6 +80,14 @@ class _CommonClientOptions(typing.TypedDict, total=False):
     Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead."""
     capabilities: Mapping[str, Any]
     """Capabilities in addition to, or in place of, those of the handlers: `{"sampling": {"tools": {}}}`."""
+    middleware: Sequence[Any]
+    """Functions around the requests that the client sends, the outermost first, and then what the library provides:
+    `Retry`, `CircuitBreaker` and `ToolPolicy` of `mcpline.client_middleware`. A function takes a `ClientRequest` and
+    `next`, which sends it, and returns the result of `next` or a mapping in its place. It is async for `Client`, and
+    sync for `SyncClient`."""
+    tracing: bool
+    """Make spans of requests if the program has set up OpenTelemetry, and tell the server which span caused a request.
+    Default: `True`. Without OpenTelemetry it does nothing."""
 
 
 class HostOptions(_CommonClientOptions, ClientSettings, total=False):
@@ -139,16 +147,36 @@ class Setup:
         info = {"name": "mcpline", "version": _native.VERSION}
         info.update({name: options.pop(name) for name in _INFO if name in options})
         capabilities = options.pop("capabilities", {})
+        tracing = options.pop("tracing", True)
+        middleware = options.pop("middleware", None)
+        # Functions around the requests.
+        self.middleware: Sequence[Any] = ()
+        definitions: list[dict[str, Any]] = []
+        if middleware is not None:
+            from .client_middleware import sorted_out
+
+            self.middleware, definitions = sorted_out(middleware)
         self.special = {name: options.pop(name) for name in special if name in options}
         unknown = sorted(set(options) - _SETTINGS)
         if unknown:
-            allowed = sorted({*_HANDLERS, *_INFO, "capabilities", *special, *_SETTINGS})
-            raise TypeError(f"such a client has no option {unknown[0]!r}; there are {', '.join(allowed)}")
-        self._offer = encode({"info": info, "capabilities": capabilities, **self.handlers.offer()})
+            allowed = sorted({*_HANDLERS, *_INFO, "capabilities", "middleware", "tracing", *special, *_SETTINGS})
+            from ._option_checks import suggestion
+
+            raise TypeError(f"such a client has no option {unknown[0]!r}; {suggestion(unknown[0], allowed)}")
+        offer = {"info": info, "capabilities": capabilities, "middleware": definitions, **self.handlers.offer()}
+        self._offer = encode(offer)
         self._settings = encode_settings(options)
+        self.tracing: bool = tracing
+        self.handlers.tracing = tracing
+        # Of the spans of requests: how the server is reached.
+        self.network: dict[str, str | int] = {}
         self.total_timeout: float | None = options.get("total_timeout")
         self.server = server
         self.make_native: Make
+
+    def span_attributes(self, revision: str | None) -> dict[str, str | int]:
+        """Return the attributes that the spans of all requests have."""
+        return self.network if revision is None else {**self.network, "mcp.protocol.version": revision}
 
     def make(
         self, loop_queue: _native.LoopQueue, host: Any, channels: _native.LoopQueue | None = None
@@ -170,6 +198,7 @@ def of_url(
 ) -> Setup:
     """Return the setup of a client over HTTP."""
     setup = Setup(options, _HTTP)
+    setup.network = _network_of(url)
     given = headers.items() if isinstance(headers, Mapping) else headers or ()
     settings = {**setup.special, "headers": [(name, value) for name, value in given]}
     if auth is not None:
@@ -183,6 +212,22 @@ def of_url(
         loop_queue, host, offer, settings, "url", url, http
     )
     return setup
+
+
+def _network_of(url: str) -> dict[str, str | int]:
+    """Return the attributes of spans that say how a URL is reached. The core refuses an invalid one."""
+    from urllib.parse import urlsplit
+
+    attributes: dict[str, str | int] = {"network.transport": "tcp", "network.protocol.name": "http"}
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return attributes
+    if host:
+        attributes["server.address"] = host
+        attributes["server.port"] = port or (443 if parts.scheme == "https" else 80)
+    return attributes
 
 
 def of_config(path: str | os.PathLike[str], name: str | None, options: dict[str, Any]) -> Setup:
@@ -204,6 +249,7 @@ def of_program(
 ) -> Setup:
     """Return the setup of a client that starts a program."""
     setup = Setup(options, _PROGRAM)
+    setup.network = {"network.transport": "pipe"}
     command = encode_settings(
         {
             "inherit_env": False,
@@ -225,6 +271,7 @@ def of_socket(path: str | os.PathLike[str], options: dict[str, Any]) -> Setup:
     """Return the setup of a client over a Unix domain socket."""
     setup = Setup(options, frozenset())
     text = os.fspath(path)
+    setup.network = {"network.transport": "unix", "server.address": text}
     setup.make_native = lambda loop_queue, host, offer, settings: _native.Client.of(
         loop_queue, host, offer, settings, "socket", text, b""
     )

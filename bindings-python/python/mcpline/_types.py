@@ -97,6 +97,8 @@ _SCALARS: dict[str, dict[str, Any]] = {
     "decimal.Decimal": {"type": ["string", "number"], "format": "decimal"},
     "msgspec.Raw": {},
 }
+# What msgspec reads from numbers, and from numbers in strings, if it is not strict.
+_IN_SECONDS = {"datetime.datetime", "datetime.timedelta"}
 # Classes whose constructor takes a string: the format of the string, and its name in messages.
 _TEXTS: dict[str, tuple[str | None, str]] = {
     **{f"pathlib.{name}": ("path", "path") for name in ("Path", "PosixPath", "WindowsPath")},
@@ -119,11 +121,18 @@ _ANY_TUPLE: Any = typing.Tuple  # noqa: UP006
 class TypeReader:
     """Reads the types of one schema."""
 
-    def __init__(self, *, serialization: bool = False) -> None:
-        """Create a reader. `serialization`: the types are those of results."""
+    def __init__(self, *, serialization: bool = False, lax: bool = False) -> None:
+        """Create a reader.
+
+        Args:
+            serialization: The types are those of results.
+            lax: The types are decoded with `strict=False`. Dates and durations are strings all the same: msgspec would
+                read numbers as seconds.
+        """
         self.definitions: dict[str, dict[str, Any]] = {}
         """Definitions of recursive types, by name."""
         self._serialization = serialization
+        self._lax = lax
         self._open: dict[Any, _Recursion] = {}
         self._known: dict[Any, Type] = {}
         self._names: dict[str, Any] = {}
@@ -138,7 +147,11 @@ class TypeReader:
             annotation = type(None)
         origin = typing.get_origin(annotation)
         if origin is None and (scalar := _SCALARS.get(name_of(annotation))) is not None:
-            return Type({}, Any, False) if annotation is object else Type(dict(scalar), annotation)
+            if annotation is object:
+                return Type({}, Any, False)
+            if self._lax and name_of(annotation) in _IN_SECONDS:
+                return Type(dict(scalar), _decoding.placeholder(annotation.__name__, _decoding.text(annotation)), False)
+            return Type(dict(scalar), annotation)
         if annotation is Any or annotation is MISSING:
             return Type({}, Any)
         if _pydantic.decodes_all_of(annotation):

@@ -222,7 +222,17 @@ class ResourceServer:
             proxy: Proxy for requests to authorization servers; see `mcpline.settings.ClientHttpSettings`.
             tls_roots: CA certificates in PEM that are trusted in addition to those of the system.
             only_these_roots: Trust only `tls_roots`, not the CA certificates of the system.
+
+        Raises:
+            UsageError: Neither `resource` nor `verify` is given.
         """
+        if resource is None and verify is None:
+            from .errors import UsageError
+
+            raise UsageError(
+                "`ResourceServer`: name the resource, the public URL of the server, for tokens of an authorization "
+                "server; or pass `verify`, a function that checks keys of your own"
+            )
         self.resource = resource
         self._verify = verify
         self._options = _given(

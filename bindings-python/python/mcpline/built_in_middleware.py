@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import typing
 
 import msgspec
@@ -12,14 +13,22 @@ if typing.TYPE_CHECKING:
 
     LimitKey = Literal["client", "session", "target"]
 
-__all__ = ["BuiltInMiddleware", "ConcurrencyLimit", "RateLimit", "ResponseCache", "ResponseSizeLimit"]
+__all__ = [
+    "AuditLog",
+    "BuiltInMiddleware",
+    "ConcurrencyLimit",
+    "RateLimit",
+    "Redaction",
+    "ResponseCache",
+    "ResponseSizeLimit",
+]
 
 
 class BuiltInMiddleware(msgspec.Struct, frozen=True):
     """The base class of the middleware that the library provides."""
 
     def __post_init__(self) -> None:
-        for name in ("per", "tools"):
+        for name in ("per", "tools", "redact", "members", "patterns"):
             if isinstance(getattr(self, name, None), str):
                 raise TypeError(f"{name} must be a list of strings, not a string")
 
@@ -99,9 +108,69 @@ class ResponseSizeLimit(BuiltInMiddleware, frozen=True):
     max_bytes: int
 
 
+class AuditLog(BuiltInMiddleware, frozen=True):
+    """Append a record of each request to a file: a JSON object on a line of its own.
+
+    A record has time, method, name, caller, duration and outcome; see "Audit log" in docs/observability.md. It contains
+    neither tokens nor ids of sessions. It is passed to the operating system before the client gets the response. If a
+    record cannot be written, the request has run, but the client gets an internal error. A request that ends without a
+    response is `cancelled`. `Server.add_middleware` opens the file, and raises `UsageError` if that fails.
+
+    Args:
+        path: The file. A new one can be read and written by its owner only. Each log needs a file of its own; several
+            processes may share one only without rotation.
+        max_bytes: The size at which the file is rotated; 0: never. Default: 100 MiB.
+        max_files: How many rotated files are kept: `path.1`, which is the newest, `path.2` and so on. Default: 10.
+        arguments: Whether records contain the arguments of tools and prompts. Of those above 16 KiB they contain the
+            size.
+        results: Whether records contain results. Of those above 16 KiB they contain the size.
+        redact: Names of members whose values are replaced by `[redacted]`, at any depth and without regard to case. The
+            values of obvious secrets, such as `password` and `api_key`, always are.
+        required: Whether a request fails if its record cannot be written. Otherwise a warning is logged.
+    """
+
+    path: str | os.PathLike[str]
+    max_bytes: int | None = None
+    max_files: int | None = None
+    arguments: bool = False
+    results: bool = False
+    redact: Sequence[str] = ()
+    required: bool = True
+
+    def _definition(self) -> dict[str, Any]:
+        definition = super()._definition()
+        definition["audit_log"]["path"] = os.fspath(self.path)
+        return definition
+
+
+class Redaction(BuiltInMiddleware, frozen=True):
+    """Replace values in the results of tools, the texts of resources and the messages of prompts.
+
+    Types, URIs, names, `_meta`, blobs, the data of errors, lists, notifications and input requests stay as they are.
+    Structured content is checked against the output schema before: let members that are replaced be strings there,
+    because clients may refuse a result that does not match.
+
+    Args:
+        members: Names of members whose values are replaced, at any depth of structured content, and of texts that are
+            themselves a JSON object or array. They are compared without regard to case.
+        patterns: Regular expressions whose matches are replaced in texts and messages of errors, and in the strings of
+            structured content. Their syntax is that of the Rust crate `regex`: matching takes linear time, and there is
+            no look-around and no back reference.
+        replacement: What takes the place of a value or match. Default: `[redacted]`.
+        arguments: Whether the arguments of tools and prompts are redacted as well, before they are checked.
+    """
+
+    members: Sequence[str] = ()
+    patterns: Sequence[str] = ()
+    replacement: str | None = None
+    arguments: bool = False
+
+
 _NAMES: dict[type[BuiltInMiddleware], str] = {
     RateLimit: "rate_limit",
     ConcurrencyLimit: "concurrency_limit",
     ResponseCache: "response_cache",
     ResponseSizeLimit: "response_size_limit",
+    AuditLog: "audit_log",
+    Redaction: "redaction",
 }

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from . import _exit, _lifespans, _native, _requests, _setup, results
+from . import _exit, _lifespans, _native, _requests, _setup, _tracing, results
 from ._async_library import in_trio
 from ._hosts import LoopHost
 from ._loop_queues import loop_queue_of
@@ -24,7 +24,7 @@ from .errors import Closed, RequestTimedOut, UsageError
 
 if typing.TYPE_CHECKING:
     import os
-    from collections.abc import AsyncIterator, Callable, Generator, Mapping
+    from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping
     from types import TracebackType
 
     from typing_extensions import Self, Unpack
@@ -307,8 +307,8 @@ class Client:
         self._stop_reports()
         loop, loop_queue = self._here()
         closed: asyncio.Future[None] = loop.create_future()
-        handle.close_into(loop_queue, loop, closed)
         try:
+            handle.close_into(loop_queue, loop, closed)
             await closed
             if self._host is not None:
                 await self._host.channels_closed()
@@ -354,10 +354,36 @@ class Client:
                 self._handle.cancel(loop_queue, number)
             raise
 
-    async def _ask(self, method: str, params: bytes | None, options: _native.RequestOptions | None = None) -> bytes:
+    def _ask(
+        self, method: str, params: bytes | None, options: _native.RequestOptions | None = None
+    ) -> Coroutine[Any, Any, bytes]:
+        """Send a request, in a span if the program traces."""
+        if _tracing.API in sys.modules and self._setup.tracing and (spans := _tracing.tracing()) is not None:
+            send = self._send_through_middleware if self._setup.middleware else self._send
+            traced: Coroutine[Any, Any, bytes] = spans.in_span_async(
+                send, method, params, options, self._span_attributes()
+            )
+            return traced
+        if self._setup.middleware:
+            return self._send_through_middleware(method, params, options)
+        return self._send(method, params, options)
+
+    async def _send_through_middleware(
+        self, method: str, params: bytes | None, options: _native.RequestOptions | None
+    ) -> bytes:
+        from . import client_middleware
+
+        request = client_middleware.ClientRequest(method, params, options)
+        return await client_middleware.run_async(self._setup.middleware, self._send, request)
+
+    def _span_attributes(self) -> dict[str, str | int]:
+        handle = self._handle
+        return self._setup.span_attributes(handle.revision if handle is not None and handle.opened else None)
+
+    async def _send(self, method: str, params: bytes | None, options: _native.RequestOptions | None = None) -> bytes:
         handle = self._handle or self._native_client()
         if self._trio is not None and in_trio():
-            return await self._trio.request(self._ask, method, params, options)
+            return await self._trio.request(self._send, method, params, options)
         loop = _running_loop()
         loop_queue = self._loop_queue
         if loop is not self._loop or loop_queue is None:
@@ -391,13 +417,38 @@ class Client:
             del future
 
     async def _do(self, method: str, argument: str | None = None, timeout: float | None = None) -> None:
+        """Send a message that has no result, in a span if the program traces."""
+        options = _requests.options(timeout)
+        spans = _tracing.tracing() if self._setup.tracing else None
+        middleware = () if method.startswith("notifications/") else self._setup.middleware
+        if spans is None and not middleware:
+            await self._perform(method, argument, options)
+            return
+
+        async def perform(method: str, params: bytes | None, options: _native.RequestOptions | None) -> bytes:
+            await self._perform(method, _requests.operation_argument(method, params), options)
+            return b"{}"
+
+        async def send(method: str, params: bytes | None, options: _native.RequestOptions | None) -> bytes:
+            from . import client_middleware
+
+            request = client_middleware.ClientRequest(method, params, options)
+            return await client_middleware.run_async(middleware, perform, request)
+
+        params = _requests.of_operation(method, argument)
+        if spans is None:
+            await send(method, params, options)
+        else:
+            await spans.in_span_async(send, method, params, options, self._span_attributes())
+
+    async def _perform(self, method: str, argument: str | None, options: _native.RequestOptions | None) -> None:
         handle = self._native_client()
         if self._trio is not None and in_trio():
-            await self._trio.run(self._do, method, argument, timeout)
+            await self._trio.run(self._perform, method, argument, options)
             return
         loop, loop_queue = self._here()
         done: asyncio.Future[None] = loop.create_future()
-        number = handle.do_into(loop_queue, loop, done, method, argument, _requests.options(timeout))
+        number = handle.do_into(loop_queue, loop, done, method, argument, options)
         await self._end_of(done, number, loop_queue)
 
     # The server
@@ -601,7 +652,7 @@ class Client:
             results.check_result_type(result_type)
             raw = await self._ask("tools/call", _requests.call(name, arguments), options)
             return results.read_call(raw, name, result_type)
-        if options is not None or self._trio is not None:
+        if options is not None or self._trio is not None or self._setup.middleware or _tracing.API in sys.modules:
             return results.read(results.CALL, await self._ask("tools/call", _requests.call(name, arguments), options))
         # The same as `_ask`, inlined: this is the most frequent request.
         handle = self._handle or self._native_client()

@@ -7,6 +7,7 @@ limit of worker threads.
 
 from __future__ import annotations
 
+import sys
 import typing
 from typing import Any, ClassVar, Generic, Literal, NoReturn, Optional, TypeVar, Union
 
@@ -18,7 +19,8 @@ from .content import SampledBlock, TextContent, ToolUseContent
 from .errors import RpcError, UsageError
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Coroutine, Mapping
+    from types import ModuleType
 
     from typing_extensions import TypeVar as TypeVarWithDefault
 
@@ -505,6 +507,15 @@ def _read_roots(answer: bytes) -> list[Root]:
     return msgspec.json.decode(answer, type=_Roots).roots
 
 
+def _spans_of(server: Server) -> ModuleType | None:
+    """Return the module that makes spans, if the program and the server trace."""
+    if "opentelemetry.trace" not in sys.modules or not server._tracing:
+        return None
+    from ._tracing import tracing
+
+    return tracing()
+
+
 class Context(_Base[State]):
     """The request context of async handlers.
 
@@ -513,11 +524,19 @@ class Context(_Base[State]):
 
     __slots__ = ()
 
-    async def _ask(self, method: str, params: bytes | None, key: str | None) -> bytes:
+    def _ask(self, method: str, params: bytes | None, key: str | None) -> Coroutine[Any, Any, bytes]:
+        """Send an input request, in a span if the program traces."""
+        spans = _spans_of(self._server)
+        if spans is None:
+            return self._send(method, params, key)
+        traced: Coroutine[Any, Any, bytes] = spans.ask_in_span_async(self._send, method, params, key)
+        return traced
+
+    async def _send(self, method: str, params: bytes | None, key: str | None) -> bytes:
         if in_trio():
             from ._trio import run_on_loop
 
-            return await run_on_loop(self._ask, method, params, key)
+            return await run_on_loop(self._send, method, params, key)
         from asyncio import get_running_loop
 
         answer = get_running_loop().create_future()
@@ -637,6 +656,14 @@ class SyncContext(_Base[State]):
 
     __slots__ = ()
 
+    def _ask(self, method: str, params: bytes | None, key: str | None) -> bytes:
+        """Send an input request and wait, in a span if the program traces."""
+        spans = _spans_of(self._server)
+        if spans is None:
+            return self._call.ask(method, params, key)
+        result: bytes = spans.ask_in_span(self._call.ask, method, params, key)
+        return result
+
     @typing.overload
     def elicit(self, message: str, schema: type[T], *, key: str | None = None) -> ElicitResult[T]: ...
 
@@ -652,14 +679,14 @@ class SyncContext(_Base[State]):
 
     def elicit(self, message: str, schema: Any = None, *, key: str | None = None) -> ElicitResult[Any]:
         """Ask the user to fill in a form, and wait for the answer; see `Context.elicit`."""
-        return _read_elicited(self._call.ask(_ELICIT, _results.elicit_params(message, schema), key), schema)
+        return _read_elicited(self._ask(_ELICIT, _results.elicit_params(message, schema), key), schema)
 
     def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
     ) -> ElicitResult[None]:
         """Ask the user to open a URL, and wait for the answer; see `Context.elicit_url`."""
         params = _results.elicit_params(message, None, url, elicitation_id)
-        return _without_data(self._call.ask(_ELICIT, params, key))
+        return _without_data(self._ask(_ELICIT, params, key))
 
     def sample(
         self,
@@ -672,12 +699,12 @@ class SyncContext(_Base[State]):
     ) -> SampleResult:
         """Request a completion from the client's model, and wait for it; see `Context.sample`."""
         params = _results.sample_params(messages, max_tokens, system_prompt, options)
-        return SampleResult(self._call.ask(_SAMPLE, params, key))
+        return SampleResult(self._ask(_SAMPLE, params, key))
 
     def send_request(self, method: str, params: Any = None, *, key: str | None = None) -> dict[str, Any]:
         """Send the client a custom request, and wait for its result; see `Context.send_request`."""
-        return _json.read_object(self._call.ask(method, _optional(params), key))
+        return _json.read_object(self._ask(method, _optional(params), key))
 
     def list_roots(self, *, key: str | None = None) -> list[Root]:
         """Request the client's root directories, and wait for them; see `Context.list_roots`."""
-        return _read_roots(self._call.ask(_ROOTS, None, key))
+        return _read_roots(self._ask(_ROOTS, None, key))

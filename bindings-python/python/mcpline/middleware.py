@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Mapping
 from typing import Any, Generic, Optional, TypeVar
 
 import msgspec
@@ -11,6 +11,8 @@ import msgspec
 from . import _json, _results
 from ._async_library import in_trio
 from ._functions import MISSING
+from ._middleware_results import MiddlewareResult
+from ._request_params import RequestParams
 from .content import ExtendedResult, InputRequired
 
 if typing.TYPE_CHECKING:
@@ -30,8 +32,6 @@ else:
     ContextT = TypeVar("ContextT")
 
 _CALL_TOOL = "tools/call"
-_TARGETS = {_CALL_TOOL: "name", "prompts/get": "name", "resources/read": "uri"}
-"""The parameters that say which feature a request is for."""
 _TOOL_RESULTS = _results.ToolResults(MISSING, None, None)
 
 
@@ -44,33 +44,19 @@ class Described(msgspec.Struct):
     """Empty if there are none."""
 
 
-class MiddlewareRequest(Generic[ContextT]):
+class MiddlewareRequest(RequestParams, Generic[ContextT]):
     """A request on its way through the middleware of a server.
 
     The type parameter is the type of `context`: `MiddlewareRequest` in async functions, and
     `MiddlewareRequest[SyncContext]` in sync ones.
     """
 
-    __slots__ = ("_added", "_context", "_given", "_method", "_name", "_params")
+    __slots__ = ("_context",)
 
     def __init__(self, context: ContextT, method: str, name: str | None, params: bytes) -> None:
         """Create the request of a call; for use by the package."""
+        super().__init__(method, name, params)
         self._context = context
-        self._method = method
-        self._name = name
-        self._given = params
-        self._params: dict[str, Any] | None = None
-        # The arguments of a request that has none. Kept, so that `next` sees what is added to them.
-        self._added: dict[str, Any] = {}
-
-    def __repr__(self) -> str:
-        name = "" if self._name is None else f" {self._name!r}"
-        return f"<MiddlewareRequest {self._method}{name}>"
-
-    @property
-    def method(self) -> str:
-        """The method, such as `tools/call`."""
-        return self._method
 
     @property
     def name(self) -> str | None:
@@ -80,23 +66,6 @@ class MiddlewareRequest(Generic[ContextT]):
         server it is the name there, without the prefix of the mount.
         """
         return self._name
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """The parameters, with `_meta`; empty if there are none. Decoded when they are first used.
-
-        `next` sees changes of the dict, also in later calls. To change only what one call of `next` sees, use
-        `replace`.
-        """
-        if self._params is None:
-            self._params = self._decoded()
-        return self._params
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of a tool or prompt: the member `arguments` of the parameters; empty if there are none."""
-        arguments = self.params.get("arguments")
-        return arguments if isinstance(arguments, dict) else self._added
 
     @property
     def context(self) -> ContextT:
@@ -125,100 +94,9 @@ class MiddlewareRequest(Generic[ContextT]):
         Raises:
             TypeError: A value is not a mapping.
         """
-        for key, value in (("arguments", arguments), ("params", params)):
-            if value is not None and not isinstance(value, Mapping):
-                raise TypeError(f"`{key}` must be a mapping, not {type(value).__name__}")
-        changed = self._current() if params is None else dict(params)
-        if arguments is not None:
-            changed["arguments"] = dict(arguments)
         request = MiddlewareRequest(self._context, self._method, self._name, self._given)
-        request._params = changed
-        member = _TARGETS.get(self._method)
-        if member is not None and changed.get(member) != self.params.get(member):
-            request._name = changed.get(member)
+        self._replaced(request, arguments, params)
         return request
-
-    def _decoded(self) -> dict[str, Any]:
-        return _json.read_object(self._given) if self._given else {}
-
-    def _current(self) -> dict[str, Any]:
-        """Return a copy of the parameters, with the arguments."""
-        return {**self.params, "arguments": self._added} if self._added else dict(self.params)
-
-    def _changed(self) -> bytes | None:
-        """Return the parameters as JSON; `None` if they are those of the client."""
-        if self._params is None:
-            return None
-        changed = _json.encode(self._current())
-        # Compared as JSON, because Python's 1, 1.0 and True are equal.
-        return None if changed == _json.encode(self._decoded()) else changed
-
-
-class MiddlewareResult(MutableMapping[str, Any]):
-    """The result of a request, as the client gets it: a JSON object.
-
-    A mapping, whose members are decoded when they are first used. A middleware that returns it without a use of its
-    members returns the bytes that the server wrote. `dict(result)` and `{**result, …}` are dicts.
-    """
-
-    __slots__ = ("_json", "_members")
-
-    def __init__(self, json: bytes) -> None:
-        """Create the result of a request; for use by the package."""
-        self._json = json
-        self._members: dict[str, Any] | None = None
-
-    @property
-    def json(self) -> bytes:
-        """The result as JSON. Its use decodes nothing."""
-        return self._json if self._members is None else _json.encode(self._members)
-
-    @property
-    def is_error(self) -> bool:
-        """Whether it is the result of a tool that failed. Its use decodes no other members."""
-        return bool(self._flags().is_error)
-
-    @property
-    def is_input_required(self) -> bool:
-        """Whether it asks the client for input, so that the client sends the request again (2026-07-28).
-
-        Its use decodes no other members.
-        """
-        return bool(self._flags().result_type == "input_required")
-
-    def _flags(self) -> _Flags:
-        return msgspec.json.decode(self.json, type=_Flags)
-
-    def _decoded(self) -> dict[str, Any]:
-        if self._members is None:
-            self._members = _json.read_object(self._json)
-        return self._members
-
-    def __getitem__(self, key: str) -> Any:
-        return self._decoded()[key]
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        self._decoded()[key] = value
-
-    def __delitem__(self, key: str) -> None:
-        del self._decoded()[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._decoded())
-
-    def __len__(self) -> int:
-        return len(self._decoded())
-
-    def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:
-        return {**self, **other} if isinstance(other, Mapping) else NotImplemented
-
-    def __repr__(self) -> str:
-        return f"MiddlewareResult({self._decoded()!r})"
-
-
-class _Flags(msgspec.Struct, rename="camel"):
-    is_error: Any = False
-    result_type: Any = None
 
 
 class Next:

@@ -65,7 +65,9 @@ def add(
     """
     unknown = sorted(settings.keys() - _NAMES)
     if unknown:
-        raise TypeError(f"add_openapi() has no option {unknown[0]!r}")
+        from ._option_checks import suggestion
+
+        raise TypeError(f"add_openapi() has no option {unknown[0]!r}: {suggestion(unknown[0], sorted(_NAMES))}")
     return server._native.add_openapi(_json(document), _options(settings), _selector(select))
 
 

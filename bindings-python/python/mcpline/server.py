@@ -86,6 +86,7 @@ class Server(FeatureRegistration, HandlerRegistration):
         coerce: bool = True,
         unknown_arguments: UnknownArguments = "refuse",
         exposed_errors: Iterable[type[Exception]] = (),
+        tracing: bool = True,
         **settings: Unpack[ServerSettings],
     ) -> None:
         """Create a server.
@@ -109,6 +110,8 @@ class Server(FeatureRegistration, HandlerRegistration):
             exposed_errors: Classes of exceptions whose text clients get if a handler raises them, as with `ToolError`.
                 Of all others, clients get a fixed text, except in debug mode (`debug=True`). List only classes whose
                 texts contain no secrets.
+            tracing: Make a span of each request if the program has set up OpenTelemetry when the server begins to be
+                served. Without OpenTelemetry it does nothing.
             settings: Limits and timeouts; see `mcpline.settings.ServerSettings`.
 
         Raises:
@@ -118,6 +121,7 @@ class Server(FeatureRegistration, HandlerRegistration):
         # Imported with the first server, to keep the import of the package fast.
         from . import _feature_checks
         from ._json import encode, encode_settings
+        from .errors import UsageError
 
         info: dict[str, Any] = {"name": name, "version": version}
         for key, value in (("title", title), ("description", description), ("websiteUrl", website_url)):
@@ -129,6 +133,7 @@ class Server(FeatureRegistration, HandlerRegistration):
         self.version = version
         self.lifespan_value: Any = None
         self._lifespan = lifespan
+        self._tracing = tracing
         self._coerce = coerce
         self._unknown_arguments = _feature_checks.checked_unknown_arguments(unknown_arguments)
         self._exposed_errors = _feature_checks.exception_classes(exposed_errors)
@@ -138,7 +143,15 @@ class Server(FeatureRegistration, HandlerRegistration):
             from .extension import declared
 
             options.update(declared(extensions))
-        self._native = _native.Server(encode(info), instructions, encode_settings(options) if options else None)
+        try:
+            self._native = _native.Server(encode(info), instructions, encode_settings(options) if options else None)
+        except UsageError:
+            from . import _option_checks
+            from . import settings as kinds
+
+            # Names the option; the error of the core does not always.
+            _option_checks.check_settings("Server()", settings, kinds.ServerSettings, _option_checks.parameters(Server))
+            raise
         self._serving = 0
         self._contexts: list[Context] = []
         self._dependencies: set[Callable[..., Any]] = set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import typing
 import weakref
@@ -10,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from . import _exit, _lifespans, _native, _requests, _setup, results
+from . import _exit, _lifespans, _native, _requests, _setup, _tracing, results
 from ._hosts import ThreadHost
 from .errors import Closed
 
@@ -73,6 +74,7 @@ class SyncClient:
     def __init__(self, setup: Setup) -> None:
         """Open a client from a `Setup`. Use `connect`, `spawn`, `socket`, `memory` or `over` instead."""
         self._closed = False
+        self._setup = setup
         self._home: _InProcessServer | None = None
         self._loop_queue = _native.LoopQueue(None)
         loop_queues = [(self._loop_queue, "mcpline-handlers")] if setup.handlers.any else []
@@ -263,6 +265,50 @@ class SyncClient:
             if home is not None and home.leave():
                 self._home = None
 
+    def _ask(self, method: str, params: bytes | None, options: _native.RequestOptions | None) -> bytes:
+        """Send a request, in a span if the program traces."""
+        if _tracing.API in sys.modules and self._setup.tracing and (spans := _tracing.tracing()) is not None:
+            result: bytes = spans.in_span(self._send, method, params, options, self._span_attributes())
+            return result
+        return self._send(method, params, options)
+
+    def _send(self, method: str, params: bytes | None, options: _native.RequestOptions | None) -> bytes:
+        """Send a request, through the functions of the option `middleware` if there are any."""
+        if not self._setup.middleware:
+            return self._handle.request(method, params, options)
+        from . import client_middleware
+
+        request = client_middleware.ClientRequest(method, params, options)
+        return client_middleware.run_sync(self._setup.middleware, self._handle.request, request)
+
+    def _do(self, method: str, argument: str | None = None, timeout: float | None = None) -> None:
+        """Send a message that has no result, in a span if the program traces."""
+        options = _requests.options(timeout)
+        spans = _tracing.tracing() if self._setup.tracing else None
+        middleware = () if method.startswith("notifications/") else self._setup.middleware
+        if spans is None and not middleware:
+            self._handle.do(method, argument, options)
+            return
+
+        def perform(method: str, params: bytes | None, options: _native.RequestOptions | None) -> bytes:
+            self._handle.do(method, _requests.operation_argument(method, params), options)
+            return b"{}"
+
+        def send(method: str, params: bytes | None, options: _native.RequestOptions | None) -> bytes:
+            from . import client_middleware
+
+            request = client_middleware.ClientRequest(method, params, options)
+            return client_middleware.run_sync(middleware, perform, request)
+
+        params = _requests.of_operation(method, argument)
+        if spans is None:
+            send(method, params, options)
+        else:
+            spans.in_span(send, method, params, options, self._span_attributes())
+
+    def _span_attributes(self) -> dict[str, str | int]:
+        return self._setup.span_attributes(self._handle.revision if self._handle.opened else None)
+
     # The server
 
     @property
@@ -341,7 +387,7 @@ class SyncClient:
         cursors = _native.Cursors(listing.method)
         cursor = None
         while True:
-            page = self._handle.request(listing.method, _requests.cursor(cursor), options)
+            page = self._ask(listing.method, _requests.cursor(cursor), options)
             items, cursor = listing.read(page)
             yield from items
             if not cursors.follow(cursor):
@@ -446,7 +492,7 @@ class SyncClient:
         )
         if result_type is not None:
             results.check_result_type(result_type)
-        raw = self._handle.request("tools/call", _requests.call(name, arguments), options)
+        raw = self._ask("tools/call", _requests.call(name, arguments), options)
         return results.read(results.CALL, raw) if result_type is None else results.read_call(raw, name, result_type)
 
     def read_resource(
@@ -474,7 +520,7 @@ class SyncClient:
             McplineError: The request failed in another way; see the subclasses.
         """
         options = _requests.options(timeout, on_progress, meta, fresh=fresh, manual_results=manual_results)
-        return results.read(results.READ, self._handle.request("resources/read", _requests.read(uri), options))
+        return results.read(results.READ, self._ask("resources/read", _requests.read(uri), options))
 
     def get_prompt(
         self,
@@ -502,7 +548,7 @@ class SyncClient:
         """
         options = _requests.options(timeout, on_progress, meta, manual_results=manual_results)
         params = _requests.prompt(name, arguments)
-        return results.read(results.PROMPT, self._handle.request("prompts/get", params, options))
+        return results.read(results.PROMPT, self._ask("prompts/get", params, options))
 
     def complete(
         self,
@@ -530,33 +576,33 @@ class SyncClient:
         """
         params = _requests.complete(argument, value, prompt, resource, arguments)
         options = _requests.options(timeout)
-        return results.read_completion(self._handle.request("completion/complete", params, options))
+        return results.read_completion(self._ask("completion/complete", params, options))
 
     def set_log_level(self, level: Level, *, timeout: float | None = None) -> None:
         """Set the minimum level of the log messages to receive (`server/utilities/logging`). Kept on new connections.
 
         Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
         """
-        self._handle.do("logging/setLevel", level, _requests.options(timeout))
+        self._do("logging/setLevel", level, timeout)
 
     def ping(self, *, timeout: float | None = None) -> None:
         """Check that the server responds (`basic/utilities/ping`). `timeout` is in seconds; see `call_tool`."""
-        self._handle.do("ping", None, _requests.options(timeout))
+        self._do("ping", None, timeout)
 
     def subscribe(self, uri: str, *, timeout: float | None = None) -> None:
         """Subscribe to updates of a resource (`notifications/resources/updated`). Kept on new connections."""
-        self._handle.do("resources/subscribe", uri, _requests.options(timeout))
+        self._do("resources/subscribe", uri, timeout)
 
     def unsubscribe(self, uri: str, *, timeout: float | None = None) -> None:
         """Unsubscribe from updates of a resource."""
-        self._handle.do("resources/unsubscribe", uri, _requests.options(timeout))
+        self._do("resources/unsubscribe", uri, timeout)
 
     def roots_changed(self) -> None:
         """Notify the server that the roots have changed (`notifications/roots/list_changed`).
 
         Does nothing on 2026-07-28, where servers request the roots each time.
         """
-        self._handle.do("notifications/roots/list_changed", None, None)
+        self._do("notifications/roots/list_changed")
 
     def request(
         self,
@@ -594,7 +640,7 @@ class SyncClient:
         options = _requests.options(
             timeout, on_progress, meta, log_level, reissue, fresh, manual_results, total_timeout
         )
-        return msgspec.json.decode(self._handle.request(method, _requests.params(params), options))
+        return msgspec.json.decode(self._ask(method, _requests.params(params), options))
 
     def notify(self, method: str, params: Any = None) -> None:
         """Send any notification.

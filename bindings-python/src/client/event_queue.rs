@@ -206,6 +206,10 @@ impl LoopQueue {
     }
 
     /// Hands an action to the I/O thread after this iteration of the loop, together with others.
+    ///
+    /// # Errors
+    ///
+    /// What `call_soon` raises: also the exception of a signal handler, which may run in it. The action is handed over.
     pub(super) fn send(
         slf: &Bound<'_, Self>,
         event_loop: &Bound<'_, PyAny>,
@@ -223,12 +227,15 @@ impl LoopQueue {
                 None => pending.push((runtime.clone(), vec![completion])),
             }
         }
-        if !this.flush_scheduled.swap(true, Ordering::Relaxed) {
-            let py = slf.py();
-            let flush = slf.getattr(intern!(py, "flush"))?;
-            event_loop.call_method1(intern!(py, "call_soon"), (flush,))?;
+        if this.flush_scheduled.swap(true, Ordering::Relaxed) {
+            return Ok(());
         }
-        Ok(())
+        let py = slf.py();
+        let scheduled = slf
+            .getattr(intern!(py, "flush"))
+            .and_then(|flush| event_loop.call_method1(intern!(py, "call_soon"), (flush,)));
+        // The loop may not flush, and later actions must not wait for that.
+        scheduled.map(drop).inspect_err(|_| this.flush())
     }
 
     /// Hands over the waiting actions immediately.

@@ -14,6 +14,7 @@ use mcpline::foreign::client::{
     WrongPhaseError,
 };
 use mcpline::protocol::wire::Raw;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -413,14 +414,24 @@ impl Client {
     }
 
     /// Runs an operation for an event loop. Returns its number.
+    ///
+    /// # Errors
+    ///
+    /// As for [`LoopQueue::send`]. The operation and the future are cancelled: the caller does not know the number.
     fn begin(
         &self,
         (loop_queue, event_loop, future): LoopRequest<'_, '_>,
         work: impl Future<Output = Outcome> + Send + 'static,
     ) -> PyResult<u64> {
+        let py = event_loop.py();
+        let unawaited = future.clone_ref(py);
         let reply = RequestWaiter::Future(loop_queue.get().outlet().clone(), future);
         let (number, completion) = self.task(reply, work);
-        LoopQueue::send(loop_queue, event_loop, &self.runtime, completion)?;
+        if let Err(error) = LoopQueue::send(loop_queue, event_loop, &self.runtime, completion) {
+            self.cancel_number(number);
+            unawaited.call_method0(py, intern!(py, "cancel"))?;
+            return Err(error);
+        }
         Ok(number)
     }
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from mcpline import (
+    AuditLog,
     Context,
     MiddlewareRequest,
     MiddlewareResult,
     Next,
     RateLimit,
+    Redaction,
     ResponseCache,
     Server,
     SyncContext,
@@ -65,6 +68,10 @@ class Object:
 server.add_middleware(Object(), tools=["search"])
 server.add_middleware(RateLimit(60, period=60, per=["client", "target"]), methods=["tools/call"])
 server.add_middleware(ResponseCache(60, tools=("search",)))
+server.add_middleware(AuditLog(Path("audit.jsonl"), max_files=3, redact=("iban",), required=False))
+server.add_middleware(AuditLog("audit.jsonl", arguments=True))
+server.add_middleware(AuditLog(b"audit.jsonl"))  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+server.add_middleware(Redaction(members=["iban"], patterns=[r"\d+"], replacement="", arguments=True))
 server.add_middleware(RateLimit(1, per=["ip"]))  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
 server.add_middleware(Object().sync, kinds=["tool"], tags=["admin"])
 

@@ -1,0 +1,544 @@
+"""Spans of requests with the OpenTelemetry of the program, by its semantic conventions for MCP.
+
+Imported only if the program uses OpenTelemetry (`_tracing`). The core reports each request of a server when it has
+ended, with the name and the attributes of its span. A span is created earlier if a handler of the request begins: it is
+the parent of the handler's own spans (`begin_handler`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import typing
+from typing import Any, Optional, Union
+
+import msgspec
+from opentelemetry import propagate, trace
+from opentelemetry.context import Context, attach, detach, get_current
+
+from ._json import encode, read_object
+from .errors import McplineError, RpcError, ToolCallRefused, ToolError
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
+
+    from . import _native
+
+    Attributes = dict[str, Union[str, int]]
+
+__all__ = [
+    "answering",
+    "ask_in_span",
+    "ask_in_span_async",
+    "begin_handler",
+    "current_carrier",
+    "current_span_id",
+    "end_span",
+    "in_span",
+    "in_span_async",
+    "is_set_up",
+    "with_trace_context",
+]
+
+_MAX_TEXT = 1_000
+"""Maximum number of characters of an error's text: it may quote what a peer has sent."""
+_FIELDS = ("traceparent", "tracestate", "baggage")
+_NAMED = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
+_OF_URI = ("resources/read", "resources/subscribe", "resources/unsubscribe")
+
+_LOGGER = logging.getLogger("mcpline")
+
+# Errors of handlers that are expected: clients get their text.
+_EXPECTED = (ToolError, RpcError, ToolCallRefused)
+
+
+def is_set_up() -> bool:
+    """Return whether the program has set a provider of tracers."""
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+
+
+def _tracer() -> trace.Tracer:
+    from . import _native
+
+    return trace.get_tracer("mcpline", _native.VERSION)
+
+
+# Requests of servers
+
+
+class _Begun(msgspec.Struct):
+    """What a span begins with."""
+
+    name: str
+    start: int
+    attributes: dict[str, str]
+    parent: dict[str, str]
+    link: dict[str, str]
+
+
+class _Ending(msgspec.Struct):
+    """What a span ends with. `end` is 0 if the core could not report it in time."""
+
+    number: int
+    end: int = 0
+    attributes: dict[str, str] = {}
+    error: Optional[str] = None
+    description: Optional[_Begun] = None
+
+
+_read_begun = msgspec.json.Decoder(_Begun).decode
+_read_ending = msgspec.json.Decoder(_Ending).decode
+
+
+class _Live:
+    """The span of a request whose handler has begun."""
+
+    __slots__ = ("carrier", "ending", "span")
+
+    def __init__(self, carrier: dict[str, str]) -> None:
+        self.carrier = carrier
+        self.span: trace.Span | None = None
+        self.ending: _Ending | None = None
+        """Set if the request ended before the span was created."""
+
+
+_live: dict[int, _Live] = {}
+"""The spans of requests whose handlers have begun, by number. The core reports the end of each of these requests."""
+_lock = threading.Lock()
+
+
+def _create(begun: _Begun) -> trace.Span:
+    """Create the span of a request.
+
+    Its parent is the span that the message names. Without one it has no parent: the span that is current is that of the
+    code that serves, such as the whole program's.
+    """
+    links = None
+    if begun.link:
+        outer = trace.get_current_span(propagate.extract(begun.link, Context())).get_span_context()
+        links = [trace.Link(outer)] if outer.is_valid else None
+    return _tracer().start_span(
+        begun.name,
+        propagate.extract(begun.parent, Context()),
+        trace.SpanKind.SERVER,
+        attributes=begun.attributes,
+        links=links,
+        start_time=begun.start,
+    )
+
+
+def begin_handler(call: Callable[..., Any], is_async: bool, number: int, begun: bytes | None) -> Callable[..., Any]:
+    """Return a handler that runs in the span of its request; the handler itself if OpenTelemetry fails.
+
+    Args:
+        call: The handler.
+        is_async: Whether it is async.
+        number: The number of the request.
+        begun: What the span begins with; `None` if another handler has begun it, or if the request has ended.
+    """
+    try:
+        found = _of_handler(number, begun)
+    except Exception:  # noqa: BLE001 - whatever the program's OpenTelemetry raises
+        _warn()
+        return call
+    return call if found is None else (_async_handler if is_async else _sync_handler)(call, *found)
+
+
+def _of_handler(number: int, begun: bytes | None) -> tuple[trace.Span, Context] | None:
+    """Return the span of a handler's request, and the context that the handler runs in; `None` if it has ended."""
+    if begun is None:
+        live = _live.get(number)
+    else:
+        description = _read_begun(begun)
+        live = _Live(description.parent)
+        # Before the span is created, because the request may end meanwhile.
+        with _lock:
+            _live[number] = live
+        try:
+            span = _create(description)
+        except BaseException:
+            with _lock:
+                _live.pop(number, None)
+            raise
+        with _lock:
+            live.span, ending = span, live.ending
+        if ending is not None:
+            _finish(span, ending)
+    if live is None or live.span is None:
+        return None
+    return live.span, trace.set_span_in_context(live.span, propagate.extract(live.carrier, get_current()))
+
+
+@contextlib.contextmanager
+def _guarded() -> Iterator[None]:
+    """Log what OpenTelemetry raises, such as a span processor of the program, instead of failing the request."""
+    try:
+        yield
+    except Exception:  # noqa: BLE001 - whatever the program's OpenTelemetry raises
+        _warn()
+
+
+@contextlib.contextmanager
+def _ending(span: trace.Span) -> Iterator[None]:
+    """End a span after a block, even if OpenTelemetry fails within it."""
+    with _guarded():
+        try:
+            yield
+        finally:
+            span.end()
+
+
+def _warn() -> None:
+    _LOGGER.warning("OpenTelemetry failed", exc_info=True)
+
+
+def _async_handler(call: Callable[..., Any], span: trace.Span, context: Context) -> Callable[..., Any]:
+    async def run(*arguments: Any, **keywords: Any) -> Any:
+        token = attach(context)
+        try:
+            return await call(*arguments, **keywords)
+        except Exception as error:
+            _record(span, error)
+            raise
+        finally:
+            detach(token)
+
+    return run
+
+
+def _sync_handler(call: Callable[..., Any], span: trace.Span, context: Context) -> Callable[..., Any]:
+    def run(*arguments: Any, **keywords: Any) -> Any:
+        token = attach(context)
+        try:
+            return call(*arguments, **keywords)
+        except Exception as error:
+            _record(span, error)
+            raise
+        finally:
+            detach(token)
+
+    return run
+
+
+def _record(span: trace.Span, error: Exception) -> None:
+    if not isinstance(error, _EXPECTED):
+        with _guarded():
+            # The request may have ended meanwhile.
+            if span.is_recording():
+                span.record_exception(error)
+
+
+def end_span(ended: bytes) -> None:
+    """End the span of a request that has ended. Called on the thread of logs."""
+    with _guarded():
+        _end(_read_ending(ended))
+
+
+def _end(ending: _Ending) -> None:
+    if ending.description is not None:
+        span = _create(ending.description)
+    else:
+        with _lock:
+            live = _live.pop(ending.number, None)
+            if live is None:
+                return
+            if live.span is None:
+                live.ending = ending
+                return
+        span = live.span
+    _finish(span, ending)
+
+
+def _finish(span: trace.Span, ending: _Ending) -> None:
+    try:
+        span.set_attributes(ending.attributes)
+        if ending.error is not None:
+            span.set_status(trace.StatusCode.ERROR, ending.error or None)
+    finally:
+        span.end(ending.end or None)
+
+
+# Requests that this side sends, and those that a client answers
+
+
+class _Target(msgspec.Struct):
+    """What the parameters of a request name."""
+
+    name: Optional[str] = None
+    uri: Optional[str] = None
+
+
+_read_target = msgspec.json.Decoder(_Target).decode
+
+
+class _Tool(msgspec.Struct):
+    # Whatever a server sends.
+    isError: Any = None
+
+
+_read_tool = msgspec.json.Decoder(_Tool).decode
+
+
+def _described(method: str, params: bytes | None, attributes: Mapping[str, str | int]) -> tuple[str, Attributes]:
+    """Return the name and the attributes of the span of a request."""
+    described: Attributes = {"mcp.method.name": method, **attributes}
+    name = method
+    try:
+        target = _read_target(params or b"{}")
+    except msgspec.MsgspecError:
+        return name, described
+    if (attribute := _NAMED.get(method)) is not None and target.name is not None:
+        described[attribute] = target.name
+        name = f"{method} {target.name}"
+    elif method in _OF_URI and target.uri is not None:
+        described["mcp.resource.uri"] = target.uri
+    if method == "tools/call":
+        described["gen_ai.operation.name"] = "execute_tool"
+    return name, described
+
+
+def _failure(error: BaseException) -> tuple[str, str | None]:
+    """Return the type of an error as an attribute, and its text if it is one for everyone."""
+    if isinstance(error, RpcError):
+        return str(error.code), error.message[:_MAX_TEXT]
+    if not isinstance(error, Exception):
+        # Of asyncio, of trio, or an interruption of the program.
+        return "cancelled", None
+    return type(error).__qualname__, str(error)[:_MAX_TEXT] if isinstance(error, McplineError) else None
+
+
+class _Sent:
+    """The span of a request that is being sent."""
+
+    def __init__(self, method: str, params: bytes | None, attributes: Mapping[str, str | int]) -> None:
+        self._is_call = method == "tools/call"
+        self._span: trace.Span = trace.INVALID_SPAN
+        with _guarded():
+            name, described = _described(method, params, attributes)
+            self._span = _tracer().start_span(name, kind=trace.SpanKind.CLIENT, attributes=described)
+
+    def carrier(self) -> dict[str, str]:
+        """Return the trace context that the request carries."""
+        return _injected(trace.set_span_in_context(self._span))
+
+    def succeeded(self, result: Any) -> None:
+        with _ending(self._span):
+            if self._is_call and isinstance(result, bytes) and _read_tool(result).isError is True:
+                self._fail("tool_error", None)
+
+    def failed(self, error: BaseException) -> None:
+        with _ending(self._span):
+            if isinstance(error, RpcError):
+                self._span.set_attribute("rpc.response.status_code", str(error.code))
+            self._fail(*_failure(error))
+
+    def _fail(self, kind: str, text: str | None) -> None:
+        self._span.set_attribute("error.type", kind)
+        self._span.set_status(trace.StatusCode.ERROR, text)
+
+
+def current_span_id() -> int | None:
+    """Return the id of the current span; `None` if there is none."""
+    context = trace.get_current_span().get_span_context()
+    return context.span_id if context.is_valid else None
+
+
+def current_carrier(known: int | None) -> dict[str, str] | None:
+    """Return the trace context of the current span; `None` if there is none of this request.
+
+    Args:
+        known: The id of a span that is current for all requests, such as that of the program that serves.
+    """
+    span = trace.get_current_span()
+    context = span.get_span_context()
+    if not context.is_valid or context.span_id == known:
+        return None
+    # A span that has ended is not one of this request.
+    if not span.is_recording() and context.trace_flags.sampled:
+        return None
+    return _injected(get_current())
+
+
+def _injected(context: Context) -> dict[str, str]:
+    """Return the parts of a trace context that `_meta` may have (SEP-414), whatever else a propagator writes."""
+    carrier: dict[str, str] = {}
+    with _guarded():
+        propagate.inject(carrier, context)
+    return {name: carrier[name] for name in _FIELDS if _is_text(carrier.get(name))}
+
+
+def _is_text(value: object) -> bool:
+    """Return whether a value can be sent as a string."""
+    try:
+        return isinstance(value, str) and bool(value.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def with_trace_context(meta: bytes | None, carrier: dict[str, str]) -> bytes | None:
+    """Return `_meta` with a trace context, unless it has one."""
+    if not carrier:
+        return meta
+    given = {} if meta is None else read_object(meta)
+    return encode(given if "traceparent" in given else {**carrier, **given})
+
+
+async def in_span_async(
+    send: Callable[[str, bytes | None, _native.RequestOptions | None], Awaitable[bytes]],
+    method: str,
+    params: bytes | None,
+    options: _native.RequestOptions | None,
+    attributes: Mapping[str, str | int],
+) -> bytes:
+    """Send a request of a client in a span, which its server gets as the parent."""
+    sent = _Sent(method, params, attributes)
+    try:
+        result = await send(method, *_with_carrier(params, options, sent.carrier()))
+    except BaseException as error:
+        sent.failed(error)
+        raise
+    sent.succeeded(result)
+    return result
+
+
+def in_span(
+    send: Callable[[str, bytes | None, _native.RequestOptions | None], Any],
+    method: str,
+    params: bytes | None,
+    options: _native.RequestOptions | None,
+    attributes: Mapping[str, str | int],
+) -> Any:
+    """Send a request of a client in a span, as `in_span_async` does, and wait."""
+    sent = _Sent(method, params, attributes)
+    try:
+        result = send(method, *_with_carrier(params, options, sent.carrier()))
+    except BaseException as error:
+        sent.failed(error)
+        raise
+    sent.succeeded(result)
+    return result
+
+
+def _with_carrier(
+    params: bytes | None, options: _native.RequestOptions | None, carrier: dict[str, str]
+) -> tuple[bytes | None, _native.RequestOptions | None]:
+    """Return parameters and options with a trace context, where `_meta` is. The core refuses what is not an object."""
+    if not carrier:
+        return params, options
+    if params is not None and b"_meta" in params and "_meta" in read_object(params):
+        return _params_with(params, carrier), options
+    if options is None:
+        return params, (None, None, None, encode(carrier), None, None, False, False)
+    timeout, total_timeout, on_progress, meta, log_level, reissue, fresh, manual_results = options
+    if meta is None or meta.startswith(b"{"):
+        meta = with_trace_context(meta, carrier)
+    return params, (timeout, total_timeout, on_progress, meta, log_level, reissue, fresh, manual_results)
+
+
+def _params_with(params: bytes | None, carrier: dict[str, str]) -> bytes | None:
+    """Return the parameters of an input request with a trace context."""
+    if not carrier:
+        return params
+    given = {} if params is None else read_object(params)
+    meta = given.get("_meta")
+    if meta is None:
+        meta = {}
+    if not isinstance(meta, dict) or "traceparent" in meta:
+        return params
+    return encode({**given, "_meta": {**carrier, **meta}})
+
+
+async def ask_in_span_async(
+    ask: Callable[[str, bytes | None, str | None], Awaitable[bytes]],
+    method: str,
+    params: bytes | None,
+    key: str | None,
+) -> bytes:
+    """Send an input request of a server in a span, which the client gets as the parent."""
+    sent = _Sent(method, params, {})
+    try:
+        result = await ask(method, _params_with(params, sent.carrier()), key)
+    except BaseException as error:
+        sent.failed(error)
+        raise
+    sent.succeeded(result)
+    return result
+
+
+def ask_in_span(
+    ask: Callable[[str, bytes | None, str | None], bytes],
+    method: str,
+    params: bytes | None,
+    key: str | None,
+) -> bytes:
+    """Send an input request of a server in a span, as `ask_in_span_async` does, and wait."""
+    sent = _Sent(method, params, {})
+    try:
+        result = ask(method, _params_with(params, sent.carrier()), key)
+    except BaseException as error:
+        sent.failed(error)
+        raise
+    sent.succeeded(result)
+    return result
+
+
+class _Received(msgspec.Struct, rename={"meta": "_meta"}):
+    """The part of the parameters of a request that has the trace context."""
+
+    meta: Optional[dict[str, Any]] = None
+
+
+_read_received = msgspec.json.Decoder(_Received).decode
+
+
+def answering(method: str, params: bytes | None, handle: Callable[[], Any], is_async: bool) -> Callable[[], Any]:
+    """Return the handler of an input request, run in a span whose parent is in the parameters.
+
+    Args:
+        method: The method of the request.
+        params: The parameters, as JSON.
+        handle: Calls the handler.
+        is_async: Whether `handle` returns an awaitable.
+    """
+    if method.startswith(("auth/", "host/")):
+        # Questions of the library itself.
+        return handle
+    meta = _read_received(params or b"{}").meta or {}
+    carrier = {name: meta[name] for name in _FIELDS if isinstance(meta.get(name), str)}
+
+    async def run_async() -> Any:
+        with _Answered(method, params, carrier):
+            return await handle()
+
+    def run() -> Any:
+        with _Answered(method, params, carrier):
+            return handle()
+
+    return run_async if is_async else run
+
+
+class _Answered:
+    """The current span while a handler of a client runs."""
+
+    def __init__(self, method: str, params: bytes | None, carrier: dict[str, str]) -> None:
+        self._span: trace.Span = trace.INVALID_SPAN
+        self._context = get_current()
+        with _guarded():
+            name, described = _described(method, params, {})
+            parent = propagate.extract(carrier, Context())
+            self._span = _tracer().start_span(name, parent, trace.SpanKind.SERVER, attributes=described)
+            self._context = trace.set_span_in_context(self._span, propagate.extract(carrier, get_current()))
+
+    def __enter__(self) -> None:
+        self._token = attach(self._context)
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        detach(self._token)
+        with _ending(self._span):
+            if error is not None:
+                kind, text = _failure(error)
+                self._span.set_attribute("error.type", kind)
+                self._span.set_status(trace.StatusCode.ERROR, text)
+                if isinstance(error, Exception):
+                    _record(self._span, error)
