@@ -8,7 +8,6 @@ import { UsageError } from "./errors.js";
 import { trustedRoots } from "./extra_roots.js";
 import { hub, listen, nextNumber, unlisten } from "./hub.js";
 import { native, type NativeVerifier } from "./native.js";
-import type { JsonSchema } from "./protocol.js";
 import { checkOptions } from "./option_checks.js";
 import { optionNames, snakeCase } from "./option_names.js";
 import { secondsFromMs } from "./settings.js";
@@ -35,7 +34,7 @@ export interface ResourceServerSettings {
   /** URL of the signing keys. Default: read from the metadata of the issuer. */
   jwksUrl?: string;
   /** The signing keys, as a JSON Web Key Set. */
-  jwks?: JsonSchema;
+  jwks?: { readonly keys: readonly object[] };
   /** Introspection of opaque tokens. */
   introspection?: IntrospectionSettings;
   /**

@@ -3,7 +3,7 @@
 import { UsageError } from "./errors.js";
 import { checkLists, checkOptions } from "./option_checks.js";
 import { optionNames, snakeCase } from "./option_names.js";
-import { count, secondsFromMs } from "./settings.js";
+import { count, secondsFromMs, shown } from "./settings.js";
 
 /**
  * What a limit counts requests by:
@@ -53,6 +53,48 @@ export interface ResponseSizeLimitOptions {
   maxBytes: number;
 }
 
+/** Options of {@link auditLog}. */
+export interface AuditLogOptions {
+  /**
+   * The file. A new one can be read and written by its owner only. Each log needs a file of its own; several processes may share
+   * one only without rotation.
+   */
+  path: string;
+  /** The size at which the file is rotated, in bytes; 0: never. Default: 100 MiB. */
+  maxBytes?: number;
+  /** How many rotated files are kept: `path.1`, which is the newest, `path.2` and so on. Default: 10. */
+  maxFiles?: number;
+  /** Whether records contain the arguments of tools and prompts. Of those above 16 KiB they contain the size. Default: `false`. */
+  arguments?: boolean;
+  /** Whether records contain results. Of those above 16 KiB they contain the size. Default: `false`. */
+  results?: boolean;
+  /**
+   * Names of members whose values are replaced by `[redacted]`, at any depth and without regard to case. The values of obvious
+   * secrets, such as `password` and `api_key`, always are.
+   */
+  redact?: readonly string[];
+  /** Whether a request fails if its record cannot be written. Otherwise a warning is logged. Default: `true`. */
+  required?: boolean;
+}
+
+/** Options of {@link redaction}. */
+export interface RedactionOptions {
+  /**
+   * Names of members whose values are replaced, at any depth of structured content, and of texts that are themselves a JSON object
+   * or array. They are compared without regard to case.
+   */
+  members?: readonly string[];
+  /**
+   * Regular expressions whose matches are replaced in texts and messages of errors, and in the strings of structured content. Their
+   * syntax is that of the Rust crate `regex`: matching takes linear time, and there is no look-around and no back reference.
+   */
+  patterns?: readonly string[];
+  /** What takes the place of a value or match. Default: `[redacted]`. */
+  replacement?: string;
+  /** Whether the arguments of tools and prompts are redacted as well, before they are checked. Default: `false`. */
+  arguments?: boolean;
+}
+
 /** A middleware that the library provides. It cannot be called, only given to {@link Server.use}. */
 export class BuiltInMiddleware {
   readonly #definition: string;
@@ -69,7 +111,7 @@ export class BuiltInMiddleware {
 }
 
 /** Forms of options. */
-type Form = "count" | "time" | "list";
+type Form = "count" | "time" | "list" | "text" | "flag";
 
 /** The form of each option. */
 type Forms<T> = Record<keyof T, Form>;
@@ -78,11 +120,28 @@ const RATE_LIMIT: Forms<RateLimitOptions> = { requests: "count", period: "time",
 const CONCURRENCY_LIMIT: Forms<ConcurrencyLimitOptions> = { maxRunning: "count", maxWaiting: "count", per: "list" };
 const RESPONSE_CACHE: Forms<ResponseCacheOptions> = { ttl: "time", tools: "list", maxBytes: "count" };
 const RESPONSE_SIZE_LIMIT: Forms<ResponseSizeLimitOptions> = { maxBytes: "count" };
+const AUDIT_LOG: Forms<AuditLogOptions> = {
+  path: "text",
+  maxBytes: "count",
+  maxFiles: "count",
+  arguments: "flag",
+  results: "flag",
+  redact: "list",
+  required: "flag",
+};
+const REDACTION: Forms<RedactionOptions> = {
+  members: "list",
+  patterns: "list",
+  replacement: "text",
+  arguments: "flag",
+};
 
 const RATE_LIMIT_NAMES = optionNames<RateLimitOptions>(RATE_LIMIT);
 const CONCURRENCY_LIMIT_NAMES = optionNames<ConcurrencyLimitOptions>(CONCURRENCY_LIMIT);
 const RESPONSE_CACHE_NAMES = optionNames<ResponseCacheOptions>(RESPONSE_CACHE);
 const RESPONSE_SIZE_LIMIT_NAMES = optionNames<ResponseSizeLimitOptions>(RESPONSE_SIZE_LIMIT);
+const AUDIT_LOG_NAMES = optionNames<AuditLogOptions>(AUDIT_LOG);
+const REDACTION_NAMES = optionNames<RedactionOptions>(REDACTION);
 
 /**
  * Returns a middleware that limits how often requests are answered (token bucket).
@@ -161,17 +220,54 @@ export function responseSizeLimit(options: ResponseSizeLimitOptions): BuiltInMid
   return builtIn("responseSizeLimit", options, RESPONSE_SIZE_LIMIT, RESPONSE_SIZE_LIMIT_NAMES, "maxBytes");
 }
 
+/**
+ * Returns a middleware that appends a record of each request to a file: a JSON object on a line of its own, with time, method, name,
+ * caller, duration and outcome. See "Audit log" in `docs/observability.md`.
+ *
+ * ```ts
+ * server.use({ methods: ["tools/call"] }, auditLog({ path: "audit.jsonl", arguments: true, redact: ["iban"] }));
+ * ```
+ *
+ * Records contain neither tokens nor ids of sessions. A record is passed to the operating system before the client gets the response.
+ * If it cannot be written, the request has run, but the client gets an internal error. A request that ends without a response is
+ * `cancelled`.
+ *
+ * @throws UsageError if an option is missing, unknown, or not of its type. {@link Server.use} opens the file, and throws it if that
+ * fails.
+ */
+export function auditLog(options: AuditLogOptions): BuiltInMiddleware {
+  return builtIn("auditLog", options, AUDIT_LOG, AUDIT_LOG_NAMES, "path");
+}
+
+/**
+ * Returns a middleware that replaces values in the results of tools, the texts of resources and the messages of prompts.
+ *
+ * ```ts
+ * server.use(redaction({ members: ["iban"], patterns: [String.raw`\b\d{3}-\d{2}-\d{4}\b`] }));
+ * ```
+ *
+ * Types, URIs, names, `_meta`, blobs, the data of errors, lists, notifications and input requests stay as they are. Structured content
+ * is checked against the output schema before: let members that are replaced be strings there, because clients may refuse a result
+ * that does not match.
+ *
+ * @throws UsageError if an option is unknown or not of its type. {@link Server.use} throws it for an invalid pattern, and if there
+ * are neither members nor patterns.
+ */
+export function redaction(options: RedactionOptions): BuiltInMiddleware {
+  return builtIn("redaction", options, REDACTION, REDACTION_NAMES);
+}
+
 /** Checks the form of the options, and writes them for the core, which checks what they mean. */
 function builtIn<T extends object>(
   kind: string,
   options: T,
   forms: Forms<T>,
   names: readonly string[],
-  needed: keyof T & string,
+  needed?: keyof T & string,
 ): BuiltInMiddleware {
   const where = `\`${kind}\``;
   checkOptions(where, options, names);
-  if (options[needed] === undefined) {
+  if (needed !== undefined && options[needed] === undefined) {
     throw new UsageError(`${where}: \`${needed}\` is missing`);
   }
   const core: Record<string, unknown> = {};
@@ -192,5 +288,17 @@ function converted(where: string, name: string, form: Form, value: unknown): unk
     case "list":
       checkLists(where, { [name]: value });
       return value;
+    case "text":
+      checkType(name, value, "string", "a string");
+      return value;
+    case "flag":
+      checkType(name, value, "boolean", "a boolean");
+      return value;
+  }
+}
+
+function checkType(name: string, value: unknown, type: "string" | "boolean", described: string): void {
+  if (typeof value !== type) {
+    throw new UsageError(`\`${name}\` must be ${described}, not ${shown(value)}`);
   }
 }

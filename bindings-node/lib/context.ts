@@ -10,7 +10,6 @@ import type { Exchange } from "./http.js";
 import type { NativeRequestInfo } from "./native.js";
 import type {
   ClientCapabilities,
-  CreateMessageParams,
   CreateMessageResult,
   ElicitAction,
   Implementation,
@@ -19,8 +18,9 @@ import type {
   Revision,
   Root,
 } from "./protocol.js";
-import { elicitForm, elicitUrl, listRoots, sample, type InputRequest } from "./input_requests.js";
+import { elicitForm, elicitUrl, listRoots, sample, type InputRequest, type SampleParams } from "./input_requests.js";
 import { type Parsed, type Schema, validationOf } from "./schemas.js";
+import { SentRequest } from "./sent_requests.js";
 import type { Server } from "./server.js";
 
 /** The result of an elicitation: the action, and the content of the form if the user accepted. */
@@ -238,7 +238,7 @@ export class Context<C = unknown, State = unknown> {
    *
    * Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
    */
-  async sample(params: CreateMessageParams, options?: AskOptions): Promise<CreateMessageResult> {
+  async sample(params: SampleParams, options?: AskOptions): Promise<CreateMessageResult> {
     return (await this.#ask(sample(params), options)) as CreateMessageResult;
   }
 
@@ -437,6 +437,28 @@ export class Context<C = unknown, State = unknown> {
   }
 
   async #ask({ method, params }: InputRequest, options: AskOptions | undefined): Promise<unknown> {
+    const span = this.#server.isTracingEnabled ? this.#beginSpan(method, params) : undefined;
+    if (span === undefined) {
+      return this.#send(method, params, options);
+    }
+    try {
+      const answer = await this.#send(method, span.inParams(params), options);
+      span.succeeded(answer);
+      return answer;
+    } catch (error) {
+      span.failed(error);
+      throw error;
+    }
+  }
+
+  #beginSpan(method: string, params: object | undefined): SentRequest | undefined {
+    return SentRequest.begin(method, params, () => {
+      const revision = hub.callInfo(this.#call)?.revision;
+      return revision === undefined ? {} : { "mcp.protocol.version": revision };
+    });
+  }
+
+  async #send(method: string, params: object | undefined, options: AskOptions | undefined): Promise<unknown> {
     const json = params === undefined ? undefined : JSON.stringify(params);
     return JSON.parse(await ask(this.#call, method, json, options?.key));
   }

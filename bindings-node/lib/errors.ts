@@ -4,6 +4,8 @@
  * The page "Errors" of the documentation lists all kinds, and says which requests can be sent again.
  */
 
+import { getSystemErrorMap } from "node:util";
+
 import { withOwnNames } from "./option_names.js";
 
 /** Stable identifier of a kind of error, the same in every language. */
@@ -278,6 +280,28 @@ export class UsageError extends McplineError {
 /** The operating system reported an error of a socket, a pipe or a process. `source` is its message. */
 export class TransportError extends McplineError {
   override readonly kind: ErrorKind = "transport_error";
+  /** The name of the system's error, as in errors of Node: `EADDRINUSE`, `EACCES`. `undefined` if it has none. */
+  readonly code: string | undefined;
+
+  constructor(message: string, facts?: ErrorFacts) {
+    super(message, facts);
+    this.code = systemErrorName(facts?.source);
+  }
+}
+
+/** Names of Windows' errors of sockets, whose numbers Node does not list. */
+const WINDOWS_ERRORS: Readonly<Record<number, string>> = {
+  10013: "EACCES",
+  10048: "EADDRINUSE",
+  10049: "EADDRNOTAVAIL",
+};
+
+/** Returns the name of the error whose number the text of a system error ends with. */
+function systemErrorName(source: unknown): string | undefined {
+  const [, number] = typeof source === "string" ? (/\(os error (\d+)\)$/.exec(source) ?? []) : [];
+  return number === undefined
+    ? undefined
+    : (getSystemErrorMap().get(-Number(number))?.[0] ?? WINDOWS_ERRORS[Number(number)]);
 }
 
 /** A bug in mcpline. */

@@ -1,6 +1,7 @@
 /** Checks of the registration of features: names, options, handlers and completions. */
 
 import { BuiltInMiddleware } from "./built_in_middleware.js";
+import { checkDefinition } from "./definition_checks.js";
 import { UsageError } from "./errors.js";
 import { checkHandler, checkLists, checkName, checkOptions, closestName, typeName } from "./option_checks.js";
 import { optionNames } from "./option_names.js";
@@ -37,6 +38,7 @@ const SERVER = optionNames<ServerOptions>({
   settings: true,
   onError: true,
   onRequestEnd: true,
+  tracing: true,
   createContext: true,
   state: true,
 });
@@ -103,7 +105,9 @@ const TRANSFORMED_ARGUMENT = optionNames<ArgumentTransform>({
 /** Checks the changes of a definition. */
 export function checkChanges(kind: keyof typeof CHANGES, name: unknown, changes: unknown): void {
   checkName(`the name of a ${kind}`, name);
-  checkOptions(`${kind} \`${name as string}\``, changes, CHANGES[kind]);
+  const where = `${kind} \`${name as string}\``;
+  checkOptions(where, changes, CHANGES[kind]);
+  checkDefinition(where, changes as object, kind === "tool" ? "tool" : "resource", true);
 }
 
 /** Checks a selection of features. */
@@ -173,6 +177,7 @@ export function checkMount(options: unknown): void {
 export function checkServer(options: unknown): void {
   checkOptions("the server", options, SERVER);
   const { name, version, onError, onRequestEnd, createContext } = options as Partial<ServerOptions>;
+  const { tracing } = options as { tracing?: unknown };
   checkName("`name` of the server", name);
   checkName("`version` of the server", version);
   if (onError !== undefined && typeof onError !== "function") {
@@ -180,6 +185,9 @@ export function checkServer(options: unknown): void {
   }
   if (onRequestEnd !== undefined && typeof onRequestEnd !== "function") {
     throw new UsageError(`\`onRequestEnd\` of the server must be a function, not ${typeName(onRequestEnd)}`);
+  }
+  if (tracing !== undefined && typeof tracing !== "boolean") {
+    throw new UsageError(`\`tracing\` of the server must be a boolean, not ${typeName(tracing)}`);
   }
   if (createContext !== undefined && typeof createContext !== "function") {
     throw new UsageError(`\`createContext\` of the server must be a function, not ${typeName(createContext)}`);
@@ -194,6 +202,7 @@ export function checkTool(name: unknown, options: unknown, handler: unknown): vo
     throw new UsageError(`${where}: pass the schema of the arguments as the option \`input\``);
   }
   checkOptions(where, options, TOOL);
+  checkDefinition(where, options as object, "tool");
   checkHandler(where, handler);
 }
 
@@ -202,6 +211,7 @@ export function checkResource(uri: unknown, options: unknown, handler: unknown):
   checkName("the URI of a resource", uri);
   const where = `resource \`${uri as string}\``;
   checkOptions(where, options, RESOURCE);
+  checkDefinition(where, options as object, "resource");
   checkName(`${where}: \`name\``, (options as Partial<ResourceOptions>).name);
   checkHandler(where, handler);
 }
@@ -211,6 +221,7 @@ export function checkTemplate(uriTemplate: unknown, options: unknown, handler: u
   checkName("the URI template", uriTemplate);
   const where = `resource template \`${uriTemplate as string}\``;
   checkOptions(where, options, TEMPLATE);
+  checkDefinition(where, options as object, "resource");
   const { name, complete, uncheckedVariables } = options as Partial<ResourceTemplateOptions>;
   checkName(`${where}: \`name\``, name);
   const variables = variablesOf(uriTemplate as string);
@@ -236,6 +247,7 @@ export function checkPrompt(name: unknown, options: unknown, handler: unknown): 
   checkName("the name of a prompt", name);
   const where = `prompt \`${name as string}\``;
   checkOptions(where, options, PROMPT);
+  checkDefinition(where, options as object, "resource");
   const { arguments: given = {}, complete = {} } = options as PromptOptions;
   checkCompleters(where, complete);
   if (isSchemaOfLibrary(given)) {
@@ -263,6 +275,7 @@ export function checkMethod(method: unknown, options: unknown, handler: unknown)
   checkName("the method", method);
   const where = `method \`${method as string}\``;
   checkOptions(where, options, METHOD);
+  checkDefinition(where, options as object, "resource");
   checkHandler(where, handler);
 }
 
@@ -271,6 +284,7 @@ export function checkRoute(path: unknown, options: unknown, handler: unknown): v
   checkName("the path of a route", path);
   const where = `route \`${path as string}\``;
   checkOptions(where, options, ROUTE);
+  checkDefinition(where, options as object, "resource");
   const { methods, public: isPublic } = options as RouteOptions;
   if (methods !== undefined && !(Array.isArray(methods) && methods.every((method) => typeof method === "string"))) {
     throw new UsageError(`${where}: \`methods\` must be an array of strings, such as ["POST"]`);

@@ -5,6 +5,7 @@ import { Context } from "./context.js";
 import { type FailedHandler, isUnexpected, type OnError, report } from "./handler_errors.js";
 import { finish as finishCall, hub, Kind } from "./hub.js";
 import { isPromise } from "./is_promise.js";
+import { type RequestSpan, spanOfCall } from "./request_spans.js";
 import { finishFailed } from "./results.js";
 import type { Server } from "./server.js";
 
@@ -36,29 +37,40 @@ export class HandlerTable {
     this.#handlers.delete(number);
   }
 
-  /** Runs a handler for a call, in the asynchronous context. */
-  run(context: AsyncContext, number: number, call: number, input: string): void {
-    context.runInAsyncScope(this.#run, this, number, call, input);
+  /** Runs a handler for a call, in the asynchronous context. `span` is the number of the request if it is traced, or 0. */
+  run(context: AsyncContext, number: number, call: number, input: string, span: number): void {
+    context.runInAsyncScope(this.#run, this, number, call, input, span);
   }
 
-  #run(number: number, call: number, input: string): void {
+  #run(number: number, call: number, input: string, spanNumber: number): void {
     const handler = this.#handlers.get(number);
     if (handler === undefined) {
       finishCall(call, Kind.InternalFailure, "the handler was removed");
       return;
     }
     const ctx = new Context(call, this.server);
+    const span = spanNumber === 0 ? undefined : spanOfCall(spanNumber, call);
+    if (span === undefined) {
+      this.#start(handler, ctx, input, undefined);
+    } else {
+      span.run(() => {
+        this.#start(handler, ctx, input, span);
+      });
+    }
+  }
+
+  #start(handler: RegisteredHandler, ctx: Context, input: string, span: RequestSpan | undefined): void {
     try {
-      this.#end(handler, ctx, handler.run(ctx, input));
+      this.#end(handler, ctx, handler.run(ctx, input), span);
     } catch (error) {
-      this.#fail(handler, ctx, error);
+      this.#fail(handler, ctx, error, span);
     }
   }
 
   /** Ends a call with the return value of its handler, or with the value of the promise. */
-  #end(handler: RegisteredHandler, ctx: Context, result: unknown): void {
+  #end(handler: RegisteredHandler, ctx: Context, result: unknown, span: RequestSpan | undefined): void {
     const fail = (error: unknown) => {
-      this.#fail(handler, ctx, error);
+      this.#fail(handler, ctx, error, span);
     };
     const finish = (value: unknown) => {
       const finished = handler.finish(ctx.call, value);
@@ -79,10 +91,14 @@ export class HandlerTable {
     }, fail);
   }
 
-  #fail({ kind, name }: RegisteredHandler, ctx: Context, error: unknown): void {
+  #fail({ kind, name }: RegisteredHandler, ctx: Context, error: unknown, span: RequestSpan | undefined): void {
     let response = error;
-    if (this.onError !== undefined && isUnexpected(error) && !hub.callCancelled(ctx.call)) {
-      response = report(this.onError, error, { kind, name, ctx });
+    const isObserved = this.onError !== undefined || span !== undefined;
+    if (isObserved && isUnexpected(error) && !hub.callCancelled(ctx.call)) {
+      span?.recordException(error);
+      if (this.onError !== undefined) {
+        response = report(this.onError, error, { kind, name, ctx });
+      }
     }
     finishFailed(ctx.call, response);
   }

@@ -156,6 +156,7 @@ export class Exchange implements ExchangeListener {
     target: string,
     prefix: number,
     headers: string,
+    span: string | undefined,
     body: Uint8Array | undefined,
     rest: Source | undefined,
     recipient: Recipient,
@@ -176,6 +177,7 @@ export class Exchange implements ExchangeListener {
         target,
         prefix,
         headers,
+        span,
         body,
         more,
         recipient.room,
@@ -443,15 +445,20 @@ export class HttpApp<C = unknown> {
   readonly #writeTimeout: number;
   readonly #verifiesTokens: boolean;
   readonly #closed: () => void;
+  readonly #outerSpan: () => string | undefined;
   readonly #open = new OpenExchanges();
   #closing: Promise<void> | undefined;
 
-  /** @internal */
-  constructor(native: NativeHttpApp, verifiesTokens: boolean, closed: () => void) {
+  /**
+   * @param outerSpan Returns the trace context of the active span: see {@link RequestTracing.outerSpan}.
+   * @internal
+   */
+  constructor(native: NativeHttpApp, verifiesTokens: boolean, closed: () => void, outerSpan: () => string | undefined) {
     this.#native = native;
     this.#verifiesTokens = verifiesTokens;
     this.#writeTimeout = Math.min(native.writeTimeout, MAX_TIMER_DELAY);
     this.#closed = closed;
+    this.#outerSpan = outerSpan;
     this.fetch = this.fetch.bind(this);
     this.handler = this.handler.bind(this);
     this.metadata = this.metadata.bind(this);
@@ -485,6 +492,7 @@ export class HttpApp<C = unknown> {
       lines.push("host", new URL(url).host);
     }
     const exchange = new Exchange(this.#native, this.#open, request, given.context, captureContext());
+    const span = this.#outerSpan();
     const closed = () => {
       exchange.close();
     };
@@ -501,7 +509,18 @@ export class HttpApp<C = unknown> {
       const begin = (body: Uint8Array | undefined, rest: Source | undefined) => {
         // A `Request` does not contain the address of the client.
         const recipient = { room: ROOM, answered, failed, waits };
-        exchange.begin(undefined, principal, method, url.slice(start), 0, lines.join("\n"), body, rest, recipient);
+        exchange.begin(
+          undefined,
+          principal,
+          method,
+          url.slice(start),
+          0,
+          lines.join("\n"),
+          span,
+          body,
+          rest,
+          recipient,
+        );
       };
       if (parsed !== undefined || request.body === null) {
         begin(parsed, undefined);
@@ -556,9 +575,10 @@ export class HttpApp<C = unknown> {
     const outer = nodeExchange(request, response);
     const { request: incoming } = outer;
     const context = captureContext();
+    const span = this.#outerSpan();
     const open = (body: Uint8Array | undefined, rest: Source | undefined) => {
       const exchange = new Exchange(this.#native, this.#open, request, given.context, context);
-      this.#answer(outer, exchange, principal, body, rest);
+      this.#answer(outer, exchange, principal, span, body, rest);
     };
     const { method } = incoming;
     if (parsed !== undefined) {
@@ -644,6 +664,7 @@ export class HttpApp<C = unknown> {
     { request, response, prefix }: NodeExchange,
     exchange: Exchange,
     principal: string | undefined,
+    span: string | undefined,
     body: Uint8Array | undefined,
     rest: Source | undefined,
   ): void {
@@ -651,7 +672,7 @@ export class HttpApp<C = unknown> {
     const headers = headerLines(request);
     const delivery = new ResponseWriter(exchange, response, this.#writeTimeout);
     const address = request.socket.remoteAddress;
-    exchange.begin(address, principal, request.method ?? "GET", target, prefix, headers, body, rest, delivery);
+    exchange.begin(address, principal, request.method ?? "GET", target, prefix, headers, span, body, rest, delivery);
   }
 }
 

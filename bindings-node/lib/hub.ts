@@ -11,7 +11,7 @@ import { native } from "./native.js";
 
 /** Maximum number of rows per drain or flush, and number of columns; as in `src/hub.rs`. */
 const ROWS = 64;
-const COLUMNS = 5;
+const COLUMNS = 6;
 
 /** Time that results may wait for handlers that run later in the same turn, in milliseconds. */
 const MAX_RESULT_DELAY = 0.5;
@@ -31,6 +31,7 @@ const enum Row {
   Warning = 7,
   RequestEnded = 8,
   SessionEnded = 9,
+  SpanEnded = 10,
 }
 
 /** Kinds of results; as in `src/outcome.rs`. */
@@ -58,9 +59,10 @@ export const enum Kind {
 export interface CallReceiver {
   /**
    * Runs a handler for a call. `origin` is the number of the promise with which middleware waits for the request, or that
-   * of the HTTP exchange or of the channel that the call arrived on, or 0.
+   * of the HTTP exchange or of the channel that the call arrived on, or 0. `span` is the number of the request if it is traced,
+   * or 0.
    */
-  run(handler: number, call: number, input: string, origin: number): void;
+  run(handler: number, call: number, input: string, origin: number, span: number): void;
   /** Receives the record of a request that has ended, as JSON. */
   requestEnded(record: string): void;
 }
@@ -106,6 +108,8 @@ const cancellations = new Map<number, () => void>();
 const exchanges = new Map<number, ExchangeListener>();
 
 const sessionStates = new Map<number, Map<string, unknown>>();
+
+let endSpan: ((json: string) => void) | undefined;
 
 let lastNumber = 0;
 let pending = 0;
@@ -153,6 +157,11 @@ export function allowCollection(number: number): void {
 /** Whether this thread no longer serves anything, but still runs handlers of cancelled calls. */
 export function runsOnlyCancelledCalls(): boolean {
   return held.size === 0 && hub.hasCancelled();
+}
+
+/** Sets the function that receives the ends of traced requests, as JSON. */
+export function onSpanEnded(listener: (json: string) => void): void {
+  endSpan = listener;
 }
 
 /** Registers the listener of a client's events, which is called in the current asynchronous context. */
@@ -367,7 +376,7 @@ function dispatch(index: number, text: string): void {
       if (receiver === undefined) {
         finish(call, Kind.InternalFailure, "the server is gone");
       } else {
-        receiver.run(table[index + 2] as number, call, text, table[index + 4] as number);
+        receiver.run(table[index + 2] as number, call, text, table[index + 4] as number, table[index + 5] as number);
       }
       break;
     }
@@ -400,6 +409,9 @@ function dispatch(index: number, text: string): void {
       break;
     case Row.RequestEnded:
       (held.get(first) ?? receivers.get(first)?.deref())?.requestEnded(text);
+      break;
+    case Row.SpanEnded:
+      endSpan?.(text);
       break;
   }
 }

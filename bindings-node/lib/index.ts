@@ -1,11 +1,28 @@
 /** mcpline: clients and servers of the Model Context Protocol, for every revision and transport, on a Rust core. */
 
-export { concurrencyLimit, rateLimit, responseCache, responseSizeLimit } from "./built_in_middleware.js";
+export { circuitBreaker, retry, toolPolicy } from "./client/built_in_middleware.js";
 export type {
+  BuiltInClientMiddleware,
+  CircuitBreakerOptions,
+  RetryOptions,
+  ToolPolicyOptions,
+} from "./client/built_in_middleware.js";
+export type { ClientMiddleware, ClientNext, ClientRequest, ClientRequestChanges } from "./client/middleware.js";
+export {
+  auditLog,
+  concurrencyLimit,
+  rateLimit,
+  redaction,
+  responseCache,
+  responseSizeLimit,
+} from "./built_in_middleware.js";
+export type {
+  AuditLogOptions,
   BuiltInMiddleware,
   ConcurrencyLimitOptions,
   LimitKey,
   RateLimitOptions,
+  RedactionOptions,
   ResponseCacheOptions,
   ResponseSizeLimitOptions,
 } from "./built_in_middleware.js";
@@ -99,7 +116,7 @@ export type { FastifyReplyLike, FastifyRequestLike, MountedRequestOptions } from
 export type * from "./protocol.js";
 export type { BasicCredential, OpenApiOperation, OpenApiOptions } from "./openapi.js";
 export { elicitForm, elicitUrl, InputRequired, listRoots, sample } from "./input_requests.js";
-export type { InputRequest } from "./input_requests.js";
+export type { InputRequest, SampleParams, SamplingTool } from "./input_requests.js";
 export type {
   FromJsonSchema,
   Parsed,
@@ -109,6 +126,7 @@ export type {
   StandardIssue,
   StandardResult,
   StandardSchema,
+  TypedJsonSchema,
 } from "./schemas.js";
 export { Server } from "./server.js";
 export type * from "./feature_options.js";

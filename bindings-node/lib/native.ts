@@ -1,7 +1,7 @@
 /** Loads the addon, and declares its types (`src/`). */
 
 import { createRequire } from "node:module";
-import { isAbsolute } from "node:path";
+import { isAbsolute, join } from "node:path";
 
 import type { NativeClientPart } from "./client/native.js";
 import { InternalError } from "./errors.js";
@@ -18,6 +18,7 @@ export interface NativeHub {
   callInfo(call: number): NativeRequestInfo | null;
   callName(call: number): string | null;
   callSession(call: number): number;
+  beginSpan(call: number): string | null;
   callCancelled(call: number): boolean;
   hasCancelled(): boolean;
   watchCall(call: number): void;
@@ -37,6 +38,7 @@ export interface NativeHub {
     target: string,
     prefix: number,
     headers: string,
+    span: string | undefined,
     body: Uint8Array | undefined,
     more: boolean,
     room: number,
@@ -69,7 +71,7 @@ export interface NativeRequestInfo {
 /** The request of a route (`src/calls.rs`); the head is JSON. */
 export interface NativeRouteRequest {
   head: string;
-  body: Uint8Array<ArrayBuffer>;
+  body: Uint8Array;
 }
 
 /** Kinds of features with handlers. */
@@ -91,6 +93,7 @@ export interface NativeServer {
   notifyResourceUpdated(uri: string): void;
   notifyElicitationComplete(elicitationId: string): void;
   recordRequests(): void;
+  traceRequests(): void;
   stats(): string;
   metrics(): string;
   serveStdio(ended: number): NativeServedChannel;
@@ -156,10 +159,22 @@ export interface Native extends NativeClientPart {
 
 /** Paths of the addon: next to this file, or next to the bundle that contains it, or in the package of this platform. */
 function places(): string[] {
-  const { platform, arch } = process;
-  const name = `mcpline-${platform}-${arch}`;
+  const name = `${process.platform}-${process.arch}`;
   // Detecting the libc takes ten milliseconds, and an addon for the other one fails to load.
-  return ["./mcpline.node", ...(platform === "linux" ? [`${name}-gnu`, `${name}-musl`] : [name])];
+  const names = process.platform === "linux" ? [`${name}-gnu`, `${name}-musl`] : [name];
+  return ["./mcpline.node", ...names.map((name) => `mcpline-${name}`), ...names.flatMap(installedNextToThis)];
+}
+
+/**
+ * The path of the addon if its package is installed next to this one. Tools that copy what a program needs (Next.js with
+ * `output: "standalone"`, serverless platforms) find the addon by this expression, and copy it without its `package.json`.
+ */
+function installedNextToThis(name: string): string[] {
+  // In a bundle that is an ES module. A conditional expression would hide the path from @vercel/nft.
+  if (typeof __dirname !== "string") {
+    return [];
+  }
+  return [join(__dirname, `../../mcpline-${name}/mcpline.node`)];
 }
 
 /**

@@ -124,8 +124,14 @@ export type Returned<S> =
 /** Interfaces have no index signature, so that an object of unknown properties would not accept them. */
 type AnyObject<T> = T extends object ? (string extends keyof T ? object : T) : T;
 
-/** Whether a type is a shape. An object without properties is JSON Schema. */
-type IsShape<S> = keyof S extends never ? false : S extends SchemaShape ? true : false;
+/** Whether a type is a shape. An object without properties, or with ones of any type (`JSONSchema4`), is JSON Schema. */
+type IsShape<S> = keyof S extends never
+  ? false
+  : unknown extends S[keyof S]
+    ? false
+    : S extends SchemaShape
+      ? true
+      : false;
 
 /** Makes properties optional that can be `undefined`. */
 type OfShape<Values> = Flat<

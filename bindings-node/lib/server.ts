@@ -48,6 +48,7 @@ import { typeName } from "./option_checks.js";
 import type { FastifyReplyLike, FastifyRequestLike, MountedRequestOptions } from "./outer_request.js";
 import type { CompleteParams } from "./protocol.js";
 import { requestRecorder } from "./request_log.js";
+import { RequestTracing } from "./request_spans.js";
 import type { PathVariablesOf, RouteHandler, RouteOptions } from "./routes.js";
 import type { Schema } from "./schemas.js";
 import type { ServerOptions } from "./server_options.js";
@@ -79,6 +80,7 @@ export class Server<C = unknown, State = unknown> {
   readonly #features: FeatureRegistry;
   readonly #serving: Serving;
   readonly #mounts: Mounts;
+  readonly #tracing: RequestTracing;
   readonly #createContext: ((ctx: Context<undefined>) => unknown) | undefined;
   /** The {@link ServerOptions.state} of the program; `undefined` if it gave none. */
   readonly state: State;
@@ -95,6 +97,7 @@ export class Server<C = unknown, State = unknown> {
       onRequestEnd,
       createContext,
       state,
+      tracing,
       ...info
     } = options as ServerOptions;
     this.#createContext = createContext;
@@ -103,8 +106,8 @@ export class Server<C = unknown, State = unknown> {
     const recorded = onRequestEnd === undefined ? undefined : requestRecorder(onRequestEnd);
     // Kept by `#serving`; lives as long as the server.
     const receiver: CallReceiver = {
-      run: (handler, call, input, origin) => {
-        handlers.run(contextOf(origin, this.#mounts.context()), handler, call, input);
+      run: (handler, call, input, origin, span) => {
+        handlers.run(contextOf(origin, this.#mounts.context()), handler, call, input, span);
       },
       requestEnded: (record) => {
         recorded?.(record);
@@ -114,7 +117,8 @@ export class Server<C = unknown, State = unknown> {
     const given = serverOptions(settings ?? {}, extensions);
     this.#native = attempt(() => new native.Server(hub, number, JSON.stringify(info), instructions, given));
     this.#features = new FeatureRegistry(this.#native, handlers);
-    this.#serving = new Serving(this.#native, number, receiver);
+    this.#tracing = new RequestTracing(this.#native, tracing ?? true);
+    this.#serving = new Serving(this.#native, number, receiver, this.#tracing);
     this.#mounts = new Mounts(this.#native, this.#features, this.#serving);
     if (this.#native.isDebugged) {
       flushTrafficAtExit();
@@ -637,6 +641,11 @@ export class Server<C = unknown, State = unknown> {
   /** Whether the built-in HTTP server serves `https` URLs. @internal */
   get servesTls(): boolean {
     return this.#serving.servesTls;
+  }
+
+  /** Whether input requests of handlers have spans. @internal */
+  get isTracingEnabled(): boolean {
+    return this.#tracing.isEnabled;
   }
 
   /** Returns an exchange of an HTTP application. @internal */

@@ -36,6 +36,13 @@ export interface ServerOptions<C = unknown, State = unknown> extends Implementat
    */
   onRequestEnd?: OnRequestEnd;
   /**
+   * Whether requests have spans in the OpenTelemetry of the program, if it has set that up (a `TracerProvider` of
+   * `@opentelemetry/api` 1.x) when the server begins to be served. Handlers run in the span of their request. Spans contain the
+   * names of methods, tools and prompts and the URIs of resources, but neither arguments nor results. Default: `true`. A program
+   * without OpenTelemetry pays nothing for it.
+   */
+  tracing?: boolean;
+  /**
    * Creates the value of {@link Context.context} for a call whose request came without one, from the caller, the headers
    * or the request. It is called when a handler first reads the value; other calls do not pay for it. If it returns a
    * promise, handlers await `ctx.context`. What it throws is an error of the handler. In the function, `ctx.context` is

@@ -18,6 +18,7 @@ import {
 } from "./hub.js";
 import type { NativeHttpApp, NativeServedChannel, NativeServer } from "./native.js";
 import { checkName, checkOptions } from "./option_checks.js";
+import type { RequestTracing } from "./request_spans.js";
 import { HTTP_NAMES, httpOptions, type HttpSettings } from "./settings.js";
 import { type Tls, tlsOptions } from "./tls.js";
 
@@ -88,11 +89,13 @@ export class Serving {
   /**
    * @param number Number of the server in the hub.
    * @param receiver Runs the calls of the server. It is kept from being collected while a transport is served.
+   * @param tracing Begins with the first transport for which the program has set it up.
    */
   constructor(
     private readonly native: NativeServer,
     private readonly number: number,
     private readonly receiver: CallReceiver,
+    private readonly tracing: RequestTracing,
   ) {}
 
   /** The context of calls without one of their own. */
@@ -102,6 +105,7 @@ export class Serving {
 
   /** Makes the current context that of calls without one of their own, until the returned function is called. */
   enterContext(): () => void {
+    this.tracing.begin();
     const context = captureContext();
     this.#contexts.push(context);
     return () => {
@@ -241,10 +245,12 @@ export class Serving {
       verifier.end();
       throw error;
     }
-    const app: HttpApp = new HttpApp(made, settings.auth !== undefined, () => {
+    const closed = () => {
       this.#apps.delete(app);
       verifier.end();
-    });
+    };
+    const outerSpan = () => this.tracing.outerSpan();
+    const app: HttpApp = new HttpApp(made, settings.auth !== undefined, closed, outerSpan);
     this.#apps.add(app);
     return app;
   }
@@ -265,6 +271,7 @@ export class Serving {
     start: () => NativeServedChannel,
     hasTls?: boolean,
   ): ServedTransport {
+    this.tracing.begin();
     let native: NativeServedChannel;
     try {
       native = attempt(start);

@@ -217,6 +217,13 @@ impl Hub {
         Some(lock(&self.shared.open).get(call)?.call.name())
     }
 
+    /// Begins the span of a call's request and returns what it begins with, as JSON; `null` if another handler has begun it, or if
+    /// the request has ended.
+    #[napi(catch_unwind)]
+    pub fn begin_span(&self, call: f64) -> Option<String> {
+        foreign::begin_span(&self.context(call)?).map(|(_, description)| description)
+    }
+
     /// Returns whether the request was cancelled, or has ended.
     #[napi(catch_unwind)]
     pub fn call_cancelled(&self, call: f64) -> bool {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 
 use mcpline::foreign::client::BacklogSlot;
-use mcpline::foreign::{CallQueue, IoAction, IoThreadQueue, MAX_WAITING_CALLS};
+use mcpline::foreign::{self, CallQueue, IoAction, IoThreadQueue, MAX_WAITING_CALLS};
 use mcpline::protocol::wire::Raw;
 use mcpline::{ErrorKind, HandlerError};
 use napi::bindgen_prelude::{Array, Float64Array, JsValue, Object};
@@ -30,7 +30,7 @@ use crate::wake::{Wake, check};
 /// Maximum number of rows to drain, or results to flush, at once.
 const ROWS: usize = 64;
 /// Number of columns of a row.
-const COLUMNS: usize = 5;
+const COLUMNS: usize = 6;
 
 /// The handler of a call, and where the call came from.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +59,8 @@ pub(crate) enum Event {
     Warning(String),
     /// A request of the server with this number has ended; the record is JSON.
     RequestEnded(u32, Raw, WaitingRecord),
+    /// A traced request has ended; its span ends with this JSON.
+    SpanEnded(Raw, Option<WaitingRecord>),
 }
 
 /// The value that a promise is settled with.
@@ -83,6 +85,7 @@ enum RowKind {
     Warning = 7,
     RequestEnded = 8,
     SessionEnded = 9,
+    SpanEnded = 10,
 }
 
 /// State that the threads share.
@@ -95,6 +98,8 @@ pub(crate) struct Shared {
     pub(crate) exchanges: Exchanges,
     pub(crate) passed_requests: PassedRequests,
     runtime: Mutex<Option<Runtime>>,
+    /// Whether a server traces its requests.
+    traces_calls: AtomicBool,
     closed: AtomicBool,
 }
 
@@ -146,6 +151,11 @@ impl Shared {
     pub(crate) fn calls(&self) -> &CallQueue<HandlerId> {
         // `Hub::new` sets it before the hub is shared.
         self.calls.get().expect("a hub has its queue")
+    }
+
+    /// Passes the numbers of spans with calls from now on.
+    pub(crate) fn trace_calls(&self) {
+        self.traces_calls.store(true, Ordering::Relaxed);
     }
 
     /// Returns the runtime of the I/O thread, which is started if there is none.
@@ -245,10 +255,12 @@ impl Table {
         }
     }
 
-    /// Writes the last column of a call: the number under which JavaScript keeps its asynchronous context. It is that of the
-    /// promise with which middleware waits for it, or of the HTTP exchange or of the channel that it arrived on, or 0.
-    fn write_origin(self, row: usize, origin: u32) {
-        self.write_cell(row * COLUMNS + COLUMNS - 1, f64::from(origin));
+    /// Writes further columns of a call: the number under which JavaScript keeps its asynchronous context, and that of the
+    /// request's span, or 0. The first is that of the promise with which middleware waits for the call, or of the HTTP exchange or
+    /// of the channel that it arrived on, or 0.
+    fn write_origin(self, row: usize, origin: u32, span: u64) {
+        self.write_cell(row * COLUMNS + COLUMNS - 2, f64::from(origin));
+        self.write_cell(row * COLUMNS + COLUMNS - 1, span as f64);
     }
 
     fn write_cell(self, index: usize, number: f64) {
@@ -284,6 +296,7 @@ impl Hub {
             exchanges: Exchanges::default(),
             passed_requests: PassedRequests::default(),
             runtime: Mutex::default(),
+            traces_calls: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         });
         let weak = Arc::downgrade(&shared);
@@ -383,11 +396,16 @@ impl Hub {
                     let numbers = [f64::from(server), 0.0, 0.0];
                     self.table.write(rows, RowKind::RequestEnded, numbers);
                 }
+                Event::SpanEnded(span, _waiting) => {
+                    put(rows, span.as_bytes())?;
+                    self.table.write(rows, RowKind::SpanEnded, [0.0; 3]);
+                }
             }
             rows += 1;
         }
         if rows < ROWS {
             let mut calls = Vec::with_capacity(8);
+            let traces_calls = self.shared.traces_calls.load(Ordering::Relaxed);
             self.shared.calls().drain(ROWS - rows, &mut calls);
             for (id, call) in calls {
                 let context = call.context();
@@ -399,6 +417,10 @@ impl Hub {
                 let passed = self.shared.passed_requests.promise_of(&context);
                 let origin = passed.or_else(|| exchange_of(&context));
                 let origin = origin.unwrap_or(id.channel);
+                let span = match traces_calls {
+                    true => foreign::span_number_of_call(&call).unwrap_or(0),
+                    false => 0,
+                };
                 let arguments = call.arguments().clone();
                 let opened = lock(&self.shared.open).open(OpenCall {
                     call,
@@ -409,7 +431,7 @@ impl Hub {
                         put(rows, arguments.as_bytes())?;
                         let numbers = [f64::from(id.server), f64::from(id.plan), number];
                         self.table.write(rows, RowKind::Call, numbers);
-                        self.table.write_origin(rows, origin);
+                        self.table.write_origin(rows, origin, span);
                         rows += 1;
                     }
                     Err(refused) => refused.call.reply(Err(HandlerError::Internal(

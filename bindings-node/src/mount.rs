@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use mcpline::TraceContext;
 use mcpline::foreign::options::CallerOptions;
 use mcpline::foreign::{BodyFeed, RequestBody, ResponseBody};
 use mcpline::transport::http::{Body, HttpService, MountPrefix, RemoteAddress};
@@ -156,7 +157,8 @@ impl Hub {
     /// Begins an exchange of an application. Takes its number, the client's address if known, the caller if the outer
     /// server has authenticated it (JSON), the method, the path with the query, the length of the prefix of the path
     /// below which the application is mounted, the headers (names and values alternating, one per line) and the
-    /// available part of the body, which is all of it without `more`. Returns the same as `poll_exchange`.
+    /// available part of the body, which is all of it without `more`. `span` is the trace context of the outer server's span, if
+    /// there is one: `traceparent`, `tracestate` and `baggage`, one per line. Returns the same as `poll_exchange`.
     #[napi(catch_unwind)]
     #[allow(clippy::too_many_arguments, reason = "called in one place")]
     pub fn begin_exchange(
@@ -170,6 +172,7 @@ impl Hub {
         target: String,
         prefix: u32,
         headers: String,
+        span: Option<String>,
         body: Option<Uint8ArraySlice<'_>>,
         more: bool,
         room: u32,
@@ -192,6 +195,9 @@ impl Hub {
         if let Some(principal) = principal {
             let principal: CallerOptions = read("`auth`", &principal)?;
             request.extensions_mut().insert(principal.authorized());
+        }
+        if let Some(context) = span.as_deref().and_then(trace_context) {
+            request.extensions_mut().insert(context);
         }
         let service = app.service.clone();
         let waker = Arc::new(ExchangeWaker {
@@ -364,6 +370,13 @@ fn poll<T>(waker: &Arc<ExchangeWaker>, poll: impl FnOnce(&mut Context<'_>) -> T)
     waker.woken.store(false, Ordering::Release);
     let waker = Waker::from(waker.clone());
     poll(&mut Context::from_waker(&waker))
+}
+
+/// Reads a trace context: `traceparent`, `tracestate` and `baggage`, one per line.
+fn trace_context(lines: &str) -> Option<TraceContext> {
+    let mut lines = lines.split('\n').map(Some);
+    let mut next = || lines.next().flatten();
+    TraceContext::new(next(), next(), next())
 }
 
 /// Creates a body that begins with this piece, and its feed for the rest.

@@ -261,6 +261,25 @@ impl Server {
         });
     }
 
+    /// Traces the requests from now on: reports their spans to this JavaScript thread.
+    #[napi(catch_unwind)]
+    pub fn trace_requests(&self) {
+        let shared = Arc::downgrade(&self.shared);
+        let waiting = Arc::default();
+        self.shared.trace_calls();
+        foreign::trace_requests(&self.core, move |ended| {
+            let counted = WaitingRecord::count(&waiting);
+            if counted.is_none() && foreign::number_of_span(&ended).is_none() {
+                return;
+            }
+            // The span of a handler must end in any case. There are not more of them than handlers have begun.
+            if let Some(shared) = shared.upgrade() {
+                let ended = Raw::from_trusted(ended);
+                shared.post(Event::SpanEnded(ended, counted));
+            }
+        });
+    }
+
     /// Begins to serve stdio; the promise `ended` is settled at the end.
     #[napi(catch_unwind)]
     pub fn serve_stdio(&self, ended: u32) -> Result<Serving> {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -41,6 +41,19 @@ for (const [form, filename] of Object.entries({
     assert.match(stdout, /^\d+\.\d+\.\d+/);
   });
 }
+
+test("finds the addon in the package next to this one, copied without its package.json", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "mcpline-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const { platform, arch } = process;
+  const addon = join(folder, `mcpline-${platform}-${arch}${platform === "linux" ? "-gnu" : ""}`);
+  await mkdir(addon);
+  await symlink(join(dist, "mcpline.node"), join(addon, "mcpline.node"));
+  const copied = join(folder, "mcpline", "dist");
+  await cp(dist, copied, { recursive: true, filter: (path) => !path.endsWith(".node") });
+  const { stdout } = await run(process.execPath, ["-p", 'require("./native.js").native.version()'], { cwd: copied });
+  assert.match(stdout, /^\d+\.\d+\.\d+/);
+});
 
 test("a bundle without the addon says where it was looked up", async (t) => {
   const { path } = await bundled(t, "/nowhere/native.js");

@@ -3,16 +3,21 @@
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { once } from "node:events";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 
 import {
+  auditLog,
   Client,
   ClosedError,
   concurrencyLimit,
   InputRequired,
   elicitForm,
   rateLimit,
+  redaction,
   RequestCancelledError,
   responseCache,
   responseSizeLimit,
@@ -925,6 +930,54 @@ test("a result that cannot be cut becomes an error for the model", async (t) => 
   assert.match(textOf(answer), /more than the limit of 1000\b/);
 });
 
+testRevisions("an audit log records calls in files that it rotates", async (t, options) => {
+  const folder = mkdtempSync(join(tmpdir(), "mcpline-audit-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const server = make();
+  const log = { path: join(folder, "audit.jsonl"), maxBytes: 600, maxFiles: 9, arguments: true, redact: ["A"] };
+  server.use({ methods: ["tools/call"] }, auditLog({ ...log, results: true, required: true }));
+  const client = await connected(t, server, options);
+  for (let call = 0; call < 3; call++) {
+    await client.callTool("echo", { a: [1], pin: 2 });
+  }
+  await assert.rejects(client.callTool("unknown"));
+  const files = readdirSync(folder).sort().reverse();
+  assert.ok(files.includes("audit.jsonl.1"), files);
+  const records = files
+    .map((name) => readFileSync(join(folder, name), "utf8"))
+    .flatMap((text) => text.trimEnd().split("\n"))
+    .map((line) => JSON.parse(line));
+  assert.equal(records.length, 4);
+  assert.deepEqual(records.map(({ outcome }) => outcome).sort(), ["error", "ok", "ok", "ok"]);
+  const first = records.find(({ outcome }) => outcome === "ok");
+  assert.equal(first.name, "echo");
+  assert.deepEqual(first.arguments, { a: "[redacted]", pin: "[redacted]" });
+  assert.deepEqual(JSON.parse(first.result.content[0].text), { a: "[redacted]", pin: "[redacted]" });
+});
+
+const noFullDevice = existsSync("/dev/full") ? false : "needs a device that is always full, which Linux has";
+
+test("a call fails if its audit log cannot be written and is required", { skip: noFullDevice }, async (t) => {
+  for (const required of [true, false]) {
+    const { server } = counting();
+    server.use(auditLog({ path: "/dev/full", required }));
+    const client = await connected(t, server);
+    if (required) {
+      await assert.rejects(client.callTool("count"), { code: -32603, message: /the audit log cannot be written/ });
+    } else {
+      assert.equal(textOf(await client.callTool("count")), "run 1");
+    }
+  }
+});
+
+testRevisions("a redaction replaces members and what patterns match", async (t, options) => {
+  const server = make();
+  server.use(redaction({ members: ["IBAN"], patterns: ["[0-9]{4}"], replacement: "#", arguments: true }));
+  const client = await connected(t, server, options);
+  const answer = await client.callTool("echo", { iban: 5, text: "born in 2001" });
+  assert.deepEqual(JSON.parse(textOf(answer)), { iban: "#", text: "born in #" });
+});
+
 test("a middleware of the library is an object without visible members", () => {
   const limit = rateLimit({ requests: 1 });
   assert.equal(typeof limit, "object");
@@ -957,6 +1010,11 @@ test("invalid options of middleware of the library are refused", () => {
   refused(() => rateLimit({ requests: 1, per: "client" }), "`per` of `rateLimit` must be an array of strings");
   refused(() => responseCache({ ttl: 1, tools: [1] }), "`tools` of `responseCache` must be an array of strings");
 
+  refused(() => auditLog({}), "`auditLog`: `path` is missing");
+  refused(() => auditLog({ path: 1 }), "`path` must be a string, not 1");
+  refused(() => auditLog({ path: "a", results: "yes" }), "`results` must be a boolean, not string");
+  refused(() => redaction({ patterns: [/a/] }), "`patterns` of `redaction` must be an array of strings");
+
   // The core checks what values mean.
   const server = make();
   const refusedByCore = (message, ...given) => refused(() => server.use(...given), message);
@@ -964,6 +1022,9 @@ test("invalid options of middleware of the library are refused", () => {
   refusedByCore("`burst` is 0", rateLimit({ requests: 1, burst: 0 }));
   refusedByCore(/^`per` has "address": /, rateLimit({ requests: 1, per: ["address"] }));
   refusedByCore("`maxRunning` is 0", concurrencyLimit({ maxRunning: 0 }));
+  refusedByCore(/^cannot open the audit log /, auditLog({ path: tmpdir() }));
+  refusedByCore("a redaction needs `members` or `patterns`", redaction({}));
+  refusedByCore(/^the pattern "\(a" is invalid: /, redaction({ patterns: ["(a"] }));
   refusedByCore("`maxBytes` is 0", responseSizeLimit({ maxBytes: 0 }));
   refusedByCore(/"ping".*middleware sees lists/, { methods: ["ping"] }, rateLimit({ requests: 1 }));
   refusedByCore("the scope of a middleware: unknown option `tools`; did you mean `names`?", { tools: ["a"] }, limit1());

@@ -116,7 +116,45 @@ test("handler and fetch answer the preflight requests of allowed origins", async
     assert.equal(response.headers.get("access-control-allow-origin"), page);
     assert.equal(response.headers.get("access-control-allow-headers"), "x-a");
     assert.equal(response.headers.get("connection"), response.url === "" ? null : "keep-alive");
+    assert.ok(variesByOrigin(response));
   }
   const other = { ...asked, origin: "https://other.example.com" };
-  assert.equal((await fetch(`${at}/mcp`, { method: "OPTIONS", headers: other })).status, 403);
+  const refused = await fetch(`${at}/mcp`, { method: "OPTIONS", headers: other });
+  assert.equal(refused.status, 403);
+  assert.equal(refused.headers.get("access-control-allow-origin"), null);
+  assert.ok(variesByOrigin(refused));
 });
+
+test("responses depend on the origin only if there are allowed origins", async () => {
+  const page = "https://app.example.com";
+  const app = server.httpApp({ allowedOrigins: [page] });
+  const at = await origin(app.handler);
+  const body = JSON.stringify(initialize);
+  for (const [from, status, allowed] of [
+    [{ origin: page }, 200, page],
+    [{ origin: "https://other.example.com" }, 403, null],
+    // A cache must not give this response to a page either.
+    [{}, 200, null],
+  ]) {
+    const post = { method: "POST", headers: { ...headers, ...from }, body };
+    for (const response of [
+      await fetch(`${at}/mcp`, post),
+      await app.fetch(new Request("http://localhost/mcp", post)),
+    ]) {
+      assert.equal(response.status, status);
+      assert.equal(response.headers.get("access-control-allow-origin"), allowed);
+      assert.ok(variesByOrigin(response));
+      await response.text();
+    }
+  }
+  const plain = await origin(server.handler);
+  const response = await fetch(`${plain}/mcp`, { method: "POST", headers, body });
+  assert.equal(response.status, 200);
+  assert.equal(variesByOrigin(response), false);
+  await response.text();
+});
+
+function variesByOrigin(response) {
+  const names = (response.headers.get("vary") ?? "").toLowerCase().split(",");
+  return names.some((name) => name.trim() === "origin");
+}

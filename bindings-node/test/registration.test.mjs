@@ -31,6 +31,61 @@ const REFUSED = {
     (server) => server.tool("x", done),
     "tool `x`: options must be an object, not function: pass `{}` before the handler",
   ],
+  "a misspelt annotation of a tool": [
+    (server) => server.tool("x", { annotations: { readonlyHint: true } }, done),
+    "tool `x`: `annotations`: unknown option `readonlyHint`; did you mean `readOnlyHint`?",
+  ],
+  "an annotation of a tool that is no boolean": [
+    (server) => server.tool("x", { annotations: { readOnlyHint: "yes" } }, done),
+    "tool `x`: `annotations`: `readOnlyHint` must be a boolean, not string",
+  ],
+  "annotations that are no object": [
+    (server) => server.tool("x", { annotations: [] }, done),
+    "tool `x`: `annotations` must be an object, not an array",
+  ],
+  "an unknown annotation of a resource": [
+    (server) => server.resource("a://b", { name: "b", annotations: { lastChange: "2026-01-01" } }, done),
+    "resource `a://b`: `annotations`: unknown option `lastChange`; the options are audience, priority, lastModified",
+  ],
+  "scopes that are no array": [
+    (server) => server.tool("x", { scopes: "read" }, done),
+    "tool `x`: `scopes` must be an array of strings, not string",
+  ],
+  "tags that are no strings": [
+    (server) => server.prompt("x", { tags: [1] }, done),
+    "prompt `x`: `tags` must be an array of strings, not an array of other values",
+  ],
+  "a description that is no string": [
+    (server) => server.resource("a://{b}", { name: "b", description: 5 }, done),
+    "resource template `a://{b}`: `description` must be a string, not number",
+  ],
+  "metadata that is no object": [
+    (server) => server.tool("x", { meta: 5 }, done),
+    "tool `x`: `meta` must be an object, not number",
+  ],
+  "icons that are no array": [
+    (server) => server.tool("x", { icons: "a.png" }, done),
+    /^tool `x`: `icons` must be an array of icons, such as .*, not string$/,
+  ],
+  "an icon without an address": [
+    (server) => server.tool("x", { icons: [{ url: "a.png" }] }, done),
+    /^tool `x`: `icons` must be an array of icons/,
+  ],
+  "a media type that is no string": [
+    (server) => server.resource("a://b", { name: "b", mimeType: 1 }, done),
+    "resource `a://b`: `mimeType` must be a string, not number",
+  ],
+  "scopes of a method that are no array": [
+    (server) => server.onRequest("acme/x", { scopes: "read" }, done),
+    "method `acme/x`: `scopes` must be an array of strings, not string",
+  ],
+  "a changed annotation that is misspelt": [
+    (server) => {
+      server.tool("x", {}, done);
+      server.updateTool("x", { title: null, annotations: { readonly: true } });
+    },
+    /^tool `x`: `annotations`: unknown option `readonly`/,
+  ],
   "a missing handler": [(server) => server.tool("x", {}), "tool `x`: the handler must be a function, not undefined"],
   "a description in the place of options": [
     (server) => server.tool("x", "Does x", done),
@@ -139,6 +194,18 @@ for (const [mistake, [call, message]] of Object.entries(REFUSED)) {
 }
 
 const REJECTED = {
+  "an origin without a scheme": [
+    (server) => server.listen({ allowedOrigins: ["app.example.com"] }),
+    /^`allowedOrigins`: "app.example.com" has no scheme, .*: write "https:\/\/app.example.com"$/,
+  ],
+  "a host that is a URL": [
+    (server) => server.listen({ allowedHosts: ["https://mcp.example.com"] }),
+    /^`allowedHosts`: "https:\/\/mcp.example.com" is a URL, .*: write "mcp.example.com"$/,
+  ],
+  "a path without a slash": [
+    (server) => server.listen({ path: "mcp" }),
+    '`path`: "mcp" does not begin with a slash: write "/mcp"',
+  ],
   "a misspelt option of listen": [
     (server) => server.listen({ prot: 1 }),
     "`listen`: unknown option `prot`; did you mean `port`?",
@@ -167,17 +234,41 @@ for (const [mistake, [call, message]] of Object.entries(REJECTED)) {
   });
 }
 
+test("a mount refuses entries that no request can match", () => {
+  assert.throws(() => make().httpApp({ allowedHosts: ["https://x"] }), { name: "UsageError", message: /write "x"$/ });
+});
+
+test("origins with a trailing slash or a default port are those without", async () => {
+  const server = make().httpApp({ allowedOrigins: ["https://a.example/", "https://b.example:443"] });
+  for (const origin of ["https://a.example", "https://b.example"]) {
+    const request = new Request("http://localhost/mcp", {
+      method: "OPTIONS",
+      headers: { origin, "access-control-request-method": "POST" },
+    });
+    const response = await server.fetch(request);
+    assert.equal(response.headers.get("access-control-allow-origin"), origin);
+  }
+});
+
 test("an address in use is named", async (t) => {
   const listening = await make().listen();
   t.after(() => listening.close());
   await assert.rejects(make().listen({ port: listening.port }), (error) => {
     assert.equal(error.name, "TransportError");
+    assert.equal(error.code, "EADDRINUSE");
     assert.ok(
       error.message.startsWith(`cannot listen on 127.0.0.1:${listening.port}: Address already in use`),
       error.message,
     );
     return true;
   });
+});
+
+test("the refusal of a host names the option that allows it", async () => {
+  const app = make().httpApp({});
+  const response = await app.fetch(new Request("http://app.example.com/mcp", { method: "POST", body: "{}" }));
+  assert.equal(response.status, 403);
+  assert.match(await response.text(), /Host app\.example\.com is not allowed: .*`allowedHosts` in JavaScript/);
 });
 
 test("options that are undefined are not given", () => {

@@ -2,7 +2,7 @@
 
 import { fileURLToPath } from "node:url";
 
-import { attempt, ClosedError } from "../errors.js";
+import { attempt, ClosedError, UsageError } from "../errors.js";
 import { dropPromise, hub, listen, nextNumber, promised, unlisten } from "../hub.js";
 import { native } from "../native.js";
 import type {
@@ -19,7 +19,9 @@ import type {
   ServerCapabilities,
   Tool,
 } from "../protocol.js";
+import { typeName } from "../option_checks.js";
 import type { Parsed, SchemaShape, StandardSchema } from "../schemas.js";
+import type { SentRequest } from "../sent_requests.js";
 import type { Server } from "../server.js";
 import { authorizationOf } from "./auth.js";
 import { Channels, type ClientTransport } from "../channel.js";
@@ -29,6 +31,8 @@ import { Host, warn } from "./host.js";
 import type { NativeClient, NativeClients } from "./native.js";
 import { Backlog, type BacklogLimit } from "./backlog.js";
 import { Notifications } from "./notifications.js";
+import { ClientRequest, plainData, sendThrough } from "./middleware.js";
+import { networkOf, PIPE, socketOf } from "./request_tracing.js";
 import { callResult, completeResult, pageOf, promptResult, readResult } from "./result_checks.js";
 import {
   type ClientOptions,
@@ -54,6 +58,13 @@ interface ServerDescription {
   serverCapabilities: ServerCapabilities;
   instructions: string | null;
 }
+
+/** The parameter of the requests without a result that have one. */
+const OPERATION_ARGUMENTS: ReadonlyMap<string, string> = new Map([
+  ["logging/setLevel", "level"],
+  ["resources/subscribe", "uri"],
+  ["resources/unsubscribe", "uri"],
+]);
 
 /** Creates the native client. */
 type Make = (clients: NativeClients, number: number, offer: string, settings: string) => NativeClient;
@@ -114,7 +125,7 @@ export class Client {
     const settings = settingsOf(options, "http");
     const authorization = options.auth === undefined ? undefined : authorizationOf(options.auth);
     const http = httpOf(options, authorization);
-    const host = new Host(options, undefined);
+    const host = new Host(options, undefined, networkOf(url));
     host.authorization = authorization;
     return Client.#open(host, options, settings, (clients, number, offer, settings) =>
       native.Client.of(clients, number, offer, settings, "url", String(url), http),
@@ -134,7 +145,7 @@ export class Client {
     const settings = settingsOf(options, "program");
     const command = programOf(program, args, options);
     const { stderr } = options;
-    const host = new Host(options, typeof stderr === "function" ? stderr : undefined);
+    const host = new Host(options, typeof stderr === "function" ? stderr : undefined, PIPE);
     return Client.#open(host, options, settings, (clients, number, offer, settings) =>
       native.Client.of(clients, number, offer, settings, "program", "", command),
     );
@@ -148,7 +159,8 @@ export class Client {
    */
   static async socket(path: string, options: ClientOptions = {}): Promise<Client> {
     const settings = settingsOf(options, "other");
-    return Client.#open(new Host(options, undefined), options, settings, (clients, number, offer, settings) =>
+    const host = new Host(options, undefined, socketOf(path));
+    return Client.#open(host, options, settings, (clients, number, offer, settings) =>
       native.Client.of(clients, number, offer, settings, "socket", path, ""),
     );
   }
@@ -162,7 +174,7 @@ export class Client {
   static async memory(server: Server, options: MemoryOptions = {}): Promise<Client> {
     const settings = settingsOf(options, "memory");
     const memory = memoryOf(options);
-    const host = new Host(options, undefined);
+    const host = new Host(options);
     host.server = server;
     host.leaveContext = server.enterContext();
     return Client.#open(host, options, settings, (clients, number, offer, settings) =>
@@ -179,7 +191,7 @@ export class Client {
    */
   static async over(transport: ClientTransport, options: ClientOptions = {}): Promise<Client> {
     const settings = settingsOf(options, "other");
-    const host = new Host(options, undefined);
+    const host = new Host(options);
     const channels = new Channels(transport);
     host.channels = channels;
     return Client.#open(host, options, settings, (clients, number, offer, settings) =>
@@ -219,6 +231,7 @@ export class Client {
     try {
       const opened = await client.#settled((promise) => client.#native.open(promise), signal);
       client.#opened = JSON.parse(opened as string) as ServerDescription;
+      host.tracing.revision = client.#opened.protocolVersion;
     } catch (error) {
       void client.close();
       throw error;
@@ -483,15 +496,53 @@ export class Client {
     }
   }
 
-  async #ask<R>(
+  /** Sends a request, in a span if the program traces. */
+  #ask<R>(
     method: string,
     params: object | undefined,
     options: RequestOptions | undefined,
     read: (result: unknown) => R,
   ): Promise<R> {
+    const span = this.#host.tracing.send(method, params);
+    if (span === undefined) {
+      return this.#send(method, params, options, read);
+    }
+    const send = () => {
+      const inParams = params !== undefined && Object.hasOwn(params, "_meta");
+      const sent = inParams ? span.inParams(params) : params;
+      const meta = inParams ? undefined : span.inMeta(options?.meta);
+      return this.#send(method, sent, options, read, meta);
+    };
+    return inSpan(span, send, options);
+  }
+
+  async #send<R>(
+    method: string,
+    params: object | undefined,
+    options: RequestOptions | undefined,
+    read: (result: unknown) => R,
+    meta?: object,
+  ): Promise<R> {
+    const { functions } = this.#host.middleware;
+    if (functions.length > 0) {
+      const send = (request: ClientRequest) =>
+        this.#sendNow(request.method, request.sent, options, (result) => result, meta);
+      return read(await sendThrough(functions, new ClientRequest(method, plainData(params), options?.signal), send));
+    }
+    return this.#sendNow(method, params, options, read, meta);
+  }
+
+  /** Sends a request that has passed the functions of the option `middleware`. */
+  async #sendNow<R>(
+    method: string,
+    params: object | undefined,
+    options: RequestOptions | undefined,
+    read: (result: unknown) => R,
+    meta?: object,
+  ): Promise<R> {
     const json = params === undefined ? "" : JSON.stringify(params);
-    if (options !== undefined) {
-      return read(await this.#askWith(method, json, options));
+    if (options !== undefined || meta !== undefined) {
+      return read(await this.#askWith(method, json, options ?? {}, meta));
     }
     const [number, promise] = promised();
     try {
@@ -510,10 +561,11 @@ export class Client {
     return read(JSON.parse(result as string));
   }
 
-  async #askWith(method: string, json: string, options: RequestOptions): Promise<unknown> {
+  /** @param meta Replaces the `_meta` of the options. */
+  async #askWith(method: string, json: string, options: RequestOptions, meta?: object): Promise<unknown> {
     const { signal, onProgress } = options;
     signal?.throwIfAborted();
-    const written = requestOf(options);
+    const written = requestOf(options, meta);
     const reports = onProgress === undefined ? undefined : new Reports(onProgress, this.#host.waiting);
     const flags = (reports === undefined ? 0 : Flag.Hears) | (signal === undefined ? 0 : Flag.MayEnd);
     let requestNumber = 0;
@@ -534,10 +586,42 @@ export class Client {
     }
   }
 
-  async #do(method: string, argument: string, options: WaitOptions = {}): Promise<void> {
+  /** Sends a request without a result, in a span if the program traces, or a notification. */
+  #do(method: string, argument: string, options: WaitOptions = {}): Promise<void> {
+    const target = method.startsWith("resources/") ? { uri: argument } : undefined;
+    const isRequest = !method.startsWith("notifications/");
+    const span = isRequest ? this.#host.tracing.send(method, target) : undefined;
+    if (span === undefined) {
+      return this.#perform(method, argument, options);
+    }
+    return inSpan(span, () => this.#perform(method, argument, options, span.inMeta(undefined)), options);
+  }
+
+  async #perform(method: string, argument: string, options: WaitOptions, meta?: object): Promise<void> {
+    const { functions } = this.#host.middleware;
+    if (functions.length === 0 || method.startsWith("notifications/")) {
+      return this.#performNow(method, argument, options, meta);
+    }
+    const member = OPERATION_ARGUMENTS.get(method);
+    const params = member === undefined ? undefined : { [member]: argument };
+    const request = new ClientRequest(method, params, options.signal);
+    await sendThrough(functions, request, async ({ params }) => {
+      let changed: unknown = argument;
+      if (member !== undefined) {
+        changed = params[member];
+        if (typeof changed !== "string") {
+          throw new UsageError(`\`${member}\` of ${method} must be a string, not ${typeName(changed)}`);
+        }
+      }
+      await this.#performNow(method, changed as string, options, meta);
+      return {};
+    });
+  }
+
+  async #performNow(method: string, argument: string, options: WaitOptions, meta?: object): Promise<void> {
     const { signal } = options;
     signal?.throwIfAborted();
-    const written = requestOf(options);
+    const written = requestOf(options, meta);
     await this.#settled((promise) => {
       this.#native.do(promise, method, argument, written);
       this.#flushSoon();
@@ -621,6 +705,27 @@ class Reports {
       failed(error);
       return undefined;
     }
+  }
+}
+
+/** Sends a request, and ends its span with it. */
+async function inSpan<R>(
+  span: SentRequest,
+  send: () => Promise<R>,
+  options: { signal?: AbortSignal } | undefined,
+): Promise<R> {
+  try {
+    const result = await send();
+    span.succeeded(result);
+    return result;
+  } catch (error) {
+    const signal = options?.signal;
+    if (signal?.aborted === true && error === signal.reason) {
+      span.cancelled();
+    } else {
+      span.failed(error);
+    }
+    throw error;
   }
 }
 

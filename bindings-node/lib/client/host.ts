@@ -15,12 +15,15 @@ import type {
   Root,
   ToolAnnotations,
 } from "../protocol.js";
+import type { Attributes } from "../open_telemetry.js";
 import type { ClientExtension, ReceivedResult } from "../extension.js";
 import type { Channels } from "../channel.js";
 import { Backlog, BacklogLimit } from "./backlog.js";
 import { About } from "./event_kinds.js";
+import { type SortedMiddleware, sortedMiddleware } from "./middleware.js";
+import { RequestTracing } from "./request_tracing.js";
 import type { NativeClient } from "./native.js";
-import type { Progress } from "./options.js";
+import type { ClientOptions, Progress } from "./options.js";
 
 type Awaitable<T> = T | Promise<T>;
 
@@ -159,6 +162,10 @@ export class Host {
   readonly reports = new Map<number, (report: Progress) => void>();
   /** Limits the notifications and progress reports that wait for slow listeners. */
   readonly waiting = new BacklogLimit();
+  /** Spans of requests. */
+  readonly tracing: RequestTracing;
+  /** Functions around requests, and what the library provides. */
+  readonly middleware: SortedMiddleware;
   native!: NativeClient;
   /** Channels of a custom transport. */
   channels: Channels | undefined;
@@ -176,8 +183,15 @@ export class Host {
   /** Runs the handlers of notifications in order. */
   readonly #listeners: Backlog;
 
-  constructor(handlers: Handlers, stderr: ((line: string) => void) | undefined) {
+  /** @param network Attributes of spans: how the server is reached. */
+  constructor(
+    handlers: Handlers & Pick<ClientOptions, "tracing" | "middleware">,
+    stderr?: (line: string) => void,
+    network: Attributes = {},
+  ) {
     this.#handlers = handlers;
+    this.tracing = new RequestTracing(handlers.tracing, network);
+    this.middleware = sortedMiddleware(handlers.middleware);
     this.#stderr = stderr;
     this.#listeners = new Backlog("a handler of notifications", this.waiting);
     this.#roots = Array.isArray(handlers.roots) ? handlers.roots.map(rootOf) : [];
@@ -212,6 +226,7 @@ export class Host {
       connection: others.onConnection !== undefined,
       notifications: listeners.some((handler) => handler !== undefined),
       stderr: this.#stderr !== undefined,
+      middleware: this.middleware.definitions,
     });
   }
 
@@ -227,20 +242,23 @@ export class Host {
         break;
       }
       case About.Elicit:
-        void this.#answer(number, (context) => this.#elicit(json, context));
+        void this.#answerInSpan(number, ["elicitation/create", json], (context) => this.#elicit(json, context));
         break;
       case About.Sample:
-        void this.#answer(number, (context) => this.#sample(json, context));
+        void this.#answerInSpan(number, ["sampling/createMessage", json], (context) => this.#sample(json, context));
         break;
       case About.Roots:
-        void this.#answer(number, () => this.#listRoots());
+        void this.#answerInSpan(number, ["roots/list", json], () => this.#listRoots());
         break;
       case About.Auth:
         this.#own(number, json);
         break;
-      case About.Request:
-        void this.#answer(number, (context) => this.#serve(json, context));
+      case About.Request: {
+        const [method, params] = JSON.parse(json) as [string, Record<string, unknown>];
+        const given = JSON.stringify(params);
+        void this.#answerInSpan(number, [method, given], (context) => this.#serve(method, params, context));
         break;
+      }
       case About.Withdrawn:
         this.#answering.get(number)?.abort();
         this.#answering.delete(number);
@@ -291,6 +309,24 @@ export class Host {
     } catch (error) {
       this.native.refuse(number, INTERNAL_ERROR, error instanceof Error ? error.message : String(error));
     }
+  }
+
+  /** Answers an input request, whose parameters are JSON, in a span. A request that is cancelled ends its span at once. */
+  #answerInSpan(
+    number: number,
+    [method, params]: [string, string],
+    handle: (context: InputRequestContext) => Promise<string>,
+  ): Promise<void> {
+    const span = this.tracing.receive(method, params);
+    if (span === undefined) {
+      return this.#answer(number, handle);
+    }
+    return this.#answer(number, (context) => {
+      context.signal.addEventListener("abort", () => {
+        span.cancelled();
+      });
+      return span.run(() => handle(context));
+    });
   }
 
   /** `toCaller`: the error of a request that the handler sends goes to the caller of this client, with all its facts. */
@@ -351,8 +387,7 @@ export class Host {
     return JSON.stringify(answer);
   }
 
-  async #serve(json: string, context: InputRequestContext): Promise<string> {
-    const [method, params] = JSON.parse(json) as [string, Record<string, unknown>];
+  async #serve(method: string, params: Record<string, unknown>, context: InputRequestContext): Promise<string> {
     const { onRequest, extensions = [] } = this.#handlers;
     const serve = handlerOf(method, [onRequest, ...extensions.map((extension) => extension.onRequest)]);
     return jsonOf((await serve?.(params, context)) ?? {});

@@ -8,7 +8,9 @@ import { closestName } from "../option_checks.js";
 import { registerNames, snakeCase } from "../option_names.js";
 import { secondsFromMs } from "../settings.js";
 import type { Auth, AuthSetup } from "./auth.js";
+import type { BuiltInClientMiddleware } from "./built_in_middleware.js";
 import type { Handlers } from "./host.js";
+import type { ClientMiddleware } from "./middleware.js";
 
 /** Settings of a client. Durations are in milliseconds. */
 export interface ClientSettings {
@@ -93,6 +95,18 @@ export interface ClientOptions extends ClientSettings, Handlers {
   capabilities?: ClientCapabilities;
   /** Aborts the opening of the connection. */
   signal?: AbortSignal;
+  /**
+   * Whether requests have spans in the OpenTelemetry of the program, if it has set that up (a `TracerProvider` of
+   * `@opentelemetry/api` 1.x), and carry their trace context in `_meta` to the server. Handlers of input requests run in spans as
+   * well. Spans contain the names of methods, tools and prompts and the URIs of resources, but neither arguments nor results.
+   * Default: `true`. Without OpenTelemetry a request costs one lookup of a property more.
+   */
+  tracing?: boolean;
+  /**
+   * Functions around the requests that the client sends, the outermost first, and then what the library provides:
+   * {@link retry}, {@link circuitBreaker}, {@link toolPolicy}.
+   */
+  middleware?: readonly (ClientMiddleware | BuiltInClientMiddleware)[];
 }
 
 /** Options of a client over HTTP. Durations are in milliseconds. */
@@ -252,6 +266,8 @@ const HOST = [
   "info",
   "capabilities",
   "signal",
+  "tracing",
+  "middleware",
   "elicit",
   "sample",
   "roots",
@@ -349,7 +365,7 @@ export function programOf(program: string, args: readonly string[], options: Pro
 }
 
 /** Converts the options of a request to the core's JSON; `undefined` if none is set. */
-export function requestOf(options: RequestOptions): string | undefined {
+export function requestOf(options: RequestOptions, ownMeta?: object): string | undefined {
   const { timeout, totalTimeout, meta, logLevel, reissue, fresh, manualResults } = options;
   const read: RawOptions = {};
   if (timeout !== undefined) {
@@ -358,8 +374,9 @@ export function requestOf(options: RequestOptions): string | undefined {
   if (totalTimeout !== undefined) {
     read["total_timeout"] = secondsFromMs("totalTimeout", totalTimeout);
   }
-  if (meta !== undefined) {
-    read["meta"] = meta;
+  const sentMeta = ownMeta ?? meta;
+  if (sentMeta !== undefined) {
+    read["meta"] = sentMeta;
   }
   if (logLevel !== undefined) {
     read["log_level"] = logLevel;

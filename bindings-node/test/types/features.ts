@@ -1,7 +1,7 @@
 // Types of resources, prompts, completions and the values of a program. This file never runs: `types.test.mjs` compiles it.
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import { type } from "arktype";
-import { Client, type Context, Extension, type HttpApp, Server } from "mcpline";
+import { Client, type Context, Extension, type HttpApp, Server, type TransportError } from "mcpline";
 import * as v from "valibot";
 import * as z from "zod";
 
@@ -224,3 +224,10 @@ exactly<string[]>()(
 server.addOpenApi("{}", { select: () => "prompt" });
 // @ts-expect-error -- an API key has no user name alone
 server.addOpenApi("{}", { credentials: { login: { username: "ada" } } });
+
+// Errors
+
+export function isPortTaken(error: TransportError): boolean {
+  exactly<string | undefined>()(error.code);
+  return error.code === "EADDRINUSE";
+}

@@ -1,5 +1,6 @@
 // Types of middleware. This file never runs: `types.test.mjs` compiles it.
 import {
+  auditLog,
   type BuiltInMiddleware,
   type CallToolResult,
   type InputRequiredResult,
@@ -9,6 +10,7 @@ import {
   type MiddlewareRequest,
   type Next,
   rateLimit,
+  redaction,
   responseCache,
   responseSizeLimit,
   result,
@@ -112,6 +114,14 @@ server.use(limit).use({ methods: ["tools/call"] }, limit);
 server.use({ tags: ["slow"] }, concurrencyLimit({ maxRunning: 2, maxWaiting: 20, per: ["session"] }));
 server.use(responseCache({ ttl: 60_000, tools: ["search"], maxBytes: 1_000_000 }));
 server.use(responseSizeLimit({ maxBytes: 100_000 }));
+server.use(
+  auditLog({ path: "audit.jsonl", maxBytes: 0, maxFiles: 3, arguments: true, redact: ["iban"], required: false }),
+);
+server.use(redaction({ members: ["iban"], patterns: ["[0-9]+"], replacement: "", arguments: true }));
+// @ts-expect-error -- the path is missing
+auditLog({ results: true });
+// @ts-expect-error -- patterns are strings
+redaction({ patterns: [/a/] });
 // @ts-expect-error -- there is no such key
 rateLimit({ requests: 1, per: ["ip"] });
 // @ts-expect-error -- the number of requests is missing

@@ -1,0 +1,69 @@
+// Schemas of declared types: `@types/json-schema`. This file never runs: `types.test.mjs` compiles it.
+import type { JSONSchema4, JSONSchema6, JSONSchema7 } from "json-schema";
+import { type CreateMessageParams, elicitForm, sample, type SamplingTool, Server } from "mcpline";
+
+type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+
+/** Compiles only if `T` is exactly `Expected`. */
+function exactly<Expected>() {
+  return <T>(_value: T, ..._proof: Equal<T, Expected> extends true ? [] : [never]) => undefined;
+}
+
+declare const draft4: JSONSchema4;
+declare const draft6: JSONSchema6;
+declare const draft7: JSONSchema7;
+
+const server = new Server({ name: "typed", version: "1" });
+
+server.tool("draft 4", { input: draft4, output: draft4 }, (args) => {
+  exactly<unknown>()(args);
+  return args;
+});
+server.tool("draft 6", { input: draft6, output: draft6 }, (args) => {
+  exactly<unknown>()(args);
+  return args;
+});
+server.tool("draft 7", { input: draft7, output: draft7 }, (args) => {
+  exactly<unknown>()(args);
+  return args;
+});
+server.onRequest("acme/draft7", { params: draft7 }, (params) => ({ params }));
+server.onNotification("acme/draft7", { params: draft7 }, (params) => {
+  exactly<unknown>()(params);
+});
+
+// The type of the values is known if the compiler knows the schema.
+const city = {
+  type: "object",
+  properties: { city: { type: "string" }, days: { type: "integer" } },
+  required: ["city"],
+} as const satisfies JSONSchema7;
+server.tool("constant", { input: city, output: city }, ({ city, days }) => {
+  exactly<string>()(city);
+  exactly<number | undefined>()(days);
+  return { city };
+});
+// @ts-expect-error -- the handler's result isn't what `output` says
+server.tool("other constant", { output: city }, () => ({ city: 1 }));
+
+server.tool("elicits", {}, async (_, ctx) => {
+  const answer = await ctx.elicit("Which city?", draft7);
+  if (answer.action === "accept") {
+    exactly<unknown>()(answer.content);
+  }
+  const known = await ctx.elicit("Which city?", city);
+  if (known.action === "accept") {
+    exactly<string>()(known.content.city);
+  }
+  return elicitForm("Which city?", draft7).method;
+});
+
+server.tool("samples", {}, async (_, ctx) => {
+  const tool: SamplingTool = { name: "forecast", inputSchema: draft7, outputSchema: draft7 };
+  const { role } = await ctx.sample({ messages: [], maxTokens: 10, tools: [tool] });
+  return sample({ messages: [], maxTokens: 10, tools: [tool] }).method + role;
+});
+
+// Parameters that a client has received can be sent on.
+declare const received: CreateMessageParams;
+sample(received);
