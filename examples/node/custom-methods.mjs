@@ -8,7 +8,9 @@ const text = z.object({ text: z.string() });
 
 function makeServer() {
   const server = new Server({ name: "custom-methods", version: "1.0.0" });
+  /** @type {string[]} */
   const notes = [];
+  /** @type {((note: string) => void)[]} */
   const waiting = [];
 
   server.onRequest("acme/echo", { params: text }, ({ text }, ctx) => {
@@ -18,8 +20,12 @@ function makeServer() {
   });
 
   server.onNotification("acme/note", { params: text }, ({ text }) => {
-    const take = waiting.shift() ?? ((note) => notes.push(note));
-    take(text);
+    const take = waiting.shift();
+    if (take === undefined) {
+      notes.push(text);
+    } else {
+      take(text);
+    }
   });
 
   // Returns the next note, or waits for one.
@@ -34,35 +40,46 @@ function makeServer() {
   return server;
 }
 
-async function call([address, ...args]) {
-  let echoing;
+/**
+ * @param {string} address
+ * @param {string[]} args
+ */
+async function call(address, args) {
+  /** @type {(text: unknown) => void} */
+  let echoing = () => {};
   const echoed = new Promise((received) => (echoing = received));
+  /** @type {import("mcpline").ClientOptions} */
   const options = {
-    onRequest: { "acme/pick": ({ from }) => ({ picked: from[0] }) },
-    onNotification: ({ method, params }) => method === "acme/echoing" && echoing(params.text),
+    onRequest: { "acme/pick": ({ from }) => ({ picked: Array.isArray(from) ? from[0] : undefined }) },
+    onNotification: ({ method, params }) => method === "acme/echoing" && echoing(params?.text),
   };
   const client = await (address.startsWith("http")
     ? Client.connect(address, options)
     : Client.spawn(address, args, options));
   try {
-    const { text } = await client.request("acme/echo", { text: "hello" });
+    /** @type {{ text: string }} */
+    const echo = await client.request("acme/echo", { text: "hello" });
     console.log("echoing:", await echoed);
-    console.log("echoed:", text);
+    console.log("echoed:", echo.text);
     await client.notify("acme/note", { text: "a note" });
-    console.log("took:", (await client.request("acme/take")).text);
-    console.log("picked:", (await client.request("acme/choose")).tea);
+    /** @type {{ text: string }} */
+    const taken = await client.request("acme/take");
+    console.log("took:", taken.text);
+    /** @type {{ tea: string }} */
+    const chosen = await client.request("acme/choose");
+    console.log("picked:", chosen.tea);
   } finally {
     await client.close();
   }
 }
 
-const [mode, ...rest] = process.argv.slice(2);
+const [mode, address = "", ...rest] = process.argv.slice(2);
 if (mode === "--client") {
-  await call(rest);
+  await call(address, rest);
 } else if (mode === "--http") {
   const server = makeServer();
   server.closeOnSignals();
-  const { url } = await server.listen({ port: Number(rest[0]) });
+  const { url } = await server.listen({ port: Number(address) });
   console.error(`listening on ${url}`);
 } else {
   await makeServer().run();

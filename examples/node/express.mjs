@@ -8,7 +8,8 @@ app.get("/", (_request, response) => response.type("text").send("A page of its o
 app.all("/mcp", server.handler);
 
 const listening = app.listen(Number(process.argv[2] ?? 8000), "localhost", () => {
-  console.log(`listening on http://localhost:${listening.address().port}/mcp`);
+  const { port } = /** @type {import("node:net").AddressInfo} */ (listening.address());
+  console.log(`listening on http://localhost:${port}/mcp`);
 });
 
 for (const signal of ["SIGINT", "SIGTERM"]) {

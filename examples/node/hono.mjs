@@ -1,5 +1,5 @@
 // Serves weather.mjs beside other routes of a Hono application: `node hono.mjs [PORT]`.
-// Any framework with web-standard `Request` and `Response` mounts it the same way: Next.js, Bun, Deno, workers.
+// Any framework with web-standard `Request` and `Response` mounts it the same way: Next.js, Bun, Deno.
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
 

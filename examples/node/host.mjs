@@ -13,7 +13,7 @@ const client = await Client.spawn(process.execPath, [program], {
 });
 
 try {
-  const { name, version } = client.serverInfo;
+  const { name, version } = client.serverInfo ?? {};
   console.log(`connected to ${name} ${version}, revision ${client.protocolVersion}`);
 
   const tools = await client.listTools();
@@ -28,7 +28,9 @@ try {
   }
 
   const unknown = await client.callTool("forecast", { city: "Oslo", days: 30 });
-  console.log(`refused: ${unknown.content[0].text}`);
+  for (const block of unknown.content) {
+    console.log(`refused: ${block.type === "text" ? block.text : block.type}`);
+  }
 } finally {
   await client.close();
 }

@@ -12,7 +12,8 @@ const app = createServer((request, response) => {
 });
 
 app.listen(Number(process.argv[2] ?? 8000), "localhost", () => {
-  console.log(`listening on http://localhost:${app.address().port}/mcp`);
+  const { port } = /** @type {import("node:net").AddressInfo} */ (app.address());
+  console.log(`listening on http://localhost:${port}/mcp`);
 });
 
 for (const signal of ["SIGINT", "SIGTERM"]) {

@@ -18,8 +18,8 @@ const port = Number(process.argv[2] ?? (await freePort()));
 const resource = `http://127.0.0.1:${port}/mcp`;
 
 const server = new Server({ name: "notes", version: "1.0.0" });
-server.tool("whoami", {}, (_, ctx) => ctx.auth.subject);
-server.tool("publish", { scopes: ["publish"] }, (_, ctx) => `published, for ${ctx.auth.subject} may`);
+server.tool("whoami", {}, (_, ctx) => ctx.auth?.subject);
+server.tool("publish", { scopes: ["publish"] }, (_, ctx) => `published, for ${ctx.auth?.subject} may`);
 await server.listen({ port, auth: { resource, issuers: [issuer], requiredScopes: ["read"] } });
 
 const oauth = new OAuth({
@@ -28,11 +28,15 @@ const oauth = new OAuth({
 });
 const client = await Client.connect(resource, { auth: oauth });
 try {
+  const call = async (/** @type {string} */ tool) => {
+    const { content } = await client.callTool(tool);
+    return content.map((block) => (block.type === "text" ? block.text : block.type)).join();
+  };
   const visible = async () => (await client.listTools()).map((tool) => tool.name).join(", ");
-  console.log(`signed in as ${(await client.callTool("whoami")).content[0].text}; tools: ${await visible()}`);
+  console.log(`signed in as ${await call("whoami")}; tools: ${await visible()}`);
   // The token has the scope `read` only. The server's challenge names the scope that the tool needs, and the user
   // consents again.
-  console.log((await client.callTool("publish")).content[0].text);
+  console.log(await call("publish"));
   console.log(`tools: ${await visible()}`);
 } finally {
   await client.close();
@@ -42,8 +46,8 @@ try {
 
 async function freePort() {
   const probe = createServer();
-  await new Promise((resolve) => probe.listen(0, "127.0.0.1", resolve));
-  const { port } = probe.address();
+  await new Promise((resolve) => probe.listen(0, "127.0.0.1", () => resolve(undefined)));
+  const { port } = /** @type {import("node:net").AddressInfo} */ (probe.address());
   await new Promise((resolve) => probe.close(resolve));
   return port;
 }

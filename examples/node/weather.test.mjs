@@ -6,6 +6,7 @@ import { Client } from "mcpline";
 
 import { server } from "./weather.mjs";
 
+/** @type {Client} */
 let client;
 before(async () => {
   client = await Client.memory(server, { elicit: () => ({ action: "accept", content: { city: "Bergen" } }) });
@@ -25,7 +26,9 @@ test("the user is asked for the city", async () => {
 test("reports arguments that do not match the schema to the model", async () => {
   const result = await client.callTool("forecast", { days: 30 });
   assert.equal(result.isError, true);
-  assert.match(result.content[0].text, /Invalid arguments: at \/days/);
+  const [problem] = result.content;
+  assert.ok(problem?.type === "text");
+  assert.match(problem.text, /Invalid arguments: at \/days/);
 });
 
 test("cities are completed", async () => {

@@ -28,6 +28,8 @@ class Program:
     deaf: tuple[str, ...] = ()
     # Ways whose outer server sends itself the signal again when it has finished.
     killed: tuple[str, ...] = ()
+    # Ways with several processes, which serve only the revisions without sessions.
+    several: tuple[str, ...] = ()
     # Tools that are needed to build it, if other programs do not need them.
     needs: tuple[str, ...] = ()
 
@@ -59,7 +61,11 @@ def _python() -> list[str]:
 PROGRAMS = {
     "rust": Program(lambda: [str(environment.cargo_binary("shutdown-server"))], ("http", "mount")),
     "python": Program(
-        _python, ("http", "uvicorn", "starlette"), late=("waits_in_thread",), deaf=("ignores",),
+        _python,
+        ("http", "uvicorn", "starlette", "uvicorn-workers", "uvicorn-reload", "gunicorn", "hypercorn"),
+        late=("waits_in_thread",),
+        deaf=("ignores",),
+        several=("uvicorn-workers",),
         killed=("uvicorn", "starlette"),
     ),
     "node": Program(

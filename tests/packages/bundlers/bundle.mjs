@@ -10,6 +10,7 @@ import commonjs from "@rollup/plugin-commonjs";
 import { nodeResolve } from "@rollup/plugin-node-resolve";
 import { build } from "esbuild";
 import { rollup } from "rollup";
+import { build as viteBuild } from "vite";
 import webpack from "webpack";
 
 const { resolve } = createRequire(import.meta.url);
@@ -35,6 +36,19 @@ async function withRollup() {
   await bundle.write({ format: "es", file: out("rollup.mjs") });
   await bundle.write({ format: "cjs", file: out("rollup.cjs") });
   return ["rollup.mjs", "rollup.cjs"];
+}
+
+async function withVite() {
+  const place = out("vite");
+  await viteBuild({
+    root: folder,
+    configFile: false,
+    logLevel: "error",
+    ssr: { noExternal: ["mcpline"] },
+    build: { ssr: esm, outDir: place, rolldownOptions: { output: { entryFileNames: "vite.mjs" } } },
+  });
+  copyFileSync(join(place, "vite.mjs"), out("vite.mjs"));
+  return ["vite.mjs"];
 }
 
 async function withWebpack() {
@@ -76,5 +90,11 @@ function asExecutable() {
   return ["app"];
 }
 
-const bundles = [...(await withEsbuild()), ...(await withRollup()), ...(await withWebpack()), ...withNcc()];
+const bundles = [
+  ...(await withEsbuild()),
+  ...(await withRollup()),
+  ...(await withVite()),
+  ...(await withWebpack()),
+  ...withNcc(),
+];
 console.log(JSON.stringify({ bundles: bundles.map(out), executables: asExecutable().map(out) }));

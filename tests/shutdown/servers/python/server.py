@@ -1,6 +1,7 @@
-"""A server whose calls never end by themselves, over stdio, HTTP, or mounted under uvicorn."""
+"""A server whose calls never end by themselves, over stdio, HTTP, or mounted under an ASGI server."""
 
 import asyncio
+import os
 import sys
 import time
 
@@ -45,20 +46,36 @@ def ignores(label: str, ctx: SyncContext) -> None:
     time.sleep(600)
 
 
-match sys.argv[1:]:
-    case []:
-        server.run()
-    case ["http", port]:
-        server.run("http", port=int(port))
-    case ["starlette", port]:
-        import uvicorn
-        from starlette.applications import Starlette
-        from starlette.routing import Mount
+# The commands of ASGI servers, which import this file.
+COMMANDS = {
+    "uvicorn-workers": "uvicorn server:app --workers 2 --log-level warning --port",
+    "uvicorn-reload": "uvicorn server:app --reload --log-level warning --port",
+    "gunicorn": "gunicorn server:app -k asgi --log-level warning -b 127.0.0.1:",
+    "hypercorn": "hypercorn server:app --log-level warning -b 127.0.0.1:",
+}
 
-        app = server.asgi()
-        outer = Starlette(routes=[Mount("/", app)], lifespan=lambda _: app.lifespan())
-        uvicorn.run(outer, port=int(port), log_level="warning")
-    case ["uvicorn", port]:
-        import uvicorn
+if __name__ != "__main__":
+    app = server.asgi()
+else:
+    match sys.argv[1:]:
+        case []:
+            server.run()
+        case ["http", port]:
+            server.run("http", port=int(port))
+        case ["starlette", port]:
+            import uvicorn
+            from starlette.applications import Starlette
+            from starlette.routing import Mount
 
-        uvicorn.run(server.asgi(), port=int(port), log_level="warning")
+            app = server.asgi()
+            outer = Starlette(routes=[Mount("/", app)], lifespan=lambda _: app.lifespan())
+            uvicorn.run(outer, port=int(port), log_level="warning")
+        case ["uvicorn", port]:
+            import uvicorn
+
+            uvicorn.run(server.asgi(), port=int(port), log_level="warning")
+        case [name, port]:
+            *command, last = COMMANDS[name].split()
+            address = [last + port] if last.endswith(":") else [last, port]
+            os.chdir(os.path.dirname(os.path.abspath(__file__)))
+            os.execv(sys.executable, [sys.executable, "-m", *command, *address])
