@@ -413,11 +413,15 @@ fn endless() -> Server {
     })
 }
 
-async fn settle() {
-    for _ in 0..500 {
-        tokio::task::yield_now().await;
+/// Waits until what follows a response has happened, and a little longer for what must not happen.
+async fn settle(mut has_happened: impl FnMut() -> bool) {
+    for _ in 0..3_000 {
+        if has_happened() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
 }
 
 /// A middleware that runs the rest in a task of its own (to survive panics, to share results, to refresh a cache).
@@ -449,7 +453,7 @@ async fn next_in_a_task_ends_after_a_cancellation() {
         client.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
     }
     ask(&mut client, "ping", json!({})).await.expect("a pong");
-    settle().await;
+    settle(|| ended.load(Ordering::SeqCst) == 20 && server.stats().requests_in_flight == 0).await;
     assert_eq!(
         (
             ended.load(Ordering::SeqCst),
@@ -485,7 +489,7 @@ async fn next_after_the_end_of_the_request_is_an_error() {
     for _ in 0..20 {
         call(&mut client, "admin").await.expect("a result");
     }
-    settle().await;
+    settle(|| ended.load(Ordering::SeqCst) == 20 && server.stats().requests_in_flight == 0).await;
     assert_eq!(
         (
             ended.load(Ordering::SeqCst),
@@ -701,7 +705,7 @@ async fn a_dropped_server_frees_its_middleware() {
         drop(client);
     }
     drop(token);
-    settle().await;
+    settle(|| weak.upgrade().is_none()).await;
     assert!(weak.upgrade().is_none());
 }
 
@@ -750,7 +754,8 @@ async fn two_runs_at_once_are_both_cancelled() {
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}),
     );
     ask(&mut client, "ping", json!({})).await.expect("a pong");
-    settle().await;
+    settle(|| cancelled.load(Ordering::SeqCst) == 2 && server.stats().requests_in_flight == 0)
+        .await;
     assert_eq!(
         (
             cancelled.load(Ordering::SeqCst),
@@ -922,7 +927,7 @@ async fn a_panic_on_cancellation_ends_only_its_request() {
     ask(&mut client, "tools/list", json!({}))
         .await
         .expect("a list");
-    settle().await;
+    settle(|| server.stats().requests_in_flight == 0).await;
     assert_eq!(server.stats().requests_in_flight, 0);
 }
 
@@ -1028,7 +1033,7 @@ async fn requests_are_logged_with_the_outcome_that_clients_get() {
             json!({"name": "admin", "arguments": {"how": how}}),
         )
         .await;
-        settle().await;
+        settle(|| !outcomes.lock().expect("ok").is_empty()).await;
         assert_eq!(
             outcomes.lock().expect("ok").drain(..).collect::<Vec<_>>(),
             [expected],
@@ -1068,7 +1073,7 @@ async fn a_request_is_cancelled_before_and_after_next() {
         }
         client.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
         ask(&mut client, "ping", json!({})).await.expect("a pong");
-        settle().await;
+        settle(|| Arc::strong_count(&dropped) == 2 && server.stats().requests_in_flight == 0).await;
         assert_eq!(Arc::strong_count(&dropped), 2, "before {before}");
         assert_eq!(server.stats().requests_in_flight, 0);
         assert!(client.try_next().is_none());

@@ -305,6 +305,9 @@ async fn the_end_of_a_shutdown_answers_waiting_middleware() {
         let _ = tokio::time::timeout(Duration::from_secs(5), serving)
             .await
             .expect("ends");
+        while outcomes.lock().expect("ok").is_empty() || kept.stats().requests_in_flight > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert_eq!(dropped.load(Ordering::SeqCst), 1, "before: {before}");
         assert_eq!(kept.stats().requests_in_flight, 0);
