@@ -1,0 +1,168 @@
+"""A host in Node, a proxy in Rust, a server in Python and one in C: each call is one trace."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import commands
+from spans import HANDSHAKE, Span
+
+# The revisions with which a handler can elicit are two: 2024-11-05 has no elicitation.
+REVISIONS = ("2024-11-05", "2025-11-25", "2026-07-28")
+
+# What the spans of a call are below: the program, the kind and the name of each. A call with an input request ends on 2026-07-28
+# when the request is sent, and is sent again with the answer: `AGAIN` is the second span of the server.
+_BELOW_RELAY = """\
+relay SERVER tools/call relay
+  relay INTERNAL working
+    relay CLIENT tools/call trace_context
+"""
+_ASKING = """\
+relay SERVER tools/call relay
+  relay INTERNAL working
+    relay CLIENT elicitation/create{answered}
+    relay CLIENT tools/call trace_context
+"""
+# Clients in Rust have no spans of the input requests that they answer.
+_ANSWERED = """
+      host SERVER elicitation/create
+        host INTERNAL answering"""
+_AGAIN = "relay SERVER tools/call relay\n"
+_BELOW_PROXY = """\
+proxy SERVER tools/call relay
+  proxy INTERNAL relaying
+    proxy CLIENT tools/call relay
+"""
+_HOST = """\
+host INTERNAL {span}
+  host CLIENT tools/call relay
+"""
+
+
+def _indented(text: str, depth: int) -> str:
+    return "".join(f"{'  ' * depth}{line}\n" for line in text.splitlines())
+
+
+@dataclass
+class Chain:
+    """A host, and the servers that its calls go through."""
+
+    programs: tuple[str, ...]
+    transport: str
+    revision: str
+
+    @property
+    def name(self) -> str:
+        return f"{' → '.join(('host', *self.programs))} over {self.transport} on {self.revision}"
+
+    def expected(self) -> dict[str, str]:
+        """Returns the trees of spans, by the name of their root."""
+        calls = {"planning": _BELOW_RELAY}
+        if self.revision != "2024-11-05":
+            asking = _ASKING.format(answered="" if "proxy" in self.programs else _ANSWERED)
+            calls["planning with a question"] = asking + (_AGAIN if self.revision == "2026-07-28" else "")
+        trees = {}
+        for span, below in calls.items():
+            tree = _HOST.format(span=span)
+            depth = 2
+            if "proxy" in self.programs:
+                tree += _indented(_BELOW_PROXY, depth)
+                depth += 3
+            trees[span] = tree + _indented(below, depth)
+        return trees
+
+    def run(self, programs: commands.Commands, sink: str, folder: Path) -> "Outcome":
+        """Runs the host; its programs export to the sink, as services whose names begin with that of the chain."""
+        complaints: list[str] = []
+        servers = []
+        received: dict[str, dict[str, str]] = {}
+        following = ""
+        try:
+            with ExitStack() as stack:
+                for name in reversed(self.programs):
+                    command = self._command(programs, sink, name, following)
+                    if self.transport == "stdio":
+                        following = json.dumps(command)
+                    else:
+                        server, following = commands.serve(stack, command, folder / f"{self.name}, {name}.log")
+                        servers.append(server)
+                received = json.loads(commands.run(self._command(programs, sink, "host", following)))
+        except commands.Failed as error:
+            complaints.append(str(error))
+        complaints += [complaint for server in servers for complaint in server.complaints]
+        return Outcome(self, received, complaints)
+
+    def _command(self, programs: commands.Commands, sink: str, name: str, following: str) -> list[str]:
+        file = {"host": "host.mjs", "relay": "relay.py"}.get(name, name)
+        return commands.with_environment(
+            programs.program(file),
+            sink,
+            f"{self.name}: {name}",
+            TRACING_NEXT=following,
+            TRACING_REVISION=self.revision,
+        )
+
+
+@dataclass
+class Outcome:
+    """What the host has printed, and what went wrong."""
+
+    chain: Chain
+    received: dict[str, dict[str, str]]
+    """The trace context that the server in C has received, by the name of the host's span."""
+    complaints: list[str]
+
+    def problems(self, spans: list[Span]) -> list[str]:
+        """Compares the spans of this chain with the expected ones."""
+        prefix = f"{self.chain.name}: "
+        spans = [span for span in spans if span.service.startswith(prefix)]
+        expected = self.chain.expected()
+        found = self.complaints.copy()
+        by_root = {span.name: span for span in spans if span.parent is None and span.kind == "INTERNAL"}
+        if sorted(by_root) != sorted(expected):
+            found.append(f"spans without a parent: {sorted(by_root)}, expected {sorted(expected)}")
+        traces = {root.trace for root in by_root.values()}
+        for name, root in by_root.items():
+            trace = [span for span in spans if span.trace == root.trace]
+            tree = _tree(trace, root, prefix)
+            if tree != expected.get(name):
+                found.append(f"expected the trace\n{expected.get(name)}found\n{tree}")
+            found += self._context_problems(name, trace)
+            if tree.count("\n") != len(trace):
+                found.append(f"spans with an unknown parent in the trace of {name}: {[str(span) for span in trace]}")
+        for span in spans:
+            if span.trace not in traces and (span.name not in HANDSHAKE or span.parent is not None):
+                found.append(f"in a trace of its own: {span}")
+            if span.kind != "INTERNAL" and span.scope not in ("mcpline", "proxy"):
+                found.append(f"{span} has the scope {span.scope}")
+            if span.error is not None:
+                found.append(f"{span} failed: {span.error} {span.attributes}")
+        return found
+
+    def _context_problems(self, name: str, trace: list[Span]) -> list[str]:
+        """Compares what the server in C has received with the span of the client in Python that has called it."""
+        callers = [span for span in trace if (span.kind, span.name) == ("CLIENT", "tools/call trace_context")]
+        expected = [f"00-{caller.trace}-{caller.id}-01" for caller in callers]
+        received = self.received.get(name, {}).get("traceparent")
+        return [] if [received] == expected else [f"{name}: the server in C received {received}, expected {expected}"]
+
+
+def _tree(spans: list[Span], root: Span, prefix: str, depth: int = 0) -> str:
+    """Renders a span and those below it. Siblings are ordered as what they are; expectations are, too."""
+    below = sorted(_tree(spans, span, prefix, depth + 1) for span in spans if span.parent == root.id)
+    # A call that has been sent again has nothing below it, and comes last.
+    below.sort(key=lambda text: text.count("\n") == 1 and "SERVER" in text)
+    return f"{'  ' * depth}{root.service.removeprefix(prefix)} {root.kind} {root.name}\n" + "".join(below)
+
+
+def all_chains() -> list[Chain]:
+    """Returns the chains to run."""
+    chains = []
+    for revision in REVISIONS:
+        for transport in ("stdio", "http"):
+            chains.append(Chain(("proxy", "relay", "context"), transport, revision))
+            chains.append(Chain(("relay", "context"), transport, revision))
+    return chains

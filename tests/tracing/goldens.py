@@ -1,0 +1,197 @@
+"""The spans of every kind of request, per language, transport and revision, compared with those in `golden.json`.
+
+Values that vary are replaced. Each entry of the file names the cases that have the same spans: `python stdio 2025-11-25
+2026-07-28` are two.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import commands
+from spans import HANDSHAKE, Span
+
+GOLDEN = commands.HERE / "golden.json"
+
+LANGUAGES = ("node", "python")
+TRANSPORTS = ("memory", "stdio", "http")
+REVISIONS = ("2024-11-05", "2025-11-25", "2026-07-28")
+
+#: The operation that spans of the handshake are listed at.
+CONNECTING = "connecting"
+
+# What varies, and what it must look like.
+_VARYING = {
+    "jsonrpc.request.id": r'\d+|".+"|[A-Za-z0-9-]+',
+    "mcp.session.id": r".{8}",
+    "server.port": r"\d+",
+}
+
+# The spans of a case, in order, by operation.
+Recorded = dict[str, list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Case:
+    language: str
+    transport: str
+    revision: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.language} {self.transport} {self.revision}"
+
+    def run(self, programs: commands.Commands, sink: str, folder: Path) -> "Outcome":
+        """Runs the client, and the server unless it is in the same process."""
+        program = programs.program("exchanges.py" if self.language == "python" else "exchanges.mjs")
+
+        def exporting(side: str, *arguments: str) -> list[str]:
+            return commands.with_environment([*program, side, *arguments], sink, f"{self.name}: {side}")
+
+        outcome = Outcome(self)
+        try:
+            with ExitStack() as stack:
+                address: list[str] = []
+                if self.transport == "stdio":
+                    address = exporting("server")
+                elif self.transport == "http":
+                    server, url = commands.serve(stack, exporting("server"), folder / f"{self.name}.log")
+                    address = [url]
+                commands.run(exporting("client", self.revision, self.transport, *address))
+            if self.transport == "http":
+                outcome.problems += server.complaints
+        except commands.Failed as error:
+            outcome.problems.append(str(error))
+        return outcome
+
+
+def all_cases() -> list[Case]:
+    return [
+        Case(language, transport, revision)
+        for transport in TRANSPORTS
+        for revision in REVISIONS
+        for language in LANGUAGES
+    ]
+
+
+@dataclass
+class Outcome:
+    """What a case has recorded."""
+
+    case: Case
+    problems: list[str] = field(default_factory=list)
+    recorded: Recorded = field(default_factory=dict)
+
+    def read(self, spans: list[Span]) -> None:
+        """Takes the spans of this case."""
+        prefix = f"{self.case.name}: "
+        spans = [span for span in spans if span.service.startswith(prefix)]
+        ids = {span.id for span in spans}
+        roots = [span for span in spans if span.parent not in ids]
+        for root in sorted(roots, key=lambda span: span.start):
+            operation = root.name
+            if root.kind != "INTERNAL":
+                operation = CONNECTING if root.name in HANDSHAKE else "without a parent"
+            records = self._records(spans, root, prefix, 0)
+            # The span of the operation itself is the program's.
+            self.recorded.setdefault(operation, []).extend(records[1:] if root.kind == "INTERNAL" else records)
+        for span in spans:
+            if span.kind != "INTERNAL" and span.scope != "mcpline":
+                self.problems.append(f"{span} has the scope {span.scope}")
+            if span.end < span.start:
+                self.problems.append(f"{span} ends before it starts")
+
+    def _records(self, spans: list[Span], span: Span, prefix: str, depth: int) -> list[dict[str, Any]]:
+        """Returns the records of a span and those below it, the siblings in a fixed order."""
+        record: dict[str, Any] = {
+            "depth": depth,
+            "at": span.service.removeprefix(prefix),
+            "kind": span.kind,
+            "name": span.name,
+        }
+        record["attributes"] = {name: self._shown(name, value) for name, value in sorted(span.attributes.items())}
+        if span.error is not None:
+            record["error"] = span.error
+        if span.events:
+            record["events"] = [
+                {"name": event["name"], "message": event["attributes"].get("exception.message")}
+                for event in span.events
+            ]
+        if span.links:
+            record["links"] = len(span.links)
+        below = [self._records(spans, child, prefix, depth + 1) for child in spans if child.parent == span.id]
+        below.sort(key=lambda records: (-len(records), json.dumps(records, sort_keys=True)))
+        return [record, *(record for records in below for record in records)]
+
+    def _shown(self, name: str, value: Any) -> Any:
+        if name in _VARYING:
+            if re.fullmatch(_VARYING[name], str(value)) is None:
+                self.problems.append(f"{name} is {value!r}")
+            return "…"
+        if name == "mcp.protocol.version" and value == self.case.revision:
+            return "the revision"
+        return value
+
+
+def write(outcomes: list[Outcome]) -> None:
+    """Writes what the cases have recorded."""
+    lines = []
+    operations = dict.fromkeys(operation for outcome in outcomes for operation in outcome.recorded)
+    for operation in operations:
+        groups: dict[str, list[Case]] = {}
+        for outcome in outcomes:
+            if operation in outcome.recorded:
+                groups.setdefault(_text(outcome.recorded[operation]), []).append(outcome.case)
+        entries = [
+            f'    {{\n      "cases": {_names(cases)},\n      "spans": [\n{_deeper(spans)}\n      ]\n    }}'
+            for spans, cases in groups.items()
+        ]
+        lines.append(f"  {json.dumps(operation)}: [\n" + ",\n".join(entries) + "\n  ]")
+    GOLDEN.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def _names(cases: list[Case]) -> str:
+    names = []
+    ordered = sorted(cases, key=lambda case: (TRANSPORTS.index(case.transport), case.language, case.revision))
+    for (language, transport), group in groupby(ordered, lambda case: (case.language, case.transport)):
+        names.append(" ".join([language, transport, *(case.revision for case in group)]))
+    return json.dumps(names)
+
+
+def _text(spans: list[dict[str, Any]]) -> str:
+    """Returns one line for each span."""
+    return ",\n".join(json.dumps(span, ensure_ascii=False) for span in spans)
+
+
+def _deeper(text: str) -> str:
+    return "\n".join(f"        {line}" for line in text.split("\n"))
+
+
+def read() -> dict[str, Recorded]:
+    """Returns what the file says of each case, by its name."""
+    expected: dict[str, Recorded] = {case.name: {} for case in all_cases()}
+    for operation, entries in json.loads(GOLDEN.read_text(encoding="utf-8")).items():
+        for entry in entries:
+            for names in entry["cases"]:
+                language, transport, *revisions = names.split()
+                for revision in revisions:
+                    expected[f"{language} {transport} {revision}"][operation] = entry["spans"]
+    return expected
+
+
+def differences(expected: Recorded, found: Recorded) -> list[str]:
+    """Returns the lines that differ, with `-` those of the file."""
+    lines = []
+    for operation in dict.fromkeys([*expected, *found]):
+        old, new = ([json.dumps(span, ensure_ascii=False) for span in side.get(operation, [])] for side in (expected, found))
+        changed = [line for line in difflib.ndiff(old, new) if not line.startswith("  ")]
+        if changed:
+            lines += [f"{operation}:", *(line.rstrip("\n") for line in changed)]
+    return lines
