@@ -254,6 +254,72 @@ def test_input_requests_belong_to_the_trace(spans: Spans, revision: str, tool: s
     assert parent_of(named(found, "answering", INTERNAL)) == id_of(answered)
 
 
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+@pytest.mark.parametrize("roots", ["a list", "a function", "a function that returns a coroutine"])
+@pytest.mark.parametrize("is_sync", [False, True])
+def test_input_requests_are_answered_in_spans_whatever_answers_them(
+    spans: Spans, revision: str, roots: str, is_sync: bool
+) -> None:
+    server = make()
+    tracer = trace.get_tracer("author")
+
+    @server.tool
+    async def count_roots(ctx: Context) -> int:
+        return len(await ctx.list_roots())
+
+    def answer() -> list[str]:
+        with tracer.start_as_current_span("answering"):
+            return ["/home/ada"]
+
+    async def answer_async() -> list[str]:
+        await asyncio.sleep(0)
+        return answer()
+
+    options: dict[str, Any] = {
+        "revisions": [revision],
+        "roots": {"a list": ["/home/ada"], "a function": answer}.get(roots, lambda: answer_async()),
+    }
+
+    async def main() -> None:
+        async with Client.memory(server, **options) as client:
+            assert (await client.call_tool("count_roots")).text == "1"
+
+    if is_sync:
+        with SyncClient.memory(server, **options) as client:
+            assert client.call_tool("count_roots").text == "1"
+    else:
+        run(main())
+    own = [] if roots == "a list" else ["answering"]
+    # On the modern revision the call is two requests.
+    found = spans.wait(len(own) + (4 if revision == LEGACY else 5))
+    answered = named(found, "roots/list", SERVER)
+    assert parent_of(answered) == id_of(named(found, "roots/list", CLIENT))
+    for span in (answered, named(found, "roots/list", CLIENT)):
+        assert dict(span.attributes or {}) == {"mcp.method.name": "roots/list", "mcp.protocol.version": revision}
+        assert span.status.status_code is trace.StatusCode.UNSET
+    for name in own:
+        assert parent_of(named(found, name, INTERNAL)) == id_of(answered)
+
+
+def test_the_span_of_an_input_request_says_how_it_was_received(spans: Spans) -> None:
+    async def main() -> None:
+        answers = {"on_elicit": lambda _: {"value": True}}
+        async with served_over_http(make()) as url, Client.connect(url, revisions=[LEGACY], **answers) as client:
+            await client.call_tool("asks")
+
+    run(main())
+    answered = named(spans.wait(4), "elicitation/create", SERVER)
+    attributes = dict(answered.attributes or {})
+    assert attributes.pop("server.port")
+    assert attributes == {
+        "mcp.method.name": "elicitation/create",
+        "mcp.protocol.version": LEGACY,
+        "network.transport": "tcp",
+        "network.protocol.name": "http",
+        "server.address": "127.0.0.1",
+    }
+
+
 def test_middleware_and_the_handler_share_the_span_of_the_request(spans: Spans) -> None:
     server = make()
     tracer = trace.get_tracer("author")

@@ -242,6 +242,8 @@ class LoopHost:
 
     def __init__(self, handlers: Handlers, loop: asyncio.AbstractEventLoop) -> None:
         self._handlers = handlers
+        self.span_attributes: Callable[[], dict[str, str | int]] = dict
+        """Returns the attributes of the spans in which handlers answer requests."""
         self._loop = loop
         self._context = copy_context()
         self._answering: dict[int, asyncio.Task[None]] = {}
@@ -306,7 +308,7 @@ class LoopHost:
                 raise RpcError(_INVALID_PARAMS, str(error)) from None
             handles_async = self._handlers.is_async(method)
             if (spans := _tracing.tracing() if self._handlers.tracing else None) is not None:
-                handle = spans.answering(method, params, handle, handles_async)
+                handle = spans.answering(method, params, handle, self.span_attributes())
             if handles_async:
                 value = handle()
             else:
@@ -376,6 +378,8 @@ class ThreadHost:
 
     def __init__(self, handlers: Handlers) -> None:
         self._handlers = handlers
+        self.span_attributes: Callable[[], dict[str, str | int]] = dict
+        """Returns the attributes of the spans in which handlers answer requests."""
         self._context = copy_context()
         self._channels: set[ThreadCarrier] = set()
 
@@ -407,7 +411,7 @@ class ThreadHost:
             except ValueError as error:
                 raise RpcError(_INVALID_PARAMS, str(error)) from None
             if (spans := _tracing.tracing() if self._handlers.tracing else None) is not None:
-                handle = spans.answering(method, params, handle, self._handlers.is_async(method))
+                handle = spans.answering(method, params, handle, self.span_attributes())
             answer.finish(write(_awaited(handle())))
         except BaseException as error:  # noqa: BLE001 - the server gets an answer to every request
             _fail(answer, method, error)

@@ -8,6 +8,7 @@ the parent of the handler's own spans (`begin_handler`).
 from __future__ import annotations
 
 import contextlib
+import inspect
 import logging
 import threading
 import typing
@@ -454,9 +455,10 @@ async def ask_in_span_async(
     method: str,
     params: bytes | None,
     key: str | None,
+    revision: str,
 ) -> bytes:
     """Send an input request of a server in a span, which the client gets as the parent."""
-    sent = _Sent(method, params, {})
+    sent = _Sent(method, params, {"mcp.protocol.version": revision})
     try:
         result = await ask(method, _params_with(params, sent.carrier()), key)
     except BaseException as error:
@@ -471,9 +473,10 @@ def ask_in_span(
     method: str,
     params: bytes | None,
     key: str | None,
+    revision: str,
 ) -> bytes:
     """Send an input request of a server in a span, as `ask_in_span_async` does, and wait."""
-    sent = _Sent(method, params, {})
+    sent = _Sent(method, params, {"mcp.protocol.version": revision})
     try:
         result = ask(method, _params_with(params, sent.carrier()), key)
     except BaseException as error:
@@ -492,14 +495,18 @@ class _Received(msgspec.Struct, rename={"meta": "_meta"}):
 _read_received = msgspec.json.Decoder(_Received).decode
 
 
-def answering(method: str, params: bytes | None, handle: Callable[[], Any], is_async: bool) -> Callable[[], Any]:
+def answering(
+    method: str, params: bytes | None, handle: Callable[[], Any], attributes: Mapping[str, str | int]
+) -> Callable[[], Any]:
     """Return the handler of an input request, run in a span whose parent is in the parameters.
+
+    If the handler returns an awaitable, the span ends when that has ended.
 
     Args:
         method: The method of the request.
         params: The parameters, as JSON.
         handle: Calls the handler.
-        is_async: Whether `handle` returns an awaitable.
+        attributes: Further attributes of the span.
     """
     if method.startswith(("auth/", "host/")):
         # Questions of the library itself.
@@ -507,25 +514,35 @@ def answering(method: str, params: bytes | None, handle: Callable[[], Any], is_a
     meta = _read_received(params or b"{}").meta or {}
     carrier = {name: meta[name] for name in _FIELDS if isinstance(meta.get(name), str)}
 
-    async def run_async() -> Any:
-        with _Answered(method, params, carrier):
-            return await handle()
-
     def run() -> Any:
-        with _Answered(method, params, carrier):
-            return handle()
+        answered = _Answered(method, params, carrier, attributes)
+        with answered:
+            value = handle()
+            answered.is_pending = inspect.isawaitable(value)
+        return _finished(value, answered) if answered.is_pending else value
 
-    return run_async if is_async else run
+    return run
+
+
+async def _finished(value: Awaitable[Any], answered: _Answered) -> Any:
+    """Wait for what a handler has returned, in its span."""
+    answered.is_pending = False
+    with answered:
+        return await value
 
 
 class _Answered:
     """The current span while a handler of a client runs."""
 
-    def __init__(self, method: str, params: bytes | None, carrier: dict[str, str]) -> None:
+    def __init__(
+        self, method: str, params: bytes | None, carrier: dict[str, str], attributes: Mapping[str, str | int]
+    ) -> None:
+        self.is_pending = False
+        """Whether the handler goes on after the block, so that its span does not end there."""
         self._span: trace.Span = trace.INVALID_SPAN
         self._context = get_current()
         with _guarded():
-            name, described = _described(method, params, {})
+            name, described = _described(method, params, attributes)
             parent = propagate.extract(carrier, Context())
             self._span = _tracer().start_span(name, parent, trace.SpanKind.SERVER, attributes=described)
             self._context = trace.set_span_in_context(self._span, propagate.extract(carrier, get_current()))
@@ -535,6 +552,8 @@ class _Answered:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         detach(self._token)
+        if self.is_pending:
+            return
         with _ending(self._span):
             if error is not None:
                 kind, text = _failure(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import typing
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -175,7 +176,7 @@ class Setup:
         self.make_native: Make
 
     def span_attributes(self, revision: str | None) -> dict[str, str | int]:
-        """Return the attributes that the spans of all requests have."""
+        """Return the attributes that the spans of all requests have, in both directions."""
         return self.network if revision is None else {**self.network, "mcp.protocol.version": revision}
 
     def make(
@@ -189,8 +190,18 @@ class Setup:
             channels: Queue of the loop or thread that opens channels of a transport. Default: `loop_queue`.
         """
         if self.handlers.transport is not None:
-            return _native.Client.of_channel(loop_queue, channels or loop_queue, host, self._offer, self._settings)
-        return self.make_native(loop_queue, host, self._offer, self._settings)
+            client = _native.Client.of_channel(loop_queue, channels or loop_queue, host, self._offer, self._settings)
+        else:
+            client = self.make_native(loop_queue, host, self._offer, self._settings)
+        # A handler that runs must not keep the connection open.
+        weak = weakref.ref(client)
+
+        def span_attributes() -> dict[str, str | int]:
+            client = weak()
+            return self.span_attributes(client.revision if client is not None and client.opened else None)
+
+        host().span_attributes = span_attributes
+        return client
 
 
 def of_url(

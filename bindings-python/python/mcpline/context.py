@@ -529,7 +529,7 @@ class Context(_Base[State]):
         spans = _spans_of(self._server)
         if spans is None:
             return self._send(method, params, key)
-        traced: Coroutine[Any, Any, bytes] = spans.ask_in_span_async(self._send, method, params, key)
+        traced: Coroutine[Any, Any, bytes] = spans.ask_in_span_async(self._send, method, params, key, self.revision)
         return traced
 
     async def _send(self, method: str, params: bytes | None, key: str | None) -> bytes:
@@ -661,7 +661,7 @@ class SyncContext(_Base[State]):
         spans = _spans_of(self._server)
         if spans is None:
             return self._call.ask(method, params, key)
-        result: bytes = spans.ask_in_span(self._call.ask, method, params, key)
+        result: bytes = spans.ask_in_span(self._call.ask, method, params, key, self.revision)
         return result
 
     @typing.overload
