@@ -10,12 +10,10 @@ from pathlib import Path
 import commands
 from spans import HANDSHAKE, Span
 
-# The revisions with which a handler can elicit are two: 2024-11-05 has no elicitation.
 REVISIONS = ("2024-11-05", "2025-11-25", "2026-07-28")
 
-# What the spans of a call are below: the program, the kind and the name of each. A call with an input request ends on 2026-07-28
-# when the request is sent, and is sent again with the answer: `AGAIN` is the second span of the server.
-_BELOW_RELAY = """\
+# Parts of traces: the program, the kind and the name of each span, indented below its parent.
+_WORKING = """\
 relay SERVER tools/call relay
   relay INTERNAL working
     relay CLIENT tools/call trace_context
@@ -30,13 +28,14 @@ relay SERVER tools/call relay
 _ANSWERED = """
       host SERVER elicitation/create
         host INTERNAL answering"""
+# On 2026-07-28 the call is sent a second time, with the answer. The handler belongs to the first one.
 _AGAIN = "relay SERVER tools/call relay\n"
-_BELOW_PROXY = """\
+_RELAYING = """\
 proxy SERVER tools/call relay
   proxy INTERNAL relaying
     proxy CLIENT tools/call relay
 """
-_HOST = """\
+_PLANNING = """\
 host INTERNAL {span}
   host CLIENT tools/call relay
 """
@@ -60,21 +59,22 @@ class Chain:
 
     def expected(self) -> dict[str, str]:
         """Returns the trees of spans, by the name of their root."""
-        calls = {"planning": _BELOW_RELAY}
+        calls = {"planning": _WORKING}
+        # The oldest revision has no elicitation.
         if self.revision != "2024-11-05":
             asking = _ASKING.format(answered="" if "proxy" in self.programs else _ANSWERED)
             calls["planning with a question"] = asking + (_AGAIN if self.revision == "2026-07-28" else "")
         trees = {}
         for span, below in calls.items():
-            tree = _HOST.format(span=span)
+            tree = _PLANNING.format(span=span)
             depth = 2
             if "proxy" in self.programs:
-                tree += _indented(_BELOW_PROXY, depth)
+                tree += _indented(_RELAYING, depth)
                 depth += 3
             trees[span] = tree + _indented(below, depth)
         return trees
 
-    def run(self, programs: commands.Commands, sink: str, folder: Path) -> "Outcome":
+    def run(self, programs: commands.Commands, sink: str, folder: Path) -> Outcome:
         """Runs the host; its programs export to the sink, as services whose names begin with that of the chain."""
         complaints: list[str] = []
         servers = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ class Commands:
     context: str
 
     @classmethod
-    def build(cls) -> "Commands":
+    def build(cls) -> Commands:
         """Builds all that is needed; raises `SetupError`."""
         environment.node_modules(HERE)
         environment.node_package()
@@ -68,16 +67,9 @@ def serve(stack: ExitStack, command: list[str], log: Path) -> tuple[Server, str]
     return server, server.url
 
 
-def address(command: list[str]) -> str:
-    """Returns TRACING_NEXT of a server over stdio."""
-    return json.dumps(command)
-
-
 def run(command: list[str]) -> str:
     """Runs a program to its end; returns what it prints."""
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT
-    )
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT)
     if done.returncode != 0:
         raise Failed(f"exit code {done.returncode}: {done.stderr[-3000:]}")
     return done.stdout

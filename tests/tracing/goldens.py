@@ -1,7 +1,7 @@
-"""The spans of every kind of request, per language, transport and revision, compared with those in `golden.json`.
+"""The spans of every kind of request, per transport and revision, compared with those in `golden.json`.
 
-Values that vary are replaced. Each entry of the file names the cases that have the same spans: `python stdio 2025-11-25
-2026-07-28` are two.
+They are the same in every language. Values that vary are replaced. Each entry of the file names the cases that have
+the same spans: `stdio 2025-11-25 2026-07-28` are two.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -46,9 +47,13 @@ class Case:
 
     @property
     def name(self) -> str:
-        return f"{self.language} {self.transport} {self.revision}"
+        return f"{self.language} {self.golden_name}"
 
-    def run(self, programs: commands.Commands, sink: str, folder: Path) -> "Outcome":
+    @property
+    def golden_name(self) -> str:
+        return f"{self.transport} {self.revision}"
+
+    def run(self, programs: commands.Commands, sink: str, folder: Path) -> Outcome:
         """Runs the client, and the server unless it is in the same process."""
         program = programs.program("exchanges.py" if self.language == "python" else "exchanges.mjs")
 
@@ -141,7 +146,8 @@ class Outcome:
 
 
 def write(outcomes: list[Outcome]) -> None:
-    """Writes what the cases have recorded."""
+    """Writes what the cases of the first language have recorded; the others are compared with it."""
+    outcomes = [outcome for outcome in outcomes if outcome.case.language == LANGUAGES[0]]
     lines = []
     operations = dict.fromkeys(operation for outcome in outcomes for operation in outcome.recorded)
     for operation in operations:
@@ -158,11 +164,9 @@ def write(outcomes: list[Outcome]) -> None:
 
 
 def _names(cases: list[Case]) -> str:
-    names = []
-    ordered = sorted(cases, key=lambda case: (TRANSPORTS.index(case.transport), case.language, case.revision))
-    for (language, transport), group in groupby(ordered, lambda case: (case.language, case.transport)):
-        names.append(" ".join([language, transport, *(case.revision for case in group)]))
-    return json.dumps(names)
+    """Returns the cases in JSON; they are ordered by their transports."""
+    groups = groupby(cases, lambda case: case.transport)
+    return json.dumps([" ".join([transport, *(case.revision for case in group)]) for transport, group in groups])
 
 
 def _text(spans: list[dict[str, Any]]) -> str:
@@ -175,23 +179,40 @@ def _deeper(text: str) -> str:
 
 
 def read() -> dict[str, Recorded]:
-    """Returns what the file says of each case, by its name."""
-    expected: dict[str, Recorded] = {case.name: {} for case in all_cases()}
+    """Returns what the file says, by transport and revision."""
+    expected: dict[str, Recorded] = {}
     for operation, entries in json.loads(GOLDEN.read_text(encoding="utf-8")).items():
         for entry in entries:
             for names in entry["cases"]:
-                language, transport, *revisions = names.split()
+                transport, *revisions = names.split()
                 for revision in revisions:
-                    expected[f"{language} {transport} {revision}"][operation] = entry["spans"]
+                    expected.setdefault(f"{transport} {revision}", {})[operation] = entry["spans"]
     return expected
 
 
 def differences(expected: Recorded, found: Recorded) -> list[str]:
-    """Returns the lines that differ, with `-` those of the file."""
+    """Returns what differs: `-` the lines of the file, `+` those of the case, below the span that they belong to."""
     lines = []
     for operation in dict.fromkeys([*expected, *found]):
-        old, new = ([json.dumps(span, ensure_ascii=False) for span in side.get(operation, [])] for side in (expected, found))
-        changed = [line for line in difflib.ndiff(old, new) if not line.startswith("  ")]
+        heading = ""
+        changed = []
+        old, new = (list(_lines(side.get(operation, []))) for side in (expected, found))
+        for line in difflib.ndiff(old, new):
+            is_span = not line[2:].startswith("    ")
+            if line[0] in "-+":
+                changed += ["", line] if is_span or not heading else [heading, line]
+                heading = ""
+            elif line[0] == " " and is_span:
+                heading = line
         if changed:
-            lines += [f"{operation}:", *(line.rstrip("\n") for line in changed)]
+            lines += [f"{operation}:", *filter(None, changed)]
     return lines
+
+
+def _lines(spans: list[dict[str, Any]]) -> Iterator[str]:
+    """Yields a line for each span, and one for each thing that it has."""
+    for span in spans:
+        things = span.copy()
+        yield f"{'·' * things.pop('depth')} {things.pop('at')} {things.pop('kind')} {things.pop('name')}"
+        for name, value in (things.pop("attributes") | things).items():
+            yield f"    {name}: {json.dumps(value, ensure_ascii=False)}"

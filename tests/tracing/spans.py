@@ -33,7 +33,7 @@ class Span:
     end: int
 
     @classmethod
-    def read(cls, received: dict[str, Any]) -> "Span":
+    def read(cls, received: dict[str, Any]) -> Span:
         status = received.get("status") or {}
         return cls(
             trace=received["traceId"],
@@ -61,7 +61,7 @@ class Sink:
     def __init__(self, node: str) -> None:
         self._command = [node, str(HERE / "sink.mjs")]
 
-    def __enter__(self) -> "Sink":
+    def __enter__(self) -> Sink:
         self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.url: str = self._read().rstrip("/")
         return self

@@ -1,7 +1,7 @@
 """Sets up OpenTelemetry, as docs/observability.md says.
 
-What spans are exported to is in OTEL_SERVICE_NAME and OTEL_EXPORTER_OTLP_ENDPOINT. The provider exports what is left when
-the process exits.
+The exporter reads OTEL_SERVICE_NAME and OTEL_EXPORTER_OTLP_ENDPOINT. When the process exits, the provider exports what
+is left.
 """
 
 from opentelemetry import trace
