@@ -44,8 +44,8 @@
 //! - `schemars`: schemas derived from types ([`Server::tool`], [`Context::elicit_as`]); without it, add tools with
 //!   schemas of your own ([`Server::add_tool_fn`])
 //! - `macros`: [`#[mcpline::tools]`](macro@tools); implies `server` and `schemars`
-//! - `metrics`: durations of requests and sessions, in the text format of Prometheus ([`server::Settings::metrics`]); implies
-//!   `server`
+//! - `metrics`: durations of requests and sessions, in the text format of Prometheus ([`server::Settings::metrics`],
+//!   [`client::ClientSettings::metrics`])
 //! - `openapi`: tools and resources for the operations of an HTTP API ([`openapi`]); implies `server` and `http`
 //! - `redaction`: the middleware that replaces values ([`middleware::Redaction`]); implies `server`
 //! - `spans`: spans of requests for subscribers of `tracing`, by the semantic conventions of OpenTelemetry
@@ -101,6 +101,8 @@ mod header_names;
 mod http_client;
 mod line_io;
 mod message_sink;
+#[cfg(feature = "metrics")]
+mod metrics;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod middleware;

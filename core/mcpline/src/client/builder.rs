@@ -20,6 +20,7 @@ use super::address::Address;
 use super::extension::{self, Extension, check_identifiers};
 use super::handlers::{self, Answerer, Handlers};
 use super::inner::Inner;
+use super::metrics::ClientMetrics;
 use super::middleware::ClientMiddleware;
 use super::settings::ClientSettings;
 use super::tool_call_hooks::{ToolCall, ToolCallOutcome};
@@ -315,8 +316,9 @@ impl ClientBuilder {
                 )));
             }
         }
+        let metrics = ClientMetrics::of(&self.settings)?;
         let dialler = address.into().into_dialler()?;
-        let inner = Inner::new(self.info, self.settings, self.handlers, dialler);
+        let inner = Inner::new(self.info, self.settings, self.handlers, dialler, metrics);
         Ok(UnopenedClient { inner })
     }
 }

@@ -23,6 +23,7 @@ use super::handlers::Handlers;
 use super::handshake_servers::ServerKey;
 use super::link::Link;
 use super::list_sizes::ListSizes;
+use super::metrics::ClientMetrics;
 use super::session::Session;
 use super::settings::ClientSettings;
 use super::subscriptions::Subscriptions;
@@ -55,6 +56,10 @@ pub(super) struct Inner {
     pub(super) sizes: Mutex<ListSizes>,
     /// Number of extension results that are being resolved.
     pub(super) resolving: AtomicUsize,
+    /// `None` if they are off: see [`ClientSettings::metrics`].
+    pub(super) metrics: Option<Arc<ClientMetrics>>,
+    /// When the client was created, on the monotonic clock.
+    pub(super) started: Duration,
     /// Number of notifications that the tools have changed.
     tool_changes: AtomicU64,
     pub(super) this: Weak<Inner>,
@@ -94,6 +99,7 @@ impl Inner {
         settings: ClientSettings,
         mut handlers: Handlers,
         dialler: Box<dyn Dialler>,
+        metrics: Option<Arc<ClientMetrics>>,
     ) -> Arc<Self> {
         // Replaced, because a builder may be used several times.
         (handlers.peer, handlers.tasks) = (PeerId::new(), Tasks::default());
@@ -133,6 +139,8 @@ impl Inner {
             learning: tokio::sync::Mutex::new(()),
             sizes: Mutex::default(),
             resolving: AtomicUsize::new(0),
+            metrics,
+            started: clock::now(),
             tool_changes: AtomicU64::new(0),
             this: this.clone(),
         })
@@ -532,6 +540,7 @@ mod tests {
             ClientSettings::default(),
             Handlers::default(),
             Box::new(dialler),
+            None,
         )
     }
 

@@ -29,6 +29,11 @@ pub(crate) trait Link: Send + Sync + 'static {
         false
     }
 
+    /// Returns the value of `network.transport` in the OpenTelemetry semantic conventions, if they have one for the transport.
+    fn network_transport(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns the id of the server's process, if the transport has started it.
     fn pid(&self) -> Option<u32> {
         None

@@ -29,6 +29,11 @@ mod link_shutdown;
 mod list_sizes;
 #[cfg(feature = "server")]
 mod memory;
+#[cfg(feature = "metrics")]
+mod metrics;
+#[cfg(not(feature = "metrics"))]
+#[path = "no_metrics.rs"]
+mod metrics;
 pub mod middleware;
 #[cfg(all(test, mcpline_models))]
 mod models;
@@ -42,6 +47,7 @@ mod session;
 mod settings;
 #[cfg(all(unix, feature = "stdio"))]
 mod socket;
+mod stats;
 mod subscriptions;
 mod tool_call_hooks;
 mod typed_results;
@@ -73,6 +79,7 @@ pub use extension::{ExtendedResult, Extension};
 pub use handlers::{Answer, Answerer, Handlers, Listener, sampling_refused};
 pub use notifications::Notifications;
 pub use settings::{ClientSettings, ProgressListener, Reconnect, Reissue, RequestOptions};
+pub use stats::ClientStats;
 pub use tool_call_hooks::{ToolCall, ToolCallError, ToolCallOutcome};
 pub use typed_results::TypedCallError;
 

@@ -121,6 +121,11 @@ impl Link for PipeLink {
         );
     }
 
+    fn network_transport(&self) -> Option<&'static str> {
+        // A socket has no process.
+        Some(self.pid.map_or("unix", |_| "pipe"))
+    }
+
     fn pid(&self) -> Option<u32> {
         self.pid
     }

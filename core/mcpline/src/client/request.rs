@@ -25,6 +25,7 @@ use crate::sync::{Arc, PoisonError};
 
 use super::cursors::Cursors;
 use super::inner::{Inner, jitter};
+use super::metrics::MeasuredRequest;
 use super::middleware::admission;
 use super::session::Session;
 use super::settings::{ClientSettings, Reissue, RequestOptions};
@@ -71,7 +72,7 @@ impl Inner {
             return Err(ClientError::Usage("_meta must be a JSON object".to_owned()));
         }
         let has_meta = params.is_some_and(|params| params.member("_meta").is_some());
-        if has_meta || span::is_wanted() {
+        if has_meta || span::is_wanted() || self.metrics.is_some() {
             return Box::pin(self.uncommon_request(method, params, options)).await;
         }
         // Boxed, and decided here: the size of this future is the cost of every request.
@@ -81,7 +82,7 @@ impl Inner {
         self.hooked_request(method, params, options).await
     }
 
-    /// Sends a request whose parameters have `_meta`, or which has a span.
+    /// Sends a request whose parameters have `_meta`, which has a span, or which is measured.
     async fn uncommon_request(
         &self,
         method: &str,
@@ -99,13 +100,18 @@ impl Inner {
             params = params.map(|params| params.without("_meta"));
             options.meta = Some(meta);
         }
-        match span::is_wanted() {
+        let measured = MeasuredRequest::begin(self, method, params.as_ref());
+        let outcome = match span::is_wanted() {
             true => self.request_in_span(method, params.as_ref(), options).await,
             false => {
                 self.request_through_middleware(method, params.as_ref(), &options)
                     .await
             }
+        };
+        if let Some(measured) = measured {
+            measured.end(&outcome);
         }
+        outcome
     }
 
     /// Sends a request, answers input requests of the server, and recovers if the connection is lost.

@@ -36,6 +36,9 @@ impl Inner {
             member.string_value().map(Cow::into_owned)
         });
         let session = self.open_session().ok().flatten();
+        let transport = session
+            .as_ref()
+            .and_then(|session| session.link.network_transport());
         let start = SpanStart {
             kind: "client",
             method,
@@ -43,8 +46,10 @@ impl Inner {
             session: None,
             revision: session.as_ref().map(|session| session.revision().as_str()),
             request_id: None,
-            transport: None,
-            protocol: None,
+            transport,
+            protocol: transport
+                .filter(|transport| *transport == "tcp")
+                .map(|_| "http"),
         };
         start.span()
     }

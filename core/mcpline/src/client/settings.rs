@@ -61,6 +61,13 @@ pub struct ClientSettings {
     /// Whether to subscribe to changes on 2026-07-28 (`subscriptions/listen`) while there is a listener for
     /// notifications. Default: `true`. Servers of earlier revisions send notifications without a subscription.
     pub listen: bool,
+    /// Whether the client records metrics: the duration and outcome of each request and session, by the OpenTelemetry
+    /// semantic conventions for MCP. Default: `false`, because each request then costs some allocations and a short lock, and
+    /// because the metrics contain the names of tools and prompts.
+    ///
+    /// `Client::metrics_text` returns them. Needs the cargo feature `metrics`; without it, `true` is an error when the client
+    /// connects.
+    pub metrics: bool,
 }
 
 impl Default for ClientSettings {
@@ -80,6 +87,7 @@ impl Default for ClientSettings {
             cache: true,
             reconnect: Reconnect::default(),
             listen: true,
+            metrics: false,
         }
     }
 }

@@ -100,7 +100,7 @@ pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
 #[cfg(feature = "routes")]
 pub use routes::{listen, route_request, route_response};
 #[cfg(feature = "server")]
-pub use stats::stats_json;
+pub use stats::{metrics_text, stats_json};
 #[cfg(feature = "server")]
 pub use traffic_printer::{
     TrafficLogger, flush_traffic, log_traffic, print_debug_warning, print_line, print_traffic,

@@ -61,6 +61,21 @@ impl ResultCache {
         Self::default()
     }
 
+    /// Returns the number of results.
+    pub fn len(&self) -> usize {
+        self.results.len()
+    }
+
+    /// Whether there are no results.
+    pub fn is_empty(&self) -> bool {
+        self.results.is_empty()
+    }
+
+    /// Returns the size of the results and their parameters, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Removes everything if the authorization of requests changes: private results must not be shared
     /// (`server/utilities/caching`, cache scope). `authorization` is a number that identifies the current
     /// authorization.

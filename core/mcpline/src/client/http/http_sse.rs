@@ -98,6 +98,10 @@ impl HttpSseLink {
 }
 
 impl Link for HttpSseLink {
+    fn network_transport(&self) -> Option<&'static str> {
+        Some("tcp")
+    }
+
     fn send(&self, outgoing: Outgoing) {
         let pair = self.pair.clone();
         let message = outgoing.message;

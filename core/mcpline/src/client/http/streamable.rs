@@ -145,6 +145,10 @@ impl HttpLink {
 }
 
 impl Link for HttpLink {
+    fn network_transport(&self) -> Option<&'static str> {
+        Some("tcp")
+    }
+
     fn mirrors_params_as_headers(&self) -> bool {
         true
     }

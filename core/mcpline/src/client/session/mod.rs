@@ -56,6 +56,8 @@ pub(super) struct Session {
     pub(super) opened: NegotiatedSession,
     pub(super) link: Arc<dyn Link>,
     state: Mutex<State>,
+    /// When it was opened, on the monotonic clock.
+    pub(super) started: Duration,
     /// Whether periodic pings were enabled at the start.
     pings: bool,
     client: Weak<Inner>,
@@ -103,6 +105,7 @@ impl Session {
                 answered: false,
                 answering: Vec::new(),
             }),
+            started: clock::now(),
             pings: first_ping.is_some(),
             client: Arc::downgrade(client),
             timers: client.timers.clone(),
@@ -149,6 +152,11 @@ impl Session {
                 let requests = tasks.get("requests").and_then(|all| all.get("tools"));
                 requests.is_some_and(|tools| tools.get("call").is_some_and(|call| !call.is_null()))
             })
+    }
+
+    /// Returns the number of requests that wait for a response.
+    pub(super) fn in_flight(&self) -> usize {
+        self.lock().conversation.in_flight()
     }
 
     /// Returns why the session is over, if it is.
@@ -380,6 +388,9 @@ impl Session {
         // First, so that a caller that gets the error and tries again gets a new session.
         if let (Some(client), Some(session)) = (self.client.upgrade(), self.this.upgrade()) {
             client.lost(&session, error);
+            if let Some(metrics) = &client.metrics {
+                metrics.record_session(&session);
+            }
         }
         for waiter in waiters {
             let _ = waiter.answer.send(Err(error.clone()));

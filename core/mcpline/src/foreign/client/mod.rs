@@ -22,6 +22,7 @@ mod connection;
 mod events;
 mod handle;
 mod input_requests;
+mod measurements;
 #[cfg(all(test, mcpline_models))]
 mod models;
 mod outcome;
@@ -42,6 +43,8 @@ pub use events::{
 };
 pub use handle::ClientHandle;
 pub use input_requests::{InputRequest, InputRequests};
+#[cfg(feature = "metrics")]
+pub use measurements::client_metrics;
 pub use outcome::{Outcome, Reply, RequestFailure};
 pub use requests_in_flight::RequestsInFlight;
 pub use target::Target;

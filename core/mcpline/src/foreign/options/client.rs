@@ -35,6 +35,7 @@ options! {
         reconnect_delay: Option<f64>,
         reconnect_max_delay: Option<f64>,
         listen: Option<bool>,
+        metrics: Option<bool>,
     }
 }
 
@@ -79,6 +80,7 @@ impl ClientOptions {
         set_seconds(&mut reconnect.first_delay, self.reconnect_delay)?;
         set_seconds(&mut reconnect.max_delay, self.reconnect_max_delay)?;
         set(&mut settings.listen, self.listen);
+        set(&mut settings.metrics, self.metrics);
         Ok(settings)
     }
 }

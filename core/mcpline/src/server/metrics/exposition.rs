@@ -1,59 +1,27 @@
 //! Everything that a server's metrics contain.
 
+use crate::metrics::{Kind, Labels, Text};
 use crate::quota::{Level, Limit};
 
 use super::super::Server;
-use super::super::request_span;
-use super::super::traffic::TransportKind;
-use super::text::{Kind, Labels, Text};
-use super::{Histogram, Metrics, OTHER, Operation, OperationError};
+use super::Metrics;
 
 /// Returns the metrics of a server as text.
 pub(super) fn render(server: &Server, metrics: &Metrics) -> String {
     let mut text = Text::default();
-    add_operations(&mut text, metrics);
-    add_sessions(&mut text, metrics);
+    text.durations(
+        "mcp_server_operation_duration_seconds",
+        "Time from the arrival of a request to its response.",
+        metrics.operations.series(&Labels::default()),
+    );
+    text.durations(
+        "mcp_server_session_duration_seconds",
+        "Duration of sessions that have ended.",
+        metrics.sessions.series(&Labels::default()),
+    );
     add_stats(&mut text, server);
     add_limits(&mut text, server);
     text.into_string()
-}
-
-fn add_operations(text: &mut Text, metrics: &Metrics) {
-    // Copied, so that requests do not wait for the text.
-    let operations = metrics.lock_operations().clone();
-    let series = operations
-        .iter()
-        .map(|(operation, histogram)| (operation.labels(), histogram));
-    add_histogram(
-        text,
-        "mcp_server_operation_duration_seconds",
-        "Time from the arrival of a request to its response.",
-        series.collect(),
-    );
-}
-
-fn add_sessions(text: &mut Text, metrics: &Metrics) {
-    let sessions = metrics.lock_sessions().clone();
-    let series = sessions.iter().map(|((revision, transport), histogram)| {
-        let labels = Labels::default()
-            .with("mcp_protocol_version", revision.as_str())
-            .with("network_transport", network_transport(*transport));
-        (labels, histogram)
-    });
-    add_histogram(
-        text,
-        "mcp_server_session_duration_seconds",
-        "Duration of sessions that have ended.",
-        series.collect(),
-    );
-}
-
-fn add_histogram(text: &mut Text, name: &str, help: &str, mut series: Vec<(Labels, &Histogram)>) {
-    series.sort_by(|(one, _), (other, _)| one.cmp(other));
-    text.metric(name, Kind::Histogram, help);
-    for (labels, histogram) in series {
-        text.histogram(name, &labels, histogram);
-    }
 }
 
 fn add_stats(text: &mut Text, server: &Server) {
@@ -130,43 +98,4 @@ fn add_limits(text: &mut Text, server: &Server) {
         let labels = Labels::default().with("direction", direction);
         text.value(name, &labels, count);
     }
-}
-
-impl Operation {
-    fn labels(&self) -> Labels {
-        use mcpline_protocol::wire::Method;
-
-        let method = self.names.method.as_ref();
-        let feature = self.names.feature.as_ref().map(super::Name::as_str);
-        let code;
-        let (error, status) = match self.error {
-            None => (None, None),
-            Some(OperationError::Tool) => (Some("tool_error"), None),
-            Some(OperationError::Cancelled) => (Some("cancelled"), None),
-            Some(OperationError::Code(number)) => {
-                code = number.to_string();
-                (Some(&*code), Some(&*code))
-            }
-            Some(OperationError::Other) => (Some(OTHER), Some(OTHER)),
-        };
-        let feature_label = match method {
-            Some(Method::PromptsGet) => "gen_ai_prompt_name",
-            _ => "gen_ai_tool_name",
-        };
-        Labels::default()
-            .with("mcp_method_name", method.map_or(OTHER, Method::as_str))
-            .with_some(feature_label, feature)
-            .with_some("error_type", error)
-            .with_some("rpc_response_status_code", status)
-            .with_some(
-                "mcp_protocol_version",
-                self.revision.map(|revision| revision.as_str()),
-            )
-            .with("network_transport", network_transport(self.transport))
-    }
-}
-
-/// Returns the value of `network.transport`. The conventions have values for stdio and HTTP; the others are ours.
-fn network_transport(transport: TransportKind) -> &'static str {
-    request_span::network_transport(transport).unwrap_or_else(|| transport.name())
 }

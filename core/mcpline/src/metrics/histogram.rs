@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Upper bounds of the buckets in seconds, as the semantic conventions advise for all durations of MCP, with their text.
-pub(super) const BOUNDS: [(Duration, &str); 14] = [
+pub(crate) const BOUNDS: [(Duration, &str); 14] = [
     (Duration::from_millis(10), "0.01"),
     (Duration::from_millis(20), "0.02"),
     (Duration::from_millis(50), "0.05"),
@@ -22,7 +22,7 @@ pub(super) const BOUNDS: [(Duration, &str); 14] = [
 
 /// How many durations were recorded in each bucket, and their sum.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Histogram {
+pub(crate) struct Histogram {
     /// Number of durations in each bucket, not cumulative.
     buckets: [u64; BOUNDS.len()],
     count: u64,
@@ -30,7 +30,7 @@ pub(super) struct Histogram {
 }
 
 impl Histogram {
-    pub(super) fn record(&mut self, duration: Duration) {
+    pub(crate) fn record(&mut self, duration: Duration) {
         let bucket = BOUNDS.iter().position(|(bound, _)| duration <= *bound);
         if let Some(bucket) = bucket {
             self.buckets[bucket] += 1;
@@ -39,16 +39,16 @@ impl Histogram {
         self.sum = self.sum.saturating_add(duration);
     }
 
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    pub(super) fn sum(&self) -> Duration {
+    pub(crate) fn sum(&self) -> Duration {
         self.sum
     }
 
     /// Returns the text of each bound, with the number of durations up to it.
-    pub(super) fn cumulative(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    pub(crate) fn cumulative(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let mut sum = 0;
         BOUNDS
             .iter()

@@ -6,11 +6,11 @@ use super::histogram::Histogram;
 
 /// Labels of a series, already in the text format: `method="ping",transport="tcp"`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Labels(String);
+pub(crate) struct Labels(String);
 
 /// What the values of a metric mean.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Counter,
     Gauge,
     Histogram,
@@ -18,11 +18,11 @@ pub(super) enum Kind {
 
 /// Metrics as text.
 #[derive(Debug, Default)]
-pub(super) struct Text(String);
+pub(crate) struct Text(String);
 
 impl Labels {
     /// Adds a label. Control characters other than line feeds need no escaping.
-    pub(super) fn with(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         if !self.0.is_empty() {
             self.0.push(',');
         }
@@ -41,7 +41,7 @@ impl Labels {
     }
 
     /// Adds a label, unless it has no value.
-    pub(super) fn with_some(self, name: &str, value: Option<&str>) -> Self {
+    pub(crate) fn with_some(self, name: &str, value: Option<&str>) -> Self {
         match value {
             Some(value) => self.with(name, value),
             None => self,
@@ -51,7 +51,7 @@ impl Labels {
 
 impl Text {
     /// Begins a metric, whose help must contain neither backslashes nor line feeds.
-    pub(super) fn metric(&mut self, name: &str, kind: Kind, help: &str) {
+    pub(crate) fn metric(&mut self, name: &str, kind: Kind, help: &str) {
         let kind = match kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
@@ -62,7 +62,7 @@ impl Text {
     }
 
     /// Adds the value of a series.
-    pub(super) fn value(&mut self, name: &str, labels: &Labels, value: impl Display) {
+    pub(crate) fn value(&mut self, name: &str, labels: &Labels, value: impl Display) {
         match labels.0.is_empty() {
             true => self.line(format_args!("{name} {value}")),
             false => self.line(format_args!("{name}{{{}}} {value}", labels.0)),
@@ -70,7 +70,7 @@ impl Text {
     }
 
     /// Adds the buckets, the sum and the count of a series.
-    pub(super) fn histogram(&mut self, name: &str, labels: &Labels, histogram: &Histogram) {
+    pub(crate) fn histogram(&mut self, name: &str, labels: &Labels, histogram: &Histogram) {
         let end = [("+Inf", histogram.count())];
         for (bound, count) in histogram.cumulative().chain(end) {
             let labels = labels.clone().with("le", bound);
@@ -81,7 +81,7 @@ impl Text {
         self.value(&format!("{name}_count"), labels, histogram.count());
     }
 
-    pub(super) fn into_string(self) -> String {
+    pub(crate) fn into_string(self) -> String {
         self.0
     }
 
