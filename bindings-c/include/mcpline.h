@@ -1558,6 +1558,36 @@ uint32_t mcpl_client_pid(mcpl_client *client);
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
+ * Returns a snapshot of what a client holds now. It needs no option and costs requests nothing.
+ *
+ * - `json`, `length`: set to a JSON object and its length in bytes: `uptime` in seconds; `is_connected`; and the numbers
+ *   `connections`, which have been opened so far, `requests_in_flight`, `cached_results` and `cached_bytes`. `NULL` and 0 on
+ *   failure. Release it with `mcpl_string_free`.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the client was not opened, and `MCPL_CLOSED` if it was closed. Any thread.
+ */
+mcpl_status mcpl_client_stats(mcpl_client *client,
+                              char **json,
+                              size_t *length);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Returns the metrics of a client in the text format of Prometheus, version 0.0.4; the media type is
+ * `text/plain; version=0.0.4`.
+ *
+ * - `text`, `length`: set to the text and its length in bytes. Empty if the option `metrics` is off. `NULL` and 0 on failure.
+ *   Release it with `mcpl_string_free`.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the client was not opened, and `MCPL_CLOSED` if it was closed. Any thread.
+ */
+mcpl_status mcpl_client_metrics(mcpl_client *client,
+                                char **text,
+                                size_t *length);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
  * Closes a client and waits until its connection has ended and none of its callbacks runs.
  *
  * Closes the connection as the transport requires (a server process gets time to exit, then it is killed). Requests in
@@ -3058,6 +3088,32 @@ mcpl_server *mcpl_server_new_with(const char *info,
  */
 mcpl_status mcpl_server_use_loop(mcpl_server *server,
                                  mcpl_loop *events);
+
+/**
+ * Returns a snapshot of what a server holds now. It needs no option and costs requests nothing.
+ *
+ * - `json`, `length`: set to a JSON object and its length in bytes: `uptime` in seconds; the numbers `connections`, `sessions`,
+ *   `streams` and `requests_in_flight`; and `budgets`, an array of objects with `name`, `used` and `limit`. `NULL` and 0 on
+ *   failure. Release it with `mcpl_string_free`.
+ *
+ * Any thread.
+ */
+mcpl_status mcpl_server_stats(mcpl_server *server,
+                              char **json,
+                              size_t *length);
+
+/**
+ * Returns the metrics of a server in the text format of Prometheus, version 0.0.4; the media type is
+ * `text/plain; version=0.0.4`.
+ *
+ * - `text`, `length`: set to the text and its length in bytes. Empty if the option `metrics` is off. `NULL` and 0 on failure.
+ *   Release it with `mcpl_string_free`.
+ *
+ * Any thread.
+ */
+mcpl_status mcpl_server_metrics(mcpl_server *server,
+                                char **text,
+                                size_t *length);
 
 /**
  * Notifies the subscribers of a resource that it changed (`server/resources`, subscriptions).

@@ -4,6 +4,7 @@ use std::ffi::c_char;
 use std::sync::Arc;
 use std::time::Instant;
 
+use mcpline::foreign;
 use mcpline::foreign::options::{self, ServerOptions};
 use mcpline::protocol::vocabulary::Implementation;
 use mcpline::server::ServerBuilder;
@@ -18,7 +19,7 @@ use crate::handles::{Table, Token};
 use crate::serving::Serving;
 use crate::shared_runtime;
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
-use crate::text;
+use crate::text::{self, Out};
 #[cfg(all(feature = "auth", feature = "client"))]
 use crate::verifying::Verifier;
 
@@ -227,6 +228,48 @@ pub extern "C" fn mcpl_server_use_loop(
     events: *mut mcpl_loop,
 ) -> mcpl_status {
     entry(|| Server::get(server)?.owner.use_loop(Loop::get(events)?))
+}
+
+/// Returns a snapshot of what a server holds now. It needs no option and costs requests nothing.
+///
+/// - `json`, `length`: set to a JSON object and its length in bytes: `uptime` in seconds; the numbers `connections`, `sessions`,
+///   `streams` and `requests_in_flight`; and `budgets`, an array of objects with `name`, `used` and `limit`. `NULL` and 0 on
+///   failure. Release it with `mcpl_string_free`.
+///
+/// Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_stats(
+    server: *mut mcpl_server,
+    json: *mut *mut c_char,
+    length: *mut usize,
+) -> mcpl_status {
+    // SAFETY: the caller upholds the contract in the header.
+    let out = unsafe { Out::new(json, length) };
+    entry(|| {
+        out.give(foreign::stats_json(&Server::get(server)?.core).as_bytes());
+        Ok(())
+    })
+}
+
+/// Returns the metrics of a server in the text format of Prometheus, version 0.0.4; the media type is
+/// `text/plain; version=0.0.4`.
+///
+/// - `text`, `length`: set to the text and its length in bytes. Empty if the option `metrics` is off. `NULL` and 0 on failure.
+///   Release it with `mcpl_string_free`.
+///
+/// Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_metrics(
+    server: *mut mcpl_server,
+    text: *mut *mut c_char,
+    length: *mut usize,
+) -> mcpl_status {
+    // SAFETY: the caller upholds the contract in the header.
+    let out = unsafe { Out::new(text, length) };
+    entry(|| {
+        out.give(foreign::metrics_text(&Server::get(server)?.core).as_bytes());
+        Ok(())
+    })
 }
 
 /// Notifies the subscribers of a resource that it changed (`server/resources`, subscriptions).

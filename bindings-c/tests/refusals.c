@@ -290,6 +290,8 @@ static void loops_refuse(void) {
 /* ---- servers */
 
 static void servers_refuse_handles(void) {
+  char *text = NULL;
+  size_t length = 0;
   const char *candidates[] = {"a"};
   uint16_t port = 0;
   mcpl_server *ended = ended_server();
@@ -332,6 +334,8 @@ static void servers_refuse_handles(void) {
   HANDLE_ALONE(mcpl_server_stop, ended);
   HANDLE(mcpl_server_wait, ended, 0);
   HANDLE(mcpl_server_on_end, ended, on_end, NULL, NULL);
+  HANDLE(mcpl_server_stats, ended, &text, &length);
+  HANDLE(mcpl_server_metrics, ended, &text, &length);
   HANDLE_ALONE(mcpl_server_close, ended);
   cover("mcpl_server_free");
   mcpl_server_free(NULL);
@@ -624,6 +628,8 @@ static void clients_refuse_handles(void) {
   HANDLE(mcpl_client_set_command, ended, argv, 1, NULL);
   HANDLE(mcpl_client_set_socket, ended, "/nowhere");
   HANDLE(mcpl_client_set_config, ended, "/nowhere", NULL);
+  HANDLE(mcpl_client_stats, ended, &text, &length);
+  HANDLE(mcpl_client_metrics, ended, &text, &length);
   cover("mcpl_client_pid");
   CHECK(mcpl_client_pid(ended) == 0 && mcpl_client_pid(NULL) == 0);
   HANDLE(mcpl_client_set_server, ended, server);

@@ -136,4 +136,4 @@ export type { Tls } from "./tls.js";
 export { result, ToolResult } from "./tool_result.js";
 export type { ResultMembers } from "./tool_result.js";
 export type { CacheHint, HttpSettings, Rate, ServerSettings } from "./settings.js";
-export type { BudgetStats, ServerStats } from "./stats.js";
+export type { BudgetStats, ClientStats, ServerStats } from "./stats.js";

@@ -1,4 +1,4 @@
-/** Statistics of servers. */
+/** Statistics of servers and clients. */
 
 /** A snapshot of what a server holds now; see {@link Server.stats}. */
 export interface ServerStats {
@@ -20,6 +20,22 @@ export interface ServerStats {
   readonly requestsInFlight: number;
   /** How much is used of each limit of what all clients may hold together. */
   readonly budgets: readonly BudgetStats[];
+}
+
+/** A snapshot of what a client holds now; see {@link Client.stats}. */
+export interface ClientStats {
+  /** Time since the client was created, in milliseconds. */
+  readonly uptime: number;
+  /** Whether the client has a connection. Over HTTP: a session, or on 2026-07-28 that the server has answered. */
+  readonly isConnected: boolean;
+  /** Number of connections that were opened, with the present one. More than one: the client has reconnected. */
+  readonly connections: number;
+  /** Requests that wait for a response of the server, with those that the client sends by itself, such as subscriptions. */
+  readonly requestsInFlight: number;
+  /** Results in the cache (2026-07-28). */
+  readonly cachedResults: number;
+  /** Size of these results and of the parameters that they belong to, in bytes. */
+  readonly cachedBytes: number;
 }
 
 /** How much of a limit is used. */
@@ -60,5 +76,28 @@ export function statsOf(json: string): ServerStats {
     ...counts,
     requestsInFlight,
     budgets: budgets.map((budget) => ({ ...budget, name: BUDGETS[budget.name] })),
+  };
+}
+
+/** Statistics of a client as the core has them, with the time in seconds. */
+interface CoreClientStats {
+  uptime: number;
+  is_connected: boolean;
+  connections: number;
+  requests_in_flight: number;
+  cached_results: number;
+  cached_bytes: number;
+}
+
+/** Converts statistics of a client of the core. */
+export function clientStatsOf(json: string): ClientStats {
+  const stats = JSON.parse(json) as CoreClientStats;
+  return {
+    uptime: stats.uptime * 1_000,
+    isConnected: stats.is_connected,
+    connections: stats.connections,
+    requestsInFlight: stats.requests_in_flight,
+    cachedResults: stats.cached_results,
+    cachedBytes: stats.cached_bytes,
   };
 }

@@ -283,6 +283,10 @@ client.close()
         assert script.errors == b""
 
 
+@pytest.mark.skipif(
+    sys.version_info >= (3, 14),
+    reason="asyncio cannot end a task in a forked child: its loop is not the running one there",
+)
 @pytest.mark.parametrize("way", ["memory", "program", "http"])
 def test_a_forked_child_leaves_the_block_of_an_open_client(http_port: int, way: str):
     source = (

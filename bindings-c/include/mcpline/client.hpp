@@ -230,6 +230,22 @@ public:
   /// Returns the id of the server's process, if the client has started it and is connected to it; otherwise 0.
   std::uint32_t pid() const noexcept { return mcpl_client_pid(client_.get()); }
 
+  /// Returns a snapshot of what the client holds now: see mcpl_client_stats.
+  Json stats() const {
+    char *text = nullptr;
+    std::size_t length = 0;
+    detail::check(mcpl_client_stats(client_.get(), &text, &length));
+    return Json(detail::taken(text, length));
+  }
+
+  /// Returns the metrics of the client in the text format of Prometheus. Empty if the option `metrics` is off.
+  std::string metrics() const {
+    char *text = nullptr;
+    std::size_t length = 0;
+    detail::check(mcpl_client_metrics(client_.get(), &text, &length));
+    return detail::taken(text, length);
+  }
+
   /// Sets the target of `open`: a transport that the program provides.
   void set_transport(std::unique_ptr<Transport> transport) {
     using UserData = std::unique_ptr<Transport>;

@@ -271,6 +271,22 @@ public:
     detail::check(mcpl_server_remove_notification_handler(server_.get(), detail::Short(method).get()));
   }
 
+  /// Returns a snapshot of what the server holds now: see mcpl_server_stats.
+  Json stats() const {
+    char *text = nullptr;
+    std::size_t length = 0;
+    detail::check(mcpl_server_stats(server_.get(), &text, &length));
+    return Json(detail::taken(text, length));
+  }
+
+  /// Returns the metrics of the server in the text format of Prometheus. Empty if the option `metrics` is off.
+  std::string metrics() const {
+    char *text = nullptr;
+    std::size_t length = 0;
+    detail::check(mcpl_server_metrics(server_.get(), &text, &length));
+    return detail::taken(text, length);
+  }
+
   /// Notifies the subscribers of a resource that it changed.
   void notify_resource_updated(std::string_view uri) {
     detail::check(mcpl_server_notify_resource_updated(server_.get(), detail::Short(uri).get()));

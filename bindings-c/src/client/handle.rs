@@ -11,7 +11,7 @@ use crate::callback_tracker::{CallbackTracker, Latch};
 use crate::handles::{Table, Token};
 use crate::shared_runtime;
 use crate::status::{Done, entry, entry_or, mcpl_status};
-use crate::text;
+use crate::text::{self, Out};
 
 use super::listeners::ClientCallbacks;
 
@@ -165,6 +165,50 @@ pub extern "C" fn mcpl_client_pid(client: *mut mcpl_client) -> u32 {
     entry_or(0, || {
         let client = Client::get(client)?;
         Ok(client.kernel.connection().pid().unwrap_or_default())
+    })
+}
+
+/// Returns a snapshot of what a client holds now. It needs no option and costs requests nothing.
+///
+/// - `json`, `length`: set to a JSON object and its length in bytes: `uptime` in seconds; `is_connected`; and the numbers
+///   `connections`, which have been opened so far, `requests_in_flight`, `cached_results` and `cached_bytes`. `NULL` and 0 on
+///   failure. Release it with `mcpl_string_free`.
+///
+/// Returns `MCPL_USAGE_ERROR` if the client was not opened, and `MCPL_CLOSED` if it was closed. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_stats(
+    client: *mut mcpl_client,
+    json: *mut *mut c_char,
+    length: *mut usize,
+) -> mcpl_status {
+    // SAFETY: the caller upholds the contract in the header.
+    let out = unsafe { Out::new(json, length) };
+    entry(|| {
+        let client = Client::get(client)?;
+        out.give(client.kernel.connection().stats_json()?.as_bytes());
+        Ok(())
+    })
+}
+
+/// Returns the metrics of a client in the text format of Prometheus, version 0.0.4; the media type is
+/// `text/plain; version=0.0.4`.
+///
+/// - `text`, `length`: set to the text and its length in bytes. Empty if the option `metrics` is off. `NULL` and 0 on failure.
+///   Release it with `mcpl_string_free`.
+///
+/// Returns `MCPL_USAGE_ERROR` if the client was not opened, and `MCPL_CLOSED` if it was closed. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_metrics(
+    client: *mut mcpl_client,
+    text: *mut *mut c_char,
+    length: *mut usize,
+) -> mcpl_status {
+    // SAFETY: the caller upholds the contract in the header.
+    let out = unsafe { Out::new(text, length) };
+    entry(|| {
+        let client = Client::get(client)?;
+        out.give(client.kernel.connection().metrics_text()?.as_bytes());
+        Ok(())
     })
 }
 

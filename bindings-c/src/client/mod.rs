@@ -34,7 +34,8 @@ pub(crate) use input_request::{Handler, InputRequestHandlers};
 
 pub use channel::mcpl_client_set_channel;
 pub use handle::{
-    mcpl_client, mcpl_client_close, mcpl_client_free, mcpl_client_new, mcpl_client_pid,
+    mcpl_client, mcpl_client_close, mcpl_client_free, mcpl_client_metrics, mcpl_client_new,
+    mcpl_client_pid, mcpl_client_stats,
 };
 pub use handlers::*;
 pub use input_request::{

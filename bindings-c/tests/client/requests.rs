@@ -30,6 +30,36 @@ fn returns_a_tools_result_in_every_era() {
 }
 
 #[test]
+fn clients_and_servers_have_statistics_and_metrics() {
+    let service = Service::new();
+    let host = Host::connected(&service, "2025-11-25");
+    host.call("echo", "{}").unwrap();
+    // SAFETY: the other pointers are writable.
+    let stats = given(|json, length| unsafe { mcpl_client_stats(host.0, json, length) }).unwrap();
+    assert_eq!(stats["is_connected"], true);
+    assert_eq!(stats["connections"], 1);
+    // SAFETY: as above.
+    let stats = given(|json, length| unsafe { mcpl_server_stats(service.server, json, length) });
+    let stats = stats.unwrap();
+    assert_eq!(stats["sessions"], 1);
+    assert_eq!(stats["budgets"][0]["name"], "max_peer_bytes");
+    // They are off.
+    for is_server in [true, false] {
+        let (mut text, mut length) = (null_mut(), 1);
+        // SAFETY: both can be written to, and the text is released once.
+        unsafe {
+            ok(match is_server {
+                true => mcpl_server_metrics(service.server, &mut text, &mut length),
+                false => mcpl_client_metrics(host.0, &mut text, &mut length),
+            });
+            assert_eq!(length, 0);
+            assert_eq!(std::ffi::CStr::from_ptr(text), c"");
+            mcpl_string_free(text);
+        }
+    }
+}
+
+#[test]
 fn returns_lists_with_all_pages() {
     let service = Service::with(r#"{"page_size":1}"#);
     let host = Host::connected(&service, "2025-11-25");

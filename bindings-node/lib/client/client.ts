@@ -25,6 +25,7 @@ import type { SentRequest } from "../sent_requests.js";
 import type { Server } from "../server.js";
 import { authorizationOf } from "./auth.js";
 import { Channels, type ClientTransport } from "../channel.js";
+import { type ClientStats, clientStatsOf } from "../stats.js";
 import { Flag } from "./event_kinds.js";
 import { dataSchema, type ToolCallResult, withData } from "./tool_data.js";
 import { Host, warn } from "./host.js";
@@ -244,6 +245,35 @@ export class Client {
   /** Process id of the server; `undefined` if this client did not start it, or is not connected to it. */
   get pid(): number | undefined {
     return this.#native.pid() ?? undefined;
+  }
+
+  /**
+   * Returns a snapshot of what the client holds now: its connection, requests in flight and cached results. It needs no setting
+   * and costs requests nothing. Throws if the client is closed.
+   */
+  stats(): ClientStats {
+    return clientStatsOf(attempt(() => this.#native.stats()));
+  }
+
+  /**
+   * Returns the metrics of the client in the text format of Prometheus, version 0.0.4; the media type is
+   * `text/plain; version=0.0.4`. Empty if the setting `metrics` is off. {@link Client.metricsOf} joins those of several clients.
+   * Throws if the client is closed.
+   */
+  metrics(): string {
+    return attempt(() => this.#native.metrics());
+  }
+
+  /**
+   * Returns the metrics of several clients as one text, each with its name as the label `server`. Clients that are closed, and
+   * those without the setting `metrics`, are left out.
+   */
+  static metricsOf(clients: Readonly<Record<string, Client>>): string {
+    const metrics = new native.ClientMetrics();
+    for (const [name, client] of Object.entries(clients)) {
+      metrics.add(name, client.#native);
+    }
+    return metrics.text();
   }
 
   /** The negotiated protocol revision. */

@@ -14,6 +14,8 @@ export interface NativeClient {
   do(promise: number, method: string, argument: string, options: string | undefined): void;
   notify(promise: number, method: string, params: string): void;
   pid(): number | null;
+  stats(): string;
+  metrics(): string;
   flush(): void;
   cancel(promise: number): void;
   listenToNotifications(): void;
@@ -50,6 +52,12 @@ export interface NativeClientMaker {
   ): NativeClient;
 }
 
+/** Clients whose metrics are joined (`src/client/metrics.rs`). */
+export interface NativeClientMetrics {
+  add(name: string, client: NativeClient): void;
+  text(): string;
+}
+
 /** The cursors of a list that were followed so far (`src/client/cursors.rs`). */
 export interface NativeCursorHistory {
   follow(next: string | undefined): boolean;
@@ -59,6 +67,7 @@ export interface NativeCursorHistory {
 export interface NativeClientPart {
   Clients: new (hub: NativeHub) => NativeClients;
   Client: NativeClientMaker;
+  ClientMetrics: new () => NativeClientMetrics;
   Cursors: new (method: string) => NativeCursorHistory;
   configuredServer(path: string, name?: string): string;
   errorExamples(): string[];

@@ -79,6 +79,12 @@ export interface ClientSettings {
    * Default: `true`. Servers of earlier revisions send them without a subscription.
    */
   listen?: boolean;
+  /**
+   * Record metrics: the duration and outcome of each request and session, by the OpenTelemetry semantic conventions for MCP; see
+   * {@link Client.metrics}. Default: `false`, because each request then costs some allocations and a short lock, and because the
+   * metrics contain the names of tools and prompts.
+   */
+  metrics?: boolean;
 }
 
 /** Options of every client: the host's identity, its handlers, and settings. */
@@ -258,6 +264,7 @@ const SETTINGS = [
   "reconnectDelay",
   "reconnectMaxDelay",
   "listen",
+  "metrics",
 ];
 const HOST = [
   "name",

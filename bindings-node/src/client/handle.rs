@@ -9,7 +9,7 @@ use mcpline::RpcError;
 use mcpline::client::RequestOptions;
 use mcpline::foreign::IoAction;
 use mcpline::foreign::channel::OpenChannel;
-use mcpline::foreign::client::{ClientCommand, ClientHandle, Outcome, Reply, Target};
+use mcpline::foreign::client::{ClientCommand, ClientHandle, Connection, Outcome, Reply, Target};
 use mcpline::foreign::options::CallOptions;
 use mcpline::protocol::ErrorCode;
 use mcpline::protocol::wire::Raw;
@@ -53,6 +53,12 @@ impl Reply for Promise {
             Outcome::Failed(failed) => Settled::Failed(Failure::of(failed.failure())),
         };
         self.0.post(Event::Settled(self.1, settled));
+    }
+}
+
+impl Client {
+    pub(super) fn connection(&self) -> &Arc<Connection> {
+        self.handle.connection()
     }
 }
 
@@ -164,6 +170,18 @@ impl Client {
     #[napi(catch_unwind)]
     pub fn pid(&self) -> Option<u32> {
         self.handle.connection().pid()
+    }
+
+    /// Returns what the client holds now, as JSON.
+    #[napi(catch_unwind)]
+    pub fn stats(&self) -> Result<String> {
+        self.handle.connection().stats_json().map_err(phase)
+    }
+
+    /// Returns the metrics in the text format of Prometheus.
+    #[napi(catch_unwind)]
+    pub fn metrics(&self) -> Result<String> {
+        self.handle.connection().metrics_text().map_err(phase)
     }
 
     /// Hands over the actions that were queued since the last flush.

@@ -11,4 +11,5 @@ mod cursors;
 mod events;
 mod failure;
 mod handle;
+mod metrics;
 mod root_uris;

@@ -27,7 +27,7 @@ from .server import Server
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._metadata import Header
-    from ._stats import BudgetStats, ServerStats
+    from ._stats import BudgetStats, ClientStats, ServerStats
     from .built_in_middleware import (
         AuditLog,
         BuiltInMiddleware,
@@ -142,6 +142,7 @@ __all__ = [
     "Client",
     "ClientExtension",
     "ClientInfo",
+    "ClientStats",
     "Closed",
     "CompleteResult",
     "Completion",
@@ -237,6 +238,7 @@ _LATER = {
     "Client": "client",
     "Depends": "dependencies",
     "BudgetStats": "_stats",
+    "ClientStats": "_stats",
     "Header": "_metadata",
     "ServerStats": "_stats",
     "SyncClient": "sync_client",

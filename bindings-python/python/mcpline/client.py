@@ -32,6 +32,7 @@ if typing.TYPE_CHECKING:
     from ._client_auth import Bearer, OAuth
     from ._requests import Reissue
     from ._setup import ConfigOptions, HostOptions, HttpClientOptions, ProgramOptions, Setup
+    from ._stats import ClientStats
     from ._trio import ClientBridge
     from .auth import Caller
     from .context import Level
@@ -49,6 +50,7 @@ if typing.TYPE_CHECKING:
         Tool,
     )
     from .server import Server
+    from .sync_client import SyncClient
     from .transports import ClientTransport
 
     Progress = Callable[[float, float | None, str | None], Any]
@@ -457,6 +459,38 @@ class Client:
     def pid(self) -> int | None:
         """Process id of the server; `None` if this client did not start it, or is not connected to it."""
         return None if self._handle is None else self._handle.pid
+
+    def stats(self) -> ClientStats:
+        """Return a snapshot of what the client holds now: its connection, requests in flight and cached results.
+
+        It needs no setting and costs requests nothing. Thread-safe.
+
+        Raises:
+            ClientError: The client is not connected yet, or closed.
+        """
+        from . import _stats
+
+        return _stats.read_client(self._native_client().stats())
+
+    def metrics(self) -> str:
+        """Return the metrics of the client in the text format of Prometheus, version 0.0.4. Thread-safe.
+
+        The media type is `text/plain; version=0.0.4`. Empty if the setting `metrics` is off. `Client.metrics_of` joins
+        those of several clients.
+
+        Raises:
+            ClientError: The client is not connected yet, or closed.
+        """
+        return self._native_client().metrics()
+
+    @staticmethod
+    def metrics_of(clients: Mapping[str, Client | SyncClient]) -> str:
+        """Return the metrics of several clients as one text, each with its name as the label `server`. Thread-safe.
+
+        Clients that are not connected yet or closed, and those without the setting `metrics`, are left out.
+        """
+        handles = ((name, client._handle) for name, client in clients.items())
+        return _native.Client.metrics_of([(name, handle) for name, handle in handles if handle is not None])
 
     @property
     def protocol_version(self) -> str:

@@ -266,6 +266,10 @@ class ClientSettings(TypedDict, total=False):
     listen: bool
     """Subscribe to change notifications (`subscriptions/listen`, 2026-07-28) while a handler of notifications exists.
     Default: `True`. Servers of earlier revisions send them without a subscription."""
+    metrics: bool
+    """Record metrics: the duration and outcome of each request and session, by the OpenTelemetry semantic conventions
+    for MCP; see `Client.metrics`. Default: `False`, because each request then costs some allocations and a short lock,
+    and because the metrics contain the names of tools and prompts."""
 
 
 class ClientHttpSettings(ClientSettings, total=False):

@@ -25,6 +25,7 @@ if typing.TYPE_CHECKING:
     from ._client_auth import Bearer, OAuth
     from ._requests import Reissue
     from ._setup import ConfigOptions, HostOptions, HttpClientOptions, ProgramOptions, Setup
+    from ._stats import ClientStats
     from .auth import Caller
     from .context import Level
     from .results import (
@@ -315,6 +316,29 @@ class SyncClient:
     def pid(self) -> int | None:
         """Process id of the server; `None` if this client did not start it, or is not connected to it."""
         return self._handle.pid
+
+    def stats(self) -> ClientStats:
+        """Return a snapshot of what the client holds now: its connection, requests in flight and cached results.
+
+        It needs no setting and costs requests nothing. Thread-safe.
+
+        Raises:
+            ClientError: The client is not connected yet, or closed.
+        """
+        from . import _stats
+
+        return _stats.read_client(self._handle.stats())
+
+    def metrics(self) -> str:
+        """Return the metrics of the client in the text format of Prometheus, version 0.0.4. Thread-safe.
+
+        The media type is `text/plain; version=0.0.4`. Empty if the setting `metrics` is off. `Client.metrics_of` joins
+        those of several clients.
+
+        Raises:
+            ClientError: The client is not connected yet, or closed.
+        """
+        return self._handle.metrics()
 
     @property
     def protocol_version(self) -> str:

@@ -11,7 +11,7 @@ use mcpline::foreign::IoAction;
 use mcpline::foreign::channel::OpenChannel;
 use mcpline::foreign::client::{
     ClientCloser, ClientCommand, ClientHandle, Outcome, Reply, ServerDescription, Target,
-    WrongPhaseError,
+    WrongPhaseError, client_metrics,
 };
 use mcpline::protocol::wire::Raw;
 use pyo3::intern;
@@ -314,6 +314,28 @@ impl Client {
     #[getter]
     fn pid(&self) -> Option<u32> {
         self.handle.connection().pid()
+    }
+
+    /// Returns what the client holds now, as JSON.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        self.check_process(py)?;
+        let stats = self.handle.connection().stats_json();
+        let stats = stats.map_err(|error| phase(py, error))?;
+        Ok(PyBytes::new(py, stats.as_bytes()))
+    }
+
+    /// Returns the metrics in the text format of Prometheus.
+    fn metrics(&self, py: Python<'_>) -> PyResult<String> {
+        self.check_process(py)?;
+        let text = self.handle.connection().metrics_text();
+        text.map_err(|error| phase(py, error))
+    }
+
+    /// Returns the metrics of several clients as one text.
+    #[staticmethod]
+    fn metrics_of(clients: Vec<(String, PyRef<'_, Client>)>) -> String {
+        let clients = clients.into_iter();
+        client_metrics(clients.map(|(name, client)| (name, client.handle.connection().clone())))
     }
 
     #[getter]
