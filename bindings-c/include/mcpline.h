@@ -2949,7 +2949,9 @@ mcpl_status mcpl_server_add_middleware(mcpl_server *server,
  *   - `concurrency_limit`: `max_running`, and optionally `max_waiting` (requests that wait, default 0) and `per`.
  *   - `response_cache`: `ttl` (seconds), and optionally `tools` (names of tools without effects, beside resources and prompts)
  *     and `max_bytes` (default 16 MiB).
- *   - `response_size_limit`: `max_bytes` of the result of a tool. The longest text of a larger one is cut.
+ *   - `response_size_limit`: `max_bytes` of the result of a tool. The longest text of a larger one is cut. Optionally `pages`
+ *     (whether clients can read what is cut, as resources that the result names; default `false`), `max_kept_bytes` (of all pages,
+ *     default 16 MiB) and `lifetime` (seconds that they are kept, default 600).
  *   - `audit_log`: `path` of a file that a record of each request is appended to (docs/observability.md), and optionally
  *     `max_bytes` (size at which it is rotated, default 100 MiB; 0: never), `max_files` (rotated files that are kept, default 10),
  *     `arguments` and `results` (whether records contain them, default `false`), `redact` (names of members whose values are

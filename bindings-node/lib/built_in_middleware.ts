@@ -51,6 +51,12 @@ export interface ResponseCacheOptions {
 export interface ResponseSizeLimitOptions {
   /** Bytes of a result, as JSON. Values from 1 to 511 count as 512: a note must fit. */
   maxBytes: number;
+  /** Whether clients can read what is cut in pages, as resources `result://{id}/{page}`. Default: `false`. */
+  pages?: boolean;
+  /** Bytes that are kept for pages. If there is no room, the oldest are dropped. Default: 16 MiB. */
+  maxKeptBytes?: number;
+  /** Time that pages are kept, in milliseconds. Default: ten minutes. */
+  lifetime?: number;
 }
 
 /** Options of {@link auditLog}. */
@@ -119,7 +125,12 @@ type Forms<T> = Record<keyof T, Form>;
 const RATE_LIMIT: Forms<RateLimitOptions> = { requests: "count", period: "time", burst: "count", per: "list" };
 const CONCURRENCY_LIMIT: Forms<ConcurrencyLimitOptions> = { maxRunning: "count", maxWaiting: "count", per: "list" };
 const RESPONSE_CACHE: Forms<ResponseCacheOptions> = { ttl: "time", tools: "list", maxBytes: "count" };
-const RESPONSE_SIZE_LIMIT: Forms<ResponseSizeLimitOptions> = { maxBytes: "count" };
+const RESPONSE_SIZE_LIMIT: Forms<ResponseSizeLimitOptions> = {
+  maxBytes: "count",
+  pages: "flag",
+  maxKeptBytes: "count",
+  lifetime: "time",
+};
 const AUDIT_LOG: Forms<AuditLogOptions> = {
   path: "text",
   maxBytes: "count",
@@ -212,6 +223,10 @@ export function responseCache(options: ResponseCacheOptions): BuiltInMiddleware 
  * Of a larger result, the longest text is cut, with a note that says how many bytes are left out. If that is not enough, or the
  * result has structured content, the client gets a tool error (`isError`) that names the size and the limit. Results that ask for
  * input stay as they are.
+ *
+ * With `pages`, the note or the error names resources in which the client can read the whole text, or the structured content as
+ * JSON. Their ids are not guessable, and if the caller was authenticated, only that caller can read them. The server gets a
+ * resource template for them; a client of a server that it is mounted in cannot read them.
  *
  * @throws UsageError if an option is missing, unknown, or not of its type. {@link Server.use} throws it for a value out of
  * range.

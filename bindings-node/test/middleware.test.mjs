@@ -919,6 +919,21 @@ testRevisions("a size limit cuts the longest text of a tool", async (t, options)
   assert.ok(answer.length < 1_000, `${answer.length}`);
 });
 
+testRevisions("a client reads in pages what was cut", async (t, options) => {
+  const server = new Server({ name: "long", version: "1" });
+  server.tool("text", { input: { type: "object" } }, () => "a".repeat(3_000));
+  server.use(responseSizeLimit({ maxBytes: 1_000, pages: true, maxKeptBytes: 100_000, lifetime: 60_000 }));
+  const client = await connected(t, server, options);
+  const answer = textOf(await client.callTool("text"));
+  const [, last] = answer.match(/result:\/\/[^ \]]+/g);
+  const [, start, count] = /^(.*\/)(\d+)$/.exec(last);
+  let text = "";
+  for (let page = 1; page <= Number(count); page += 1) {
+    text += (await client.readResource(`${start}${page}`)).contents[0].text;
+  }
+  assert.equal(text, "a".repeat(3_000));
+});
+
 test("a result that cannot be cut becomes an error for the model", async (t) => {
   const server = new Server({ name: "long", version: "1" });
   const output = { type: "object", properties: { text: { type: "string" } } };
@@ -1026,6 +1041,7 @@ test("invalid options of middleware of the library are refused", () => {
   refusedByCore("a redaction needs `members` or `patterns`", redaction({}));
   refusedByCore(/^the pattern "\(a" is invalid: /, redaction({ patterns: ["(a"] }));
   refusedByCore("`maxBytes` is 0", responseSizeLimit({ maxBytes: 0 }));
+  refusedByCore("`lifetime` needs `pages`", responseSizeLimit({ maxBytes: 1, lifetime: 1 }));
   refusedByCore(/"ping".*middleware sees lists/, { methods: ["ping"] }, rateLimit({ requests: 1 }));
   refusedByCore("the scope of a middleware: unknown option `tools`; did you mean `names`?", { tools: ["a"] }, limit1());
   const several = "`use` takes one middleware, after its scope if it has one: call it for each middleware";

@@ -7,6 +7,7 @@ import functools
 import gc
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -1156,6 +1157,25 @@ async def test_a_size_limit_cuts_the_longest_text() -> None:
     assert result.startswith("aaa")
     assert result.endswith("of 10000 bytes are left out]")
     assert len(result) < 1000
+
+
+@on_loop
+async def test_a_client_reads_in_pages_what_was_cut() -> None:
+    server = Server("long")
+
+    @server.tool(structured=False)
+    async def text() -> str:
+        return "a" * 3_000
+
+    server.add_middleware(ResponseSizeLimit(1000, pages=True, max_kept_bytes=100_000, lifetime=60))
+    async with Client.memory(server) as client:
+        note = (await client.call_tool("text")).text.rsplit("\n", 1)[1]
+        uris = re.findall(r"result://[^ \]]+", note)
+        start, count = uris[1].rsplit("/", 1)
+        pages = [await client.read_resource(f"{start}/{page}") for page in range(1, int(count) + 1)]
+    assert "".join(page.text for page in pages) == "a" * 3_000
+    with pytest.raises(UsageError, match="`lifetime` needs `pages`"):
+        server.add_middleware(ResponseSizeLimit(1000, lifetime=1))
 
 
 @on_loop

@@ -101,11 +101,21 @@ class ResponseSizeLimit(BuiltInMiddleware, frozen=True):
     The longest text of a larger result is cut, with a note that says how many bytes are missing. If that is not enough,
     or the result has structured content, the client gets a tool error that names the size and the limit.
 
+    With `pages`, the note or the error names resources in which the client can read the whole text, or the structured
+    content as JSON. Their ids are not guessable, and if the caller was authenticated, only that caller can read them.
+    The server gets a resource template for them; a client of a server that it is mounted in cannot read them.
+
     Args:
         max_bytes: Bytes of a result as JSON, at least 512.
+        pages: Whether clients can read what is cut in pages, as resources `result://{id}/{page}`.
+        max_kept_bytes: Bytes that are kept for pages; the oldest are dropped. Default: 16 MiB.
+        lifetime: How many seconds pages are kept. Default: 600.
     """
 
     max_bytes: int
+    pages: bool = False
+    max_kept_bytes: int | None = None
+    lifetime: float | None = None
 
 
 class AuditLog(BuiltInMiddleware, frozen=True):

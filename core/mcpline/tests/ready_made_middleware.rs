@@ -397,6 +397,108 @@ async fn long_texts_are_cut_to_the_limit() {
     }
 }
 
+/// Reads the resources that a note or an error names, and returns their texts together.
+async fn read_pages(client: &mut Client, note: &str) -> String {
+    let uris: Vec<&str> = note
+        .split([' ', ']'])
+        .filter(|word| word.starts_with("result://"))
+        .map(|word| word.trim_end_matches('.'))
+        .collect();
+    let [first, last] = uris[..] else {
+        panic!("two URIs: {note}");
+    };
+    let (start, page) = first.rsplit_once('/').expect("a page");
+    assert_eq!(page, "1");
+    let (_, last) = last.rsplit_once('/').expect("a page");
+    let last: usize = last.parse().expect("a number");
+    let mut text = String::new();
+    for page in 1..=last {
+        let uri = format!("{start}/{page}");
+        let result = ask(client, "resources/read", json!({"uri": uri})).await;
+        let result = result.expect("a page");
+        let contents = &result["contents"][0];
+        assert_eq!(contents["uri"], uri);
+        assert!(contents.to_string().len() <= 1_000);
+        text.push_str(contents["text"].as_str().expect("a text"));
+    }
+    text
+}
+
+fn with_pages() -> ResponseSizeLimit {
+    ResponseSizeLimit::new(1_000).with_pages(100_000, Duration::from_secs(60))
+}
+
+#[runtimes::test]
+async fn clients_can_read_in_pages_what_was_cut() {
+    let text = "é\n".repeat(5_000);
+    let content = text.clone();
+    let server = Server::new("paged", "1")
+        .tool("text", "Long", move || std::future::ready(content.clone()))
+        .tool("rows", "Structured", async || {
+            mcpline::Json(json!({"rows": vec!["row"; 1_000]}))
+        });
+    let server = with(server, with_pages());
+    for revision in ["2024-11-05", "2025-11-25"] {
+        let mut client = Client::legacy(&server, revision).await;
+        let params = json!({"name": "text", "arguments": {}});
+        let result = ask(&mut client, "tools/call", params)
+            .await
+            .expect("a result");
+        assert!(result.to_string().len() <= 1_000);
+        let cut = result["content"][0]["text"].as_str().expect("a text");
+        assert!(cut.starts_with("é\né"));
+        let note = cut.rsplit('\n').next().expect("a note");
+        assert_eq!(read_pages(&mut client, note).await, text);
+        let params = json!({"name": "rows", "arguments": {}});
+        let result = ask(&mut client, "tools/call", params)
+            .await
+            .expect("a result");
+        let content = result["content"][0]["text"].as_str().expect("a text");
+        match revision {
+            "2024-11-05" => {
+                // Structured content came later; the client gets it as a text.
+                let note = content.rsplit('\n').next().expect("a note");
+                assert!(read_pages(&mut client, note).await.contains("row"));
+            }
+            _ => {
+                assert_eq!(result["isError"], true);
+                let json: Value =
+                    serde_json::from_str(&read_pages(&mut client, content).await).expect("JSON");
+                assert_eq!(json["rows"].as_array().expect("rows").len(), 1_000);
+            }
+        }
+        let templates = ask(&mut client, "resources/templates/list", json!({})).await;
+        let templates = templates.expect("a list");
+        assert_eq!(
+            templates["resourceTemplates"][0]["uriTemplate"],
+            "result://{id}/{page}"
+        );
+    }
+}
+
+#[runtimes::test]
+async fn pages_are_read_by_the_caller_that_they_were_made_for() {
+    let server = Server::new("paged", "1").tool("a", "Long", async || "x".repeat(5_000));
+    let server = with(server, with_pages()).clone();
+    let caller = |subject: &str| Caller::new().with_subject(subject);
+    let connect =
+        |subject| Client::over(server.connect_as(caller(subject))).shake_hands("2025-11-25");
+    let (mut ann, mut bob) = (connect("ann").await, connect("bob").await);
+    let text = call(&mut ann, "a").await.expect("a result");
+    let uri = text
+        .split(' ')
+        .find(|word| word.starts_with("result://"))
+        .expect("a URI");
+    let params = json!({"uri": uri});
+    ask(&mut ann, "resources/read", params.clone())
+        .await
+        .expect("a page");
+    let error = ask(&mut bob, "resources/read", params)
+        .await
+        .expect_err("not for bob");
+    assert_eq!(error["code"], -32002);
+}
+
 #[runtimes::test]
 async fn results_that_cannot_be_cut_are_errors() {
     let image = json!([{"type": "image", "mimeType": "image/png", "data": "A".repeat(2_000)}]);

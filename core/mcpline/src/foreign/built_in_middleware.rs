@@ -108,7 +108,26 @@ impl ResponseCacheOptions {
 impl ResponseSizeLimitOptions {
     fn middleware(self) -> Result<ResponseSizeLimit, Error> {
         positive("max_bytes", self.max_bytes as u64)?;
-        Ok(ResponseSizeLimit::new(self.max_bytes))
+        let limit = ResponseSizeLimit::new(self.max_bytes);
+        if !self.pages {
+            let needless = [
+                ("max_kept_bytes", self.max_kept_bytes.is_some()),
+                ("lifetime", self.lifetime.is_some()),
+            ];
+            return match needless.iter().find(|(_, is_given)| *is_given) {
+                Some((name, _)) => Err(Error::usage(format!("`{name}` needs `pages`"))),
+                None => Ok(limit),
+            };
+        }
+        let lifetime = match self.lifetime {
+            Some(lifetime) => {
+                seconds(lifetime).map_err(|error| Error::usage(format!("`lifetime`: {error}")))?
+            }
+            None => ResponseSizeLimit::DEFAULT_LIFETIME,
+        };
+        let max_kept_bytes = self.max_kept_bytes;
+        let max_kept_bytes = max_kept_bytes.unwrap_or(ResponseSizeLimit::DEFAULT_MAX_KEPT_BYTES);
+        Ok(limit.with_pages(max_kept_bytes, lifetime))
     }
 }
 
@@ -193,6 +212,7 @@ mod tests {
             r#"{"concurrency_limit": {"max_running": 2, "max_waiting": 10, "per": ["session"]}}"#,
             r#"{"response_cache": {"ttl": 1.5, "tools": ["a"], "max_bytes": 1000}}"#,
             r#"{"response_size_limit": {"max_bytes": 1000}}"#,
+            r#"{"response_size_limit": {"max_bytes": 1000, "pages": true}}"#,
             #[cfg(feature = "redaction")]
             r#"{"redaction": {"members": ["iban"], "patterns": ["[0-9]+"], "replacement": "", "arguments": true}}"#,
         ] {
@@ -240,6 +260,16 @@ mod tests {
                 r#"{"rate_limit": {"requests": 1, "per": ["ip"]}}"#,
                 None,
                 r#"`per` has "ip""#,
+            ),
+            (
+                r#"{"response_size_limit": {"max_bytes": 1000, "lifetime": 5}}"#,
+                None,
+                "`lifetime` needs `pages`",
+            ),
+            (
+                r#"{"response_size_limit": {"max_bytes": 1000, "pages": true, "lifetime": -1}}"#,
+                None,
+                "`lifetime`",
             ),
             (r#"{"audit_log": {}}"#, None, "path"),
             (r#"{"audit_log": {"path": ""}}"#, None, "`path` is empty"),

@@ -14,6 +14,7 @@ mod redaction;
 mod request;
 mod response_cache;
 mod response_size_limit;
+mod result_pages;
 
 use std::fmt;
 use std::future::Future;
@@ -21,6 +22,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use mcpline_protocol::RpcError;
+use mcpline_protocol::vocabulary::ResourceTemplate;
 use mcpline_protocol::wire::Raw;
 
 pub use audit_log::AuditLog;
@@ -68,7 +70,23 @@ pub trait Middleware: Send + Sync + 'static {
     /// Handles a request. The future is polled first on the thread that reads the client's messages, then in a task. It is
     /// dropped when the request has ended: the client cancelled it, or its connection or the server is closed.
     fn handle(&self, request: MiddlewareRequest, next: Next) -> MiddlewareFuture;
+
+    /// Returns resources that the server has because of this middleware. For those of the library.
+    #[doc(hidden)]
+    fn provided_resources(&self) -> Option<ProvidedResources> {
+        None
+    }
 }
+
+/// Resources that a server has because of a [`Middleware`].
+#[doc(hidden)]
+pub struct ProvidedResources {
+    pub(crate) template: ResourceTemplate,
+    pub(crate) read: ResourceReader,
+}
+
+/// Returns the contents of a resource by its URI and the principal of the caller, if there is one.
+pub(crate) type ResourceReader = Arc<dyn Fn(&str, &str) -> Option<Raw> + Send + Sync>;
 
 impl<F, Fut> Middleware for F
 where

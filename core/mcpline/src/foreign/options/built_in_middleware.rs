@@ -71,6 +71,12 @@ options! {
     pub struct ResponseSizeLimitOptions {
         /// Bytes of a result, at least 512.
         pub max_bytes: usize,
+        /// Whether clients can read what is cut, in pages.
+        pub pages: bool,
+        /// Bytes that are kept for pages. `None`: 16 MiB.
+        pub max_kept_bytes: Option<usize>,
+        /// How many seconds they are kept. `None`: 600.
+        pub lifetime: Option<f64>,
     }
     needs max_bytes;
 }

@@ -12,13 +12,15 @@ mod scope;
 mod targets;
 
 use crate::error::Error;
-use crate::middleware::Middleware;
+use crate::middleware::{Middleware, ProvidedResources};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, PoisonError, RwLock};
 
 use super::Server;
-use super::handler::Handler;
+use super::call::Call;
+use super::handler::{Handler, handler};
 use super::inner::Inner;
+use super::reply::{HandlerError, Reply, ResourceReply};
 
 pub(super) use awaited_outcome::AwaitedOutcome;
 pub(super) use chain::run;
@@ -112,7 +114,31 @@ impl Server {
         scope: MiddlewareScope,
         middleware: Arc<dyn Middleware>,
     ) -> Result<(), Error> {
+        scope.check()?;
+        if let Some(provided) = middleware.provided_resources() {
+            self.provide_resources(provided)?;
+        }
         self.register_middleware(scope, Code::Middleware(middleware))
+    }
+
+    /// Adds the resources of a middleware.
+    fn provide_resources(&self, provided: ProvidedResources) -> Result<(), Error> {
+        let ProvidedResources { template, read } = provided;
+        let reading = handler(move |call: &Call| {
+            let uri = call.name();
+            let contents = read(&uri, call.context().connection().principal());
+            async move {
+                match contents {
+                    Some(contents) => Ok(Reply::Resource(ResourceReply {
+                        contents,
+                        cache: None,
+                        meta: None,
+                    })),
+                    None => Err(HandlerError::ResourceNotFound(Some(uri))),
+                }
+            }
+        });
+        self.add_resource_template(template, reading)
     }
 
     /// Puts a handler of another language around the requests of a scope. Its calls have the kind
