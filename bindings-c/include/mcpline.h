@@ -2208,7 +2208,8 @@ mcpl_status mcpl_request_cancel(mcpl_request *request);
  *       requests again that the server has not performed, or that may be performed twice;
  *     - `circuit_breaker`: `failures` (5), `reset` (30). After so many failures in a row, requests fail with
  *       `MCPL_SERVER_UNREACHABLE` for that time, and nothing is sent;
- *     - `tool_policy`: `allowed`, `denied` (names of tools, in which `*` stands for any characters), `pin` (`false`), `pin_file`.
+ *     - `tool_policy`: `allowed`, `denied`, `approval` (names of tools, in which `*` stands for any characters), `pin` (`false`),
+ *       `pin_file`. Calls of the tools in `approval` need that of `mcpl_client_on_tool_call`, which runs for no others then.
  *       Calls of other tools fail with `MCPL_TOOL_CALL_REFUSED`, and lists do not have them. With pins, so do calls of a tool
  *       whose definition has changed since it was first listed; `pin_file` keeps the definitions.
  *

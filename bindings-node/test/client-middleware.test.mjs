@@ -103,6 +103,20 @@ for (const revision of REVISIONS) {
     });
   });
 
+  test(`a policy says which calls need approval on ${revision}`, async () => {
+    const asked = [];
+    const options = { revisions: [revision], middleware: [toolPolicy({ approval: ["del*"] })] };
+    await using(make(), { ...options, onToolCall: ({ name }) => void asked.push(name) }, async (client) => {
+      await client.callTool("echo", { a: 1 });
+      await client.callTool("delete");
+    });
+    assert.deepEqual(asked, ["delete"]);
+    await using(make(), options, async (client) => {
+      await client.callTool("echo", { a: 1 });
+      await assert.rejects(client.callTool("delete"), /demands approval/);
+    });
+  });
+
   test(`a policy hides, refuses and pins tools on ${revision}`, async () => {
     const folder = mkdtempSync(join(tmpdir(), "mcpline-pins-"));
     const file = join(folder, "pins.json");

@@ -16,6 +16,7 @@ from mcpline import (
     Server,
     ServerUnreachable,
     SyncClient,
+    ToolCall,
     ToolCallRefused,
     UsageError,
 )
@@ -217,6 +218,28 @@ def test_a_policy_hides_refuses_and_pins_tools(revision: str, tmp_path: Path):
         with pytest.raises(UsageError, match="the file of pinned tools"):
             async with Client.memory(changed, middleware=[ToolPolicy(pin_file=tmp_path)]):
                 pass
+
+    run(main())
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_policy_says_which_calls_need_approval(revision: str):
+    async def main() -> None:
+        asked: list[str] = []
+
+        async def on_tool_call(call: ToolCall) -> None:
+            asked.append(call.name)
+
+        policy = ToolPolicy(approval=["del*"])
+        options: Any = {"revisions": [revision], "middleware": [policy]}
+        async with Client.memory(make_server(), on_tool_call=on_tool_call, **options) as client:
+            await client.call_tool("echo", {"value": "a"})
+            await client.call_tool("delete", {"value": "a"})
+        assert asked == ["delete"]
+        async with Client.memory(make_server(), **options) as client:
+            await client.call_tool("echo", {"value": "a"})
+            with pytest.raises(ToolCallRefused, match="demands approval"):
+                await client.call_tool("delete", {"value": "a"})
 
     run(main())
 

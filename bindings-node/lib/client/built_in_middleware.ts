@@ -33,6 +33,11 @@ export interface ToolPolicyOptions {
   allowed?: readonly string[];
   /** Names of tools that are denied, also if they are allowed. Default: none. */
   denied?: readonly string[];
+  /**
+   * Names of tools whose calls need the approval of {@link Handlers.onToolCall}, without which they are refused. For calls of other
+   * tools it does not run. Default: it runs for all. Annotations decide nothing, because the server writes them.
+   */
+  approval?: readonly string[];
   /** Whether definitions are pinned for the life of the client. Default: `false`. */
   pin?: boolean;
   /**
@@ -65,7 +70,13 @@ type Forms<T> = Record<keyof T, Form>;
 
 const RETRY: Forms<RetryOptions> = { attempts: "count", firstDelay: "time", maxDelay: "time", tools: "list" };
 const CIRCUIT_BREAKER: Forms<CircuitBreakerOptions> = { failures: "count", reset: "time" };
-const TOOL_POLICY: Forms<ToolPolicyOptions> = { allowed: "list", denied: "list", pin: "flag", pinFile: "path" };
+const TOOL_POLICY: Forms<ToolPolicyOptions> = {
+  allowed: "list",
+  denied: "list",
+  approval: "list",
+  pin: "flag",
+  pinFile: "path",
+};
 
 const RETRY_NAMES = optionNames<RetryOptions>(RETRY);
 const CIRCUIT_BREAKER_NAMES = optionNames<CircuitBreakerOptions>(CIRCUIT_BREAKER);

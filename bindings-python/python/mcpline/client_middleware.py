@@ -182,7 +182,7 @@ class BuiltInClientMiddleware(msgspec.Struct, frozen=True):
     """The base class of the middleware of clients that the library provides."""
 
     def __post_init__(self) -> None:
-        for name in ("allowed", "denied", "tools"):
+        for name in ("allowed", "approval", "denied", "tools"):
             names = getattr(self, name, None)
             if names is None:
                 continue
@@ -267,6 +267,9 @@ class ToolPolicy(BuiltInClientMiddleware, frozen=True):
     Args:
         allowed: Names of the tools that are allowed; `*` stands for any characters. Default: all.
         denied: Names of tools that are denied, also if they are allowed.
+        approval: Names of tools whose calls need the approval of the client's `on_tool_call`, without which they are
+            refused. For calls of other tools it does not run. Default: it runs for all. Annotations decide nothing,
+            because the server writes them.
         pin: Pin the definitions for the life of the client.
         pin_file: Pin the definitions, and keep them in this file: a JSON object of definitions by name. Removing a tool
             from it lets the tool be pinned anew by the next client. Several clients of one server may share it.
@@ -274,6 +277,7 @@ class ToolPolicy(BuiltInClientMiddleware, frozen=True):
 
     allowed: Sequence[str] | None = None
     denied: Sequence[str] = ()
+    approval: Sequence[str] | None = None
     pin: bool = False
     pin_file: str | os.PathLike[str] | None = None
 

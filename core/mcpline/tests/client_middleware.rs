@@ -453,6 +453,58 @@ async fn a_retry_returns_the_error_of_an_open_circuit_and_never_reissues_against
 }
 
 #[runtimes::test]
+async fn a_policy_says_which_calls_need_approval() {
+    for revision in REVISIONS {
+        let server = Server::new("test", "1");
+        for name in ["get_note", "delete_note", "delete_all"] {
+            add(&server, name, "A tool");
+        }
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let hooked = |policies: [ToolPolicy; 2]| {
+            let asked = asked.clone();
+            let builder = host(revision).on_tool_call(move |call| {
+                asked.lock().expect("not poisoned").push(call.name.clone());
+                let answer = match &*call.name {
+                    "delete_all" => Err("the user says no".to_owned()),
+                    _ => Ok(()),
+                };
+                std::future::ready(answer)
+            });
+            let [one, other] = policies;
+            builder.middleware(one).middleware(other)
+        };
+        let policy = || ToolPolicy::new().with_approval(["delete_*"]);
+        let other = || ToolPolicy::new().with_approval(["other"]);
+        // A policy that demands no approval does not undo what another demands.
+        for policies in [[policy(), other()], [other(), policy()]] {
+            let client = hooked(policies).connect(&server).await.expect("connects");
+            for (name, is_allowed) in [
+                ("get_note", true),
+                ("delete_note", true),
+                ("delete_all", false),
+            ] {
+                let outcome = client.call_tool(name, json!({})).await;
+                assert_eq!(outcome.is_ok(), is_allowed, "{name}");
+            }
+            let asked = std::mem::take(&mut *asked.lock().expect("not poisoned"));
+            assert_eq!(asked, ["delete_note", "delete_all"]);
+            client.close().await;
+        }
+        let client = host(revision).middleware(policy()).connect(&server).await;
+        let client = client.expect("connects");
+        client
+            .call_tool("get_note", json!({}))
+            .await
+            .expect("a result");
+        let outcome = client.call_tool("delete_note", json!({})).await;
+        let error = outcome.expect_err("there is no hook");
+        assert_eq!(error.kind(), ErrorKind::ToolCallRefused);
+        assert!(error.to_string().contains("demands approval"), "{error}");
+        client.close().await;
+    }
+}
+
+#[runtimes::test]
 async fn a_policy_hides_and_refuses_tools_by_name() {
     for revision in REVISIONS {
         let server = Server::new("test", "1");

@@ -175,6 +175,20 @@ pub struct RequestOptions {
     /// Whether a result that requests input is returned unchanged, for the caller to answer (2026-07-28), as well as a
     /// result whose type an extension defines (`resultType`).
     pub manual_results: bool,
+    /// What a policy says of the approval of a tool call.
+    pub(super) approval: Approval,
+}
+
+/// Whether a tool call needs the approval of the host's hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) enum Approval {
+    /// No policy decides: the hook runs, if there is one.
+    #[default]
+    Undecided,
+    /// The hook does not run.
+    Needless,
+    /// The hook runs, and without one the call is refused.
+    Needed,
 }
 
 /// Receives progress.

@@ -16,7 +16,7 @@ use crate::error_kind::ErrorKind;
 
 use super::handlers::{Answerer, ask_host};
 use super::inner::Inner;
-use super::settings::RequestOptions;
+use super::settings::{Approval, RequestOptions};
 
 /// A tool call, as passed to hooks.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -77,7 +77,8 @@ impl Inner {
         options: &RequestOptions,
     ) -> Result<Raw, ClientError> {
         let hooks = &self.handlers.tool_calls;
-        if method != "tools/call" || (hooks.before.is_none() && hooks.after.is_none()) {
+        let has_hooks = hooks.before.is_some() || hooks.after.is_some();
+        if method != "tools/call" || !(has_hooks || options.approval == Approval::Needed) {
             return self.request(method, params, options).await;
         }
         Box::pin(self.hooked_call(params, options)).await
@@ -98,9 +99,13 @@ impl Inner {
             runtime: self.runtime.clone(),
             alive: self.handlers.tasks.begin(),
         };
-        let consent = match &hooks.before {
-            Some(before) => consented(&self.handlers.tasks, before.clone(), call).await,
-            None => Ok(()),
+        let consent = match (&hooks.before, options.approval) {
+            (_, Approval::Needless) | (None, Approval::Undecided) => Ok(()),
+            (Some(before), _) => consented(&self.handlers.tasks, before.clone(), call).await,
+            (None, Approval::Needed) => Err(ClientError::ToolCallRefused {
+                reason: "the tool policy of this client demands approval, and the host has no hook that gives it"
+                    .to_owned(),
+            }),
         };
         let outcome = match consent {
             Ok(()) => self.request("tools/call", params, options).await,

@@ -68,6 +68,8 @@ options! {
     struct ToolPolicyOptions {
         allowed: Option<Vec<String>>,
         denied: Vec<String>,
+        /// Tools whose calls need the approval of the host's hook. `None`: the hook decides on all.
+        approval: Option<Vec<String>>,
         /// Whether definitions are pinned.
         pin: bool,
         /// File of the pinned definitions.
@@ -128,6 +130,9 @@ impl ToolPolicyOptions {
         if let Some(allowed) = &self.allowed {
             policy = policy.with_allowed(allowed);
         }
+        if let Some(approval) = &self.approval {
+            policy = policy.with_approval(approval);
+        }
         match (&self.pin_file, self.pin) {
             (Some(file), _) => policy.with_pin_file(file),
             (None, true) => Ok(policy.with_pins()),
@@ -166,7 +171,7 @@ mod tests {
             r#"{"circuit_breaker": {}}"#,
             r#"{"circuit_breaker": {"failures": 2, "reset": 1.5}}"#,
             r#"{"tool_policy": {}}"#,
-            r#"{"tool_policy": {"allowed": ["a*"], "denied": ["b"], "pin": true}}"#,
+            r#"{"tool_policy": {"allowed": ["a*"], "denied": ["b"], "approval": ["c*"], "pin": true}}"#,
         ] {
             assert_eq!(made(definition), Ok(()), "{definition}");
         }

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::background;
 use crate::client::cursors::Cursors;
+use crate::client::settings::Approval;
 use crate::client_error::ClientError;
 use crate::error::Error;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -54,6 +55,7 @@ const MAX_SHOWN_NAME_CHARS: usize = 200;
 pub struct ToolPolicy {
     allowed: Option<Vec<NamePattern>>,
     denied: Vec<NamePattern>,
+    approval: Option<Vec<NamePattern>>,
     pinned: Option<Arc<PinnedTools>>,
 }
 
@@ -91,6 +93,18 @@ impl ToolPolicy {
     #[must_use]
     pub fn with_denied<S: AsRef<str>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
         self.denied = compiled(patterns);
+        self
+    }
+
+    /// Demands approval for calls of tools whose name matches one of these patterns: the host's hook
+    /// ([`ClientBuilder::on_tool_call`](crate::client::ClientBuilder::on_tool_call)) runs for them, and without such a hook they are
+    /// refused. For calls of other tools the hook does not run. Without this, it runs for all.
+    ///
+    /// Annotations such as `readOnlyHint` decide nothing here, because the server writes them (`server/tools`); the hook gets them.
+    /// Of several policies, one that demands approval is enough.
+    #[must_use]
+    pub fn with_approval<S: AsRef<str>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
+        self.approval = Some(compiled(patterns));
         self
     }
 
@@ -156,7 +170,7 @@ impl ToolPolicy {
     }
 
     /// Calls a tool, or refuses that.
-    async fn call(self, request: ClientRequest, next: ClientNext) -> ClientOutcome {
+    async fn call(self, mut request: ClientRequest, next: ClientNext) -> ClientOutcome {
         let Some(name) = request.name() else {
             return next.run(request).await;
         };
@@ -175,6 +189,14 @@ impl ToolPolicy {
                 in_all: true,
             })??;
             pinned.check_call(&name)?;
+        }
+        if let Some(patterns) = &self.approval {
+            let approval = match patterns.iter().any(|all| all.matches(&name)) {
+                true => Approval::Needed,
+                false => Approval::Needless,
+            };
+            let options = request.options_mut();
+            options.approval = options.approval.max(approval);
         }
         next.run(request).await
     }
