@@ -152,10 +152,12 @@ impl Client {
     /// let mut settings = ClientSettings::default();
     /// settings.metrics = true;
     /// let builder = Client::builder("host", "1.0.0").settings(settings);
-    /// let weather = builder.connect(Server::new("weather", "1.0.0")).await?;
-    /// weather.ping().await?;
+    /// let server = Server::new("weather", "1.0.0").tool("now", "The weather now", async || "sunny");
+    /// let weather = builder.connect(server).await?;
+    /// weather.list_tools().await?;
     /// let text = Client::metrics_of([("weather", &weather)]);
-    /// assert!(text.contains(r#"mcp_client_operation_duration_seconds_count{server="weather",mcp_method_name="ping","#));
+    /// let series = r#"mcp_client_operation_duration_seconds_count{server="weather",mcp_method_name="tools/list","#;
+    /// assert!(text.contains(series));
     /// # weather.close().await;
     /// # Ok(())
     /// # }
