@@ -7,11 +7,13 @@
 use std::str::FromStr as _;
 
 use mcpline_protocol::vocabulary::meta::{BAGGAGE, TRACEPARENT, TRACESTATE};
+use mcpline_protocol::wire::Raw;
 use opentelemetry::propagation::{Extractor, Injector};
 use opentelemetry::trace::{
     SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState,
 };
 use opentelemetry::{Context, global};
+use serde_json::{Map, Value};
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
@@ -32,9 +34,29 @@ pub(crate) fn set_parent(span: &Span, parent: Option<&TraceContext>, link: Optio
     }
 }
 
+/// Returns `_meta` with the trace context of a span, for the peer to continue the trace. It stays as it is if the span is not
+/// exported, if it has a trace context, or if it is not an object.
+pub(crate) fn meta_with_context(span: &Span, meta: Option<Raw>) -> Option<Raw> {
+    let Some(context) = context_of_span(span) else {
+        return meta;
+    };
+    let given = meta.as_ref().map_or("{}", Raw::as_str);
+    let Ok(given) = serde_json::from_str::<Map<String, Value>>(given) else {
+        return meta;
+    };
+    if given.contains_key(TRACEPARENT) {
+        return meta;
+    }
+    let mut all: Map<String, Value> = context
+        .fields()
+        .map(|(name, value)| (name.to_owned(), value.into()))
+        .collect();
+    all.extend(given);
+    Raw::from_serialize(&all).ok().or(meta)
+}
+
 /// Returns the trace context that a message of this span carries; `None` if the span is not exported.
-#[cfg(feature = "client")]
-pub(crate) fn context_of_span(span: &Span) -> Option<TraceContext> {
+fn context_of_span(span: &Span) -> Option<TraceContext> {
     let context = span.context();
     let mut fields = Fields::default();
     global::get_text_map_propagator(|propagator| {
@@ -105,14 +127,12 @@ impl Extractor for TraceContext {
 
 /// The keys that the protocol reserves: others of a propagator are not sent.
 #[derive(Default)]
-#[cfg(feature = "client")]
 struct Fields {
     traceparent: Option<String>,
     tracestate: Option<String>,
     baggage: Option<String>,
 }
 
-#[cfg(feature = "client")]
 impl Injector for Fields {
     fn set(&mut self, key: &str, value: String) {
         let field = match key {

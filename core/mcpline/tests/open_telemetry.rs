@@ -1,8 +1,9 @@
 //! Spans of `tracing` that are exported to OpenTelemetry: a client and a server are one trace.
 
 use mcpline::client::{Client, RequestOptions};
-use mcpline::protocol::Raw;
-use mcpline::{Context, Server, ToolError};
+use mcpline::protocol::vocabulary::{ElicitAction, ElicitResult};
+use mcpline::protocol::{ErrorCode, Raw};
+use mcpline::{Context, RpcError, Server, ToolError};
 use opentelemetry::trace::{SpanId, SpanKind, Status, TracerProvider as _};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use serde_json::{Value, json};
@@ -126,6 +127,62 @@ async fn a_call_is_one_trace_from_the_caller_to_the_handlers_own_spans() {
             );
             assert_eq!(span.status, Status::Unset);
         }
+    }
+}
+
+#[tokio::test]
+async fn input_requests_belong_to_the_trace_of_their_call() {
+    let recording = Recording::new();
+    for (revision, refuses) in [
+        ("2025-11-25", false),
+        ("2025-11-25", true),
+        ("2026-07-28", false),
+    ] {
+        let server = Server::new("asking", "1").tool("asks", "", async |ctx: Context| {
+            let schema = json!({"type": "object", "properties": {}});
+            let params = json!({"message": "Sure?", "requestedSchema": schema});
+            let params = Raw::from_serialize(&params).expect("JSON");
+            let ask = mcpline::Ask::new(mcpline::AskMethod::Elicit, Some(params));
+            let answer = ctx.ask(ask).await;
+            tracing::info_span!("after").in_scope(|| ());
+            answer.is_ok().to_string()
+        });
+        let client = Client::builder("test", "1")
+            .configure(|settings| settings.revisions = vec![revision.parse().expect("a revision")])
+            .on_elicit(move |_| async move {
+                tracing::info_span!("user").in_scope(|| ());
+                match refuses {
+                    true => Err(RpcError::new(ErrorCode(-31_002), "no user is here")),
+                    false => Ok(ElicitResult::new(ElicitAction::Cancel)),
+                }
+            })
+            .connect(&server)
+            .await
+            .expect("connects");
+        recording.take();
+        let caller = tracing::info_span!("caller");
+        let call = client.call_tool("asks", json!({}));
+        call.instrument(caller.clone()).await.expect("a result");
+        drop(caller);
+        let spans = recording.take();
+        let asked = named(&spans, "elicitation/create", SpanKind::Client);
+        let answered = named(&spans, "elicitation/create", SpanKind::Server);
+        let served = spans.iter().find(|span| id(span) == asked.parent_span_id);
+        assert_eq!(served.expect("a parent").name, "tools/call asks");
+        assert_eq!(answered.parent_span_id, id(&asked), "{revision}");
+        let user = named(&spans, "user", SpanKind::Internal);
+        assert_eq!(user.parent_span_id, id(&answered));
+        let caller = named(&spans, "caller", SpanKind::Internal);
+        for span in &spans {
+            assert_eq!(span.span_context.trace_id(), caller.span_context.trace_id());
+        }
+        for span in [&asked, &answered] {
+            let version = attribute(span, "mcp.protocol.version");
+            assert_eq!(version.as_deref(), Some(revision));
+            let error = attribute(span, "error.type");
+            assert_eq!(error.as_deref(), refuses.then_some("-31002"));
+        }
+        client.close().await;
     }
 }
 

@@ -21,6 +21,7 @@ use mcpline_protocol::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tracing::Instrument as _;
 
 use crate::background;
 use crate::client_error::ClientError;
@@ -220,17 +221,17 @@ async fn computed<T: Send + 'static>(
 }
 
 /// Runs a handler in a task of its own, so that a panic ends only that task and becomes an internal error. The task
-/// holds
-/// `held` until it ends.
+/// holds `held` until it ends, and runs in the current span.
 pub(super) async fn ask_host(
     answerer: Answerer,
     params: Option<Raw>,
     held: impl Send + 'static,
 ) -> Result<Raw, RpcError> {
-    let mut running = AbortOnDropHandle(background::spawn_here(async move {
+    let answering = async move {
         let _held = held;
         answerer(params).await
-    }));
+    };
+    let mut running = AbortOnDropHandle(background::spawn_here(answering.in_current_span()));
     match (&mut running.0).await {
         Ok(answer) => answer,
         Err(_) => Err(RpcError::internal_error("the handler of the host failed")),

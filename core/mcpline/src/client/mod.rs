@@ -24,6 +24,7 @@ mod handshake_servers;
 #[cfg(feature = "http")]
 mod http;
 mod inner;
+mod input_request_span;
 mod link;
 mod link_shutdown;
 mod list_sizes;

@@ -457,10 +457,14 @@ impl Inner {
         needed: &InputRequiredResult,
     ) -> Result<Vec<(String, Raw)>, ClientError> {
         let mut answering = Vec::new();
+        let session = self.open_session().ok().flatten();
+        let revision = session.as_ref().map(|session| session.revision());
+        let transport = session.and_then(|session| session.link.network_transport());
         for request in &needed.input_requests {
+            let params = request.params.clone();
             let answer = self
                 .handlers
-                .answer(&request.method, request.params.clone());
+                .answer_in_span(&request.method, params, revision, transport);
             answering.push((
                 request.key.clone(),
                 request.method.as_str(),

@@ -21,7 +21,11 @@ impl Inner {
     ) -> Result<Raw, ClientError> {
         let span = self.new_span(method, params);
         #[cfg(feature = "opentelemetry")]
-        let options = with_context(&span, options);
+        let options = RequestOptions {
+            // It is an object, as has been checked.
+            meta: crate::open_telemetry::meta_with_context(&span, options.meta),
+            ..options
+        };
         let outcome = self
             .request_through_middleware(method, params, &options)
             .instrument(span.clone())
@@ -53,32 +57,6 @@ impl Inner {
         };
         start.span()
     }
-}
-
-/// Adds the trace context of the span to what is sent, unless the span is not exported, or the host sends a context itself.
-#[cfg(feature = "opentelemetry")]
-fn with_context(span: &Span, mut options: RequestOptions) -> RequestOptions {
-    use mcpline_protocol::vocabulary::meta::TRACEPARENT;
-
-    let Some(context) = crate::open_telemetry::context_of_span(span) else {
-        return options;
-    };
-    let given = options.meta.as_ref().map_or("{}", Raw::as_str);
-    // It is an object, as has been checked.
-    let given: serde_json::Map<String, serde_json::Value> =
-        serde_json::from_str(given).unwrap_or_default();
-    if given.contains_key(TRACEPARENT) {
-        return options;
-    }
-    let mut meta: serde_json::Map<String, serde_json::Value> = context
-        .fields()
-        .map(|(name, value)| (name.to_owned(), value.into()))
-        .collect();
-    meta.extend(given);
-    if let Ok(meta) = Raw::from_serialize(&meta) {
-        options.meta = Some(meta);
-    }
-    options
 }
 
 /// Records how the request ended.

@@ -14,6 +14,7 @@ use crate::caller::Caller;
 use crate::error::Error;
 use crate::message_sink::{self, MessageSink};
 use crate::quota::ClientQuota;
+use crate::span;
 use crate::trace_context::TraceContext;
 use crate::warning_limit::warn_limited;
 
@@ -174,6 +175,14 @@ impl Context {
     /// [`InputRequestError`]: the client does not support the request, answered with an error, or took too long; or the
     /// call was cancelled.
     pub async fn ask(&self, ask: Ask) -> Result<Raw, InputRequestError> {
+        match span::is_wanted() {
+            true => Box::pin(self.ask_in_span(ask)).await,
+            false => self.ask_at_once(ask).await,
+        }
+    }
+
+    /// Sends an input request without a span.
+    pub(super) async fn ask_at_once(&self, ask: Ask) -> Result<Raw, InputRequestError> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         self.ask_with(ask, move |outcome| {
             // The handler may have dropped the future.

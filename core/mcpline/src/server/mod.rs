@@ -29,6 +29,7 @@ mod finish_call;
 mod handler;
 mod handler_function;
 mod inner;
+mod input_request_span;
 mod input_response_check;
 mod item_list;
 mod listing;

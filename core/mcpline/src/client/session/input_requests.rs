@@ -20,7 +20,12 @@ impl Session {
             .params
             .as_ref()
             .map(|params| params.raw().detached());
-        let answer = client.handlers.answer(request.method.as_str(), params);
+        let revision = Some(self.revision());
+        let transport = self.link.network_transport();
+        let method = request.method.as_str();
+        let answer = client
+            .handlers
+            .answer_in_span(method, params, revision, transport);
         let peer = client.handlers.peer;
         let answer = adapted(peer, request.method.as_str(), answer, self.revision());
         let id = request.id.clone();
