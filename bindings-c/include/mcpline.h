@@ -2954,7 +2954,7 @@ mcpl_status mcpl_server_add_middleware(mcpl_server *server,
  *     (whether clients can read what is cut, as resources that the result names; default `false`), `max_kept_bytes` (of all pages,
  *     default 16 MiB) and `lifetime` (seconds that they are kept, default 600).
  *   - `audit_log`: `path` of a file that a record of each request is appended to (docs/observability.md), and optionally
- *     `max_bytes` (size at which it is rotated, default 100 MiB; 0: never), `max_files` (rotated files that are kept, default 10),
+ *     `max_bytes` (size at which it is rotated, default 100 MiB; 0: never), `max_files` (rotated files that are kept, at most 1,000, default 10),
  *     `arguments` and `results` (whether records contain them, default `false`), `redact` (names of members whose values are
  *     replaced) and `required` (whether a request fails if its record cannot be written, default `true`).
  *   - `redaction`, if the library was built with this feature: `members` (names of members whose values are replaced),

@@ -68,7 +68,7 @@ export interface AuditLogOptions {
   path: string;
   /** The size at which the file is rotated, in bytes; 0: never. Default: 100 MiB. */
   maxBytes?: number;
-  /** How many rotated files are kept: `path.1`, which is the newest, `path.2` and so on. Default: 10. */
+  /** How many rotated files are kept: `path.1`, which is the newest, `path.2` and so on; at most 1,000. Default: 10. */
   maxFiles?: number;
   /** Whether records contain the arguments of tools and prompts. Of those above 16 KiB they contain the size. Default: `false`. */
   arguments?: boolean;

@@ -10,6 +10,7 @@ mod argument_check;
 mod asyncio_internals;
 mod client;
 mod context;
+mod detached_drop;
 mod errors;
 mod event_loop;
 mod exchange;

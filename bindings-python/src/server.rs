@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use crate::client::Channel;
 use crate::context::WaitMode;
+use crate::detached_drop::DetachedDrop;
 use crate::errors;
 use crate::event_loop::{Hub, lock};
 use crate::exchange::http_options;
@@ -33,7 +34,7 @@ use crate::workers::{self, Pool};
 /// A server and its handlers.
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct Server {
-    core: mcpline::Server,
+    core: DetachedDrop<mcpline::Server>,
     hub: Arc<Hub>,
     pool: Arc<Pool>,
     runtime: RuntimeSlot,
@@ -173,7 +174,7 @@ impl Server {
         };
         foreign::set_executors(&core, Arc::new(executors));
         Ok(Self {
-            core,
+            core: DetachedDrop::new(core),
             hub,
             pool,
             runtime: RuntimeSlot::default(),
@@ -371,7 +372,7 @@ impl Server {
     fn start_stdio(&self, py: Python<'_>) -> PyResult<Serving> {
         let runtime = self.start_runtime(py)?;
         let stop = self.new_stop();
-        let core = self.core.clone();
+        let core = self.core().clone();
         let description = Description {
             startup_message: foreign::startup_message(&core, None),
             ..Description::default()
@@ -394,7 +395,7 @@ impl Server {
         let runtime = self.start_runtime(py)?;
         let transport = ServedChannel::new(channel.core().clone(), principal);
         let stop = self.new_stop();
-        let (core, description) = (self.core.clone(), Description::default());
+        let (core, description) = (self.core().clone(), Description::default());
         Serving::start(py, runtime, core, transport, stop, description)
     }
 
@@ -421,7 +422,7 @@ impl Server {
         let stop = self.new_stop();
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let address = (host.to_owned(), port);
-        let core = self.core.clone();
+        let core = self.core().clone();
         runtime.handle().spawn(async move {
             // The receiver waits below.
             let _ = sender.send(foreign::listen(&core, address, options).await);
@@ -431,7 +432,7 @@ impl Server {
             .map_err(|_| errors::closed(py, "the server has ended"))?;
         let bound = bound.map_err(|error| errors::core(py, &error))?;
         let address = (bound.address().ip().to_string(), bound.address().port());
-        let core = self.core.clone();
+        let core = self.core().clone();
         let description = |url: String| Description {
             address: Some(address),
             startup_message: foreign::startup_message(&core, Some(&url)),

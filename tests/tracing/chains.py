@@ -24,8 +24,10 @@ relay SERVER tools/call relay
     relay CLIENT elicitation/create{answered}
     relay CLIENT tools/call trace_context
 """
-# Clients in Rust have no spans of the input requests that they answer.
-_ANSWERED = """
+# The proxy answers by itself.
+_ANSWERED_BY_PROXY = """
+      proxy SERVER elicitation/create"""
+_ANSWERED_BY_HOST = """
       host SERVER elicitation/create
         host INTERNAL answering"""
 # On 2026-07-28 the call is sent a second time, with the answer. The handler belongs to the first one.
@@ -62,7 +64,8 @@ class Chain:
         calls = {"planning": _WORKING}
         # The oldest revision has no elicitation.
         if self.revision != "2024-11-05":
-            asking = _ASKING.format(answered="" if "proxy" in self.programs else _ANSWERED)
+            answered = _ANSWERED_BY_PROXY if "proxy" in self.programs else _ANSWERED_BY_HOST
+            asking = _ASKING.format(answered=answered)
             calls["planning with a question"] = asking + (_AGAIN if self.revision == "2026-07-28" else "")
         trees = {}
         for span, below in calls.items():

@@ -130,7 +130,8 @@ class AuditLog(BuiltInMiddleware, frozen=True):
         path: The file. A new one can be read and written by its owner only. Each log needs a file of its own; several
             processes may share one only without rotation.
         max_bytes: The size at which the file is rotated; 0: never. Default: 100 MiB.
-        max_files: How many rotated files are kept: `path.1`, which is the newest, `path.2` and so on. Default: 10.
+        max_files: How many rotated files are kept: `path.1`, which is the newest, `path.2` and so on; at most 1,000.
+            Default: 10.
         arguments: Whether records contain the arguments of tools and prompts. Of those above 16 KiB they contain the
             size.
         results: Whether records contain results. Of those above 16 KiB they contain the size.

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mcpline::client::{Client, ClientBuilder, ClientError, RequestOptions};
-use mcpline::protocol::vocabulary::{Prompt, Resource};
+use mcpline::protocol::vocabulary::{Prompt, Resource, Tool};
+use mcpline::server::ToolOptions;
 use mcpline::transport::Stop;
 use mcpline::transport::http::{HttpOptions, http};
-use mcpline::{Context, Revision, Server, ToolError};
+use mcpline::{Context, HandlerError, Revision, Server, ToolError};
 use serde_json::{Value, json};
 
 fn server() -> Server {
@@ -156,25 +157,40 @@ async fn each_request_is_measured_with_its_outcome() {
 }
 
 #[tokio::test]
-async fn names_that_are_too_long_share_a_series() {
+async fn names_that_are_too_long_or_unknown_share_a_series() {
+    let server = Server::new("measured", "1");
+    for length in [256, 257, 300] {
+        let tool = Tool::new("x".repeat(length), json!({"type": "object"}));
+        let echo = |_: Value, _: Context| async { Ok::<_, HandlerError>("fine") };
+        server
+            .add_tool_fn(tool, ToolOptions::default(), echo)
+            .expect("a tool");
+    }
     let client = host(Revision::V2025_11_25)
-        .connect(server())
+        .connect(server)
         .await
         .expect("connects");
     for length in [256, 257, 300] {
         let name = "x".repeat(length);
         ask(&client, "tools/call", json!({"name": name}))
             .await
+            .expect("a result");
+    }
+    for number in 0..10 {
+        let name = format!("invented {number}");
+        ask(&client, "tools/call", json!({"name": name}))
+            .await
             .expect_err("unknown");
     }
     let found = counts(&client.metrics_text());
-    let tool = |name: &str| {
+    let tool = |name: &str| -> Vec<f64> {
         let label = format!("gen_ai_tool_name=\"{name}\"");
-        let series = found.iter().find(|(labels, _)| labels.contains(&label));
-        series.map(|(_, count)| *count)
+        let series = found.iter().filter(|(labels, _)| labels.contains(&label));
+        series.map(|(_, count)| *count).collect()
     };
-    assert_eq!(tool("_OTHER"), Some(2.0));
-    assert_eq!(tool(&"x".repeat(256)), Some(1.0));
+    assert_eq!(tool("_OTHER"), [10.0, 2.0]);
+    assert_eq!(tool(&"x".repeat(256)), [1.0]);
+    assert_eq!(found.len(), 3);
     client.close().await;
 }
 

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use mcpline_protocol::ErrorCode;
 use mcpline_protocol::wire::{Method, Raw};
 use mcpline_runtime::clock;
 
@@ -102,6 +103,12 @@ impl<'a> MeasuredRequest<'a> {
     }
 
     fn record(&mut self, error: Option<OperationError>) {
+        // A model may call tools that do not exist, by ever new names.
+        if error == Some(OperationError::Code(ErrorCode::INVALID_PARAMS.0))
+            && self.feature.is_some()
+        {
+            self.feature = Some(SeriesName::Other);
+        }
         let Some(started) = self.started.take() else {
             return;
         };

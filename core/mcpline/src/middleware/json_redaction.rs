@@ -28,15 +28,15 @@ pub(super) fn redacted_json(json: &str, rules: &impl RedactionRules) -> Option<S
     json_at(json, rules, 0)
 }
 
-/// Returns a text in which parts are replaced, and hidden members if it is a JSON object or array; `None` if there is nothing
-/// to replace.
+/// Returns a text in which parts are replaced, and hidden members if it is a JSON object, array or string; `None` if there is
+/// nothing to replace.
 #[cfg(any(feature = "redaction", test))]
 pub(super) fn redacted_text(text: &str, rules: &impl RedactionRules) -> Option<String> {
     text_at(text, rules, 0)
 }
 
 fn text_at(text: &str, rules: &impl RedactionRules, depth: usize) -> Option<String> {
-    let as_json = match depth < MAX_NESTED_TEXTS && is_container(text) {
+    let as_json = match depth < MAX_NESTED_TEXTS && may_have_members(text) {
         true => json_at(text, rules, depth + 1),
         false => None,
     };
@@ -45,9 +45,10 @@ fn text_at(text: &str, rules: &impl RedactionRules, depth: usize) -> Option<Stri
     replaced.or(as_json)
 }
 
-/// Whether a text is a JSON object or array. Its depth does not matter: values are skipped without recursion.
-fn is_container(text: &str) -> bool {
-    text.trim_start().starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(text).is_ok()
+/// Whether a text is a JSON object, array or string. Its depth does not matter: values are skipped without recursion.
+fn may_have_members(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '[', '"'])
+        && serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
 fn json_at(json: &str, rules: &impl RedactionRules, depth: usize) -> Option<String> {
@@ -147,13 +148,47 @@ fn value_end(json: &[u8], start: usize) -> usize {
     at
 }
 
-/// Returns the text of a string with its quotation marks. One that is half of a surrogate pair stays as it is written.
+/// Returns the text of a string with its quotation marks. A half of a surrogate pair is a replacement character.
 fn decoded(string: &str) -> Cow<'_, str> {
     let content = string.get(1..string.len() - 1).unwrap_or_default();
-    match content.contains('\\') {
-        true => serde_json::from_str(string).map_or(Cow::Borrowed(content), Cow::Owned),
-        false => Cow::Borrowed(content),
+    if !content.contains('\\') {
+        return Cow::Borrowed(content);
     }
+    let decoded = serde_json::from_str(string);
+    let decoded = decoded.or_else(|_| serde_json::from_str(&without_halves(string)));
+    decoded.map_or(Cow::Borrowed(content), Cow::Owned)
+}
+
+/// Returns a string as it is written, with `\ufffd` in place of each half of a surrogate pair.
+fn without_halves(string: &str) -> String {
+    let mut out = String::with_capacity(string.len());
+    let mut rest = string;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        out.push_str(before);
+        let length = match (surrogate(escape), escape.get(6..).and_then(surrogate)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(_), _) => {
+                out.push_str("\\ufffd");
+                rest = &escape[6..];
+                continue;
+            }
+            // The escaped character is ASCII.
+            (None, _) => 2,
+        };
+        let (whole, after) = escape.split_at(length.min(escape.len()));
+        out.push_str(whole);
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Returns the code unit of an escape at the beginning of a text, if it is half of a surrogate pair.
+fn surrogate(text: &str) -> Option<u16> {
+    let digits = text.strip_prefix("\\u")?.get(..4)?;
+    let unit = u16::from_str_radix(digits, 16).ok()?;
+    (0xd800..=0xdfff).contains(&unit).then_some(unit)
 }
 
 #[cfg(test)]
@@ -175,6 +210,23 @@ mod tests {
         fn replaced(&self, text: &str) -> Option<String> {
             text.contains("ann").then(|| text.replace("ann", "#"))
         }
+    }
+
+    #[test]
+    fn texts_with_halves_of_surrogate_pairs_are_read() {
+        for (string, text) in [
+            (r#""\ud83d""#, "\u{fffd}"),
+            (
+                r#""a\ud83d\n\ud83d\ude00 \\ud83d""#,
+                "a\u{fffd}\n\u{1f600} \\ud83d",
+            ),
+            (r#""\ude00\ud83d\ud83d\ude00""#, "\u{fffd}\u{fffd}\u{1f600}"),
+        ] {
+            assert_eq!(decoded(string), text, "{string}");
+        }
+        let within = r#"["{\"pin\": 1, \"a\": \"\\ud83d\"}", "\"[{\\\"pin\\\":1}]\""]"#;
+        let redacted = redacted_json(within, &Rules).expect("replaced");
+        assert!(!redacted.contains('1'), "{redacted}");
     }
 
     #[test]

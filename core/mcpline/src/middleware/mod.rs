@@ -76,6 +76,18 @@ pub trait Middleware: Send + Sync + 'static {
     fn provided_resources(&self) -> Option<ProvidedResources> {
         None
     }
+
+    /// Whether it cuts results. For those of the library.
+    #[doc(hidden)]
+    fn cuts_results(&self) -> bool {
+        false
+    }
+
+    /// Whether it replaces confidential values in results. For those of the library.
+    #[doc(hidden)]
+    fn redacts_results(&self) -> bool {
+        false
+    }
 }
 
 /// Resources that a server has because of a [`Middleware`].

@@ -1,12 +1,14 @@
 //! Replaces values in results and arguments.
 
-use std::borrow::Cow;
-use std::sync::atomic::AtomicBool;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use mcpline_protocol::RpcError;
 use mcpline_protocol::limits::MAX_INLINE_DECODED_BYTES;
 use mcpline_protocol::wire::{Kind, Method, Raw, json_string};
-use regex::{NoExpand, Regex, RegexBuilder};
+use mcpline_runtime::clock;
+use regex::{Regex, RegexBuilder};
 
 use crate::error::Error;
 use crate::offload;
@@ -22,6 +24,14 @@ const MAX_PATTERN_BYTES: usize = 1024 * 1024;
 
 /// Maximum depth of groups in a pattern: people write no deeper ones, and its parser is recursive.
 const MAX_PATTERN_DEPTH: u32 = 100;
+
+/// How long a value may be redacted on the thread that serves the connection. One search of a pattern is linear in the text, but
+/// searches for all of its matches together may be quadratic, if each reads on to the end.
+const MAX_INLINE_TIME: Duration = Duration::from_millis(10);
+
+/// How long a value may be redacted on a thread of its own, which occupies a processor. A megabyte takes a fraction of a second with
+/// ordinary patterns.
+const MAX_TIME: Duration = Duration::from_secs(5);
 
 /// A [`Middleware`] that replaces values in the results of tools, in the texts of resources and in the messages of prompts; if it is
 /// told to, also in their arguments.
@@ -41,8 +51,8 @@ const MAX_PATTERN_DEPTH: u32 = 100;
 /// # Ok::<(), mcpline::Error>(())
 /// ```
 ///
-/// - **Members** are replaced at any depth of structured content, and of texts that are themselves a JSON object or array. Their
-///   names are compared without regard to case. The whole value is replaced, whatever it is.
+/// - **Members** are replaced at any depth of structured content, and of texts that are themselves a JSON object, array or string.
+///   Their names are compared without regard to case. The whole value is replaced, whatever it is.
 /// - **Patterns** replace what they match in the texts of content and embedded resources, in titles and descriptions of links to
 ///   resources, in the strings of structured content, in the description of a prompt's messages, and in the messages of errors. In
 ///   structured content they replace neither numbers nor names of members; in texts that are JSON they do, so that such a text may
@@ -54,6 +64,9 @@ const MAX_PATTERN_DEPTH: u32 = 100;
 /// The server checks structured content against the output schema before this. If a replaced value has another type than
 /// the schema requires, the client gets a result that does not match it, and may refuse it: let such members be strings, too.
 /// Arguments are replaced before they are checked, so that a tool may refuse what replaced them.
+///
+/// Texts that are not JSON as a whole have no members: a [`ResponseSizeLimit`](super::ResponseSizeLimit) that cuts results before this
+/// sees them is refused. Add it first, also to the server that this one is mounted in.
 ///
 /// An [`AuditLog`](super::AuditLog) that was added before this contains redacted results, and one that was added after it
 /// contains redacted arguments. Large values are redacted on a thread of their own.
@@ -92,8 +105,10 @@ impl Redaction {
         self
     }
 
-    /// Sets regular expressions whose matches are replaced, one after the other. Their syntax is that of the crate `regex`, which
-    /// matches in linear time: it has no look-around and no back references.
+    /// Sets regular expressions whose matches are replaced, one after the other. Their syntax is that of the crate `regex`: it has no
+    /// look-around and no back references. Finding one match takes time that is linear in the text. All matches together may take
+    /// longer if the pattern reads far beyond each; a value that takes more than five seconds is not sent, and the client gets an
+    /// internal error.
     ///
     /// # Errors
     ///
@@ -148,36 +163,88 @@ fn compiled(pattern: &str) -> Result<Regex, Error> {
     }
 }
 
-impl RedactionRules for Rules {
+/// The redaction of one value.
+struct Run<'a> {
+    rules: &'a Rules,
+    interrupt: &'a AtomicBool,
+    /// On the monotonic clock.
+    until: Duration,
+    /// Whether it was interrupted or took too long: what it returns is not used then.
+    is_given_up: Cell<bool>,
+}
+
+impl RedactionRules for Run<'_> {
     fn replacement(&self) -> &str {
-        &self.replacement
+        &self.rules.replacement
     }
 
     fn hides<'v>(&self, name: &str, _: impl FnOnce() -> &'v str) -> bool {
-        !self.members.is_empty() && self.members.contains(&name.to_lowercase())
+        let members = &self.rules.members;
+        !members.is_empty() && members.contains(&name.to_lowercase())
     }
 
     fn replaced(&self, text: &str) -> Option<String> {
-        let mut current = Cow::Borrowed(text);
-        for pattern in &self.patterns {
-            if let Cow::Owned(replaced) = pattern.replace_all(&current, NoExpand(&self.replacement))
-            {
-                current = Cow::Owned(replaced);
+        let mut current: Option<String> = None;
+        for pattern in &self.rules.patterns {
+            let replaced = self.matches_replaced(pattern, current.as_deref().unwrap_or(text));
+            current = replaced.or(current);
+        }
+        current
+    }
+}
+
+impl Run<'_> {
+    fn matches_replaced(&self, pattern: &Regex, text: &str) -> Option<String> {
+        let mut out = None;
+        let mut end = 0;
+        for found in pattern.find_iter(text) {
+            if self.must_end() {
+                return None;
             }
+            let out = out.get_or_insert_with(String::new);
+            out.push_str(&text[end..found.start()]);
+            out.push_str(&self.rules.replacement);
+            end = found.end();
         }
-        match current {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(replaced) => Some(replaced),
+        let mut out = out?;
+        out.push_str(&text[end..]);
+        Some(out)
+    }
+
+    fn must_end(&self) -> bool {
+        if self.interrupt.load(Ordering::Relaxed) || clock::now() > self.until {
+            self.is_given_up.set(true);
         }
+        self.is_given_up.get()
     }
 }
 
 impl Rules {
+    /// Redacts a value; `None` if it was interrupted or took longer than it may.
+    fn redacted(
+        &self,
+        value: &Raw,
+        interrupt: &AtomicBool,
+        max_time: Duration,
+        redact: impl FnOnce(&Run<'_>, &Raw) -> Option<Raw>,
+    ) -> Option<Raw> {
+        let run = Run {
+            rules: self,
+            interrupt,
+            until: clock::now().saturating_add(max_time),
+            is_given_up: Cell::new(false),
+        };
+        let redacted = redact(&run, value);
+        (!run.is_given_up.get()).then(|| redacted.unwrap_or_else(|| value.clone()))
+    }
+
     /// Whether a value takes too long for the thread that serves the connection. Each pattern reads the value.
     fn is_large(&self, value: &Raw) -> bool {
         value.as_bytes().len() * (1 + self.patterns.len()) > MAX_INLINE_DECODED_BYTES
     }
+}
 
+impl Run<'_> {
     /// Returns a result of this method without what is to be replaced; `None` if there is nothing.
     fn result(&self, method: &Method, result: &Raw) -> Option<Raw> {
         match method {
@@ -221,6 +288,12 @@ impl Rules {
         redacted_text(&text, self).map(|text| Raw::string(&text))
     }
 
+    /// Redacts a string by patterns alone.
+    fn text(&self, value: &Raw) -> Option<Raw> {
+        let text = value.string_value()?;
+        self.replaced(&text).map(|text| Raw::string(&text))
+    }
+
     fn json(&self, value: &Raw) -> Option<Raw> {
         redacted_json(value.as_str(), self).map(Raw::from_trusted)
     }
@@ -260,24 +333,26 @@ fn changed_elements(array: &Raw, change: impl Fn(&Raw) -> Option<Raw>) -> Option
     has_changed.then(|| Raw::from_trusted(out))
 }
 
-/// Redacts a value here, or on a thread of its own if it is large.
+/// Redacts a value here, or on a thread of its own if it takes long.
 async fn computed(
     rules: &Arc<Rules>,
     peer: PeerId,
     value: Raw,
-    redact: impl FnOnce(&Rules, &Raw) -> Option<Raw> + Send + 'static,
+    redact: impl Fn(&Run<'_>, &Raw) -> Option<Raw> + Send + 'static,
 ) -> Result<Raw, RpcError> {
-    if !rules.is_large(&value) {
-        return Ok(redact(rules, &value).unwrap_or(value));
+    let interrupt = Arc::new(AtomicBool::new(false));
+    if !rules.is_large(&value)
+        && let Some(redacted) = rules.redacted(&value, &interrupt, MAX_INLINE_TIME, &redact)
+    {
+        return Ok(redacted);
     }
     let rules = rules.clone();
-    let never = Arc::new(AtomicBool::new(false));
-    let redacting = offload::compute(peer, never, move |_| {
-        redact(&rules, &value).unwrap_or(value)
+    let redacting = offload::compute(peer, interrupt, move |interrupt| {
+        rules.redacted(&value, interrupt, MAX_TIME, redact)
     });
     // What could not be redacted must not be sent.
     let failed = || RpcError::internal_error("the request could not be redacted");
-    redacting.await.ok_or_else(failed)
+    redacting.await.flatten().ok_or_else(failed)
 }
 
 async fn run(
@@ -292,7 +367,7 @@ async fn run(
         && arguments.kind() == Kind::Object
     {
         let before = arguments.clone();
-        let redacted = computed(&rules, peer, arguments, Rules::json).await?;
+        let redacted = computed(&rules, peer, arguments, |run, value| run.json(value)).await?;
         if redacted != before {
             request
                 .set_arguments(redacted)
@@ -301,13 +376,17 @@ async fn run(
     }
     match next.run(request).await {
         Ok(result) => {
-            let redact = move |rules: &Rules, result: &Raw| rules.result(&method, result);
+            let redact = move |run: &Run<'_>, result: &Raw| run.result(&method, result);
             computed(&rules, peer, result, redact).await
         }
         Err(mut error) => {
-            if let Some(message) = rules.replaced(&error.message) {
-                error.message = message.into();
-            }
+            let message = Raw::string(&error.message);
+            let redacted = computed(&rules, peer, message, |run, value| run.text(value)).await?;
+            error.message = redacted
+                .string_value()
+                .unwrap_or_default()
+                .into_owned()
+                .into();
             Err(error)
         }
     }
@@ -321,6 +400,10 @@ impl Middleware for Redaction {
         }
         let (rules, redacts_arguments) = (self.rules.clone(), self.redacts_arguments);
         Box::pin(run(rules, redacts_arguments, request, next))
+    }
+
+    fn redacts_results(&self) -> bool {
+        true
     }
 }
 
@@ -340,8 +423,11 @@ mod tests {
 
     fn redacted(method: Method, result: &Value) -> Option<Value> {
         let result = Raw::from_serialize(result).expect("JSON");
-        let redacted = rules().result(&method, &result)?;
-        Some(redacted.decode().expect("JSON"))
+        let (rules, never) = (rules(), AtomicBool::new(false));
+        let redact = |run: &Run<'_>, result: &Raw| run.result(&method, result);
+        let redacted = rules.redacted(&result, &never, MAX_TIME, redact);
+        let redacted = redacted.expect("in time");
+        (redacted != result).then(|| redacted.decode().expect("JSON"))
     }
 
     #[test]
@@ -403,6 +489,21 @@ mod tests {
         ] {
             assert_eq!(redacted(method, &result), None, "{result}");
         }
+    }
+
+    #[test]
+    fn a_redaction_ends_when_it_is_interrupted_or_takes_too_long() {
+        let value = Raw::string("ann and bob");
+        let redact = |run: &Run<'_>, value: &Raw| run.json(value);
+        let rules = rules();
+        let redacted = |is_interrupted: bool, max_time: Duration| {
+            let interrupt = AtomicBool::new(is_interrupted);
+            rules.redacted(&value, &interrupt, max_time, redact)
+        };
+        let expected = Raw::string("[redacted] and [redacted]");
+        assert_eq!(redacted(false, MAX_TIME), Some(expected));
+        assert_eq!(redacted(true, MAX_TIME), None);
+        assert_eq!(redacted(false, Duration::ZERO), None);
     }
 
     #[test]

@@ -178,6 +178,10 @@ impl Middleware for ResponseSizeLimit {
             Ok(shortened.unwrap_or_else(|| options.refusal(&result, &fallback)))
         })
     }
+    fn cuts_results(&self) -> bool {
+        true
+    }
+
     fn provided_resources(&self) -> Option<ProvidedResources> {
         let pages = self.options.pages.clone()?;
         let template = ResourceTemplate::new(result_pages::TEMPLATE, "result-pages")

@@ -161,3 +161,36 @@ async fn redactions_of_mounted_servers_and_other_middleware_follow_their_order()
     let result = echoed(&outer, json!({"iban": "x".repeat(1_000)})).await;
     assert_content(&result, &json!({"iban": "[redacted]"}));
 }
+
+#[runtimes::test]
+async fn results_are_redacted_before_they_are_cut() {
+    let rows = vec![json!({"iban": "NO93"}); 100];
+    let text = serde_json::to_string(&rows).expect("JSON");
+    let server = || {
+        let text = text.clone();
+        Server::new("rows", "1").tool("rows", "Rows", move || std::future::ready(text.clone()))
+    };
+    let redaction = || Redaction::new().with_members(["iban"]);
+    let limit = || ResponseSizeLimit::new(1_000);
+    let cut = with(with(server(), limit()), redaction());
+    let mut client = Client::legacy(&cut, "2025-11-25").await;
+    let text = call(&mut client, "rows").await.expect("a result");
+    assert!(text.contains("are left out"), "{text}");
+    assert!(!text.contains("NO93"), "{text}");
+    let error = with(server(), redaction())
+        .add_middleware(MiddlewareScope::all(), Arc::new(limit()))
+        .expect_err("it would cut first");
+    assert!(error.to_string().contains("add it first"), "{error}");
+}
+
+#[runtimes::test]
+async fn a_text_that_takes_long_is_redacted_on_another_thread() {
+    let text = "key: 1 ".repeat(3_000);
+    let server =
+        Server::new("keys", "1").tool("keys", "Keys", move || std::future::ready(text.clone()));
+    let redaction = Redaction::new().with_patterns([r"key: \d+(.*END)?"]);
+    let server = with(server, redaction.expect("a pattern"));
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    let text = call(&mut client, "keys").await.expect("a result");
+    assert_eq!(text, "[redacted] ".repeat(3_000));
+}

@@ -16,6 +16,8 @@ pub(super) struct LogFile {
     file: Option<File>,
     /// Whether it ends within a line that could not be written as a whole.
     is_torn: bool,
+    /// Its length after the latest write. If it has another one, another process has written since.
+    length: Option<u64>,
 }
 
 impl LogFile {
@@ -31,6 +33,7 @@ impl LogFile {
             max_files: 0,
             file: Some(file),
             is_torn,
+            length: None,
         })
     }
 
@@ -66,7 +69,16 @@ impl LogFile {
             if bytes > 0 {
                 self.is_torn = bytes > begin && !ends.contains(&bytes);
             }
+            self.length = self
+                .file
+                .as_ref()
+                .and_then(|file| file.metadata().ok())
+                .map(|metadata| metadata.len());
             if outcome.is_err() {
+                // Other processes that share the file do not know that a line is not finished.
+                if self.is_torn && self.write(b"\n").1.is_ok() {
+                    (self.is_torn, self.length) = (false, None);
+                }
                 return (written, outcome);
             }
         }
@@ -89,16 +101,21 @@ impl LogFile {
         Ok(self.max_bytes.saturating_sub(length))
     }
 
-    /// Opens the file if it is not open or was deleted. Returns its metadata: other processes may have written, too.
+    /// Opens the file if it is not open, was deleted or was renamed. Returns its metadata: other processes may have written, too.
     fn open_metadata(&mut self) -> io::Result<Metadata> {
         if let Some(file) = &self.file {
             let metadata = file.metadata()?;
-            if !is_deleted(&metadata) {
+            if is_at(&self.path, &metadata) {
+                if self.length.is_some_and(|length| length != metadata.len()) {
+                    self.is_torn = ends_within_line(&self.path, file);
+                    self.length = None;
+                }
                 return Ok(metadata);
             }
         }
         let file = open(&self.path)?;
         self.is_torn = ends_within_line(&self.path, &file);
+        self.length = None;
         self.file.insert(file).metadata()
     }
 
@@ -142,6 +159,13 @@ fn write(file: &mut impl Write, bytes: &[u8]) -> (usize, io::Result<()>) {
 }
 
 fn open(path: &Path) -> io::Result<File> {
+    // Opening one waits for a reader.
+    #[cfg(unix)]
+    if fs::metadata(path)
+        .is_ok_and(|metadata| std::os::unix::fs::FileTypeExt::is_fifo(&metadata.file_type()))
+    {
+        return Err(io::Error::other("it is a FIFO"));
+    }
     let mut options = OpenOptions::new();
     options.append(true).create(true);
     // Records may be confidential.
@@ -157,14 +181,19 @@ fn accept_absence(outcome: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Whether the file no longer has a name. Otherwise a log that was deleted would go on nowhere.
-fn is_deleted(metadata: &Metadata) -> bool {
+/// Whether this is the file at a path: it was neither deleted nor renamed, as programs that rotate logs do.
+fn is_at(path: &Path, file: &Metadata) -> bool {
     #[cfg(unix)]
-    return std::os::unix::fs::MetadataExt::nlink(metadata) == 0;
+    {
+        use std::os::unix::fs::MetadataExt as _;
+
+        let number = |metadata: &Metadata| (metadata.dev(), metadata.ino());
+        fs::metadata(path).is_ok_and(|at_path| number(&at_path) == number(file))
+    }
     #[cfg(not(unix))]
     {
-        let _ = metadata;
-        false
+        let _ = (path, file);
+        true
     }
 }
 
@@ -264,6 +293,47 @@ mod tests {
             fs::remove_file(path).expect("deleted");
             append(&mut file, "two\n");
             assert_eq!(read(path), "two\n");
+        });
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_renamed_file_is_left() {
+        in_folder("renamed", |path| {
+            let mut file = LogFile::open(path).expect("opens");
+            append(&mut file, "one\n");
+            fs::rename(path, file.rotated(1)).expect("renamed");
+            append(&mut file, "two\n");
+            assert_eq!(read(path), "two\n");
+            fs::rename(path, file.rotated(1)).expect("renamed");
+            fs::write(path, "created\n").expect("written");
+            append(&mut file, "three\n");
+            assert_eq!(read(path), "created\nthree\n");
+        });
+    }
+
+    #[test]
+    fn a_line_that_another_process_has_not_finished_stays_alone() {
+        in_folder("other", |path| {
+            let mut file = LogFile::open(path).expect("opens");
+            append(&mut file, "one\n");
+            let mut other = open(path).expect("opens");
+            other.write_all(b"tw").expect("written");
+            append(&mut file, "three\n");
+            other.write_all(b"four\n").expect("written");
+            append(&mut file, "five\n");
+            assert_eq!(read(path), "one\ntw\nthree\nfour\nfive\n");
+        });
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_fifo_is_refused() {
+        in_folder("fifo", |path| {
+            let made = std::process::Command::new("mkfifo").arg(path).status();
+            assert!(made.expect("mkfifo runs").success());
+            let error = LogFile::open(path).expect_err("a FIFO");
+            assert_eq!(error.to_string(), "it is a FIFO");
         });
     }
 

@@ -25,6 +25,9 @@ const DEFAULT_MAX_BYTES: u64 = 100 * 1024 * 1024;
 /// Default number of rotated files that are kept.
 const DEFAULT_MAX_FILES: u32 = 10;
 
+/// Maximum number of rotated files: each rotation renames all of them, which takes some milliseconds then.
+const MAX_FILES: u32 = 1_000;
+
 /// A [`Middleware`] that appends a record of each request that it sees to a file: a JSON object on a line of its own, with time,
 /// method, target, caller, duration and outcome. `docs/observability.md` describes its members.
 ///
@@ -102,9 +105,10 @@ impl AuditLog {
         self
     }
 
-    /// Sets how many rotated files are kept: `path.1`, which is the newest, to `path.N`. Default: 10.
+    /// Sets how many rotated files are kept: `path.1`, which is the newest, to `path.N`. Default: 10. At most 1,000.
     #[must_use]
     pub fn with_max_files(self, max_files: u32) -> Self {
+        let max_files = max_files.min(MAX_FILES);
         self.writer.with_file(|file| file.max_files = max_files);
         self
     }

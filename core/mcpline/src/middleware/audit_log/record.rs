@@ -112,7 +112,7 @@ impl RecordOptions {
             self.value(&mut out, "result", result);
         }
         out.extend_from_slice(b"}\n");
-        out
+        visible(out)
     }
 
     /// Appends a value without its secrets, or its size if it is too large.
@@ -127,6 +127,25 @@ impl RecordOptions {
             None => json(out, name, value.as_bytes()),
         }
     }
+}
+
+/// Returns a record whose characters that are no text are escaped: line separators that are none of JSON, control characters and those
+/// that change the direction of a text, which could deceive a reader. All are within strings, because JSON has none elsewhere.
+fn visible(record: Vec<u8>) -> Vec<u8> {
+    let is_hidden = |character: char| matches!(character, '\u{7f}'..='\u{9f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let text = String::from_utf8_lossy(&record);
+    if !text.contains(is_hidden) {
+        return record;
+    }
+    let mut out = String::with_capacity(text.len() + 64);
+    for character in text.chars() {
+        match is_hidden(character) {
+            // All are in the basic plane.
+            true => out.push_str(&format!("\\u{:04x}", u32::from(character))),
+            false => out.push(character),
+        }
+    }
+    out.into_bytes()
 }
 
 fn outcome_of(method: &Method, ending: &Ending<'_>) -> (&'static str, Option<ErrorCode>) {

@@ -3,7 +3,8 @@
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{JoinHandle, ThreadId};
+use std::thread::ThreadId;
+use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 
@@ -13,12 +14,16 @@ use super::log_file::LogFile;
 /// delays nothing, and little enough for a server with several logs.
 const MAX_WAITING_BYTES: usize = 4 * 1024 * 1024;
 
+/// How long a log that is freed waits until all records are written: as long as handlers have at shutdown. A disk that does not answer
+/// must not keep a program from ending.
+const MAX_CLOSING_TIME: Duration = Duration::from_secs(5);
+
 /// Why a record was not written.
 pub(super) type WriteError = Arc<io::Error>;
 
 type Outcome = Result<(), WriteError>;
 
-/// Writes records on a thread of its own, several at once if they wait. Dropping it waits until all are written.
+/// Writes records on a thread of its own, several at once if they wait. Dropping it waits until all are written, for a limited time.
 #[derive(Debug)]
 pub(super) struct LogWriter {
     queue: Arc<Queue>,
@@ -31,7 +36,6 @@ struct Thread {
     /// The process that it runs in: a forked child has none of its parent's threads.
     process: u32,
     id: ThreadId,
-    handle: JoinHandle<()>,
 }
 
 #[derive(Debug)]
@@ -51,6 +55,8 @@ struct QueueState {
     bytes: usize,
     /// Whether no further records follow.
     is_closed: bool,
+    /// Whether the thread has written all records and ends.
+    has_ended: bool,
 }
 
 /// Lines, and what waits for each to be written.
@@ -143,7 +149,7 @@ impl Drop for LogWriter {
             && thread.process == std::process::id()
             && thread.id != std::thread::current().id()
         {
-            let _ = thread.handle.join();
+            self.queue.wait_for_end();
         }
     }
 }
@@ -155,15 +161,32 @@ fn start(queue: &Arc<Queue>, process: u32) -> Result<Thread, WriteError> {
         while let Some(waiting) = queue.take() {
             queue.write(waiting);
         }
+        lock(&queue.state).has_ended = true;
+        queue.changed.notify_all();
     })?;
     Ok(Thread {
         process,
         id: handle.thread().id(),
-        handle,
     })
 }
 
 impl Queue {
+    /// Waits until the thread has written all records.
+    fn wait_for_end(&self) {
+        let state = lock(&self.state);
+        let waited = self
+            .changed
+            .wait_timeout_while(state, MAX_CLOSING_TIME, |state| !state.has_ended);
+        let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        if timeout.timed_out() {
+            tracing::warn!(
+                path = %self.path.display(),
+                bytes = state.bytes,
+                "the audit log was freed before all of its records were written"
+            );
+        }
+    }
+
     /// Waits for lines and takes all of them. `None` after the last one.
     fn take(&self) -> Option<Waiting> {
         let mut state = lock(&self.state);

@@ -69,6 +69,15 @@ impl Middlewares {
             .clone()
     }
 
+    /// Whether one of them replaces confidential values in results.
+    fn redact_results(&self) -> bool {
+        let list = self.list();
+        list.iter().any(|registered| match &registered.code {
+            Code::Middleware(middleware) => middleware.redacts_results(),
+            Code::Handler(_) => false,
+        })
+    }
+
     fn add(&self, added: Registered) -> Result<(), Error> {
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
         if list.len() == MAX_MIDDLEWARES {
@@ -107,14 +116,20 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the scope has a method that no middleware sees, or the server has 64
-    /// middlewares.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the scope has a method that no middleware sees, the server has 64
+    /// middlewares, or the middleware is a [`ResponseSizeLimit`](crate::middleware::ResponseSizeLimit) and the server has a
+    /// `Redaction`, which would get cut results.
     pub fn add_middleware(
         &self,
         scope: MiddlewareScope,
         middleware: Arc<dyn Middleware>,
     ) -> Result<(), Error> {
         scope.check()?;
+        if middleware.cuts_results() && self.inner().middlewares.redact_results() {
+            return Err(Error::usage(
+                "a `ResponseSizeLimit` that is added after a `Redaction` cuts results before they are redacted: add it first",
+            ));
+        }
         if let Some(provided) = middleware.provided_resources() {
             self.provide_resources(provided)?;
         }
