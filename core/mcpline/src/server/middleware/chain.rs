@@ -292,7 +292,8 @@ impl Step {
                         middleware.handle(request, Next::new(self)).await
                     }
                     Code::Handler(handler) => {
-                        handler_call::call(handler, &current, request, Next::new(self)).await
+                        let end = self.chain.end.clone();
+                        handler_call::call(handler, &current, request, Next::new(self), end).await
                     }
                 };
             }

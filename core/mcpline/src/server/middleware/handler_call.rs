@@ -7,7 +7,7 @@ use std::task::{Context as TaskContext, Poll};
 
 use mcpline_protocol::RpcError;
 use mcpline_protocol::wire::{Method, Raw};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::middleware::{MiddlewareOrigin, MiddlewareOutcome, MiddlewareRequest, Next};
 use crate::sync::{Arc, Mutex, PoisonError};
@@ -64,12 +64,14 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Calls the handler with a request, and passes the request on each time that the handler asks for it.
+/// Calls the handler with a request, and passes the request on each time that the handler asks for it. `end` is closed when the
+/// request ends.
 pub(super) async fn call(
     handler: Arc<dyn Handler>,
     current: &CurrentRequest,
     request: MiddlewareRequest,
     next: Next,
+    end: watch::Receiver<()>,
 ) -> MiddlewareOutcome {
     let (sender, mut outcome) = oneshot::channel();
     let (runs, mut new_runs) = mpsc::unbounded_channel();
@@ -89,8 +91,9 @@ pub(super) async fn call(
     );
     call.start();
     let mut started = StartedCall {
-        _cancel: CancelOnDrop(call),
+        call: CancelOnDrop(call),
         runs: Vec::new(),
+        end,
     };
     std::future::poll_fn(move |cx| {
         loop {
@@ -113,13 +116,22 @@ pub(super) async fn call(
 ///
 /// Fields are dropped in this order: a callback that learns that the request has ended sees that the call is cancelled.
 struct StartedCall {
-    _cancel: CancelOnDrop,
+    call: CancelOnDrop,
     runs: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    end: watch::Receiver<()>,
 }
 
 impl StartedCall {
     fn pass_on(&mut self, request: MiddlewareRequest, next: Next, run: Run) {
-        self.runs.push(Box::pin(pass_on(request, next, run)));
+        let (call, end) = (self.call.0.clone(), self.end.clone());
+        self.runs.push(Box::pin(async move {
+            let (outcome, callback) = pass_on(request, next, run).await;
+            // The request may have ended while this was polled, before the call was dropped.
+            if end.has_changed().is_err() {
+                call.cancel();
+            }
+            callback.call(outcome);
+        }));
     }
 
     /// Polls the requests that were passed on. Returns whether one has ended.
@@ -131,7 +143,11 @@ impl StartedCall {
     }
 }
 
-async fn pass_on(mut request: MiddlewareRequest, next: Next, run: Run) {
+async fn pass_on(
+    mut request: MiddlewareRequest,
+    next: Next,
+    run: Run,
+) -> (MiddlewareOutcome, CallbackOnDrop) {
     let changed = match run.params {
         Some(params) => request.set_params(params),
         None => Ok(()),
@@ -140,7 +156,7 @@ async fn pass_on(mut request: MiddlewareRequest, next: Next, run: Run) {
         Ok(()) => next.run(request).await,
         Err(error) => Err(RpcError::internal_error(error.to_string())),
     };
-    run.callback.call(outcome);
+    (outcome, run.callback)
 }
 
 fn ended() -> RpcError {
