@@ -350,7 +350,7 @@ def test_a_child_that_is_forked_while_the_log_is_written_can_log():
         threads = [threading.Thread(target=warn_often, daemon=True) for _ in range(2)]
         for thread in threads:
             thread.start()
-        for number in range(200):
+        for number in range(60):
             child = os.fork()
             if child == 0:
                 # A child that waits for a lock of its parent never ends.
