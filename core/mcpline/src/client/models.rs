@@ -74,7 +74,13 @@ impl Dialler for Nowhere {
 
 fn client(handlers: Handlers) -> Arc<Inner> {
     let info = Implementation::new("test", "1");
-    Inner::new(info, ClientSettings::default(), handlers, Box::new(Nowhere))
+    Inner::new(
+        info,
+        ClientSettings::default(),
+        handlers,
+        Box::new(Nowhere),
+        None,
+    )
 }
 
 fn session(client: &Arc<Inner>) -> (Arc<Session>, Arc<TestLink>) {
