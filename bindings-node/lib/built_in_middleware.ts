@@ -86,13 +86,13 @@ export interface AuditLogOptions {
 /** Options of {@link redaction}. */
 export interface RedactionOptions {
   /**
-   * Names of members whose values are replaced, at any depth of structured content, and of texts that are themselves a JSON object
-   * or array. They are compared without regard to case.
+   * Names of members whose values are replaced, at any depth of structured content, and of texts that are themselves a JSON
+   * object, array or string. They are compared without regard to case.
    */
   members?: readonly string[];
   /**
    * Regular expressions whose matches are replaced in texts and messages of errors, and in the strings of structured content. Their
-   * syntax is that of the Rust crate `regex`: matching takes linear time, and there is no look-around and no back reference.
+   * syntax is that of the Rust crate `regex`, without look-around and back references.
    */
   patterns?: readonly string[];
   /** What takes the place of a value or match. Default: `[redacted]`. */
@@ -263,7 +263,8 @@ export function auditLog(options: AuditLogOptions): BuiltInMiddleware {
  *
  * Types, URIs, names, `_meta`, blobs, the data of errors, lists, notifications and input requests stay as they are. Structured content
  * is checked against the output schema before: let members that are replaced be strings there, because clients may refuse a result
- * that does not match.
+ * that does not match. A value that takes more than five seconds is not sent: the client gets an internal error. Use
+ * {@link responseSizeLimit} before this; after it, {@link Server.use} refuses it.
  *
  * @throws UsageError if an option is unknown or not of its type. {@link Server.use} throws it for an invalid pattern, and if there
  * are neither members nor patterns.

@@ -159,14 +159,14 @@ class Redaction(BuiltInMiddleware, frozen=True):
 
     Types, URIs, names, `_meta`, blobs, the data of errors, lists, notifications and input requests stay as they are.
     Structured content is checked against the output schema before: let members that are replaced be strings there,
-    because clients may refuse a result that does not match.
+    because clients may refuse a result that does not match. A value that takes more than five seconds is not sent: the
+    client gets an internal error. Add a `ResponseSizeLimit` before this one; after it, it is refused with `UsageError`.
 
     Args:
         members: Names of members whose values are replaced, at any depth of structured content, and of texts that are
-            themselves a JSON object or array. They are compared without regard to case.
+            themselves a JSON object, array or string. They are compared without regard to case.
         patterns: Regular expressions whose matches are replaced in texts and messages of errors, and in the strings of
-            structured content. Their syntax is that of the Rust crate `regex`: matching takes linear time, and there is
-            no look-around and no back reference.
+            structured content. Their syntax is that of the Rust crate `regex`, without look-around and back references.
         replacement: What takes the place of a value or match. Default: `[redacted]`.
         arguments: Whether the arguments of tools and prompts are redacted as well, before they are checked.
     """

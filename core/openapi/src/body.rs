@@ -134,7 +134,7 @@ impl Document {
     /// Whether a schema accepts objects, as far as its own `type` says.
     fn may_be_object(&self, schema: &Place) -> bool {
         let Ok((_, schema)) = self.follow(schema) else {
-            // The error is that of whoever reads the schema.
+            // Reading the schema reports the error.
             return true;
         };
         match schema.get("type") {

@@ -204,9 +204,9 @@ fn a_request_without_an_outcome_is_recorded_before_the_log_is_dropped() {
     let runtime = runtime.expect("a runtime");
     runtime.block_on(async {
         let begun = Arc::new(Notify::new());
-        let told = begun.clone();
+        let notify = begun.clone();
         let server = Server::new("hangs", "1").tool("hangs", "Never ends", move || {
-            told.notify_one();
+            notify.notify_one();
             std::future::pending::<String>()
         });
         let server = with(server, AuditLog::open(folder.log()).expect("opens"));
