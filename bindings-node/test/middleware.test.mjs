@@ -934,6 +934,13 @@ testRevisions("a client reads in pages what was cut", async (t, options) => {
   assert.equal(text, "a".repeat(3_000));
 });
 
+test("a size limit comes before a redaction", () => {
+  const server = new Server({ name: "ordered", version: "1" });
+  server.use(responseSizeLimit({ maxBytes: 1_000 }));
+  server.use(redaction({ members: ["iban"] }));
+  assert.throws(() => server.use(responseSizeLimit({ maxBytes: 2_000 })), /add it first/);
+});
+
 test("a result that cannot be cut becomes an error for the model", async (t) => {
   const server = new Server({ name: "long", version: "1" });
   const output = { type: "object", properties: { text: { type: "string" } } };

@@ -1178,6 +1178,14 @@ async def test_a_client_reads_in_pages_what_was_cut() -> None:
         server.add_middleware(ResponseSizeLimit(1000, lifetime=1))
 
 
+def test_a_size_limit_comes_before_a_redaction() -> None:
+    server = Server("ordered")
+    server.add_middleware(ResponseSizeLimit(1000))
+    server.add_middleware(Redaction(members=["iban"]))
+    with pytest.raises(UsageError, match="add it first"):
+        server.add_middleware(ResponseSizeLimit(2000))
+
+
 @on_loop
 async def test_an_audit_log_records_calls(tmp_path: Path) -> None:
     server, path = Server("audited"), tmp_path / "audit.jsonl"
