@@ -142,12 +142,14 @@ async fn routes_are_protected_like_the_endpoint_unless_they_are_public() {
         *request.uri_mut() = path.parse().expect("a path");
         service.handle(request).await.status().as_u16()
     };
-    for (headers, expected) in [
-        ([("host", "evil.example")], 403),
-        ([("origin", "https://evil.example")], 403),
-        ([("origin", "http://localhost:3000")], 200),
+    for (headers, expected, of_other_method) in [
+        ([("host", "evil.example")], 403, 403),
+        ([("origin", "https://evil.example")], 403, 403),
+        ([("origin", "http://localhost:3000")], 200, 405),
     ] {
         assert_eq!(status("/ping", &headers).await, expected, "{headers:?}");
+        let other_method = status("/echo/a/b", &headers).await;
+        assert_eq!(other_method, of_other_method, "{headers:?}");
         assert_eq!(status("/open", &headers).await, 200, "{headers:?}");
     }
 }
@@ -184,6 +186,14 @@ async fn routes_need_a_token_with_their_scopes_where_there_is_authorization() {
     assert_eq!(refused.status, 403, "{refused:?}");
     let challenge = refused.header("www-authenticate").expect("a challenge");
     assert!(challenge.contains("files:write"), "{challenge}");
+    // Nor is it said what the path has.
+    for (method, path, admitted) in [("GET", path, 405), ("POST", "/scoped/a/..", 400)] {
+        let anonymous = rig.ask(method, path, &[], &Value::Null).await;
+        assert_eq!(anonymous.status, 401, "{method} {path}: {anonymous:?}");
+        assert_eq!(anonymous.header("allow"), None, "{method} {path}");
+        let refused = rig.ask_with(&reader, method, path, &Value::Null).await;
+        assert_eq!(refused.status, admitted, "{method} {path}: {refused:?}");
+    }
     let writer = rig.token("mcp files:write");
     let served = rig.ask_with(&writer, "POST", path, &Value::Null).await;
     assert_eq!(served.status, 201, "{served:?}");

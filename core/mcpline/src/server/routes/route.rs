@@ -26,8 +26,10 @@ impl Route {
     /// Creates a route for GET requests to a path.
     ///
     /// The path begins with a slash. `{name}` is a variable for one segment or the end of one, `{*name}` one for the rest of
-    /// the path; both match at least one character. Where several routes match, literal text comes before variables. For a
-    /// mounted server the path is below the [prefix](crate::transport::http::MountPrefix) of the mount.
+    /// the path; both match at least one character. Where several paths match, literal text comes before variables, and the
+    /// routes of that path alone decide about the method: a POST to `/a/b` is refused if `/a/b` has a GET route only, although
+    /// `/a/{c}` has one for POST. For a mounted server the path is below the
+    /// [prefix](crate::transport::http::MountPrefix) of the mount.
     pub fn new(path: impl Into<String>) -> Self {
         Self {
             path: path.into(),

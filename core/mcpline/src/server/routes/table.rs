@@ -22,11 +22,22 @@ pub(crate) struct RouteTable {
 /// What the table has for a request.
 pub(crate) enum RouteMatch {
     Found(Arc<RouteEntry>, PathVariables),
-    /// The path has routes, but none for the method: those that it has, for `Allow`.
+    /// Routes have the path, but none serves the request.
+    Refused {
+        reason: RefusalReason,
+        /// Whether all routes of the path are public: else only an admitted caller may learn the reason.
+        is_public: bool,
+    },
+    Nothing,
+}
+
+/// Why no route of a path serves a request.
+#[derive(Debug)]
+pub(crate) enum RefusalReason {
+    /// None has the method: those that they have, for `Allow`.
     OtherMethods(String),
     /// A variable of the path is not safe as a part of a path.
     UnsafePath(String),
-    Nothing,
 }
 
 impl RouteTable {
@@ -70,8 +81,12 @@ impl RouteTable {
         let serving = |method| group.iter().find(|entry| entry.serves(method));
         let is_head = method == Method::HEAD;
         let found = serving(method).or_else(|| serving(&Method::GET).filter(|_| is_head));
+        let refused = |reason| RouteMatch::Refused {
+            reason,
+            is_public: group.iter().all(|entry| entry.is_public),
+        };
         let Some(entry) = found else {
-            return RouteMatch::OtherMethods(allowed(group));
+            return refused(RefusalReason::OtherMethods(allowed(group)));
         };
         let mut variables = PathVariables::default();
         for (name, value) in matched.params.iter() {
@@ -80,7 +95,7 @@ impl RouteTable {
                 Ok(value) => variables.0.push((name.to_owned(), value)),
                 Err(problem) => {
                     let reason = format!("the variable `{name}` of the path must not {problem}");
-                    return RouteMatch::UnsafePath(reason);
+                    return refused(RefusalReason::UnsafePath(reason));
                 }
             }
         }
@@ -139,8 +154,10 @@ mod tests {
                     .collect();
                 Ok((entry.name(), variables.join(" ")))
             }
-            RouteMatch::OtherMethods(methods) => Err(format!("allowed: {methods}")),
-            RouteMatch::UnsafePath(reason) => Err(reason),
+            RouteMatch::Refused { reason, .. } => Err(match reason {
+                RefusalReason::OtherMethods(methods) => format!("allowed: {methods}"),
+                RefusalReason::UnsafePath(reason) => reason,
+            }),
             RouteMatch::Nothing => Err("nothing".into()),
         }
     }

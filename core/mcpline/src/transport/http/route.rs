@@ -6,12 +6,12 @@ use http::header::{
     UPGRADE,
 };
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 
 use crate::error::Error;
 use crate::quota::{self, ClientQuota, UNCHARGED_BYTES};
 use crate::server::{
-    HttpInfo, PathVariables, RouteCall, RouteEntry, RouteMatch, RouteOutcome, Server,
+    HttpInfo, PathVariables, RefusalReason, RouteCall, RouteEntry, RouteMatch, RouteOutcome, Server,
 };
 use crate::warning_limit::warn_limited;
 
@@ -57,7 +57,11 @@ impl RequestedRoute {
 pub(super) enum Requested {
     Route(RequestedRoute),
     /// No route serves it, although one has its path.
-    Refused(Response<Body>),
+    Refused {
+        response: Response<Body>,
+        /// Whether a caller that is not admitted may have the response.
+        is_public: bool,
+    },
     Nothing,
 }
 
@@ -69,16 +73,23 @@ pub(super) fn find(shared: &Shared, parts: &Parts) -> Requested {
             Requested::Route(RequestedRoute { entry, variables })
         }
         RouteMatch::Nothing => Requested::Nothing,
-        RouteMatch::UnsafePath(reason) => {
-            Requested::Refused(refusal(StatusCode::BAD_REQUEST, &reason))
-        }
-        RouteMatch::OtherMethods(allowed) => {
-            let reason = format!("{} is not allowed here: use {allowed}", parts.method);
+        RouteMatch::Refused { reason, is_public } => Requested::Refused {
+            response: refused(&parts.method, &reason),
+            is_public,
+        },
+    }
+}
+
+fn refused(method: &Method, reason: &RefusalReason) -> Response<Body> {
+    match reason {
+        RefusalReason::UnsafePath(reason) => refusal(StatusCode::BAD_REQUEST, reason),
+        RefusalReason::OtherMethods(allowed) => {
+            let reason = format!("{method} is not allowed here: use {allowed}");
             let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, &reason);
-            if let Ok(allowed) = HeaderValue::from_str(&allowed) {
+            if let Ok(allowed) = HeaderValue::from_str(allowed) {
                 response.headers_mut().insert(ALLOW, allowed);
             }
-            Requested::Refused(response)
+            response
         }
     }
 }

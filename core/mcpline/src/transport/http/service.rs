@@ -178,14 +178,21 @@ impl HttpService {
             match route::find(shared, parts) {
                 // The health check gives way to a route of the same path, not to one that matches others too.
                 Requested::Route(route) if endpoint == Endpoint::Health && !route.is_literal() => {}
-                Requested::Refused(_) if endpoint == Endpoint::Health => {}
+                Requested::Refused { .. } if endpoint == Endpoint::Health => {}
                 Requested::Route(route) => {
                     return Box::pin(self.answer_route(parts, body, route)).await;
                 }
                 Requested::Nothing => {}
-                Requested::Refused(response) => {
+                Requested::Refused {
+                    response,
+                    is_public,
+                } => {
                     discard(body, DRAINED).await;
-                    return response;
+                    let admitted = match is_public {
+                        true => Ok(()),
+                        false => Box::pin(self.admit_to_route(parts)).await,
+                    };
+                    return admitted.map_or_else(|refused| refused, |()| response);
                 }
             }
         }
@@ -288,24 +295,26 @@ impl HttpService {
         B: http_body::Body<Data: Into<Bytes> + Send>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let shared = &self.shared;
-        if !requested.entry.is_public {
-            if let Err(refused) = self.check_host(parts) {
-                discard(body, DRAINED).await;
-                return refused.response();
-            }
-            let admitted =
-                authorization::admit(&shared.options, parts, |parts| self.client_of(parts)).await;
-            if let Err(response) = admitted {
-                discard(body, DRAINED).await;
-                return response;
-            }
+        if !requested.entry.is_public
+            && let Err(response) = self.admit_to_route(parts).await
+        {
+            discard(body, DRAINED).await;
+            return response;
         }
         let client = self.client_of(parts);
         match self.collect(body, &client).await {
-            Ok(body) => route::serve(shared, parts, requested, body, &client).await,
+            Ok(body) => route::serve(&self.shared, parts, requested, body, &client).await,
             Err(refusal) => refusal.response(),
         }
+    }
+
+    /// Checks that the caller may use routes that are not public.
+    #[cfg(feature = "routes")]
+    async fn admit_to_route(&self, parts: &mut Parts) -> Result<(), Response<Body>> {
+        self.check_host(parts)
+            .map_err(|refused| refused.response())?;
+        let options = &self.shared.options;
+        authorization::admit(options, parts, |parts| self.client_of(parts)).await
     }
 
     /// Checks that the request's host and origin are allowed.
