@@ -11,6 +11,7 @@ use crate::error_code::ErrorCode;
 
 /// A revision of the Model Context Protocol. Ordered by date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 #[non_exhaustive]
 pub enum Revision {
     /// 2024-11-05, the first.
@@ -42,8 +43,14 @@ pub enum Era {
 
 /// The text is not a revision that this library supports.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown protocol version {0:?}")]
+#[error("there is no protocol revision {0:?}; supported are {dates}", dates = dates())]
 pub struct UnknownRevision(pub String);
+
+/// Returns the dates of all revisions.
+fn dates() -> String {
+    let dates: Vec<_> = Revision::ALL.iter().map(|one| one.as_str()).collect();
+    dates.join(", ")
+}
 
 impl Revision {
     /// Every revision, oldest first.
@@ -132,6 +139,14 @@ impl FromStr for Revision {
 
     fn from_str(date: &str) -> Result<Self, Self::Err> {
         Self::parse(date).ok_or_else(|| UnknownRevision(date.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Revision {
+    type Error = UnknownRevision;
+
+    fn try_from(date: String) -> Result<Self, Self::Error> {
+        Self::parse(&date).ok_or(UnknownRevision(date))
     }
 }
 

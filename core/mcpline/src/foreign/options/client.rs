@@ -11,7 +11,7 @@ use crate::error::Error;
 use super::call::timeouts;
 use super::client_middleware::BuiltInClientMiddleware;
 use super::options_macro::options;
-use super::{seconds, set, set_seconds};
+use super::{checked_revisions, seconds, set, set_seconds};
 
 options! {
     /// [`ClientSettings`] from foreign code.
@@ -54,7 +54,7 @@ impl ClientOptions {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid.
     pub fn settings(self) -> Result<ClientSettings, Error> {
         let mut settings = ClientSettings::default();
-        set(&mut settings.revisions, self.revisions);
+        set(&mut settings.revisions, checked_revisions(self.revisions)?);
         settings.remembered = self.era.map(|era| match era {
             EraOption::Legacy => Era::Legacy,
             EraOption::Modern => Era::Modern,

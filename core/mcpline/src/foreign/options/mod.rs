@@ -46,6 +46,7 @@ mod tls;
 
 use std::time::Duration;
 
+use mcpline_protocol::Revision;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
@@ -92,8 +93,23 @@ pub use tls::TlsOptions;
 ///
 /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): they are not JSON, or have another form.
 pub fn read<T: DeserializeOwned>(what: &str, json: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(json)
-        .map_err(|error| Error::usage(format!("{what} can't be read: {error}")))
+    serde_json::from_slice(json).map_err(|error| {
+        // Without the column: the program did not write the text.
+        let text = error.to_string();
+        let column = format!(" at line {} column {}", error.line(), error.column());
+        let text = text.strip_suffix(&column).unwrap_or(&text);
+        Error::usage(format!("{what} can't be read: {text}"))
+    })
+}
+
+/// Refuses a list of no revisions, with which nothing can connect.
+fn checked_revisions(given: Option<Vec<Revision>>) -> Result<Option<Vec<Revision>>, Error> {
+    match given {
+        Some(revisions) if revisions.is_empty() => Err(Error::usage(
+            "`revisions` is empty: name a revision, or leave the setting out for all",
+        )),
+        given => Ok(given),
+    }
 }
 
 /// Converts a time in seconds. Values beyond the range of `Duration` become its maximum.

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::server::{Extension, Server, ServerBuilder, Settings, state_keys};
 
 use super::options_macro::options;
-use super::{seconds, set, set_seconds};
+use super::{checked_revisions, seconds, set, set_seconds};
 
 type Members = serde_json::Map<String, serde_json::Value>;
 
@@ -113,7 +113,8 @@ impl ServerOptions {
     fn settings(&self) -> Result<Settings, Error> {
         let mut settings = Settings::default();
         set(&mut settings.check_output, self.check_output);
-        set(&mut settings.revisions, self.revisions.clone());
+        let revisions = checked_revisions(self.revisions.clone())?;
+        set(&mut settings.revisions, revisions);
         set(&mut settings.wire.line, self.line_limit);
         set(&mut settings.wire.batch, self.batch_limit);
         set(&mut settings.wire.depth, self.depth_limit);

@@ -60,6 +60,17 @@ fn invalid_values_are_usage_errors_that_name_them() {
     };
     let unknown = read::<ClientOptions>("the settings", br#"{"tiemout":1}"#).unwrap_err();
     assert!(misuse(unknown).starts_with("the settings can't be read: unknown field `tiemout`"));
+    let newer = read::<ClientOptions>("the settings", br#"{"revisions":["2027-01-01"]}"#);
+    assert_eq!(
+        misuse(newer.unwrap_err()),
+        "the settings can't be read: there is no protocol revision \"2027-01-01\"; supported are 2024-11-05, 2025-03-26, \
+         2025-06-18, 2025-11-25, 2026-07-28"
+    );
+    let none: ClientOptions = read("the settings", br#"{"revisions":[]}"#).unwrap();
+    assert!(misuse(none.settings().unwrap_err()).starts_with("`revisions` is empty"));
+    let none: ServerOptions = read("the settings", br#"{"revisions":[]}"#).unwrap();
+    let unbuilt = none.builder(Implementation::new("s", "1"), None);
+    assert!(misuse(unbuilt.unwrap_err()).starts_with("`revisions` is empty"));
     let negative: ClientOptions = read("the settings", br#"{"timeout":-1}"#).unwrap();
     assert!(misuse(negative.settings().unwrap_err()).starts_with("-1 seconds:"));
     let server: ServerOptions = read("the settings", br#"{"declare":["tolls"]}"#).unwrap();
