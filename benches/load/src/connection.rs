@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use memchr::memmem;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::messages;
 use crate::options::{Era, Options};
@@ -37,7 +37,18 @@ pub struct Head {
 impl Connection {
     /// Connects.
     pub async fn open(address: SocketAddr) -> Result<Self, Box<dyn Error>> {
-        let stream = TcpStream::connect(address).await?;
+        Self::of(TcpStream::connect(address).await?, address)
+    }
+
+    /// Connects to a server on loopback as a client with an address of its own, 127.0.1.`client`: servers limit what they keep
+    /// for one address.
+    pub async fn open_as(client: u8, address: SocketAddr) -> Result<Self, Box<dyn Error>> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind(SocketAddr::from(([127, 0, 1, client], 0)))?;
+        Self::of(socket.connect(address).await?, address)
+    }
+
+    fn of(stream: TcpStream, address: SocketAddr) -> Result<Self, Box<dyn Error>> {
         stream.set_nodelay(true)?;
         Ok(Self {
             stream,

@@ -14,13 +14,14 @@ import msgspec
 
 from . import _metadata
 from ._annotations import is_alias, spelled
+from ._conversions import ConversionCheck
 
 if typing.TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ._metadata import Metadata
 
-__all__ = ["adapter", "annotated", "decodes_all_of", "is_imported", "is_needed", "obstacle", "schema"]
+__all__ = ["Decoder", "adapter", "annotated", "decodes_all_of", "is_imported", "is_needed", "obstacle", "schema"]
 
 
 def is_imported() -> bool:
@@ -71,6 +72,39 @@ def adapter(annotation: Any) -> Any:
         Exception: One of pydantic's errors, if it cannot decode the type.
     """
     return sys.modules["pydantic"].TypeAdapter(annotation)
+
+
+class Decoder:
+    """Decodes JSON with pydantic, except for conversions that are refused."""
+
+    def __init__(self, adapter: Any, schema: dict[str, Any], definitions: dict[str, dict[str, Any]]) -> None:
+        """Wrap an adapter.
+
+        Args:
+            adapter: Pydantic's `TypeAdapter` of the type.
+            schema: The JSON Schema of the type.
+            definitions: What the schema refers to, by name.
+        """
+        self._adapter = adapter
+        self._check = ConversionCheck(schema, definitions)
+
+    def decode(self, value: bytes) -> Any:
+        """Decode a JSON value.
+
+        Raises:
+            ValueError: The value is not valid, or its conversion is refused.
+        """
+        self._check.check(value)
+        return self._adapter.validate_json(value)
+
+    def decode_text(self, value: str) -> Any:
+        """Decode the text of a value.
+
+        Raises:
+            ValueError: The value is not valid, or its conversion is refused.
+        """
+        self._check.check_text(value)
+        return self._adapter.validate_strings(value)
 
 
 class _Survey:
