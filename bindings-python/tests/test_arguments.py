@@ -6,10 +6,11 @@ import datetime
 import difflib
 import enum
 import functools
+import ipaddress
 import re
 import zoneinfo
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, Optional, Union
+from typing import Annotated, Any, Literal, NamedTuple, Optional, Union
 from urllib.parse import unquote
 
 import annotated_types
@@ -405,6 +406,185 @@ def test_numbers_are_no_dates_or_durations(annotation: Any, given: Any, place: s
     refused = call(tool, {"value": given}, coerce=coerce)
     assert refused["isError"]
     assert re.match(f"Invalid arguments: at {place}[:/]", text(refused))
+
+
+class Appointment(pydantic.BaseModel):
+    start: datetime.datetime
+    attendees: int = 1
+
+
+class Booking(msgspec.Struct):
+    appointments: list[Appointment]
+
+
+NEW_YEAR = Appointment(start=datetime.datetime(2026, 1, 1), attendees=2)
+
+
+def minutes(count: int) -> datetime.timedelta:
+    return datetime.timedelta(minutes=count)
+
+
+class Reminder(pydantic.BaseModel):
+    kind: Literal["reminder"] = "reminder"
+    after: datetime.timedelta
+
+
+class Chain(pydantic.BaseModel):
+    start: datetime.date
+    following: Optional[Chain] = None
+
+
+def validated(annotation: Any) -> Any:
+    """Return a type that pydantic decodes."""
+    return Annotated[annotation, pydantic.AfterValidator(lambda value: value)]
+
+
+@pytest.mark.parametrize("coerce", [True, False])
+@pytest.mark.parametrize(
+    ("annotation", "given", "place"),
+    [
+        *[
+            (validated(annotation), given, "/value")
+            for annotation in (datetime.datetime, datetime.date, datetime.time, datetime.timedelta)
+            for given in (5, 5.5, 86400, 1767225600, True, "5", "86400", "+86400.5")
+        ],
+        (validated(ipaddress.IPv4Address), 5, "/value"),
+        (validated(ipaddress.IPv4Address), True, "/value"),
+        (validated(float), "nan", "/value"),
+        (validated(float), "-Infinity", "/value"),
+        (validated(list[float]), [1.5, "NaN"], "/value/1"),
+        (validated(Optional[datetime.datetime]), 5, "/value"),
+        (validated(Optional[datetime.datetime]), "5", "/value"),
+        (validated(Union[datetime.datetime, int]), 5.5, "/value"),
+        (validated(Union[datetime.datetime, bool]), 5, "/value"),
+        (validated(list[datetime.timedelta]), ["PT5S", 5], "/value/1"),
+        (validated(tuple[int, datetime.time]), [1, 5], "/value/1"),
+        (validated(dict[str, datetime.datetime]), {"a": "5"}, "/value/a"),
+        (pydantic.PastDate, 86400, "/value"),
+        (Annotated[datetime.date, pydantic.Field(ge=datetime.date(1970, 1, 1))], 86400, "/value"),
+        (Appointment, {"start": 5}, "/value/start"),
+        (Appointment, {"start": "5"}, "/value/start"),
+        (list[Appointment], [{"start": "PT5M"}, {"start": 5}], "/value/[01]/start"),
+        (Union[Appointment, Reminder], {"start": 5}, "/value"),
+        (Union[Appointment, Reminder], {"kind": "reminder", "after": 5}, "/value"),
+        (Chain, {"start": "2026-01-01", "following": {"start": 86400}}, "/value/following"),
+        (Booking, {"appointments": [{"start": 5}]}, "/value/appointments/0/start"),
+    ],
+)
+def test_pydantic_reads_no_numbers_as_dates(annotation: Any, given: Any, place: str, coerce: bool):
+    def tool(value):
+        raise AssertionError(value)
+
+    tool.__annotations__["value"] = annotation
+    refused = call(tool, {"value": given}, coerce=coerce)
+    assert refused["isError"]
+    assert re.match(f"Invalid arguments: at {place}[:/]", text(refused))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "given", "decoded"),
+    [
+        (validated(datetime.date), "2026-01-01", datetime.date(2026, 1, 1)),
+        (validated(datetime.timedelta), "PT5M", datetime.timedelta(minutes=5)),
+        (validated(ipaddress.IPv4Address), "127.0.0.1", ipaddress.IPv4Address("127.0.0.1")),
+        (validated(Union[datetime.datetime, int]), 5, 5),
+        (validated(Union[datetime.datetime, float]), 5.5, 5.5),
+        (validated(Union[str, datetime.datetime]), "5", "5"),
+        (validated(Union[datetime.datetime, list[int], Any]), 5, 5),
+        (validated(Union[Appointment, dict[str, Any]]), {"start": 5, "a": 1}, {"start": 5, "a": 1}),
+        (validated(str), "nan", "nan"),
+        (validated(Union[float, str]), "nan", "nan"),
+        (Chain, {"start": "2026-01-01"}, Chain(start=datetime.date(2026, 1, 1))),
+        (
+            Annotated[datetime.timedelta, pydantic.BeforeValidator(minutes, json_schema_input_type=int)],
+            5,
+            datetime.timedelta(minutes=5),
+        ),
+        (set[pydantic.PositiveInt], [1, 1], {1}),
+        (validated(int), 5.0, 5),
+    ],
+)
+@pytest.mark.parametrize("coerce", [True, False])
+def test_pydantic_reads_what_the_schema_accepts(annotation: Any, given: Any, decoded: Any, coerce: bool):
+    seen: list[Any] = []
+
+    def tool(value):
+        seen.append(value)
+
+    tool.__annotations__["value"] = annotation
+    assert not call(tool, {"value": given}, coerce=coerce).get("isError")
+    assert seen == [decoded]
+    assert type(seen[0]) is type(decoded)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "given", "decoded"),
+    [
+        (validated(int), "5", 5),
+        (validated(int), True, 1),
+        (validated(bool), "yes", True),
+        (validated(list[int]), ["1", 2], [1, 2]),
+        (validated(list[int]), "[1, 2]", [1, 2]),
+        (Annotated[list[str], pydantic.BeforeValidator(lambda value: value.split(","))], "a,b", ["a", "b"]),
+        (Annotated[str, pydantic.BeforeValidator(str)], 5, "5"),
+        (Model, {"name": "a", "size": "5"}, Model(name="a", size=5)),
+        (Appointment, {"start": "2026-01-01T00:00:00", "attendees": "2"}, NEW_YEAR),
+        (Booking, {"appointments": [{"start": "2026-01-01T00:00:00", "attendees": "2"}]}, Booking([NEW_YEAR])),
+    ],
+)
+def test_pydantic_converts_arguments_unless_that_is_off(annotation: Any, given: Any, decoded: Any):
+    seen: list[Any] = []
+
+    def tool(value):
+        seen.append(value)
+
+    tool.__annotations__["value"] = annotation
+    assert not call(tool, {"value": given}).get("isError")
+    assert seen == [decoded]
+    refused = call(tool, {"value": given}, coerce=False)
+    assert refused["isError"]
+    assert text(refused).startswith("Invalid arguments: at /value")
+    assert text(refused).endswith("(type)")
+    assert seen == [decoded]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "given"), [(Union[datetime.date, int], "5"), (Optional[datetime.date], "null"), (float, "5.5")]
+)
+def test_strings_are_not_converted_if_that_is_off(annotation: Any, given: Any):
+    def tool(value):
+        raise AssertionError(value)
+
+    tool.__annotations__["value"] = annotation
+    assert call(tool, {"value": given}, coerce=False)["isError"]
+
+
+def test_a_schema_of_the_author_replaces_that_of_pydantic():
+    def tool(model: Model) -> str:
+        return repr(model.size)
+
+    schema = {"type": "object", "properties": {"model": {"type": "object"}}}
+    assert text(call(tool, {"model": {"name": "a", "size": "5"}}, input_schema=schema, coerce=False)) == "5"
+
+
+def test_pydantic_reads_no_numbers_as_dates_for_prompts():
+    server = Server("test")
+
+    @server.prompt
+    def agenda(start: validated(datetime.datetime), appointment: Optional[Appointment] = None) -> str:  # type: ignore[valid-type]
+        return f"{start}, {appointment and appointment.start}"
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            given = {"start": "2026-01-01T00:00:00", "appointment": '{"start": "2026-01-02T00:00:00"}'}
+            (message,) = await client.get_prompt("agenda", given)
+            assert message["content"]["text"] == "2026-01-01 00:00:00, 2026-01-02 00:00:00"
+            with pytest.raises(RpcError, match=r"at /start: must be "):
+                await client.get_prompt("agenda", {"start": "5"})
+            with pytest.raises(RpcError, match=r"at /appointment/start: must be a valid date-time \(format\)"):
+                await client.get_prompt("agenda", {**given, "appointment": '{"start": "5"}'})
+
+    run(main())
 
 
 def test_numbers_are_no_dates_for_prompts():

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from . import _annotations, _decoding, _json, _metadata, _native, _types
+from . import _annotations, _decoding, _json, _metadata, _native, _pydantic, _types
 from ._functions import MISSING, Parameter
 from .errors import RpcError, ToolError
 
@@ -41,7 +41,13 @@ class Arguments:
     """Schema and decoder of the arguments of one handler."""
 
     def __init__(
-        self, function: Function, *, texts: bool = False, coerce: bool = False, refuse_unknown: bool = False
+        self,
+        function: Function,
+        *,
+        texts: bool = False,
+        coerce: bool = False,
+        must_match: bool = False,
+        refuse_unknown: bool = False,
     ) -> None:
         """Read the parameters of `function`.
 
@@ -49,6 +55,7 @@ class Arguments:
             function: The handler.
             texts: All values arrive as strings.
             coerce: Values may have other JSON types that can be converted: `"5"` for a number.
+            must_match: Values must match the schema, also those that pydantic would convert. Not with `coerce`.
             refuse_unknown: Arguments that are not parameters are refused.
 
         Raises:
@@ -59,8 +66,8 @@ class Arguments:
         self.parameters = parameters
         self.positional = tuple(p.name for p in parameters if not p.keyword_only)
         self.keywords = tuple(p.name for p in parameters if p.keyword_only)
-        types, definitions = _read(function.name, parameters, lax=texts)
-        self.schema, self.properties = _describe(parameters, types, definitions)
+        types, reader = _read(function.name, parameters, lax=texts)
+        self.schema, self.properties = _describe(parameters, types, reader.definitions)
         if refuse_unknown:
             self.schema["additionalProperties"] = False
         self._texts = texts
@@ -74,6 +81,8 @@ class Arguments:
         self.decode: Callable[[bytes], Any] | None
         if not parameters and not refuse_unknown:
             self.decode = None
+        elif must_match and reader.delegates:
+            self.decode = self._decode_matching
         elif self._converters:
             self.decode = self._decode_converted
         else:
@@ -89,15 +98,14 @@ class Arguments:
             ToolError: The arguments are invalid. The text contains the path and the rule.
         """
         if not self._texts:
-            if self._validator is None:
-                self._validator = _native.Schema(_json.encode(self.schema))
-            violation = self._validator.violation(arguments)
+            violation = self._violation(arguments)
             if violation is not None and not self._coerce:
                 raise ToolError(f"{_REFUSED}{violation}{self._suggestion(arguments)}")
             try:
                 for allowed in self._convertible(arguments):
                     try:
-                        return self._converted(self._decode_lax(allowed))
+                        decoded = self._decode_lax(allowed) if self._coerce else self._strict.decode(allowed)
+                        return self._converted(decoded)
                     except Exception as lax:  # noqa: BLE001 - the types' own checks may raise anything
                         error = lax
             except RecursionError as nested:
@@ -110,11 +118,13 @@ class Arguments:
         raise ToolError(f"{_REFUSED}{_argument_errors.reason(error)}")
 
     def _convertible(self, arguments: bytes) -> Iterator[bytes]:
-        """Yield what the lax decoder may accept in place of the arguments."""
-        yield arguments
+        """Yield what a decoder may accept in place of the arguments."""
         given = msgspec.json.decode(arguments)
-        if self._coerce and isinstance(given, dict):
-            given = {key: self._parsed(key, value) for key, value in given.items()}
+        if self._coerce:
+            # For the lax decoder.
+            yield arguments
+            if isinstance(given, dict):
+                given = {key: self._parsed(key, value) for key, value in given.items()}
         yield _json.encode(_with_whole_numbers(given))
 
     def _parsed(self, key: str, value: Any) -> Any:
@@ -158,8 +168,8 @@ class Arguments:
         fields: list[Any] = []
         for parameter, type_ in zip(self.parameters, types):
             decoded = type_.decoded
-            if type_.adapter is not None:
-                self._converters[parameter.name] = _pydantic_converter(type_.adapter, texts=self._texts)
+            if type_.decoder is not None:
+                self._converters[parameter.name] = _pydantic_converter(type_.decoder, texts=self._texts)
                 decoded = msgspec.Raw
             elif self._texts and not _is_scalar(type_.schema):
                 self._converters[parameter.name] = _text_converter(decoded)
@@ -187,6 +197,18 @@ class Arguments:
                 if parameter.key in given and not _is_finite(getattr(values, parameter.name)):
                     raise _decoding.DecodeError([((parameter.key,), "must be of finite numbers (type)")])
         return values
+
+    def _violation(self, arguments: bytes) -> str | None:
+        """Return how the arguments violate the schema."""
+        if self._validator is None:
+            self._validator = _native.Schema(_json.encode(self.schema))
+        return self._validator.violation(arguments)
+
+    def _decode_matching(self, arguments: bytes) -> Any:
+        if (violation := self._violation(arguments)) is not None:
+            # `recover` describes it.
+            raise ValueError(violation)
+        return self._decode_converted(arguments)
 
     def _decode_converted(self, arguments: bytes) -> Any:
         return self._converted(self._strict.decode(arguments))
@@ -261,8 +283,8 @@ def _settled(function: str, parameter: Parameter) -> Parameter:
     return settled
 
 
-def _read(function: str, parameters: list[Parameter], *, lax: bool) -> tuple[list[_types.Type], dict[str, Any]]:
-    """Return the types of all parameters, and the definitions that their schemas refer to."""
+def _read(function: str, parameters: list[Parameter], *, lax: bool) -> tuple[list[_types.Type], _types.TypeReader]:
+    """Return the types of all parameters, and their reader, which has the definitions that their schemas refer to."""
     reader = _types.TypeReader(lax=lax)
     types: list[_types.Type] = []
     for parameter in parameters:
@@ -270,7 +292,7 @@ def _read(function: str, parameters: list[Parameter], *, lax: bool) -> tuple[lis
             types.append(reader.read(parameter.annotation))
         except _types.UnsupportedType as error:
             raise _undecodable(function, parameter, error) from None
-    return types, reader.definitions
+    return types, reader
 
 
 def _undecodable(function: str, parameter: Parameter, reason: object) -> TypeError:
@@ -341,17 +363,16 @@ def _is_scalar(schema: dict[str, Any]) -> bool:
     return not any(option.get("type") in ("object", "array") or "$ref" in option for option in options)
 
 
-def _pydantic_converter(adapter: Any, *, texts: bool) -> Callable[[bytes], Any]:
+def _pydantic_converter(decoder: _pydantic.Decoder, *, texts: bool) -> Callable[[bytes], Any]:
     if not texts:
-        convert: Callable[[bytes], Any] = adapter.validate_json
-        return convert
+        return decoder.decode
 
     def convert_text(value: bytes) -> Any:
         text = msgspec.json.decode(value, type=str)
         try:
-            return adapter.validate_strings(text)
+            return decoder.decode_text(text)
         except ValueError:
-            return adapter.validate_json(text)
+            return decoder.decode(text.encode())
 
     return convert_text
 

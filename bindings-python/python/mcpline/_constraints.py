@@ -86,7 +86,7 @@ def apply(found: Type, target: Any, metadata: Metadata) -> Type:
     if rules:
         decoded = _decoding.placeholder(spelled(target), _decoding.checked(decoded, rules))
     native = found.native and not metadata.foreign and not rules
-    return replace(found, schema=schema, decoded=decoded, native=native, adapter=None)
+    return replace(found, schema=schema, decoded=decoded, native=native, decoder=None)
 
 
 def _restricted(schema: dict[str, Any], target: Any, name: str, value: Any) -> dict[str, Any]:

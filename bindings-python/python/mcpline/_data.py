@@ -41,7 +41,7 @@ class _DataDecoder:
             decoder = msgspec.json.Decoder(found.decoded, dec_hook=_decoding.hook)
         except TypeError as error:
             raise UsageError(f"`result_type`: {self.name} can't be decoded: {error}") from None
-        self._decode = decoder.decode if found.adapter is None else found.adapter.validate_json
+        self._decode = decoder.decode if found.decoder is None else found.decoder.decode
         self._schema = {**found.schema, "$defs": reader.definitions} if reader.definitions else found.schema
         self._validator: _native.Schema | None = None
 

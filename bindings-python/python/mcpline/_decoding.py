@@ -334,13 +334,15 @@ def _candidates(options: list[Option], value: Any) -> list[Option]:
     return [option for _, option in found]
 
 
-def validated(adapter: Any) -> Converter:
-    """Return a converter that calls pydantic's `TypeAdapter`."""
+def validated(decode: Callable[[bytes], Any]) -> Converter:
+    """Return a converter that calls pydantic."""
 
     def convert(value: Any, strict: bool) -> Any:
         try:
             # As JSON, because pydantic's strict types accept strings for dates only there.
-            return adapter.validate_json(msgspec.json.encode(value))
+            return decode(msgspec.json.encode(value))
+        except DecodeError:
+            raise
         except ValueError as error:
             from ._argument_errors import reasons
 

@@ -67,7 +67,7 @@ def _form(annotation: Any) -> Form:
         decoder = msgspec.json.Decoder(found.decoded, strict=False, dec_hook=_decoding.lax_hook)
     except TypeError as error:
         raise UsageError(f"the form {_annotations.spelled(annotation)} can't be decoded: {error}") from None
-    read: Callable[[bytes], Any] = decoder.decode if found.adapter is None else found.adapter.validate_json
+    read: Callable[[bytes], Any] = decoder.decode if found.decoder is None else found.decoder.decode
     if "properties" in found.schema:
         return Form(_form_schema(annotation, found.schema), read)
     whole = {"type": "object", "properties": {_VALUE: found.schema}, "required": [_VALUE]}

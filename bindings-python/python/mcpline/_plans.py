@@ -62,8 +62,13 @@ def tool(
         definition["inputSchema"] = input_schema
     else:
         # A schema of the author is checked as it is.
-        coerce, refuse_unknown = coerce and input_schema is None, refuse_unknown and input_schema is None
-        arguments = Arguments(function, coerce=coerce, refuse_unknown=refuse_unknown)
+        derives = input_schema is None
+        arguments = Arguments(
+            function,
+            coerce=derives and coerce,
+            must_match=derives and not coerce,
+            refuse_unknown=derives and refuse_unknown,
+        )
         fill = _ArgumentBinding(arguments.positional, arguments.keywords, arguments.decode, arguments.recover)
         definition["inputSchema"] = arguments.schema if input_schema is None else input_schema
     if results.schema is not None:

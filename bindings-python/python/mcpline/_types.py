@@ -55,8 +55,8 @@ class Type(msgspec.Struct, frozen=True):
     """Whether msgspec applies all of the annotation itself."""
     pending: frozenset[Any] = frozenset()
     """Recursive types that are still being read: `native` holds only if these are native."""
-    adapter: Any = None
-    """Pydantic's adapter, if pydantic decodes the whole type."""
+    decoder: _pydantic.Decoder | None = None
+    """Pydantic's decoder, if pydantic decodes the whole type."""
     fields: frozenset[str] = frozenset()
     """The names of the fields of a class, in JSON."""
     required: frozenset[str] = frozenset()
@@ -131,6 +131,8 @@ class TypeReader:
         """
         self.definitions: dict[str, dict[str, Any]] = {}
         """Definitions of recursive types, by name."""
+        self.delegates = False
+        """Whether pydantic decodes one of the types, or a part of one."""
         self._serialization = serialization
         self._lax = lax
         self._open: dict[Any, _Recursion] = {}
@@ -230,8 +232,10 @@ class TypeReader:
         except Exception as error:
             # Pydantic's errors have no common class.
             raise UnsupportedType(place, f"pydantic: {str(error).partition(chr(10))[0]}") from error
-        decoded = _decoding.placeholder(spelled(annotation), _decoding.validated(adapter))
-        return Type(schema, decoded, False, adapter=adapter, fields=frozenset(schema.get("properties", ())))
+        self.delegates = True
+        decoder = _pydantic.Decoder(adapter, schema, self.definitions)
+        decoded = _decoding.placeholder(spelled(annotation), _decoding.validated(decoder.decode))
+        return Type(schema, decoded, False, decoder=decoder, fields=frozenset(schema.get("properties", ())))
 
     # Generic types
 
