@@ -556,7 +556,9 @@ def test_strings_are_not_converted_if_that_is_off(annotation: Any, given: Any):
         raise AssertionError(value)
 
     tool.__annotations__["value"] = annotation
-    assert call(tool, {"value": given}, coerce=False)["isError"]
+    refused = call(tool, {"value": given}, coerce=False)
+    assert refused["isError"]
+    assert text(refused).startswith("Invalid arguments: at /value: must ")
 
 
 def test_a_schema_of_the_author_replaces_that_of_pydantic():
