@@ -581,7 +581,7 @@ def test_pydantic_reads_no_numbers_as_dates_for_prompts():
             given = {"start": "2026-01-01T00:00:00", "appointment": '{"start": "2026-01-02T00:00:00"}'}
             (message,) = await client.get_prompt("agenda", given)
             assert message["content"]["text"] == "2026-01-01 00:00:00, 2026-01-02 00:00:00"
-            with pytest.raises(RpcError, match=r"at /start: must be "):
+            with pytest.raises(RpcError, match=r"at /start: must be a valid date-time \(format\)"):
                 await client.get_prompt("agenda", {"start": "5"})
             with pytest.raises(RpcError, match=r"at /appointment/start: must be a valid date-time \(format\)"):
                 await client.get_prompt("agenda", {**given, "appointment": '{"start": "5"}'})

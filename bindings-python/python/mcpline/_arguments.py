@@ -371,6 +371,8 @@ def _pydantic_converter(decoder: _pydantic.Decoder, *, texts: bool) -> Callable[
         text = msgspec.json.decode(value, type=str)
         try:
             return decoder.decode_text(text)
+        except _decoding.DecodeError:
+            raise
         except ValueError:
             return decoder.decode(text.encode())
 
