@@ -1157,3 +1157,155 @@ def test_a_handler_can_close_a_client_that_is_being_closed():
         assert ended == ["connected"]
 
     run_in_trio(test)
+
+
+@pytest.mark.parametrize("task", ["the handler", "a task of the handler"])
+@pytest.mark.parametrize("event", ["notification", "connection"])
+def test_a_client_does_not_wait_for_the_observer_that_closes_it(task, event, monkeypatch, caplog):
+    # Longer than the test may take.
+    monkeypatch.setattr("mcpline._hosts._LISTENER_PATIENCE", 10 * PATIENCE)
+
+    async def test():
+        opened, closed = trio.Event(), trio.Event()
+
+        async def close(*_: Any) -> None:
+            await opened.wait()
+            if task == "the handler":
+                await client.close()
+            else:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(client.close)
+            closed.set()
+
+        client = await Client.memory(trio_server(), **{f"on_{event}": close})
+        opened.set()
+        await closed.wait()
+        await client.close()
+
+    run_in_trio(test)
+    assert not caplog.records
+
+
+def test_a_handler_that_does_not_close_its_client_may_end(caplog):
+    async def test():
+        began, may_end, ended = trio.Event(), trio.Event(), []
+
+        async def on_connection(event: Any) -> None:
+            began.set()
+            await may_end.wait()
+            ended.append(event.state)
+
+        async def on_elicit(_: ElicitParams) -> str:
+            may_end.set()
+            await client.close()
+            return ""
+
+        client = await Client.memory(asking_server(), on_connection=on_connection, on_elicit=on_elicit)
+        await began.wait()
+        with pytest.raises(Closed):
+            await client.call_tool("everything")
+        await client.close()
+        assert "connected" in ended
+
+    run_in_trio(test)
+    assert not caplog.records
+
+
+def test_every_close_of_another_client_in_a_tool_waits_for_the_end(run):
+    async def test():
+        ending, may_end, events = anyio.Event(), anyio.Event(), []
+
+        @contextlib.asynccontextmanager
+        async def lifespan(server: Server):
+            yield
+            ending.set()
+            await may_end.wait()
+            events.append("ended")
+
+        other = await Client.memory(Server("living", lifespan=lifespan))
+        server = Server("closing")
+
+        async def close() -> None:
+            await other.close()
+            events.append("closed")
+
+        @server.tool
+        async def close_twice() -> str:
+            async with anyio.create_task_group() as group:
+                group.start_soon(close)
+                await ending.wait()
+                group.start_soon(close)
+                await anyio.wait_all_tasks_blocked()
+                may_end.set()
+            return "closed both times"
+
+        async with Client.memory(server) as client:
+            assert (await client.call_tool("close_twice")).text == "closed both times"
+        assert events == ["ended", "closed", "closed"]
+
+    run(test)
+
+
+def test_a_tool_can_close_two_clients_of_its_server(run):
+    async def test():
+        closed: list[Client] = []
+        server = Server("closing")
+
+        @server.tool
+        async def close_all() -> str:
+            async def close(client: Client) -> None:
+                await client.close()
+                closed.append(client)
+
+            async with anyio.create_task_group() as group:
+                for client in clients * 2:
+                    group.start_soon(close, client)
+            return ""
+
+        clients = [await Client.memory(server) for _ in range(2)]
+        with pytest.raises(Closed):
+            await clients[1].call_tool("close_all")
+        for client in clients:
+            await client.close()
+
+    run(test)
+
+
+def test_a_tool_that_outlives_its_client_can_close_the_last_one():
+    async def test():
+        began, ending, may_end = trio.Event(), trio.Event(), trio.Event()
+
+        @contextlib.asynccontextmanager
+        async def lifespan(server: Server):
+            yield
+            ending.set()
+            await may_end.wait()
+
+        other = await Client.memory(Server("living", lifespan=lifespan))
+        server = Server("closing")
+
+        @server.tool
+        async def close_at_the_end() -> None:
+            began.set()
+            try:
+                await trio.sleep_forever()
+            finally:
+                with trio.CancelScope(shield=True):
+                    await ending.wait()
+                    async with trio.open_nursery() as nursery:
+                        nursery.start_soon(other.close)
+                        may_end.set()
+
+        client = await Client.memory(server)
+        async with trio.open_nursery() as nursery:
+
+            async def call() -> None:
+                with pytest.raises(Closed):
+                    await client.call_tool("close_at_the_end")
+
+            nursery.start_soon(call)
+            await began.wait()
+            nursery.start_soon(client.close)
+            nursery.start_soon(other.close)
+
+    run_in_trio(test)

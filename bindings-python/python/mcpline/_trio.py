@@ -18,6 +18,7 @@ import inspect
 import math
 import threading
 import typing
+import weakref
 from concurrent.futures import Future
 from contextvars import ContextVar, copy_context
 from typing import Any
@@ -217,8 +218,12 @@ class Operation:
     If the trio task is cancelled, it cancels the coroutine and waits for its end.
     """
 
-    def __init__(self, bridge: Bridge) -> None:
+    def __init__(self, bridge: Bridge, serving: frozenset[object] = frozenset()) -> None:
         """Prepare the operation.
+
+        Args:
+            bridge: The bridge.
+            serving: Added to `_serving` in the context of the coroutine.
 
         Raises:
             UsageError: This is not the trio run of the bridge.
@@ -226,6 +231,7 @@ class Operation:
         if not bridge.is_of_this_run():
             raise UsageError("the client was opened in another trio run: open a client in each")
         self._bridge = bridge
+        self._serving = serving
         self._task: asyncio.Task[tuple[Any, BaseException | None]] | None = None
         # Functions to call in the waiting task. The loop waits for each: there is no need for a limit here.
         self._sending, self._calls = trio.open_memory_channel[_Call | _Interruption](math.inf)
@@ -238,6 +244,7 @@ class Operation:
         """
         context = copy_context()
         context.run(_loops.handler_runner.set, self._bridge.handlers)
+        context.run(_serving.set, _serving.get() | self._serving)
         with self._bridge.running(self):
             try:
                 self._bridge.loop.call_soon_threadsafe(self._start, function, arguments, context=context)
@@ -334,6 +341,10 @@ async def _caught(
 
 _in_call: ContextVar[bool] = ContextVar("mcpline_in_call", default=False)
 """Whether the current task runs a function for the loop, or was started by one."""
+_in_lifespan: ContextVar[bool] = ContextVar("mcpline_in_lifespan", default=False)
+"""Whether the current task runs a lifespan, or was started by one."""
+_serving: ContextVar[frozenset[object]] = ContextVar("mcpline_serving", default=frozenset())
+"""The clients, and weak references to the servers in this process, for which the current task runs a handler."""
 
 
 class _Call:
@@ -346,6 +357,7 @@ class _Call:
         arguments: tuple[Any, ...],
         *,
         blocks: bool = False,
+        observes: bool = False,
         unfinished: type[BaseException] | None = asyncio.CancelledError,
     ) -> None:
         """Prepare the call.
@@ -355,12 +367,14 @@ class _Call:
             function: A function, sync or async.
             arguments: Its arguments.
             blocks: Call it in a thread if it is sync.
+            observes: The function is an observer of a client.
             unfinished: What the waiting task gets if the function has not ended: an exception, or `None` as the result.
         """
         self.context = copy_context()
         self.context.run(_in_call.set, True)
         self.name = getattr(function, "__qualname__", repr(function))
         self.task: trio.lowlevel.Task | None = None
+        self.observes = observes
         self._bridge = bridge
         self._function: Callable[..., Any] = function
         self._arguments: tuple[Any, ...] = arguments
@@ -444,6 +458,7 @@ class _LifespanCall(_Call):
 
     def __init__(self, bridge: Bridge, hold: Callable[[], Coroutine[Any, Any, None]], left: trio.Event) -> None:
         super().__init__(bridge, hold, ())
+        self.context.run(_in_lifespan.set, True)
         self._left = left
 
     def cancel(self) -> None:
@@ -487,9 +502,12 @@ class CallGroup:
 
     # On the loop
 
-    async def run(self, function: Callable[..., Any], *arguments: Any, blocks: bool = False) -> Any:
+    async def run(
+        self, function: Callable[..., Any], *arguments: Any, blocks: bool = False, observes: bool = False
+    ) -> Any:
         """Call a function in a new trio task and return its result; see `_Call`."""
-        return await self._started(_Call(self._bridge, function, arguments, blocks=blocks)).outcome()
+        call = _Call(self._bridge, function, arguments, blocks=blocks, observes=observes)
+        return await self._started(call).outcome()
 
     async def run_awaitable(self, awaitable: Awaitable[Any]) -> Any:
         """Await an object of the program in a new trio task and return the result."""
@@ -518,8 +536,8 @@ class CallGroup:
 
         def call(*arguments: Any) -> Awaitable[Any]:
             if is_async(function):
-                return _Deferred(lambda: self.run(function, *arguments))
-            pending = _Call(self._bridge, function, arguments)
+                return _Deferred(lambda: self.run(function, *arguments, observes=True))
+            pending = _Call(self._bridge, function, arguments, observes=True)
             if not self._bridge.call_soon(self._call_sync, pending):
                 pending.give_up()
             return _Deferred(pending.outcome)
@@ -609,6 +627,11 @@ class CallGroup:
             self._calls.discard(call)
             self._changed.set()
 
+    def in_observer(self) -> bool:
+        """Return whether an observer runs in this task, or waits for it because it is in one of its nurseries."""
+        own = _with_ancestors(trio.lowlevel.current_task())
+        return any(call.observes and call.task in own for call in self._calls)
+
     async def end(self) -> None:
         """Cancel the functions that still run and wait for their end, except for one that calls this, also from a task
         in its nurseries.
@@ -641,10 +664,16 @@ async def _raise(error: BaseException) -> None:
 class ClientBridge:
     """The part of a client that trio tasks use."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: Server | None) -> None:
+        """Prepare the part.
+
+        Args:
+            server: The server in this process to which the client connects.
+        """
+        self._serving: frozenset[object] = frozenset((self,) if server is None else (self, weakref.ref(server)))
         self._entered: tuple[Bridge, CallGroup] | None = None
         self._closing: trio.Event | None = None
-        self._is_closed = False
+        self._closed = trio.Event()
 
     # Ctrl-C must not come between the start of the loop and the code that ends it.
     @trio.lowlevel.enable_ki_protection
@@ -672,7 +701,7 @@ class ClientBridge:
             handlers.replace(calls.replied, calls.observed)
             if handlers.transport is not None:
                 handlers.transport = _Transport(handlers.transport, calls)
-            await bridge.run(open_client)
+            await Operation(bridge, self._serving).run(open_client)
         except BaseException:
             await close_client()
             raise
@@ -703,20 +732,21 @@ class ClientBridge:
         return await operation.run(function, method, params, options)
 
     def _operation(self) -> Operation:
-        if self._is_closed or self._entered is None:
+        if self._closed.is_set() or self._entered is None:
             raise Closed("client is closed")
-        return Operation(self._entered[0])
+        return Operation(self._entered[0], self._serving)
 
     @trio.lowlevel.enable_ki_protection
     async def close(
-        self, close: Callable[[], Coroutine[Any, Any, None]], close_without_loop: Callable[[], None]
+        self, close: Callable[[bool], Coroutine[Any, Any, None]], close_without_loop: Callable[[], None]
     ) -> None:
         """Close the client, even if the task is cancelled, and end its handlers.
 
-        A concurrent call waits for the end as well, unless a handler or a lifespan makes it, for which the first waits.
+        A concurrent call waits for the end as well, unless the first may wait for its caller: a handler of the client
+        or of its server in this process, or a lifespan.
 
         Args:
-            close: The method of the client that closes it, for the loop.
+            close: The method of the client that closes it, for the loop. Takes whether to wait for its observers.
             close_without_loop: The method that closes it if the loop has ended: at the end of the trio run, when trio
                 finalizes async generators. Blocks.
         """
@@ -727,10 +757,13 @@ class ClientBridge:
             if self._closing is not None:
                 if not _in_call.get():
                     await self._closing.wait()
+                elif not _in_lifespan.get() and self._serving.isdisjoint(_serving.get()):
+                    # The last client waits for all handlers before it ends the loop.
+                    await self._closed.wait()
                 return
             self._closing = trio.Event()
             try:
-                await bridge.run(close)
+                await Operation(bridge, self._serving).run(close, not calls.in_observer())
             except Closed:
                 if not bridge.stopping:
                     raise
@@ -740,7 +773,7 @@ class ClientBridge:
                 try:
                     await calls.end()
                 finally:
-                    self._is_closed = True
+                    self._closed.set()
                     try:
                         await bridge.leave()
                     finally:

@@ -265,7 +265,7 @@ class Client:
 
         if self._trio is not None:
             raise UsageError("the client is being connected already")
-        self._trio = ClientBridge()
+        self._trio = ClientBridge(self._setup.server)
         await self._trio.open(self._setup.handlers, self._open_on_loop, self.close)
 
     async def _open_on_loop(self) -> None:
@@ -289,19 +289,22 @@ class Client:
         """Close the connection. Requests in flight fail with `Closed`, and a child process is ended.
 
         Can be called from any task and any event loop, and more than once; every call waits for the end, except one
-        that a handler in trio makes while the client is being closed. In a trio task, it also completes if the task is
-        cancelled. When it returns, all file descriptors are closed, the child process has exited, and async
+        that a handler in trio makes for which another call may be waiting. In a trio task, it also completes if the
+        task is cancelled. When it returns, all file descriptors are closed, the child process has exited, and async
         handlers of notifications and of connection events have ended. These have 5 seconds to end. After that they are
         cancelled in trio, and continue on an asyncio loop. They are not waited for on another event loop, and if one of
-        them calls `close`.
+        them calls `close`: in its own task or, in trio, in one of its nurseries.
         """
         self._closed = True
         if os.getpid() != self._process:
             # A forked child has none of the client's threads. The connection belongs to its parent.
             return
         if self._trio is not None and in_trio():
-            await self._trio.close(self.close, self._close_without_loop)
-            return
+            await self._trio.close(self._close_on_loop, self._close_without_loop)
+        else:
+            await self._close_on_loop(True)
+
+    async def _close_on_loop(self, waits_for_listeners: bool) -> None:
         handle = self._handle
         if handle is None:
             return
@@ -314,7 +317,8 @@ class Client:
             await closed
             if self._host is not None:
                 await self._host.channels_closed()
-                await self._host.listeners_ended()
+                if waits_for_listeners:
+                    await self._host.listeners_ended()
         finally:
             # Kept until the server has stopped: a concurrent `close` waits for it, too.
             home = self._home
