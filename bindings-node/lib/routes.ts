@@ -12,7 +12,10 @@ import type { Server } from "./server.js";
 
 /** Options of a route. */
 export interface RouteOptions {
-  /** Methods of the requests. A route for GET also serves HEAD. Default: `["GET"]`. */
+  /**
+   * Methods of the requests. A route for GET also serves HEAD, without the body. A handler that leaves out the body for HEAD can
+   * state its length as `content-length`. Default: `["GET"]`.
+   */
   methods?: readonly string[];
   /**
    * Scopes that a caller needs, all of them, if {@link HttpSettings.auth} is set. Others get status 403, and a challenge that
@@ -187,8 +190,8 @@ function headersOf({ url, headers }: Response, body: Uint8Array): [name: string,
   const isZstd = codings.at(-1)?.trim() === "zstd" && ZSTD.every((byte, index) => body[index] === byte);
   const isDecoded =
     url !== "" && codings.length > 0 && !isZstd && codings.every((coding) => DECODED.has(coding.trim()));
-  // The length is always that of the body which is sent.
-  return isDecoded ? pairs.filter(([name]) => name !== "content-encoding") : pairs;
+  // The server sets the length, except for a response to HEAD that has no body.
+  return isDecoded ? pairs.filter(([name]) => name !== "content-encoding" && name !== "content-length") : pairs;
 }
 
 /** Reads the body of a response, until its client has left or the server ends. */

@@ -12,7 +12,7 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http::{HeaderName, HeaderValue, Method, Request, Response, Uri};
 use mcpline::TraceContext;
 use mcpline::foreign::options::CallerOptions;
 use mcpline::foreign::{BodyFeed, RequestBody, ResponseBody};
@@ -317,12 +317,9 @@ impl Hub {
         drop(gathering);
         let (head, body) = response.into_parts();
         let mut body = ResponseBody::new(body);
-        let length = body.length();
-        let (begun, is_complete) = poll(&waker, |context| body.begin_text(room as usize, context));
-        let length = match is_complete {
-            true => Some(begun.len() as u64),
-            false => length,
-        };
+        let begun = poll(&waker, |context| body.begin_text(room as usize, context));
+        let length = body.content_length(&head, &begun);
+        let (begun, is_complete) = begun;
         let mut lines = String::with_capacity(128);
         for (name, value) in &head.headers {
             lines.push_str(name.as_str());
@@ -333,13 +330,7 @@ impl Hub {
             }
             lines.push('\n');
         }
-        if let Some(length) = length
-            && !matches!(
-                head.status,
-                StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
-            )
-        {
-            // Without this header the outer server would send the body in chunks.
+        if let Some(length) = length {
             lines.push_str("content-length\n");
             lines.push_str(itoa::Buffer::new().format(length));
             lines.push('\n');

@@ -205,6 +205,42 @@ test("headers of a handler can neither be lost in a mount nor end the process", 
   await once(stream, "close");
 });
 
+test("a response to HEAD has the length of the response to GET, or none", async (t) => {
+  const server = new Server({ name: "routes", version: "1" });
+  server.route("/text", () => "text \u20ac");
+  server.route("/long", () => "a".repeat(100_000));
+  server.route("/stated", () => new Response(null, { headers: { "content-length": "12345", "x-own": "1" } }));
+  server.route("/unstated", () => new Response(null, { headers: { "x-own": "1" } }));
+  server.route("/invalid", () => new Response(null, { headers: { "content-length": "12, 13" } }));
+  server.route("/nothing", () => undefined);
+  const upstream = createServer((_, response) => {
+    const text = gzipSync("text ".repeat(1000));
+    response.writeHead(200, { "content-encoding": "gzip", "content-length": text.length }).end(text);
+  }).listen(0, "127.0.0.1");
+  const outer = createServer(server.handler).listen(0, "127.0.0.1");
+  t.after(() => [upstream, outer].map((other) => other.close()));
+  await Promise.all([once(upstream, "listening"), once(outer, "listening")]);
+  const { port } = upstream.address();
+  server.route("/fetched", ({ method }) => fetch(`http://127.0.0.1:${port}`, { method }));
+  const origins = [await listening(t, server), `http://127.0.0.1:${outer.address().port}`];
+  for (const [path, length] of [
+    ["/text", "8"],
+    ["/long", "100000"],
+    ["/stated", "12345"],
+    ["/unstated", null],
+    ["/invalid", null],
+    ["/nothing", null],
+    ["/fetched", null],
+  ]) {
+    const responses = origins.map((origin) => fetch(origin + path, { method: "HEAD" }));
+    responses.push(server.fetch(new Request(`http://localhost${path}`, { method: "HEAD" })));
+    for (const { status, headers } of await Promise.all(responses)) {
+      assert.deepEqual([status, headers.get("content-length")], [path === "/nothing" ? 204 : 200, length], path);
+      assert.equal(headers.get("x-own"), path.endsWith("stated") ? "1" : null, path);
+    }
+  }
+});
+
 test("header values of Latin-1 leave a mount as they leave the built-in server", async (t) => {
   const server = new Server({ name: "routes", version: "1" });
   const headers = { "x-own": "a\u00e9b" };

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http::{HeaderName, HeaderValue, Method, Request, Response, Uri};
 use mcpline::TraceContext;
 use mcpline::foreign::options::HttpServingOptions;
 use mcpline::foreign::{BodyFeed, MAX_PIECE_BYTES, RequestBody, ResponseBody};
@@ -362,7 +362,7 @@ impl Exchange {
 pub(crate) struct Answer {
     head: http::response::Parts,
     body: Bytes,
-    /// The length of the whole body, if known.
+    /// What to add as `content-length`.
     length: Option<u64>,
     is_complete: bool,
     closes: bool,
@@ -378,13 +378,11 @@ impl Answer {
     ) -> (Self, Option<ResponseBody>) {
         let (head, body) = response.into_parts();
         let mut body = ResponseBody::new(body);
-        let length = body.length();
-        let (begun, is_complete) = body.begin(MAX_PIECE_BYTES, cx);
+        let begun = body.begin(MAX_PIECE_BYTES, cx);
+        let length = body.content_length(&head, &begun);
+        let (begun, is_complete) = begun;
         let answer = Self {
-            length: match is_complete {
-                true => Some(begun.len() as u64),
-                false => length,
-            },
+            length,
             head,
             body: begun,
             is_complete,
@@ -400,13 +398,7 @@ impl Answer {
             let name = PyBytes::new(py, name.as_str().as_bytes());
             headers.append((name, PyBytes::new(py, value.as_bytes())))?;
         }
-        if let Some(length) = self.length
-            && !matches!(
-                self.head.status,
-                StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
-            )
-        {
-            // Without this header the outer server would send the body in chunks.
+        if let Some(length) = self.length {
             let length = length.to_string();
             let name = PyBytes::new(py, b"content-length");
             headers.append((name, PyBytes::new(py, length.as_bytes())))?;

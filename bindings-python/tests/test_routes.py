@@ -275,6 +275,50 @@ def test_within_an_asgi_application_they_are_below_its_prefix():
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("headers", "body", "length"),
+    [
+        ({}, b"text", "4"),
+        ({"Content-Length": "12345"}, b"", "12345"),
+        ({"Content-Length": "12, 13"}, b"", None),
+        ({}, b"", None),
+    ],
+)
+def test_a_response_to_head_has_the_length_of_the_response_to_get_or_none(headers, body, length):
+    server = Server("routes")
+
+    @server.route("/own")
+    async def own() -> HttpResponse:
+        return HttpResponse(body, headers=headers)
+
+    async def mounted() -> dict[bytes, bytes]:
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {
+            "type": "http",
+            "method": "HEAD",
+            "path": "/own",
+            "query_string": b"",
+            "headers": [(b"host", b"localhost")],
+        }
+        await server.asgi()(scope, receive, send)
+        return dict(sent[0]["headers"])
+
+    async def main() -> None:
+        async with serving(server) as port:
+            status, received, _ = await ask(port, "/own", "HEAD")
+            assert (status, received.get("content-length")) == (200, length)
+        assert (await mounted()).get(b"content-length") == (length and length.encode())
+
+    run(main())
+
+
 def test_mistakes_are_refused_at_registration():
     server = Server("routes")
 

@@ -135,6 +135,44 @@ async fn other_methods_and_paths_are_refused() {
 }
 
 #[runtimes::test]
+async fn a_response_to_head_has_the_length_of_the_response_to_get_or_none() {
+    let without_body = async |request: Request<Bytes>, _: Context| {
+        let response = Response::builder().header("x-own", "1");
+        let response = match request.uri().query() {
+            Some(length) => response.header("content-length", length),
+            None => response,
+        };
+        response.body(Bytes::new()).expect("a response")
+    };
+    let server = server().route(Route::new("/own"), without_body);
+    let service = server.http_service(HttpOptions::default());
+    let running = serve(server, HttpOptions::default()).await;
+    for (path, expected) in [
+        ("/ping", Some("4")),
+        ("/own?12345", Some("12345")),
+        ("/own?12,13", None),
+        ("/own", None),
+    ] {
+        let mut connection = Connection::open(running.address).await;
+        connection.send("HEAD", path, &[], &Value::Null).await;
+        connection.until(Some("\r\n\r\n")).await;
+        let length = connection
+            .seen
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "));
+        assert_eq!(length, expected, "{path}: {}", connection.seen);
+        let mut request: Request<Full<_>> = request(Method::HEAD, &[], Value::Null);
+        *request.uri_mut() = path.parse().expect("a path");
+        let response = service.handle(request).await;
+        let hint = axum::body::HttpBody::size_hint(response.body()).exact();
+        let stated = response.headers().get("content-length");
+        let stated = stated.and_then(|length| length.to_str().ok()?.parse().ok());
+        let expected = expected.and_then(|length| length.parse::<u64>().ok());
+        assert_eq!(stated.or(hint), expected, "{path}, mounted");
+    }
+}
+
+#[runtimes::test]
 async fn routes_are_protected_like_the_endpoint_unless_they_are_public() {
     let service = server().http_service(HttpOptions::default());
     let status = async |path: &str, headers: &[(&str, &str)]| {

@@ -4,6 +4,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::StatusCode;
+use http::header::CONTENT_LENGTH;
+use http::response::Parts;
 use http_body::Body as _;
 
 use crate::transport::http::Body;
@@ -18,20 +21,35 @@ pub struct ResponseBody {
     body: Body,
     /// The part of the current frame that was not passed on yet. It keeps its charge.
     rest: Bytes,
+    /// The length of the whole body in bytes, if it is known.
+    length: Option<u64>,
 }
 
 impl ResponseBody {
     /// Creates it from the body of a response.
     pub fn new(body: Body) -> Self {
         Self {
+            length: body.size_hint().exact(),
             body,
             rest: Bytes::new(),
         }
     }
 
-    /// Returns the length of the whole body in bytes, if it is known. Call before anything is passed on.
-    pub fn length(&self) -> Option<u64> {
-        self.body.size_hint().exact()
+    /// Returns what to add to the head as `content-length`, without which the outer server would send the body in chunks. `begun`
+    /// is what [`begin`](Self::begin) has returned. `None` if the length is not known, the head has it, or the status forbids it
+    /// (RFC 9110, section 8.6).
+    pub fn content_length(&self, head: &Parts, begun: &(Bytes, bool)) -> Option<u64> {
+        let has_none = matches!(
+            head.status,
+            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+        );
+        if has_none || self.body.is_omitted() || head.headers.contains_key(CONTENT_LENGTH) {
+            return None;
+        }
+        match begun {
+            (whole, true) => Some(whole.len() as u64),
+            (_, false) => self.length,
+        }
     }
 
     /// Returns what is available now, up to `max_bytes`, and whether that is the whole body. Never ends within a
@@ -113,8 +131,27 @@ mod tests {
     #[test]
     fn a_short_body_is_handed_over_at_once() {
         let mut body = ResponseBody::new(Body::full("short"));
-        assert_eq!(body.length(), Some(5));
         assert_eq!(body.begin(5, &mut context()), ("short".into(), true));
+    }
+
+    #[test]
+    fn the_length_is_left_out_where_it_would_be_wrong() {
+        let length = |body: Body, (head, ()): (Parts, ())| {
+            let mut body = ResponseBody::new(body);
+            let begun = body.begin(100, &mut context());
+            body.content_length(&head, &begun)
+        };
+        let head = || http::Response::new(()).into_parts();
+        assert_eq!(length(Body::full("whole"), head()), Some(5));
+        assert_eq!(length(Body::full(""), head()), Some(0));
+        let mut without = head();
+        without.0.status = StatusCode::NOT_MODIFIED;
+        assert_eq!(length(Body::full(""), without), None);
+        let mut given = head();
+        given.0.headers.insert(CONTENT_LENGTH, 7.into());
+        assert_eq!(length(Body::full(""), given), None);
+        #[cfg(feature = "routes")]
+        assert_eq!(length(Body::omitted(), head()), None);
     }
 
     #[test]
@@ -134,8 +171,10 @@ mod tests {
     fn a_long_body_is_handed_over_in_pieces() {
         let whole = vec![b'x'; 2 * MAX_PIECE_BYTES + 1];
         let mut body = ResponseBody::new(Body::full(whole.clone()));
-        assert_eq!(body.length(), Some(whole.len() as u64));
-        assert_eq!(body.begin(100, &mut context()), (Bytes::new(), false));
+        let (head, ()) = http::Response::new(()).into_parts();
+        let begun = body.begin(100, &mut context());
+        assert_eq!(begun, (Bytes::new(), false));
+        assert_eq!(body.content_length(&head, &begun), Some(whole.len() as u64));
         let mut taken = Vec::new();
         while let Poll::Ready(Some(piece)) = body.poll_piece(&mut context()) {
             assert!(piece.len() <= MAX_PIECE_BYTES, "{}", piece.len());

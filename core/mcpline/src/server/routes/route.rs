@@ -41,6 +41,7 @@ impl Route {
     }
 
     /// Sets the methods, in place of GET. A route for GET also serves HEAD, without the body.
+    /// A handler that leaves out the body for HEAD can state its length as `content-length`.
     #[must_use]
     pub fn with_methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
         self.methods = methods.into_iter().collect();

@@ -14,6 +14,8 @@ use super::stream::Reader;
 /// The body of a response.
 pub struct Body {
     kind: Content,
+    /// Whether the handler of a request with HEAD has left out the body, so that its length is not known.
+    is_omitted: bool,
 }
 
 enum Content {
@@ -45,7 +47,22 @@ impl Body {
         let bytes = bytes.into();
         Self {
             kind: Content::Full((!bytes.is_empty()).then_some(bytes)),
+            is_omitted: false,
         }
+    }
+
+    /// Creates the body of a response to HEAD whose handler has left out the body, and so its length.
+    #[cfg(feature = "routes")]
+    pub(crate) fn omitted() -> Self {
+        Self {
+            kind: Content::Full(None),
+            is_omitted: true,
+        }
+    }
+
+    /// Whether the length of the body is not known, because the handler of a request with HEAD has left it out.
+    pub(crate) fn is_omitted(&self) -> bool {
+        self.is_omitted
     }
 
     /// Returns the bytes of a body that is not an event stream, unless they are read already.
@@ -69,6 +86,7 @@ impl Body {
                 silent: false,
                 given: 0,
             })),
+            is_omitted: false,
         }
     }
 }
@@ -93,10 +111,10 @@ impl http_body::Body for Body {
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
-            Content::Full(bytes) => {
+            Content::Full(bytes) if !self.is_omitted => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Content::Events(_) => SizeHint::default(),
+            Content::Full(_) | Content::Events(_) => SizeHint::default(),
         }
     }
 }

@@ -166,7 +166,7 @@ pub(super) async fn serve(
     let _in_flight = shared.in_flight.add(&connection);
     drop(starting);
     match started.outcome().await {
-        RouteOutcome::Response(response) => complete(*response, client),
+        RouteOutcome::Response(response) => complete(*response, &parts.method, client),
         RouteOutcome::LacksScopes(needed) => lacking(shared, &needed),
         RouteOutcome::Failed => text(StatusCode::INTERNAL_SERVER_ERROR, FAILED),
         RouteOutcome::Cancelled => text(
@@ -177,8 +177,9 @@ pub(super) async fn serve(
 }
 
 /// Returns the handler's response in the form in which it is sent.
-fn complete(response: Response<Bytes>, client: &ClientQuota) -> Response<Body> {
+fn complete(response: Response<Bytes>, method: &Method, client: &ClientQuota) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
+    let length = parts.headers.get(CONTENT_LENGTH).cloned();
     for name in &SERVERS_OWN {
         parts.headers.remove(name);
     }
@@ -187,6 +188,13 @@ fn complete(response: Response<Bytes>, client: &ClientQuota) -> Response<Body> {
         parts.status,
         StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
     );
+    if method == Method::HEAD && body.is_empty() && !has_none {
+        // The length is that of the response to GET, or left out (RFC 9110, section 8.6). Only the handler knows it.
+        if let Some(length) = length.filter(is_length) {
+            parts.headers.insert(CONTENT_LENGTH, length);
+        }
+        return Response::from_parts(parts, Body::omitted());
+    }
     let body = match body {
         _ if has_none => Bytes::new(),
         body if body.len() < UNCHARGED_BYTES => body,
@@ -200,6 +208,11 @@ fn complete(response: Response<Bytes>, client: &ClientQuota) -> Response<Body> {
         },
     };
     Response::from_parts(parts, Body::full(body))
+}
+
+fn is_length(value: &HeaderValue) -> bool {
+    let digits = value.as_bytes();
+    !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
 fn lacking(shared: &Shared, needed: &mcpline_protocol::Scopes) -> Response<Body> {
