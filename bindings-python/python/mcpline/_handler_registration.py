@@ -328,8 +328,8 @@ class HandlerRegistration:
                 path. They are in `request.path_params`, and safe as parts of a file's path: requests with `..`, NUL, an
                 absolute path, or a slash in a segment are refused. The path may be that of the health check, which the
                 route replaces.
-            methods: Methods of the requests. A route for GET also serves HEAD, without the body. A function that leaves out the
-                body for HEAD can state its length as `Content-Length`.
+            methods: Methods of the requests. A route for GET also serves HEAD, without the body. A function that leaves
+                out the body for HEAD can state its length as `Content-Length`.
             scopes: See `tool`. A caller without them gets status 403.
             public: Whether any client may request it, without a token, under any `Host`, and from pages of any origin:
                 for webhooks, which a signature protects, and for public content.
