@@ -173,6 +173,8 @@ pub unsafe extern "C" fn mcpl_server_new(
 ///   Clients get the texts of internal errors (`mcpl_call_fail_internal`), results are validated even if `check_output` is
 ///   false, and each message is a diagnostic of level `MCPL_LOG_INFO` with the target `mcpline::traffic`. A diagnostic of
 ///   level `MCPL_LOG_WARNING` says that it is on. What no callback of `mcpl_set_diagnostics` receives goes to stderr.
+/// - `traffic_file`: the path of a file that all messages are appended to as JSON lines, without secrets, for development
+///   (docs/traffic-files.md; the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none).
 ///
 /// Limits of each session:
 ///

@@ -108,6 +108,12 @@ export interface ServerSettings {
    */
   debug?: boolean;
   /**
+   * File that all messages are appended to as JSON lines, without secrets: see the page "Traffic files". An empty path is none.
+   * Default: the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none. For development and reports of
+   * defects: texts of users are in it. It is renamed to `….1` when it would exceed 100 MiB.
+   */
+  trafficFile?: string;
+  /**
    * Record metrics: the duration and outcome of each request and session, by the OpenTelemetry semantic conventions for MCP.
    * `Server.metrics` returns them, and the HTTP server serves them at `metricsPath`. Default: `false`, because each request
    * then costs a little more, and because metrics contain the names of tools and prompts.
@@ -263,6 +269,7 @@ const SERVER_SETTINGS: Readonly<Record<keyof ServerSettings, Kind>> = {
   shutdownGrace: "time",
   startupMessage: "flag",
   debug: "flag",
+  trafficFile: "text",
   metrics: "flag",
   inFlight: "count",
   openAsks: "count",

@@ -767,6 +767,7 @@ def test_every_setting_is_accepted():
         "shutdown_grace": 1,
         "startup_message": False,
         "debug": False,
+        "traffic_file": "",
         "metrics": True,
         "in_flight": 1,
         "open_asks": 1,

@@ -116,6 +116,8 @@ pub(super) fn set_target(client: &Client, target: Target) -> Done {
 ///   - `reconnect_attempts` (5), `reconnect_delay` (0.2), `reconnect_max_delay` (10): attempts to reconnect after the connection
 ///     is lost, and the delays before the first and the later ones; 0 attempts disable reconnecting.
 ///   - `listen` (`true`): whether to subscribe to changes on 2026-07-28 if there is a callback for notifications.
+///   - `traffic_file`: the path of a file that all messages are appended to as JSON lines, without secrets, for development
+///     (docs/traffic-files.md; the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none).
 ///   - `middleware`: an array of what is put around the client's requests, the outermost first. Each entry is an object with one
 ///     of the members
 ///     - `retry`: `attempts` (3), `first_delay` (0.2), `max_delay` (10), `tools` (names of tools that may run twice). Sends

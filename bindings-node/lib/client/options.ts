@@ -85,6 +85,12 @@ export interface ClientSettings {
    * metrics contain the names of tools and prompts.
    */
   metrics?: boolean;
+  /**
+   * File that all messages are appended to as JSON lines, without secrets: see the page "Traffic files". An empty path is none.
+   * Default: the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none. For development and reports of
+   * defects: texts of users are in it. It is renamed to `….1` when it would exceed 100 MiB.
+   */
+  trafficFile?: string;
 }
 
 /** Options of every client: the host's identity, its handlers, and settings. */
@@ -265,6 +271,7 @@ const SETTINGS = [
   "reconnectMaxDelay",
   "listen",
   "metrics",
+  "trafficFile",
 ];
 const HOST = [
   "name",

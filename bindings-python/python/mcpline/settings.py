@@ -6,6 +6,7 @@ similar functions take these settings as keyword arguments.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Optional, TypedDict, Union
 
@@ -102,6 +103,11 @@ class ServerSettings(TypedDict, total=False):
     """Debug mode, for development only: clients get the text of every internal error, results are validated even if
     `check_output` is `False`, and all messages are logged, as the section "Debug mode" of the page "Troubleshooting"
     says. Default: `True` if the environment variable `MCPLINE_DEBUG` is `1`, otherwise `False`."""
+    traffic_file: str | os.PathLike[str]
+    """File that all messages are appended to as JSON lines, without secrets: see the page "Traffic files". An empty
+    path is none. Default: the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none. For
+    development and reports of defects: texts of users are in it. It is renamed to `….1` when it would exceed 100 MiB.
+    """
     metrics: bool
     """Record metrics: the duration and outcome of each request and session, by the OpenTelemetry semantic conventions
     for MCP. `Server.metrics` returns them, and the HTTP server serves them at `metrics_path`. Default: `False`, because
@@ -270,6 +276,11 @@ class ClientSettings(TypedDict, total=False):
     """Record metrics: the duration and outcome of each request and session, by the OpenTelemetry semantic conventions
     for MCP; see `Client.metrics`. Default: `False`, because each request then costs some allocations and a short lock,
     and because the metrics contain the names of tools and prompts."""
+    traffic_file: str | os.PathLike[str]
+    """File that all messages are appended to as JSON lines, without secrets: see the page "Traffic files". An empty
+    path is none. Default: the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none. For
+    development and reports of defects: texts of users are in it. It is renamed to `….1` when it would exceed 100 MiB.
+    """
 
 
 class ClientHttpSettings(ClientSettings, total=False):

@@ -100,6 +100,8 @@ mod header_names;
 ))]
 mod http_client;
 mod line_io;
+#[cfg(any(feature = "server", feature = "client"))]
+mod log_file;
 mod message_sink;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -116,7 +118,7 @@ mod open_telemetry;
 pub mod openapi;
 #[cfg(feature = "server")]
 mod quota;
-#[cfg(feature = "server")]
+#[cfg(any(feature = "server", feature = "client"))]
 mod secret_names;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
@@ -130,15 +132,17 @@ mod span;
 mod stop;
 mod sync;
 mod timers;
-#[cfg(feature = "server")]
+#[cfg(any(feature = "server", feature = "client"))]
 mod timestamp;
 #[cfg(any(feature = "server", feature = "client"))]
 mod trace_context;
+#[cfg(any(feature = "server", feature = "client"))]
+mod traffic;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod transport;
 mod turn_queue;
-#[cfg(feature = "server")]
+#[cfg(any(feature = "server", feature = "client"))]
 mod warning_limit;
 
 /// Runs the code blocks of the Rust guide as tests.

@@ -160,6 +160,21 @@ impl Address {
         ConfiguredServer::read(path, name)?.address()
     }
 
+    /// Returns the name of the transport in records of messages.
+    pub(super) fn transport(&self) -> &'static str {
+        match self {
+            #[cfg(all(unix, feature = "stdio"))]
+            Self::Command(_) => "stdio",
+            #[cfg(feature = "http")]
+            Self::Url(..) => "http",
+            #[cfg(feature = "server")]
+            Self::Server(_) | Self::ServerWith(..) => "memory",
+            #[cfg(feature = "stdio")]
+            Self::Socket(_) => "lines",
+            Self::Custom(_) => "memory",
+        }
+    }
+
     pub(super) fn into_dialler(self) -> Result<Box<dyn Dialler>, ClientError> {
         Ok(match self {
             #[cfg(all(unix, feature = "stdio"))]

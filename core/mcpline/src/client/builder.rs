@@ -24,7 +24,7 @@ use super::metrics::ClientMetrics;
 use super::middleware::ClientMiddleware;
 use super::settings::ClientSettings;
 use super::tool_call_hooks::{ToolCall, ToolCallOutcome};
-use super::{Client, UnopenedClient};
+use super::{Client, UnopenedClient, traffic};
 
 /// Builds a [`Client`] with handlers and settings. Setting a handler declares its capability.
 #[derive(Debug)]
@@ -317,7 +317,11 @@ impl ClientBuilder {
             }
         }
         let metrics = ClientMetrics::of(&self.settings)?;
-        let dialler = address.into().into_dialler()?;
+        let address = address.into();
+        let transport = address.transport();
+        let dialler = address.into_dialler()?;
+        let dialler = traffic::recorded(dialler, &self.settings, &self.info.name, transport)
+            .map_err(|error| ClientError::Usage(error.to_string()))?;
         let inner = Inner::new(self.info, self.settings, self.handlers, dialler, metrics);
         Ok(UnopenedClient { inner })
     }

@@ -51,6 +51,7 @@ mod socket;
 mod stats;
 mod subscriptions;
 mod tool_call_hooks;
+mod traffic;
 mod typed_results;
 
 use std::sync::Arc;
@@ -68,6 +69,7 @@ pub use crate::client_error::{ClientError, ConnectAttempt, MAX_KEPT_BODY};
 #[cfg(feature = "http")]
 #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
 pub use crate::http_client::{ConnectTarget, HttpConnector, HttpSettings, Proxy};
+pub use crate::traffic::TRAFFIC_FILE_VARIABLE;
 pub use address::{Address, Channel, ClientTransport};
 pub use builder::ClientBuilder;
 #[cfg(all(unix, feature = "stdio"))]

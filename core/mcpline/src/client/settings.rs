@@ -1,5 +1,6 @@
 //! Settings of a client, with their defaults and the reasons for them.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use mcpline_protocol::client::{CallTimeouts, OpenTimeouts};
@@ -68,6 +69,16 @@ pub struct ClientSettings {
     /// `Client::metrics_text` returns them. Needs the cargo feature `metrics`; without it, `true` is an error when the client
     /// connects.
     pub metrics: bool,
+    /// The file that each message which the client and its server exchange is appended to, without its secrets, as JSON lines
+    /// that tools can read: see `docs/traffic-files.md`. Default: `None`, the file that the environment variable
+    /// [`TRAFFIC_FILE_VARIABLE`](super::TRAFFIC_FILE_VARIABLE) names, if it does. An empty path is none, whatever the
+    /// environment says.
+    ///
+    /// For development and for reports of defects: texts of users are in it. A new file can be read and written by its owner
+    /// only. It is renamed when it would exceed 100 MiB (`traffic.jsonl.1`). A thread writes it; when the disk is too slow,
+    /// records are left out, and the next one says how many. A file that cannot be opened is an error when the client
+    /// connects.
+    pub traffic_file: Option<PathBuf>,
 }
 
 impl Default for ClientSettings {
@@ -88,6 +99,7 @@ impl Default for ClientSettings {
             reconnect: Reconnect::default(),
             listen: true,
             metrics: false,
+            traffic_file: None,
         }
     }
 }

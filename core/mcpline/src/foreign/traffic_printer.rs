@@ -11,6 +11,7 @@ use std::time::Duration;
 use tracing::Level;
 
 use crate::server::{Server, debug_mode};
+use crate::traffic::flush_files;
 
 /// Maximum number of waiting lines, each of some kilobytes. Further ones are dropped and counted: a log that is too slow, or a
 /// host that does not read stderr, must not hold up the server's clients, or use up its memory.
@@ -146,8 +147,13 @@ pub fn print_debug_warning(server: &Server) {
 }
 
 /// Prints what is waiting, which takes at most `patience`, and ends the thread. If the log is slower, the thread continues in
-/// the background. Call it before the process ends.
+/// the background. Then writes what is waiting for traffic files, with the same limit. Call it before the process ends.
 pub fn flush_traffic(patience: Duration) {
+    flush_printer(patience);
+    flush_files(patience);
+}
+
+fn flush_printer(patience: Duration) {
     let process = std::process::id();
     let printer = lock().take_if(|printer| printer.process == process);
     if let Some(Printer { queue, thread, .. }) = printer

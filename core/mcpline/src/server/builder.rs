@@ -13,6 +13,7 @@ use crate::sharing::{Bus, BusEndpoint, BusEvent};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 use crate::timers::{Alarm, Timers};
+use crate::traffic::TrafficFile;
 use crate::warning_limit::WarningLimit;
 
 use super::debug_mode;
@@ -134,10 +135,12 @@ impl ServerBuilder {
     /// # Errors
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the secrets or [`DEBUG_VARIABLE`](super::DEBUG_VARIABLE) in the
-    /// environment are invalid; [`Settings::metrics`] is on in a build without the cargo feature `metrics`; the identifier of an extension has no prefix or is used twice, or one of its features cannot
-    /// be registered.
+    /// environment are invalid; the traffic file cannot be opened; [`Settings::metrics`] is on in a build without the cargo
+    /// feature `metrics`; the identifier of an extension has no prefix or is used twice, or one of its features cannot be
+    /// registered.
     pub fn build(mut self) -> Result<Server, Error> {
         let is_debugged = debug_mode::is_on(self.settings.debug)?;
+        let traffic_file = TrafficFile::of(self.settings.traffic_file.as_deref())?;
         self.settings.check_output |= is_debugged;
         let metrics = Metrics::of(&self.settings)?;
         let extensions = Extensions::of(&self.extensions)?;
@@ -152,6 +155,7 @@ impl ServerBuilder {
             self.settings.max_calls,
         );
         let sharing = self.settings.sharing.clone();
+        let traffic = TrafficLog::new(&self.info.name, is_debugged, traffic_file);
         let inner = Arc::new_cyclic(|this| Inner {
             others: sharing.map(|sharing| hear(&sharing.bus, this.clone())),
             info_json,
@@ -180,7 +184,7 @@ impl ServerBuilder {
             metrics,
             started: clock::now(),
             is_debugged,
-            traffic: is_debugged.then(TrafficLog::default),
+            traffic,
             state: State::default(),
             this: this.clone(),
         });

@@ -80,7 +80,7 @@ pub(crate) struct Inner {
     pub(super) started: Duration,
     /// Whether debug mode is on: see [`Settings::debug`].
     pub(crate) is_debugged: bool,
-    /// Records messages in debug mode.
+    /// Records messages, in debug mode or for a traffic file.
     pub(crate) traffic: Option<TrafficLog>,
     pub(super) this: Weak<Inner>,
     /// Values of the program, for its handlers.

@@ -85,6 +85,7 @@ use crate::error::Error;
 use crate::sync::Arc;
 
 pub use crate::caller::Caller;
+pub use crate::traffic::TRAFFIC_FILE_VARIABLE;
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 pub use args::Args;

@@ -1,5 +1,6 @@
 //! Settings of a server, with their defaults and the reasons for them.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use mcpline_protocol::Revision;
@@ -102,6 +103,14 @@ pub struct Settings {
     ///
     /// When the server is built, a warning says that debug mode is on.
     pub debug: Option<bool>,
+    /// The file that each message which a client and the server exchange is appended to, without its secrets, as JSON lines
+    /// that tools can read: see `docs/traffic-files.md`. Default: `None`, the file that the environment variable
+    /// [`TRAFFIC_FILE_VARIABLE`](super::TRAFFIC_FILE_VARIABLE) names, if it does. An empty path is none, whatever the environment says.
+    ///
+    /// For development and for reports of defects: texts of users are in it. A new file can be read and written by its owner
+    /// only. It is renamed when it would exceed 100 MiB (`traffic.jsonl.1`). A thread writes it; when the disk is too slow,
+    /// records are left out, and the next one says how many.
+    pub traffic_file: Option<PathBuf>,
     /// Whether the server records metrics: the duration and outcome of each request and session, by the OpenTelemetry
     /// semantic conventions for MCP. Default: `false`, because each request then costs some allocations and a short lock that
     /// all requests share, and because the metrics contain the names of tools and prompts.
@@ -143,6 +152,7 @@ impl Default for Settings {
             shutdown_grace: Duration::from_secs(5),
             startup_message: None,
             debug: None,
+            traffic_file: None,
             metrics: false,
         }
     }

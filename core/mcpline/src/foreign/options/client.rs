@@ -1,5 +1,7 @@
 //! Options of a client and its host.
 
+use std::path::PathBuf;
+
 use mcpline_protocol::methods::{check_custom_request, check_custom_result_type};
 use mcpline_protocol::vocabulary::{Implementation, JsonObject};
 use mcpline_protocol::{Era, InputMethod, Revision};
@@ -36,6 +38,7 @@ options! {
         reconnect_max_delay: Option<f64>,
         listen: Option<bool>,
         metrics: Option<bool>,
+        traffic_file: Option<PathBuf>,
     }
 }
 
@@ -81,6 +84,7 @@ impl ClientOptions {
         set_seconds(&mut reconnect.max_delay, self.reconnect_max_delay)?;
         set(&mut settings.listen, self.listen);
         set(&mut settings.metrics, self.metrics);
+        settings.traffic_file = self.traffic_file;
         Ok(settings)
     }
 }

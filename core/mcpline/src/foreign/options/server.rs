@@ -1,6 +1,7 @@
 //! Options of a server.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use mcpline_protocol::Revision;
 use mcpline_protocol::session::Rate;
@@ -42,6 +43,7 @@ options! {
         shutdown_grace: Option<f64>,
         startup_message: Option<bool>,
         debug: Option<bool>,
+        traffic_file: Option<PathBuf>,
         metrics: Option<bool>,
         in_flight: Option<usize>,
         open_asks: Option<usize>,
@@ -147,6 +149,7 @@ impl ServerOptions {
         set_seconds(&mut settings.shutdown_grace, self.shutdown_grace)?;
         settings.startup_message = self.startup_message;
         settings.debug = self.debug;
+        settings.traffic_file.clone_from(&self.traffic_file);
         set(&mut settings.metrics, self.metrics);
         let session = &mut settings.session;
         set(&mut session.in_flight, self.in_flight);

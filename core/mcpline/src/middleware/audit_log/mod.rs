@@ -1,8 +1,6 @@
 //! Records requests in a file.
 
-mod log_file;
 mod record;
-mod writer;
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -11,13 +9,12 @@ use mcpline_protocol::RpcError;
 use mcpline_runtime::clock;
 
 use crate::error::Error;
+use crate::log_file::{LogFile, LogWriter};
 use crate::sync::Arc;
 
 use super::{Middleware, MiddlewareFuture, MiddlewareOutcome, MiddlewareRequest, Next};
 
-use log_file::LogFile;
 use record::{Ending, RecordOptions};
-use writer::LogWriter;
 
 /// Default size at which the file is rotated, in bytes.
 const DEFAULT_MAX_BYTES: u64 = 100 * 1024 * 1024;
@@ -92,7 +89,7 @@ impl AuditLog {
         file.max_files = DEFAULT_MAX_FILES;
         Ok(Self {
             options: Arc::default(),
-            writer: Arc::new(LogWriter::new(file)),
+            writer: Arc::new(LogWriter::new("the audit log", file)),
             is_required: true,
         })
     }
@@ -159,16 +156,11 @@ impl OpenRecord {
         let Err(error) = self.writer.write(line).await else {
             return outcome;
         };
-        self.warn(&error);
+        self.writer.warn(&error);
         match is_required {
             true => Err(RpcError::internal_error("the audit log cannot be written")),
             false => outcome,
         }
-    }
-
-    fn warn(&self, error: &std::io::Error) {
-        let path = self.writer.path();
-        writer::warn(path, error);
     }
 }
 
@@ -183,7 +175,7 @@ impl Drop for OpenRecord {
             false => Ending::Cancelled,
         };
         if let Err(error) = self.writer.write_later(self.line(&ending)) {
-            self.warn(&error);
+            self.writer.warn(&error);
         }
     }
 }

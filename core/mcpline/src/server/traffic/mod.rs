@@ -1,13 +1,10 @@
-//! Traffic in debug mode: a record of each message, for `tracing` and for a binding's log.
+//! Traffic of a server: a record of each message, in debug mode for `tracing` and for a binding's log, and for the traffic
+//! file if there is one.
 //!
 //! Every transport reads its client's messages with [`read`], and a connection wraps each of its message sinks
 //! ([`sink`]): all messages pass [`TrafficLog::record`], with their exact bytes.
 
-mod excerpt;
-mod free_text;
-mod shown;
 mod sink;
-mod tokens;
 
 use std::fmt;
 use std::sync::{PoisonError, RwLock};
@@ -20,12 +17,18 @@ use mcpline_protocol::wire::{self, Incoming, ReadError};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::timestamp::Rfc3339;
+use crate::traffic::{FileRecord, RecordedMessage, Role, TrafficFile, excerpt};
 
 use super::Server;
 use super::handler::shortened;
 use super::inner::Inner;
 
+pub use crate::traffic::Direction;
 pub(super) use sink::recorded;
+
+/// Maximum length of a message in the log in bytes: enough for most messages, and too little for an image to hide the
+/// messages around it. With the rest of its line it is less than 4,096 bytes, which Linux writes to a pipe at once.
+const MAX_SHOWN_BYTES: usize = 3_840;
 
 /// One message, as debug mode shows it. See [`Server::on_traffic`].
 #[derive(Debug, Clone)]
@@ -49,25 +52,6 @@ pub struct TrafficRecord<'a> {
     /// The message on one line: secrets are replaced by `"[redacted]"`, control characters are escaped, and what exceeds
     /// 3,840 bytes is replaced by `…` and the length of the whole message. So the line is shorter than 4,096 bytes.
     pub text: &'a str,
-}
-
-/// Direction of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// From the client.
-    Received,
-    /// To the client.
-    Sent,
-}
-
-impl Direction {
-    /// Returns the name: `received` or `sent`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Received => "received",
-            Self::Sent => "sent",
-        }
-    }
 }
 
 /// The kind of transport of a message.
@@ -167,9 +151,13 @@ impl TrafficOrigin {
 type Listener = Arc<dyn Fn(&TrafficRecord<'_>) + Send + Sync>;
 
 /// Records the messages of a server.
-#[derive(Default)]
 pub(crate) struct TrafficLog {
+    /// Name of the server.
+    name: String,
+    /// Whether messages are logged, as debug mode does.
+    is_shown: bool,
     listener: RwLock<Option<Listener>>,
+    file: Option<Arc<TrafficFile>>,
 }
 
 impl Server {
@@ -183,7 +171,7 @@ impl Server {
     /// passed to the transport, which logs a warning if it drops a message of a client that does not read. HTTP headers are
     /// no part of messages.
     pub fn on_traffic(&self, listener: impl Fn(&TrafficRecord<'_>) + Send + Sync + 'static) {
-        if let Some(log) = &self.inner().traffic {
+        if let Some(log) = self.inner().traffic.as_ref().filter(|log| log.is_shown) {
             let listener: Listener = Arc::new(listener);
             let before = log
                 .listener
@@ -196,18 +184,56 @@ impl Server {
 }
 
 impl TrafficLog {
+    /// Returns the log of a server; `None` if its messages are not recorded.
+    pub(super) fn new(
+        name: &str,
+        is_debugged: bool,
+        file: Option<Arc<TrafficFile>>,
+    ) -> Option<Self> {
+        (is_debugged || file.is_some()).then(|| Self {
+            name: name.to_owned(),
+            is_shown: is_debugged,
+            listener: RwLock::default(),
+            file,
+        })
+    }
+
     /// Records a message: a JSON value, or any text that is none.
     pub(crate) fn record(&self, direction: Direction, origin: &TrafficOrigin, message: &[u8]) {
-        self.record_text(direction, origin, message.len(), &excerpt::excerpt(message));
+        if self.is_shown {
+            let text = excerpt(message, MAX_SHOWN_BYTES).text;
+            self.show(direction, origin, message.len(), &text);
+        }
+        self.write(direction, origin, RecordedMessage::Message(message));
     }
 
     /// Records that a line was received which is longer than `limit` bytes, and was therefore not kept.
     pub(crate) fn record_too_long(&self, origin: &TrafficOrigin, limit: usize) {
-        let text = format!("… (more than {limit} bytes)");
-        self.record_text(Direction::Received, origin, limit, &text);
+        if self.is_shown {
+            let text = format!("… (more than {limit} bytes)");
+            self.show(Direction::Received, origin, limit, &text);
+        }
+        self.write(Direction::Received, origin, RecordedMessage::TooLong(limit));
     }
 
-    fn record_text(&self, direction: Direction, origin: &TrafficOrigin, bytes: usize, text: &str) {
+    /// Writes a record to the file.
+    fn write(&self, direction: Direction, origin: &TrafficOrigin, message: RecordedMessage<'_>) {
+        if let Some(file) = &self.file {
+            file.record(&FileRecord {
+                role: Role::Server,
+                name: &self.name,
+                direction,
+                transport: origin.transport.name(),
+                connection: origin.connection,
+                session: origin.session.as_deref(),
+                revision: origin.revision(),
+                message,
+            });
+        }
+    }
+
+    /// Logs a record.
+    fn show(&self, direction: Direction, origin: &TrafficOrigin, bytes: usize, text: &str) {
         let record = TrafficRecord {
             direction,
             time: SystemTime::now(),
@@ -241,7 +267,7 @@ impl TrafficLog {
     }
 }
 
-/// Reads the content of one line or body of a client, and records it in debug mode.
+/// Reads the content of one line or body of a client, and records it.
 #[inline]
 pub(crate) fn read(
     server: &Inner,
@@ -289,8 +315,8 @@ mod tests {
 
     #[test]
     fn the_longest_line_is_written_to_a_pipe_at_once() {
-        let message = vec![b'x'; 2 * shown::MAX_SHOWN_BYTES];
-        let text = excerpt::excerpt(&message);
+        let message = vec![b'x'; 2 * MAX_SHOWN_BYTES];
+        let text = excerpt(&message, MAX_SHOWN_BYTES).text;
         let record = TrafficRecord {
             direction: Direction::Received,
             time: SystemTime::UNIX_EPOCH,

@@ -1,4 +1,4 @@
-//! The thread that writes the records of an audit log.
+//! The thread that writes to a log file.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 
-use super::log_file::LogFile;
+use super::LogFile;
 
 /// Number of bytes that may wait for the disk: some thousand records, so that a pause of the disk of a fraction of a second
 /// delays nothing, and little enough for a server with several logs.
@@ -19,13 +19,13 @@ const MAX_WAITING_BYTES: usize = 4 * 1024 * 1024;
 const MAX_CLOSING_TIME: Duration = Duration::from_secs(5);
 
 /// Why a record was not written.
-pub(super) type WriteError = Arc<io::Error>;
+pub(crate) type WriteError = Arc<io::Error>;
 
 type Outcome = Result<(), WriteError>;
 
 /// Writes records on a thread of its own, several at once if they wait. Dropping it waits until all are written, for a limited time.
 #[derive(Debug)]
-pub(super) struct LogWriter {
+pub(crate) struct LogWriter {
     queue: Arc<Queue>,
     /// Started with the first record, so that a program may fork before.
     thread: Mutex<Option<Thread>>,
@@ -40,6 +40,8 @@ struct Thread {
 
 #[derive(Debug)]
 struct Queue {
+    /// What the file is, for warnings.
+    name: &'static str,
     path: Arc<Path>,
     state: Mutex<QueueState>,
     changed: Condvar,
@@ -67,10 +69,12 @@ struct Waiting {
 }
 
 impl LogWriter {
-    pub(super) fn new(file: LogFile) -> Self {
+    /// Returns a writer to a file. `name` says in warnings what it is: "the audit log".
+    pub(crate) fn new(name: &'static str, file: LogFile) -> Self {
         let path: Arc<Path> = file.path().into();
         Self {
             queue: Arc::new(Queue {
+                name,
                 path,
                 state: Mutex::default(),
                 changed: Condvar::new(),
@@ -81,18 +85,18 @@ impl LogWriter {
         }
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.queue.path
     }
 
     /// Changes the settings of the file.
-    pub(super) fn with_file(&self, change: impl FnOnce(&mut LogFile)) {
+    pub(crate) fn with_file(&self, change: impl FnOnce(&mut LogFile)) {
         change(&mut lock(&self.queue.file));
     }
 
     /// Waits until fewer bytes wait than may. Further records are taken without a limit: so there are at most those of the
     /// requests that have got here.
-    pub(super) async fn wait_for_room(&self) {
+    pub(crate) async fn wait_for_room(&self) {
         loop {
             let mut room = std::pin::pin!(self.queue.room.notified());
             room.as_mut().enable();
@@ -104,7 +108,7 @@ impl LogWriter {
     }
 
     /// Writes a line. The future may be dropped: the line is written nevertheless.
-    pub(super) fn write(&self, line: Vec<u8>) -> impl Future<Output = Outcome> + use<> {
+    pub(crate) fn write(&self, line: Vec<u8>) -> impl Future<Output = Outcome> + use<> {
         let (sender, outcome) = oneshot::channel();
         let queued = self.push(line, Some(sender));
         async move {
@@ -115,8 +119,35 @@ impl LogWriter {
     }
 
     /// Writes a line later.
-    pub(super) fn write_later(&self, line: Vec<u8>) -> Outcome {
+    pub(crate) fn write_later(&self, line: Vec<u8>) -> Outcome {
         self.push(line, None)
+    }
+
+    /// Whether fewer bytes wait than may.
+    pub(crate) fn has_room(&self) -> bool {
+        lock(&self.queue.state).bytes < MAX_WAITING_BYTES
+    }
+
+    /// Waits until the lines that wait are written, at most for `patience`.
+    pub(crate) fn flush(&self, patience: Duration) {
+        let thread = lock(&self.thread);
+        let is_running = thread
+            .as_ref()
+            .is_some_and(|thread| thread.process == std::process::id());
+        drop(thread);
+        if is_running {
+            let state = lock(&self.queue.state);
+            let waited = self
+                .queue
+                .changed
+                .wait_timeout_while(state, patience, |state| state.bytes > 0);
+            drop(waited);
+        }
+    }
+
+    /// Logs that a record was not written.
+    pub(crate) fn warn(&self, error: &io::Error) {
+        self.queue.warn(error);
     }
 
     fn push(&self, line: Vec<u8>, outcome: Option<oneshot::Sender<Outcome>>) -> Outcome {
@@ -156,7 +187,7 @@ impl Drop for LogWriter {
 
 fn start(queue: &Arc<Queue>, process: u32) -> Result<Thread, WriteError> {
     let queue = queue.clone();
-    let thread = std::thread::Builder::new().name("mcpline-audit".into());
+    let thread = std::thread::Builder::new().name("mcpline-log".into());
     let handle = thread.spawn(move || {
         while let Some(waiting) = queue.take() {
             queue.write(waiting);
@@ -182,7 +213,8 @@ impl Queue {
             tracing::warn!(
                 path = %self.path.display(),
                 bytes = state.bytes,
-                "the audit log was freed before all of its records were written"
+                "{} was freed before all of its records were written",
+                self.name
             );
         }
     }
@@ -209,6 +241,7 @@ impl Queue {
         let (written, outcome) = lock(&self.file).append(&lines);
         let error = outcome.err().map(Arc::new);
         lock(&self.state).bytes -= lines.iter().map(Vec::len).sum::<usize>();
+        self.changed.notify_all();
         self.room.notify_waiters();
         for (index, sender) in outcomes.into_iter().enumerate() {
             let outcome = match &error {
@@ -222,21 +255,21 @@ impl Queue {
                 }
                 None => {
                     if let Err(error) = outcome {
-                        warn(&self.path, &error);
+                        self.warn(&error);
                     }
                 }
             }
         }
     }
-}
 
-/// Logs that a record was not written.
-pub(super) fn warn(path: &Path, error: &io::Error) {
-    crate::warning_limit::warn_limited!(
-        path = %path.display(),
-        %error,
-        "a record of the audit log could not be written"
-    );
+    fn warn(&self, error: &io::Error) {
+        crate::warning_limit::warn_limited!(
+            path = %self.path.display(),
+            %error,
+            "a record of {} could not be written",
+            self.name
+        );
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -254,7 +287,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("mcpline-{name}-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let file = LogFile::open(&path).expect("opens");
-        (LogWriter::new(file), path)
+        (LogWriter::new("the test", file), path)
     }
 
     fn taken(path: &Path) -> Vec<u8> {

@@ -1,17 +1,21 @@
-//! The file of an audit log, and its rotation.
+//! A file that lines are appended to, its rotation, and the thread that writes to it.
+
+mod writer;
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+pub(crate) use writer::LogWriter;
+
 /// A file that lines are appended to.
 #[derive(Debug)]
-pub(super) struct LogFile {
+pub(crate) struct LogFile {
     path: PathBuf,
     /// The size at which it is rotated; 0: never.
-    pub(super) max_bytes: u64,
+    pub(crate) max_bytes: u64,
     /// Number of rotated files that are kept.
-    pub(super) max_files: u32,
+    pub(crate) max_files: u32,
     /// `None` after a rotation that failed.
     file: Option<File>,
     /// Whether it ends within a line that could not be written as a whole.
@@ -22,7 +26,7 @@ pub(super) struct LogFile {
 
 impl LogFile {
     /// Opens or creates a file.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         // The program may change its directory later.
         let path = std::path::absolute(path)?;
         let file = open(&path)?;

@@ -1,7 +1,7 @@
 //! Tokens of text that should be JSON, but may be anything.
 
-/// Maximum length of a string of which the text is read: twelve bytes for each character that can be shown.
-const MAX_ESCAPED_BYTES: usize = 12 * super::shown::MAX_SHOWN_BYTES;
+/// Maximum length of an escaped character in bytes: of a surrogate pair.
+const MAX_ESCAPE_BYTES: usize = 12;
 
 /// Returns the length of the first token: of a string, of a structural character, of white space, or of anything up to the
 /// next of these.
@@ -79,15 +79,15 @@ pub(super) fn has_strings(value: &[u8]) -> bool {
     false
 }
 
-/// Returns the text of a string that begins with a quotation mark, as far as it can be shown, and whether that is all of it.
-/// An invalid escape stays as it is.
-pub(super) fn unescaped(string: &[u8]) -> (String, bool) {
+/// Returns the text of a string that begins with a quotation mark, and whether that is all of it: at least its first `chars`
+/// characters. An invalid escape stays as it is.
+pub(super) fn unescaped(string: &[u8], chars: usize) -> (String, bool) {
     let content = &string[1..];
     let content = match string.len() > 1 && content.last() == string.first() {
         true => &content[..content.len() - 1],
         false => content,
     };
-    let cut = content.len().min(MAX_ESCAPED_BYTES);
+    let cut = content.len().min(MAX_ESCAPE_BYTES * chars);
     let mut text = Vec::with_capacity(cut);
     let mut rest = &content[..cut];
     while let Some(backslash) = rest.iter().position(|byte| *byte == b'\\') {
@@ -154,7 +154,7 @@ mod tests {
             (b"\"", ""),
             (b"\"\xff", "\u{fffd}"),
         ] {
-            assert_eq!(unescaped(string), (expected.to_owned(), true));
+            assert_eq!(unescaped(string, 100), (expected.to_owned(), true));
         }
     }
 

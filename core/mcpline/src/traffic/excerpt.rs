@@ -15,17 +15,31 @@ use super::tokens::{has_strings, is_space, token_length, unescaped, value_length
 /// Shown in place of a secret.
 const REDACTED: &str = "\"[redacted]\"";
 
+/// Maximum length of a name that may be one of a secret, in characters.
+const MAX_NAME_CHARS: usize = 4_096;
+
 /// Maximum depth of JSON in strings of JSON. Tools return structured content as text too, whose secrets are the same.
 const MAX_NESTED_TEXTS: usize = 4;
 
-/// Returns a message as debug mode shows it.
-pub(super) fn excerpt(message: &[u8]) -> String {
-    let mut shown = Shown::new(true);
-    if !write(&mut shown, message, 0) {
+/// A message without its secrets.
+pub(crate) struct Excerpt {
+    pub(crate) text: String,
+    /// Whether the text is the whole message. Else it ends with the length of the message.
+    pub(crate) is_whole: bool,
+}
+
+/// Returns a message without its secrets. What exceeds `limit` bytes is replaced by the length of the message.
+pub(crate) fn excerpt(message: &[u8], limit: usize) -> Excerpt {
+    let mut shown = Shown::new(true, limit);
+    let is_whole = write(&mut shown, message, 0);
+    if !is_whole {
         // Writing to a string never fails.
         let _ = write!(shown.text, "… ({} bytes)", message.len());
     }
-    shown.text
+    Excerpt {
+        text: shown.text,
+        is_whole,
+    }
 }
 
 /// Appends the tokens of a message, which is within `depth` texts of others. Returns `false` if not all of them fit.
@@ -102,9 +116,9 @@ fn write_text(shown: &mut Shown, token: &[u8], depth: usize) -> bool {
             false => shown.push_escaped(token),
         };
     }
-    let (text, is_whole) = unescaped(token);
+    let (text, is_whole) = unescaped(token, shown.limit());
     let without_secrets = free_text::without_secrets(&text);
-    let mut inner = Shown::new(false);
+    let mut inner = shown.inner();
     inner.has_redacted = without_secrets.is_some();
     let text = without_secrets.unwrap_or(text);
     let fits = write(&mut inner, text.as_bytes(), depth + 1) && is_whole;
@@ -139,7 +153,7 @@ impl<'a> Member<'a> {
     /// Reads the member with this name, a string. `next` begins with the sign after it.
     fn new(name: &[u8], next: &'a [u8]) -> Self {
         Self {
-            name: unescaped(name).0,
+            name: unescaped(name, MAX_NAME_CHARS).0,
             value: next[1..].trim_ascii_start(),
         }
     }
@@ -148,7 +162,8 @@ impl<'a> Member<'a> {
     fn names_secret(&self) -> bool {
         matches!(self.name.as_str(), "name" | "key")
             && self.value.first() == Some(&b'"')
-            && secrecy(&unescaped(&self.value[..token_length(self.value)]).0) != Secrecy::Public
+            && secrecy(&unescaped(&self.value[..token_length(self.value)], MAX_NAME_CHARS).0)
+                != Secrecy::Public
     }
 
     /// Whether the member after this one names a secret. Only a short look: objects within the value are not passed.
@@ -248,8 +263,11 @@ impl Context {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::shown::MAX_SHOWN_BYTES;
-    use super::*;
+    const MAX_SHOWN_BYTES: usize = 3_840;
+
+    fn excerpt(message: &[u8]) -> String {
+        super::excerpt(message, MAX_SHOWN_BYTES).text
+    }
 
     fn shown(message: &Value) -> Value {
         let text = excerpt(message.to_string().as_bytes());

@@ -1,12 +1,10 @@
 //! Text of limited length and without control characters.
 
-/// Maximum length of a message in the log in bytes: enough for most messages, and too little for an image to hide the
-/// messages around it. With the rest of its line it is less than 4,096 bytes, which Linux writes to a pipe at once.
-pub(super) const MAX_SHOWN_BYTES: usize = 3_840;
-
 /// A text of limited length.
 pub(super) struct Shown {
     pub(super) text: String,
+    /// Maximum length of the text in bytes.
+    limit: usize,
     /// Whether control characters are escaped and white space between tokens becomes spaces. In a text within a message both
     /// follow when it is written into the message.
     escapes: bool,
@@ -15,17 +13,27 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    pub(super) fn new(escapes: bool) -> Self {
+    pub(super) fn new(escapes: bool, limit: usize) -> Self {
         Self {
             text: String::new(),
+            limit,
             escapes,
             has_redacted: false,
         }
     }
 
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Returns an empty text with the same limit for what is written into this one as a string.
+    pub(super) fn inner(&self) -> Self {
+        Self::new(false, self.limit)
+    }
+
     /// Appends a part; `false` if it has no room.
     pub(super) fn push(&mut self, part: &str) -> bool {
-        let has_room = self.text.len() + part.len() <= MAX_SHOWN_BYTES;
+        let has_room = self.text.len() + part.len() <= self.limit;
         if has_room {
             self.text.push_str(part);
         }
@@ -35,7 +43,7 @@ impl Shown {
     /// Appends text of a message with its control characters escaped; `false` if it does not fit.
     pub(super) fn push_escaped(&mut self, text: &[u8]) -> bool {
         // No more than this can fit.
-        let text = &text[..text.len().min(MAX_SHOWN_BYTES + 4)];
+        let text = &text[..text.len().min(self.limit + 4)];
         String::from_utf8_lossy(text).chars().all(|char| {
             let mut buffer = [0; 4];
             match self.escapes && needs_escape(char) {

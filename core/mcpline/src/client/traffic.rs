@@ -1,0 +1,200 @@
+//! Records the messages of a client in its traffic file: a [`Dialler`] whose links and sinks record what passes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcpline_protocol::Revision;
+
+use crate::background;
+use crate::client_error::ClientError;
+use crate::error::Error;
+use crate::traffic::{Direction, FileRecord, RecordedMessage, Role, TrafficFile};
+
+use super::connect::{Dialler, Dialling};
+use super::handshake_servers::ServerKey;
+use super::link::{Link, LinkEventSink, LinkFuture, Outgoing, Purpose, Sink};
+use super::settings::ClientSettings;
+
+/// How long a client that is closed waits for the disk: longer than one that is busy, and not as long as one that is lost.
+const MAX_FLUSHING_TIME: Duration = Duration::from_secs(1);
+
+/// Returns a dialler that records messages, if the settings or the environment name a file for them. `client` is the name of
+/// the client, `transport` that of the transport.
+///
+/// # Errors
+///
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the file cannot be opened for writing.
+pub(super) fn recorded(
+    dialler: Box<dyn Dialler>,
+    settings: &ClientSettings,
+    client: &str,
+    transport: &'static str,
+) -> Result<Box<dyn Dialler>, Error> {
+    Ok(match TrafficFile::of(settings.traffic_file.as_deref())? {
+        Some(file) => Box::new(RecordingDialler {
+            dialler,
+            file,
+            client: client.into(),
+            transport,
+        }),
+        None => dialler,
+    })
+}
+
+struct RecordingDialler {
+    dialler: Box<dyn Dialler>,
+    file: Arc<TrafficFile>,
+    client: Arc<str>,
+    transport: &'static str,
+}
+
+impl Dialler for RecordingDialler {
+    fn dial(&self, sink: Sink, pair: bool) -> Dialling<'_> {
+        static NUMBERS: AtomicU64 = AtomicU64::new(1);
+        let recorder = Arc::new(Recorder {
+            file: self.file.clone(),
+            client: self.client.clone(),
+            transport: match pair {
+                true => "http+sse",
+                false => self.transport,
+            },
+            connection: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            revision: AtomicUsize::new(0),
+        });
+        let sink = Arc::new(RecordingSink {
+            sink,
+            recorder: recorder.clone(),
+        });
+        let dialling = self.dialler.dial(sink, pair);
+        Box::pin(async move {
+            let link = dialling.await?;
+            let link: Arc<dyn Link> = Arc::new(RecordingLink { link, recorder });
+            Ok(link)
+        })
+    }
+
+    fn known_server(&self) -> Option<ServerKey> {
+        self.dialler.known_server()
+    }
+
+    fn starts_process(&self) -> bool {
+        self.dialler.starts_process()
+    }
+
+    fn authorization(&self) -> u64 {
+        self.dialler.authorization()
+    }
+
+    /// Also waits until what was recorded is written.
+    fn close(&self) -> LinkFuture {
+        let (closing, file) = (self.dialler.close(), self.file.clone());
+        Box::pin(async move {
+            closing.await;
+            let flushing = background::blocking(move || file.flush(MAX_FLUSHING_TIME));
+            flushing.await;
+        })
+    }
+}
+
+/// Records the messages of one link.
+struct Recorder {
+    file: Arc<TrafficFile>,
+    client: Arc<str>,
+    transport: &'static str,
+    /// Number of the link in this process.
+    connection: u64,
+    /// The revision of the latest request, as an index of [`Revision::ALL`] plus one; 0 before the first.
+    revision: AtomicUsize,
+}
+
+impl Recorder {
+    fn set_revision(&self, revision: Revision) {
+        let index = Revision::ALL.iter().position(|other| *other == revision);
+        self.revision
+            .store(index.map_or(0, |index| index + 1), Ordering::Relaxed);
+    }
+
+    fn record(&self, direction: Direction, message: &[u8]) {
+        let revision = self.revision.load(Ordering::Relaxed).checked_sub(1);
+        self.file.record(&FileRecord {
+            role: Role::Client,
+            name: &self.client,
+            direction,
+            transport: self.transport,
+            connection: Some(self.connection),
+            session: None,
+            revision: revision.and_then(|index| Revision::ALL.get(index).copied()),
+            message: RecordedMessage::Message(message),
+        });
+    }
+}
+
+struct RecordingLink {
+    link: Arc<dyn Link>,
+    recorder: Arc<Recorder>,
+}
+
+impl Link for RecordingLink {
+    fn send(&self, outgoing: Outgoing) {
+        if let Purpose::Request(head) = &outgoing.purpose {
+            self.recorder.set_revision(head.revision);
+        }
+        self.recorder.record(Direction::Sent, &outgoing.message);
+        self.link.send(outgoing);
+    }
+
+    fn mirrors_params_as_headers(&self) -> bool {
+        self.link.mirrors_params_as_headers()
+    }
+
+    fn network_transport(&self) -> Option<&'static str> {
+        self.link.network_transport()
+    }
+
+    fn pid(&self) -> Option<u32> {
+        self.link.pid()
+    }
+
+    fn abandon(&self, request: u64) {
+        self.link.abandon(request);
+    }
+
+    fn opened(&self, revision: Revision) {
+        self.recorder.set_revision(revision);
+        self.link.opened(revision);
+    }
+
+    fn close(&self) -> LinkFuture {
+        self.link.close()
+    }
+}
+
+struct RecordingSink {
+    sink: Sink,
+    recorder: Arc<Recorder>,
+}
+
+impl LinkEventSink for RecordingSink {
+    fn message(&self, message: Bytes, request: Option<u64>) -> bool {
+        self.recorder.record(Direction::Received, &message);
+        self.sink.message(message, request)
+    }
+
+    fn failed(&self, request: u64, error: ClientError) {
+        self.sink.failed(request, error);
+    }
+
+    fn held(&self, request: Option<u64>, held: bool) {
+        self.sink.held(request, held);
+    }
+
+    fn ended(&self, error: ClientError) {
+        self.sink.ended(error);
+    }
+
+    fn warning(&self, text: String) {
+        self.sink.warning(text);
+    }
+}
