@@ -10,6 +10,7 @@ import type { Exchange } from "./http.js";
 import type { NativeRequestInfo } from "./native.js";
 import type {
   ClientCapabilities,
+  CreateMessageParams,
   CreateMessageResult,
   ElicitAction,
   Implementation,
@@ -18,7 +19,7 @@ import type {
   Revision,
   Root,
 } from "./protocol.js";
-import { elicitForm, elicitUrl, listRoots, sample, type InputRequest, type SampleParams } from "./input_requests.js";
+import { elicitForm, elicitUrl, listRoots, sample, type InputRequest } from "./input_requests.js";
 import { type Parsed, type Schema, validationOf } from "./schemas.js";
 import { SentRequest } from "./sent_requests.js";
 import type { Server } from "./server.js";
@@ -238,7 +239,7 @@ export class Context<C = unknown, State = unknown> {
    *
    * Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
    */
-  async sample(params: SampleParams, options?: AskOptions): Promise<CreateMessageResult> {
+  async sample(params: CreateMessageParams, options?: AskOptions): Promise<CreateMessageResult> {
     return (await this.#ask(sample(params), options)) as CreateMessageResult;
   }
 

@@ -141,7 +141,7 @@ export function addMethod(
   const where = `method \`${method}\`: \`params\``;
   const schema = params === undefined ? undefined : usableSchema(params, "input", where, invalidParams);
   const validate = schema?.validate;
-  if (validate !== undefined && (schema?.json["type"] ?? "object") !== "object") {
+  if (validate !== undefined && (schema?.json.type ?? "object") !== "object") {
     throw new UsageError(`${where} must be the schema of an object`);
   }
   // The core would validate against it as well.
@@ -259,10 +259,10 @@ function unchanged(value: unknown): unknown {
 /** Checks that the schema of arguments describes an object. */
 function objectSchema(schema: JsonSchema): JsonSchema {
   // The core rejects invalid schemas.
-  if (Object(schema) !== schema || schema["type"] === "object" || "$ref" in schema) {
+  if (Object(schema) !== schema || schema.type === "object" || "$ref" in schema) {
     return schema;
   }
-  if (schema["type"] === undefined) {
+  if (schema.type === undefined) {
     return { type: "object", ...schema };
   }
   throw new UsageError("a tool's arguments are an object");

@@ -116,7 +116,7 @@ export type { FastifyReplyLike, FastifyRequestLike, MountedRequestOptions } from
 export type * from "./protocol.js";
 export type { BasicCredential, OpenApiOperation, OpenApiOptions } from "./openapi.js";
 export { elicitForm, elicitUrl, InputRequired, listRoots, sample } from "./input_requests.js";
-export type { InputRequest, SampleParams, SamplingTool } from "./input_requests.js";
+export type { InputRequest } from "./input_requests.js";
 export type {
   FromJsonSchema,
   Parsed,
@@ -126,7 +126,6 @@ export type {
   StandardIssue,
   StandardResult,
   StandardSchema,
-  TypedJsonSchema,
 } from "./schemas.js";
 export { Server } from "./server.js";
 export type * from "./feature_options.js";

@@ -2,8 +2,8 @@
  * Input requests of a server, sent during a call ({@link Context}) or returned by a handler ({@link InputRequired}).
  */
 
-import { jsonSchemaOf, type Schema, type TypedJsonSchema } from "./schemas.js";
-import type { CreateMessageParams, JsonSchema, Tool } from "./protocol.js";
+import { jsonSchemaOf, type Schema } from "./schemas.js";
+import type { CreateMessageParams, JsonSchema } from "./protocol.js";
 
 /** An input request: method and parameters. */
 export interface InputRequest {
@@ -35,26 +35,12 @@ export function elicitUrl(message: string, url: string, elicitationId?: string):
   return { method: "elicitation/create", params: { mode: "url", message, url, ...id } };
 }
 
-/** A tool that the model may call while it samples. Its schemas may have a declared type, such as `JSONSchema7`. */
-export interface SamplingTool extends Omit<Tool, "inputSchema" | "outputSchema"> {
-  /** JSON Schema of the arguments. */
-  inputSchema: JsonSchema | TypedJsonSchema;
-  /** JSON Schema of the structured content. */
-  outputSchema?: JsonSchema | TypedJsonSchema;
-}
-
-/** Parameters of a sampling request that a server sends. */
-export interface SampleParams extends Omit<CreateMessageParams, "tools"> {
-  /** Tools that the model may call (2025-11-25). */
-  tools?: readonly SamplingTool[];
-}
-
 /**
  * Returns a sampling request (`client/sampling`).
  *
  * Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
  */
-export function sample(params: SampleParams): InputRequest {
+export function sample(params: CreateMessageParams): InputRequest {
   return { method: "sampling/createMessage", params };
 }
 

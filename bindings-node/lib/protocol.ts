@@ -9,7 +9,67 @@
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
 
 /** A JSON Schema; draft 2020-12 unless `$schema` names another. */
-export type JsonSchema = Readonly<Record<string, unknown>>;
+export type JsonSchema = Readonly<Record<string, unknown>> | TypedJsonSchema;
+
+/**
+ * A JSON Schema with a declared type, such as `JSONSchema7` or a schema of TypeBox. It is a `Record<string, unknown>` too, because
+ * it is a type and not an interface.
+ */
+export type TypedJsonSchema = Readonly<Partial<Record<SchemaKeyword, unknown>>>;
+
+type SchemaKeyword =
+  | `$${"schema" | "id" | "ref" | "anchor" | "dynamicRef" | "dynamicAnchor" | "vocabulary" | "comment" | "defs"}`
+  | "definitions"
+  | "type"
+  | "const"
+  | "enum"
+  | "title"
+  | "description"
+  | "default"
+  | "examples"
+  | "deprecated"
+  | "readOnly"
+  | "writeOnly"
+  | "allOf"
+  | "anyOf"
+  | "oneOf"
+  | "not"
+  | "if"
+  | "then"
+  | "else"
+  | "properties"
+  | "patternProperties"
+  | "additionalProperties"
+  | "unevaluatedProperties"
+  | "propertyNames"
+  | "required"
+  | "dependentRequired"
+  | "dependentSchemas"
+  | "dependencies"
+  | "minProperties"
+  | "maxProperties"
+  | "items"
+  | "prefixItems"
+  | "additionalItems"
+  | "unevaluatedItems"
+  | "contains"
+  | "minContains"
+  | "maxContains"
+  | "minItems"
+  | "maxItems"
+  | "uniqueItems"
+  | "minimum"
+  | "maximum"
+  | "exclusiveMinimum"
+  | "exclusiveMaximum"
+  | "multipleOf"
+  | "minLength"
+  | "maxLength"
+  | "pattern"
+  | "format"
+  | "contentEncoding"
+  | "contentMediaType"
+  | "contentSchema";
 
 /** A revision of the protocol. */
 export type Revision = "2024-11-05" | "2025-03-26" | "2025-06-18" | "2025-11-25" | "2026-07-28";

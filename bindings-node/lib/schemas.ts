@@ -43,22 +43,8 @@ export interface StandardSchema<Input = unknown, Output = Input> {
 /** The properties of an object, each with a schema of a library: `{ city: z.string() }`. */
 export type SchemaShape = Readonly<Record<string, StandardSchema>>;
 
-/** A JSON Schema with a declared type, such as `JSONSchema7` or a schema of TypeBox. */
-export interface TypedJsonSchema {
-  readonly $schema?: unknown;
-  readonly $ref?: unknown;
-  readonly type?: unknown;
-  readonly properties?: unknown;
-  readonly items?: unknown;
-  readonly const?: unknown;
-  readonly enum?: unknown;
-  readonly anyOf?: unknown;
-  readonly oneOf?: unknown;
-  readonly allOf?: unknown;
-}
-
 /** A schema: JSON Schema, one of a library that implements Standard Schema, or the shape of an object. */
-export type Schema = StandardSchema | SchemaShape | JsonSchema | TypedJsonSchema;
+export type Schema = StandardSchema | SchemaShape | JsonSchema;
 
 /** The TypeScript type of the values of a JSON Schema, as far as it can be derived. */
 export type FromJsonSchema<S> = S extends { readonly const: infer Value }

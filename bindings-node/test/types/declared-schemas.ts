@@ -1,6 +1,6 @@
 // Schemas of declared types: `@types/json-schema`. This file never runs: `types.test.mjs` compiles it.
 import type { JSONSchema4, JSONSchema6, JSONSchema7 } from "json-schema";
-import { type CreateMessageParams, elicitForm, sample, type SamplingTool, Server } from "mcpline";
+import { type CreateMessageParams, elicitForm, sample, Server, type Tool } from "mcpline";
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 
@@ -59,10 +59,17 @@ server.tool("elicits", {}, async (_, ctx) => {
 });
 
 server.tool("samples", {}, async (_, ctx) => {
-  const tool: SamplingTool = { name: "forecast", inputSchema: draft7, outputSchema: draft7 };
+  const tool: Tool = { name: "forecast", inputSchema: draft7, outputSchema: draft7 };
   const { role } = await ctx.sample({ messages: [], maxTokens: 10, tools: [tool] });
   return sample({ messages: [], maxTokens: 10, tools: [tool] }).method + role;
 });
+
+// Tools that a client has received are for SDKs of models, whose types are narrower.
+declare const listed: Tool;
+const parameters: Record<string, unknown> = listed.inputSchema;
+exactly<unknown>()(listed.inputSchema.properties);
+const copied: Tool = { ...listed, inputSchema: { type: "object", ...parameters, "x-own": 1 }, outputSchema: draft6 };
+sample({ messages: [], maxTokens: 10, tools: [listed, copied] });
 
 // Parameters that a client has received can be sent on.
 declare const received: CreateMessageParams;
