@@ -150,10 +150,7 @@ impl Document {
 
     /// Returns the value at a place.
     pub(crate) fn at(&self, place: &Place) -> Option<&Value> {
-        self.documents
-            .get(place.document)?
-            .value
-            .pointer(&place.pointer)
+        reference::value_at(&self.documents.get(place.document)?.value, &place.pointer)
     }
 
     /// Returns a place as text for errors.

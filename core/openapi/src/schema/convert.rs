@@ -67,14 +67,28 @@ impl SchemaSet<'_> {
     ///
     /// A reference leads nowhere, or the schemas become too large.
     pub(crate) fn convert(&mut self, place: &Place, position: Position) -> Result<Value, Stop> {
+        match self.document.at(place) {
+            Some(value) => self.convert_value(value, place, position),
+            None => {
+                self.count_one()?;
+                Ok(Value::Bool(true))
+            }
+        }
+    }
+
+    /// Converts a schema, which is at a place.
+    fn convert_value(
+        &mut self,
+        value: &Value,
+        place: &Place,
+        position: Position,
+    ) -> Result<Value, Stop> {
         self.count_one()?;
-        let Some(value) = self.document.at(place) else {
-            return Ok(Value::Bool(true));
-        };
         let Some(schema) = value.as_object() else {
             // Anything else than an object or `false` says nothing.
             return Ok(Value::Bool(value.as_bool().unwrap_or(true)));
         };
+        self.reached.nesting = self.reached.nesting.max(position.nesting);
         if position.nesting >= self.max_nesting.min(MAX_SCHEMA_DEPTH) {
             return Ok(self.outline(place));
         }
@@ -86,13 +100,7 @@ impl SchemaSet<'_> {
             converted = self.refer(&target, position)?;
         }
         for (keyword, value) in schema {
-            self.keyword(
-                &mut converted,
-                keyword,
-                value,
-                &place.child(keyword),
-                position,
-            )?;
+            self.keyword(&mut converted, keyword, value, place, position)?;
         }
         let mut is_nullable = schema.get("nullable") == Some(&Value::Bool(true));
         if is_null_beside_alternatives(&converted) {
@@ -101,7 +109,7 @@ impl SchemaSet<'_> {
         }
         resolve_contradicting_enum(&mut converted, self.direction);
         apply_boolean_bounds(&mut converted, schema);
-        self.drop_hidden_properties(&mut converted, place);
+        self.drop_hidden_properties(&mut converted, schema, place);
         drop_forbidden_requirements(&mut converted);
         merge_single_all_of(&mut converted);
         let mut converted = Value::Object(converted);
@@ -111,15 +119,17 @@ impl SchemaSet<'_> {
         Ok(converted)
     }
 
+    /// Converts a keyword of the schema at a place.
     fn keyword(
         &mut self,
         out: &mut Map<String, Value>,
         keyword: &str,
         value: &Value,
-        place: &Place,
+        schema: &Place,
         position: Position,
     ) -> Result<(), Stop> {
         let is_response = self.direction == Direction::Response;
+        let place = || schema.child(keyword);
         let converted = match keyword {
             "type" => types(value),
             "title" => value
@@ -180,10 +190,12 @@ impl SchemaSet<'_> {
             | "minProperties" | "maxContains" | "minContains" => {
                 (value.is_u64() && !is_response).then(|| value.clone())
             }
-            "properties" | "dependentSchemas" => self.members(place, position, |_| true)?,
-            "patternProperties" => self.members(place, position, is_pattern)?,
+            "properties" | "dependentSchemas" => {
+                self.members(value, &place(), position, |_| true)?
+            }
+            "patternProperties" => self.members(value, &place(), position, is_pattern)?,
             "items" if value.is_array() => {
-                if let Some(items) = self.elements(place, position.inner())? {
+                if let Some(items) = self.elements(value, &place(), position.inner())? {
                     out.insert("prefixItems".to_owned(), items);
                 }
                 None
@@ -196,13 +208,13 @@ impl SchemaSet<'_> {
                 None
             }
             "items" | "additionalProperties" | "contains" | "propertyNames" => {
-                Some(self.convert(place, position.inner())?)
+                Some(self.convert_value(value, &place(), position.inner())?)
             }
-            "prefixItems" | "allOf" => self.elements(place, position.inner())?,
-            "anyOf" => self.elements(place, position.alternative())?,
+            "prefixItems" | "allOf" => self.elements(value, &place(), position.inner())?,
+            "anyOf" => self.elements(value, &place(), position.alternative())?,
             "oneOf" => {
                 // Alternatives often overlap, because a discriminator tells them apart.
-                if let Some(all) = self.elements(place, position.alternative())?
+                if let Some(all) = self.elements(value, &place(), position.alternative())?
                     && !out.contains_key("anyOf")
                 {
                     out.insert("anyOf".to_owned(), all);
@@ -224,41 +236,46 @@ impl SchemaSet<'_> {
     /// Converts an object whose members are schemas.
     fn members(
         &mut self,
+        value: &Value,
         place: &Place,
         position: Position,
         keep: impl Fn(&str) -> bool,
     ) -> Result<Option<Value>, Stop> {
-        let Some(members) = self.document.at(place).and_then(Value::as_object) else {
+        let Some(members) = value.as_object() else {
             return Ok(None);
         };
         let mut converted = Map::new();
-        for name in members.keys().filter(|name| *name != MARK) {
+        for (name, schema) in members.iter().filter(|(name, _)| *name != MARK) {
             self.count(name.len())?;
             if !keep(name) {
                 continue;
             }
-            let schema = self.convert(&place.child(name), position.inner())?;
+            let schema = self.convert_value(schema, &place.child(name), position.inner())?;
             converted.insert(name.clone(), schema);
         }
         Ok((!converted.is_empty()).then_some(Value::Object(converted)))
     }
 
     /// Converts an array of schemas.
-    fn elements(&mut self, place: &Place, position: Position) -> Result<Option<Value>, Stop> {
-        let count = self
-            .document
-            .at(place)
-            .and_then(Value::as_array)
-            .map_or(0, Vec::len);
+    fn elements(
+        &mut self,
+        value: &Value,
+        place: &Place,
+        position: Position,
+    ) -> Result<Option<Value>, Stop> {
         let mut converted = Vec::new();
-        for index in 0..count {
-            converted.push(self.convert(&place.child(&index.to_string()), position)?);
+        for (index, schema) in value.as_array().into_iter().flatten().enumerate() {
+            converted.push(self.convert_value(
+                schema,
+                &place.child(&index.to_string()),
+                position,
+            )?);
         }
-        Ok((count > 0).then_some(Value::Array(converted)))
+        Ok((!converted.is_empty()).then_some(Value::Array(converted)))
     }
 
     /// Returns a schema with only the types and the description of the one at a place.
-    pub(crate) fn outline(&self, place: &Place) -> Value {
+    pub(crate) fn outline(&mut self, place: &Place) -> Value {
         let mut outline = Map::new();
         let Ok((_, Value::Object(schema))) = self.document.follow(place) else {
             return Value::Object(outline);
@@ -269,6 +286,8 @@ impl SchemaSet<'_> {
         if let Some(Value::String(description)) = schema.get("description")
             && description.len() <= MAX_EXAMPLE_BYTES.min(self.max_description_bytes)
         {
+            let bytes = &mut self.reached.description_bytes;
+            *bytes = description.len().max(*bytes);
             outline.insert("description".to_owned(), Value::from(&**description));
         }
         let outline = Value::Object(outline);
@@ -279,22 +298,31 @@ impl SchemaSet<'_> {
     }
 
     /// Removes the properties that the other direction has.
-    fn drop_hidden_properties(&self, converted: &mut Map<String, Value>, place: &Place) {
+    fn drop_hidden_properties(
+        &self,
+        converted: &mut Map<String, Value>,
+        schema: &Map<String, Value>,
+        place: &Place,
+    ) {
         let flag = match self.direction {
             Direction::Request => "readOnly",
             Direction::Response => "writeOnly",
         };
-        let properties = place.child("properties");
-        let Some(Value::Object(declared)) = self.document.at(&properties) else {
+        let Some(Value::Object(declared)) = schema.get("properties") else {
             return;
         };
-        let is_hidden = |name: &String| {
-            let own = declared.get(name).and_then(|schema| schema.get(flag));
-            let followed = self.document.follow(&properties.child(name));
-            let flagged = own.or(followed.ok().and_then(|(_, schema)| schema.get(flag)));
+        let properties = place.child("properties");
+        let is_hidden = |(name, schema): &(&String, &Value)| {
+            let own = schema.get(flag);
+            let followed = match own.is_none() && reference::of(schema).is_some() {
+                true => self.document.follow(&properties.child(name)).ok(),
+                false => None,
+            };
+            let flagged = own.or(followed.and_then(|(_, schema)| schema.get(flag)));
             flagged == Some(&Value::Bool(true))
         };
-        let hidden: HashSet<_> = declared.keys().filter(|name| is_hidden(name)).collect();
+        let hidden = declared.iter().filter(is_hidden).map(|(name, _)| name);
+        let hidden: HashSet<_> = hidden.collect();
         if hidden.is_empty() {
             return;
         }

@@ -55,6 +55,24 @@ pub(crate) struct SchemaSet<'d> {
     names: UniqueNames,
     /// The number of bytes that may still be converted.
     left: usize,
+    pub(crate) reached: Reached,
+}
+
+/// The most references in a row, schemas within each other and bytes of a description that a conversion has met.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Reached {
+    pub(crate) references: usize,
+    pub(crate) nesting: usize,
+    pub(crate) description_bytes: usize,
+}
+
+impl Reached {
+    /// Whether a conversion with these limits would do the same.
+    fn is_within(self, (references, nesting, description_bytes): (usize, usize, usize)) -> bool {
+        self.references <= references
+            && self.nesting < nesting
+            && self.description_bytes <= description_bytes
+    }
 }
 
 struct Definition {
@@ -102,7 +120,12 @@ pub(crate) fn build<'d>(
     // Parts that are left out at the end, such as hidden properties, count at first.
     let budget = max_bytes.saturating_mul(2);
     let mut converted_bytes = 0_usize;
-    for (max_references, max_nesting, max_description_bytes) in SHORTER {
+    let mut reached: Option<Reached> = None;
+    for limits in SHORTER {
+        if reached.is_some_and(|reached| reached.is_within(limits)) {
+            continue;
+        }
+        let (max_references, max_nesting, max_description_bytes) = limits;
         let mut set = SchemaSet {
             document,
             direction,
@@ -114,9 +137,11 @@ pub(crate) fn build<'d>(
             waiting: VecDeque::new(),
             names: UniqueNames::new(MAX_DEFINITION_NAME_CHARS),
             left: budget,
+            reached: Reached::default(),
         };
         let built = root(&mut set).and_then(|schema| set.finish(schema));
         converted_bytes = converted_bytes.saturating_add(budget - set.left);
+        reached = Some(set.reached);
         match built {
             Ok(schema) => {
                 let bytes = schema.to_string().len();
@@ -171,6 +196,7 @@ impl SchemaSet<'_> {
     /// Returns a description, cut to its limit. `None` if there is none.
     pub(crate) fn description(&mut self, text: &str) -> Result<Option<Value>, Stop> {
         let text = text.trim();
+        self.reached.description_bytes = self.reached.description_bytes.max(text.len());
         if text.is_empty() || self.max_description_bytes == 0 {
             return Ok(None);
         }
@@ -192,6 +218,7 @@ impl SchemaSet<'_> {
         position: Position,
     ) -> Result<Map<String, Value>, Stop> {
         let references = position.references + 1;
+        self.reached.references = self.reached.references.max(references);
         if references > self.max_references {
             return Ok(match self.outline(target) {
                 Value::Object(outline) => outline,
