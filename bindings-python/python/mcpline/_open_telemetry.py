@@ -28,6 +28,8 @@ if typing.TYPE_CHECKING:
 
     Attributes = dict[str, Union[str, int]]
 
+T = typing.TypeVar("T")
+
 __all__ = [
     "answering",
     "ask_in_span",
@@ -310,11 +312,12 @@ def _failure(error: BaseException) -> tuple[str, str | None]:
 
 
 class _Sent:
-    """The span of a request that is being sent."""
+    """The span of a request, around the code that sends it."""
 
     def __init__(self, method: str, params: bytes | None, attributes: Mapping[str, str | int]) -> None:
         self._is_call = method == "tools/call"
         self._span: trace.Span = trace.INVALID_SPAN
+        self._result: Any = None
         with _guarded():
             name, described = _described(method, params, attributes)
             self._span = _tracer().start_span(name, kind=trace.SpanKind.CLIENT, attributes=described)
@@ -323,16 +326,22 @@ class _Sent:
         """Return the trace context that the request carries."""
         return _injected(trace.set_span_in_context(self._span))
 
-    def succeeded(self, result: Any) -> None:
-        with _ending(self._span):
-            if self._is_call and isinstance(result, bytes) and _read_tool(result).isError is True:
-                self._fail("tool_error", None)
+    def received(self, result: T) -> T:
+        """Return the result of the request, which says whether a tool has failed."""
+        self._result = result
+        return result
 
-    def failed(self, error: BaseException) -> None:
+    def __enter__(self) -> _Sent:
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         with _ending(self._span):
-            if isinstance(error, RpcError):
-                self._span.set_attribute("rpc.response.status_code", str(error.code))
-            self._fail(*_failure(error))
+            if error is not None:
+                if isinstance(error, RpcError):
+                    self._span.set_attribute("rpc.response.status_code", str(error.code))
+                self._fail(*_failure(error))
+            elif self._is_call and isinstance(self._result, bytes) and _read_tool(self._result).isError is True:
+                self._fail("tool_error", None)
 
     def _fail(self, kind: str, text: str | None) -> None:
         self._span.set_attribute("error.type", kind)
@@ -393,14 +402,8 @@ async def in_span_async(
     attributes: Mapping[str, str | int],
 ) -> bytes:
     """Send a request of a client in a span, which its server gets as the parent."""
-    sent = _Sent(method, params, attributes)
-    try:
-        result = await send(method, *_with_carrier(params, options, sent.carrier()))
-    except BaseException as error:
-        sent.failed(error)
-        raise
-    sent.succeeded(result)
-    return result
+    with _Sent(method, params, attributes) as sent:
+        return sent.received(await send(method, *_with_carrier(params, options, sent.carrier())))
 
 
 def in_span(
@@ -411,14 +414,8 @@ def in_span(
     attributes: Mapping[str, str | int],
 ) -> Any:
     """Send a request of a client in a span, as `in_span_async` does, and wait."""
-    sent = _Sent(method, params, attributes)
-    try:
-        result = send(method, *_with_carrier(params, options, sent.carrier()))
-    except BaseException as error:
-        sent.failed(error)
-        raise
-    sent.succeeded(result)
-    return result
+    with _Sent(method, params, attributes) as sent:
+        return sent.received(send(method, *_with_carrier(params, options, sent.carrier())))
 
 
 def _with_carrier(
@@ -458,14 +455,8 @@ async def ask_in_span_async(
     revision: str,
 ) -> bytes:
     """Send an input request of a server in a span, which the client gets as the parent."""
-    sent = _Sent(method, params, {"mcp.protocol.version": revision})
-    try:
-        result = await ask(method, _params_with(params, sent.carrier()), key)
-    except BaseException as error:
-        sent.failed(error)
-        raise
-    sent.succeeded(result)
-    return result
+    with _Sent(method, params, {"mcp.protocol.version": revision}) as sent:
+        return sent.received(await ask(method, _params_with(params, sent.carrier()), key))
 
 
 def ask_in_span(
@@ -476,14 +467,8 @@ def ask_in_span(
     revision: str,
 ) -> bytes:
     """Send an input request of a server in a span, as `ask_in_span_async` does, and wait."""
-    sent = _Sent(method, params, {"mcp.protocol.version": revision})
-    try:
-        result = ask(method, _params_with(params, sent.carrier()), key)
-    except BaseException as error:
-        sent.failed(error)
-        raise
-    sent.succeeded(result)
-    return result
+    with _Sent(method, params, {"mcp.protocol.version": revision}) as sent:
+        return sent.received(ask(method, _params_with(params, sent.carrier()), key))
 
 
 class _Received(msgspec.Struct, rename={"meta": "_meta"}):
