@@ -14,7 +14,6 @@ import msgspec
 
 from . import _metadata
 from ._annotations import is_alias, spelled
-from ._conversions import ConversionCheck
 
 if typing.TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,6 +84,9 @@ class Decoder:
             schema: The JSON Schema of the type.
             definitions: What the schema refers to, by name.
         """
+        # Only programs that use pydantic need it.
+        from ._conversions import ConversionCheck
+
         self._adapter = adapter
         self._check = ConversionCheck(schema, definitions)
 
