@@ -4,12 +4,17 @@ import { InvalidResponseError, UsageError } from "./errors.js";
 import type {
   Annotations,
   AudioContent,
+  CallToolResult,
   ContentBlock,
+  CreateMessageResult,
   EmbeddedResource,
   ImageContent,
   Meta,
+  PromptMessage,
+  ReadResourceResult,
   ResourceContents,
   ResourceLink,
+  SamplingMessage,
   TextContent,
 } from "./protocol.js";
 
@@ -97,6 +102,26 @@ export function bytesOf(content: ImageContent | AudioContent | EmbeddedResource 
     return new TextEncoder().encode(text);
   }
   throw new UsageError("`bytesOf` takes an image, an audio recording or the contents of a resource");
+}
+
+/**
+ * Returns the text of a result or a message: of all text blocks of a tool's result or all parts of a resource, joined by
+ * newlines, or of all text blocks of a message, concatenated. It is empty if there is no text.
+ *
+ * ```ts
+ * const forecast = textOf(await client.callTool("forecast", { city: "Oslo" }));
+ * ```
+ */
+export function textOf(
+  from: CallToolResult | ReadResourceResult | PromptMessage | SamplingMessage | CreateMessageResult,
+): string {
+  if ("contents" in from) {
+    return from.contents.flatMap((part) => ("text" in part ? [part.text] : [])).join("\n");
+  }
+  // A tool's result that requests input has none.
+  const content = "content" in from ? [from.content].flat() : [];
+  const texts = content.flatMap((block) => (block.type === "text" ? [block.text] : []));
+  return texts.join("role" in from ? "" : "\n");
 }
 
 /** Members of content blocks that must be strings, and further members, by type. */

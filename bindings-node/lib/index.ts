@@ -64,7 +64,7 @@ export type {
   WaitOptions,
 } from "./client/options.js";
 export type { ToolCallResult } from "./client/tool_data.js";
-export { audio, bytesOf, embedded, image, resourceLink, text } from "./content.js";
+export { audio, bytesOf, embedded, image, resourceLink, text, textOf } from "./content.js";
 export type { ContentOptions, PartialContents } from "./content.js";
 export type { AskOptions, Context, ElicitResult } from "./context.js";
 export {

@@ -1,4 +1,4 @@
-// The data of tool results, and the bytes of content, as clients read them.
+// The data of tool results, and the bytes and the text of content, as clients read them.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -7,12 +7,15 @@ import {
   audio,
   bytesOf,
   Client,
+  elicitForm,
   embedded,
   image,
+  InputRequired,
   InvalidResponseError,
   result,
   Server,
   text,
+  textOf,
   ToolError,
   UsageError,
 } from "mcpline";
@@ -120,4 +123,34 @@ test("the bytes of images, audio and resources are decoded", () => {
     assert.throws(() => bytesOf({ type: "image", data, mimeType: "image/png" }), InvalidResponseError);
   }
   assert.throws(() => bytesOf(text("a")), UsageError);
+});
+
+test("the text of a result is that of all its blocks or parts, and may be empty", async (t) => {
+  const server = new Server({ name: "texts", version: "1" });
+  const picture = image("AAE=", "image/png");
+  server.tool("mixed", {}, () => [text("one"), picture, text("two\n")]);
+  server.tool("picture", {}, () => picture);
+  server.tool("asks", {}, () => new InputRequired({ a: elicitForm("?") }));
+  server.resource("a://text", { name: "text" }, () => [
+    { uri: "a://1", text: "one" },
+    { uri: "a://2", blob: "AAE=" },
+  ]);
+  server.prompt("ask", {}, () => [text("one"), picture]);
+  const client = await Client.memory(server, { elicit: () => "decline" });
+  t.after(() => client.close());
+  assert.equal(textOf(await client.callTool("mixed")), "one\ntwo\n");
+  assert.equal(textOf(await client.callTool("picture")), "");
+  assert.equal(textOf(await client.callTool("asks", {}, { manualResults: true })), "");
+  assert.equal(textOf(await client.readResource("a://text")), "one");
+  const { messages } = await client.getPrompt("ask");
+  assert.deepEqual(messages.map(textOf), ["one", ""]);
+});
+
+test("the text of a sampled message is that of all its blocks", () => {
+  const message = {
+    role: "assistant",
+    content: [text("one"), { type: "tool_use", id: "1", name: "a", input: {} }, text("two")],
+  };
+  assert.equal(textOf(message), "onetwo");
+  assert.equal(textOf({ role: "assistant", content: text("one"), model: "m" }), "one");
 });

@@ -12,6 +12,7 @@ import {
   type Resource,
   type ResourceTemplate,
   Server,
+  textOf,
   type Tool,
   type ToolCallResult,
 } from "mcpline";
@@ -67,6 +68,12 @@ async function data(): Promise<void> {
     // @ts-expect-error a text has no bytes
     bytesOf(block);
   }
+  same<ReturnType<typeof textOf>, string>(true);
+  textOf(plain);
+  textOf(await client.readResource("x://y"));
+  (await client.getPrompt("x")).messages.map(textOf);
+  // @ts-expect-error a list has no text
+  textOf(await client.listTools());
   const typedResult = await client.callTool("x", { a: 1 }, { schema: z.object({ days: z.int() }), timeout: 5 });
   same<typeof typedResult.data, { days: number } | undefined>(true);
   if (!typedResult.isError) {
