@@ -1,9 +1,6 @@
 /** The middleware that the library provides, for {@link Server.use}. It runs in the core, without JavaScript. */
 
-import { UsageError } from "./errors.js";
-import { checkLists, checkOptions } from "./option_checks.js";
-import { optionNames, snakeCase } from "./option_names.js";
-import { count, secondsFromMs, shown } from "./settings.js";
+import { coreDefinition, optionForms, type OptionForms } from "./middleware_options.js";
 
 /**
  * What a limit counts requests by:
@@ -116,22 +113,20 @@ export class BuiltInMiddleware {
   }
 }
 
-/** Forms of options. */
-type Form = "count" | "time" | "list" | "text" | "flag";
-
-/** The form of each option. */
-type Forms<T> = Record<keyof T, Form>;
-
-const RATE_LIMIT: Forms<RateLimitOptions> = { requests: "count", period: "time", burst: "count", per: "list" };
-const CONCURRENCY_LIMIT: Forms<ConcurrencyLimitOptions> = { maxRunning: "count", maxWaiting: "count", per: "list" };
-const RESPONSE_CACHE: Forms<ResponseCacheOptions> = { ttl: "time", tools: "list", maxBytes: "count" };
-const RESPONSE_SIZE_LIMIT: Forms<ResponseSizeLimitOptions> = {
+const RATE_LIMIT = optionForms<RateLimitOptions>({ requests: "count", period: "time", burst: "count", per: "list" });
+const CONCURRENCY_LIMIT = optionForms<ConcurrencyLimitOptions>({
+  maxRunning: "count",
+  maxWaiting: "count",
+  per: "list",
+});
+const RESPONSE_CACHE = optionForms<ResponseCacheOptions>({ ttl: "time", tools: "list", maxBytes: "count" });
+const RESPONSE_SIZE_LIMIT = optionForms<ResponseSizeLimitOptions>({
   maxBytes: "count",
   pages: "flag",
   maxKeptBytes: "count",
   lifetime: "time",
-};
-const AUDIT_LOG: Forms<AuditLogOptions> = {
+});
+const AUDIT_LOG = optionForms<AuditLogOptions>({
   path: "text",
   maxBytes: "count",
   maxFiles: "count",
@@ -139,20 +134,13 @@ const AUDIT_LOG: Forms<AuditLogOptions> = {
   results: "flag",
   redact: "list",
   required: "flag",
-};
-const REDACTION: Forms<RedactionOptions> = {
+});
+const REDACTION = optionForms<RedactionOptions>({
   members: "list",
   patterns: "list",
   replacement: "text",
   arguments: "flag",
-};
-
-const RATE_LIMIT_NAMES = optionNames<RateLimitOptions>(RATE_LIMIT);
-const CONCURRENCY_LIMIT_NAMES = optionNames<ConcurrencyLimitOptions>(CONCURRENCY_LIMIT);
-const RESPONSE_CACHE_NAMES = optionNames<ResponseCacheOptions>(RESPONSE_CACHE);
-const RESPONSE_SIZE_LIMIT_NAMES = optionNames<ResponseSizeLimitOptions>(RESPONSE_SIZE_LIMIT);
-const AUDIT_LOG_NAMES = optionNames<AuditLogOptions>(AUDIT_LOG);
-const REDACTION_NAMES = optionNames<RedactionOptions>(REDACTION);
+});
 
 /**
  * Returns a middleware that limits how often requests are answered (token bucket).
@@ -170,7 +158,7 @@ const REDACTION_NAMES = optionNames<RedactionOptions>(REDACTION);
  * range.
  */
 export function rateLimit(options: RateLimitOptions): BuiltInMiddleware {
-  return builtIn("rateLimit", options, RATE_LIMIT, RATE_LIMIT_NAMES, "requests");
+  return builtIn("rateLimit", options, RATE_LIMIT, "requests");
 }
 
 /**
@@ -188,7 +176,7 @@ export function rateLimit(options: RateLimitOptions): BuiltInMiddleware {
  * range.
  */
 export function concurrencyLimit(options: ConcurrencyLimitOptions): BuiltInMiddleware {
-  return builtIn("concurrencyLimit", options, CONCURRENCY_LIMIT, CONCURRENCY_LIMIT_NAMES, "maxRunning");
+  return builtIn("concurrencyLimit", options, CONCURRENCY_LIMIT, "maxRunning");
 }
 
 /**
@@ -210,7 +198,7 @@ export function concurrencyLimit(options: ConcurrencyLimitOptions): BuiltInMiddl
  * @throws UsageError if an option is missing, unknown, or not of its type.
  */
 export function responseCache(options: ResponseCacheOptions): BuiltInMiddleware {
-  return builtIn("responseCache", options, RESPONSE_CACHE, RESPONSE_CACHE_NAMES, "ttl");
+  return builtIn("responseCache", options, RESPONSE_CACHE, "ttl");
 }
 
 /**
@@ -232,7 +220,7 @@ export function responseCache(options: ResponseCacheOptions): BuiltInMiddleware 
  * range.
  */
 export function responseSizeLimit(options: ResponseSizeLimitOptions): BuiltInMiddleware {
-  return builtIn("responseSizeLimit", options, RESPONSE_SIZE_LIMIT, RESPONSE_SIZE_LIMIT_NAMES, "maxBytes");
+  return builtIn("responseSizeLimit", options, RESPONSE_SIZE_LIMIT, "maxBytes");
 }
 
 /**
@@ -251,7 +239,7 @@ export function responseSizeLimit(options: ResponseSizeLimitOptions): BuiltInMid
  * fails.
  */
 export function auditLog(options: AuditLogOptions): BuiltInMiddleware {
-  return builtIn("auditLog", options, AUDIT_LOG, AUDIT_LOG_NAMES, "path");
+  return builtIn("auditLog", options, AUDIT_LOG, "path");
 }
 
 /**
@@ -270,51 +258,14 @@ export function auditLog(options: AuditLogOptions): BuiltInMiddleware {
  * are neither members nor patterns.
  */
 export function redaction(options: RedactionOptions): BuiltInMiddleware {
-  return builtIn("redaction", options, REDACTION, REDACTION_NAMES);
+  return builtIn("redaction", options, REDACTION);
 }
 
-/** Checks the form of the options, and writes them for the core, which checks what they mean. */
 function builtIn<T extends object>(
   kind: string,
   options: T,
-  forms: Forms<T>,
-  names: readonly string[],
+  forms: OptionForms<T>,
   needed?: keyof T & string,
 ): BuiltInMiddleware {
-  const where = `\`${kind}\``;
-  checkOptions(where, options, names);
-  if (needed !== undefined && options[needed] === undefined) {
-    throw new UsageError(`${where}: \`${needed}\` is missing`);
-  }
-  const core: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(options)) {
-    if (value !== undefined) {
-      core[snakeCase(name)] = converted(where, name, forms[name as keyof T], value);
-    }
-  }
-  return new BuiltInMiddleware(JSON.stringify({ [snakeCase(kind)]: core }));
-}
-
-function converted(where: string, name: string, form: Form, value: unknown): unknown {
-  switch (form) {
-    case "count":
-      return count(name, value);
-    case "time":
-      return secondsFromMs(name, value);
-    case "list":
-      checkLists(where, { [name]: value });
-      return value;
-    case "text":
-      checkType(name, value, "string", "a string");
-      return value;
-    case "flag":
-      checkType(name, value, "boolean", "a boolean");
-      return value;
-  }
-}
-
-function checkType(name: string, value: unknown, type: "string" | "boolean", described: string): void {
-  if (typeof value !== type) {
-    throw new UsageError(`\`${name}\` must be ${described}, not ${shown(value)}`);
-  }
+  return new BuiltInMiddleware(JSON.stringify(coreDefinition(kind, options, forms, needed)));
 }

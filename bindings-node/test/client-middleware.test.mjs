@@ -294,6 +294,6 @@ test("mistakes are named", async () => {
   assert.throws(() => retry({ attemps: 3 }), /attempts/);
   assert.throws(() => circuitBreaker({ reset: -1 }), /reset/);
   assert.throws(() => toolPolicy({ denied: "delete" }), /denied/);
-  assert.throws(() => toolPolicy({ pin: 1 }), /`pin` must be a boolean, not number/);
+  assert.throws(() => toolPolicy({ pin: 1 }), /`pin` must be a boolean, not 1/);
   assert.throws(() => make().use(retry()), UsageError);
 });

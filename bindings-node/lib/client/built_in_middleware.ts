@@ -1,11 +1,6 @@
 /** The middleware of clients that the library provides, for {@link ClientOptions.middleware}. It runs in the core. */
 
-import { fileURLToPath } from "node:url";
-
-import { UsageError } from "../errors.js";
-import { checkLists, checkOptions, typeName } from "../option_checks.js";
-import { optionNames, snakeCase } from "../option_names.js";
-import { count, secondsFromMs } from "../settings.js";
+import { coreDefinition, optionForms, type OptionForms } from "../middleware_options.js";
 
 /** Options of {@link retry}. */
 export interface RetryOptions {
@@ -62,25 +57,15 @@ export class BuiltInClientMiddleware {
   }
 }
 
-/** Forms of options. */
-type Form = "count" | "time" | "list" | "flag" | "path";
-
-/** The form of each option. */
-type Forms<T> = Record<keyof T, Form>;
-
-const RETRY: Forms<RetryOptions> = { attempts: "count", firstDelay: "time", maxDelay: "time", tools: "list" };
-const CIRCUIT_BREAKER: Forms<CircuitBreakerOptions> = { failures: "count", reset: "time" };
-const TOOL_POLICY: Forms<ToolPolicyOptions> = {
+const RETRY = optionForms<RetryOptions>({ attempts: "count", firstDelay: "time", maxDelay: "time", tools: "list" });
+const CIRCUIT_BREAKER = optionForms<CircuitBreakerOptions>({ failures: "count", reset: "time" });
+const TOOL_POLICY = optionForms<ToolPolicyOptions>({
   allowed: "list",
   denied: "list",
   approval: "list",
   pin: "flag",
   pinFile: "path",
-};
-
-const RETRY_NAMES = optionNames<RetryOptions>(RETRY);
-const CIRCUIT_BREAKER_NAMES = optionNames<CircuitBreakerOptions>(CIRCUIT_BREAKER);
-const TOOL_POLICY_NAMES = optionNames<ToolPolicyOptions>(TOOL_POLICY);
+});
 
 /**
  * Returns a middleware that sends failed requests again, after a delay that doubles.
@@ -99,7 +84,7 @@ const TOOL_POLICY_NAMES = optionNames<ToolPolicyOptions>(TOOL_POLICY);
  * @throws UsageError if an option is unknown, or not of its type. The client throws it for a value out of range.
  */
 export function retry(options: RetryOptions = {}): BuiltInClientMiddleware {
-  return builtIn("retry", options, RETRY, RETRY_NAMES);
+  return builtIn("retry", options, RETRY);
 }
 
 /**
@@ -114,7 +99,7 @@ export function retry(options: RetryOptions = {}): BuiltInClientMiddleware {
  * @throws UsageError if an option is unknown, or not of its type. The client throws it for a value out of range.
  */
 export function circuitBreaker(options: CircuitBreakerOptions = {}): BuiltInClientMiddleware {
-  return builtIn("circuitBreaker", options, CIRCUIT_BREAKER, CIRCUIT_BREAKER_NAMES);
+  return builtIn("circuitBreaker", options, CIRCUIT_BREAKER);
 }
 
 /**
@@ -134,50 +119,12 @@ export function circuitBreaker(options: CircuitBreakerOptions = {}): BuiltInClie
  * @throws UsageError if an option is unknown, or not of its type. The client throws it for a file that cannot be read.
  */
 export function toolPolicy(options: ToolPolicyOptions = {}): BuiltInClientMiddleware {
-  return builtIn("toolPolicy", options, TOOL_POLICY, TOOL_POLICY_NAMES);
+  return builtIn("toolPolicy", options, TOOL_POLICY);
 }
 
 /** The functions that return such a middleware. */
 export const BUILT_INS = [retry, circuitBreaker, toolPolicy] as const;
 
-/** Checks the form of the options, and writes them for the core, which checks what they mean. */
-function builtIn<T extends object>(
-  kind: string,
-  options: T,
-  forms: Forms<T>,
-  names: readonly string[],
-): BuiltInClientMiddleware {
-  const where = `\`${kind}\``;
-  checkOptions(where, options, names);
-  const core: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(options)) {
-    if (value !== undefined) {
-      core[snakeCase(name)] = converted(where, name, forms[name as keyof T], value);
-    }
-  }
-  return new BuiltInClientMiddleware({ [snakeCase(kind)]: core });
-}
-
-function converted(where: string, name: string, form: Form, value: unknown): unknown {
-  switch (form) {
-    case "count":
-      return count(name, value);
-    case "time":
-      return secondsFromMs(name, value);
-    case "list":
-      checkLists(where, { [name]: value });
-      // A copy, because a list may change before the next client.
-      return (value as unknown[]).map((each) => ofType(where, name, "string", each));
-    case "flag":
-      return ofType(where, name, "boolean", value);
-    case "path":
-      return value instanceof URL ? fileURLToPath(value) : ofType(where, name, "string", value);
-  }
-}
-
-function ofType(where: string, name: string, type: string, value: unknown): unknown {
-  if (typeof value !== type) {
-    throw new UsageError(`${where}: \`${name}\` must be a ${type}, not ${typeName(value)}`);
-  }
-  return value;
+function builtIn<T extends object>(kind: string, options: T, forms: OptionForms<T>): BuiltInClientMiddleware {
+  return new BuiltInClientMiddleware(coreDefinition(kind, options, forms));
 }
