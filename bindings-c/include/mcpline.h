@@ -2914,14 +2914,18 @@ void mcpl_json_free(mcpl_json *json);
 
 /**
  * Puts a handler around the requests that the server answers: lists, calls of tools, reads of resources, requests for
- * prompts, completions and custom requests.
+ * prompts, completions and custom requests; and around other messages whose methods the scope names.
  *
- * - `scope`, `length`: the requests that it sees, as JSON, and its length in bytes, or `MCPL_AUTO_LENGTH`; `NULL` for all.
- *   Copied. An object with any of the members `methods`, such as `["tools/call"]`, and for features `kinds` (`tool`,
- *   `resource`, `prompt`), `names` and `tags`, each an array of strings.
+ * - `scope`, `length`: what it sees, as JSON, and its length in bytes, or `MCPL_AUTO_LENGTH`; `NULL` for all requests of
+ *   clients. Copied. An object with any of the members `methods`, such as `["tools/call"]`, and for features `kinds` (`tool`,
+ *   `resource`, `prompt`), `names` and `tags`, each an array of strings. `methods` may also name input requests
+ *   (`elicitation/create`) and notifications (`notifications/message`) of handlers, and notifications of clients that have
+ *   handlers.
  * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
- * - `handler`: called for each request. Its arguments are an object with the members `method`, `name` (the name of the tool
- *   or prompt, or the URI; absent for other methods) and `params`. It passes the request on with `mcpl_call_next` or
+ * - `handler`: called for each request. Its arguments are an object with the members `kind` (`request`, `input_request`,
+ *   `sent_notification` or `received_notification`), `method`, `name` (the name of the tool or prompt, or the URI; absent for
+ *   other methods) and `params`. The result is that of the client for an input request, and an empty object for a
+ *   notification, which is dropped if it is not passed on. It passes the request on with `mcpl_call_next` or
  *   `mcpl_call_next_wait`, and ends its call with `mcpl_call_reply_result` and the whole result, or with an error, as other
  *   handlers do. It may also end the call without passing the request on.
  * - `user`, `finalize`: passed to the handler, and its finalizer.

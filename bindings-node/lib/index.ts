@@ -96,6 +96,7 @@ export {
 export type { ErrorFacts, ErrorKind, TimeoutFacts, UrlElicitation } from "./errors.js";
 export type { FailedHandler, OnError } from "./handler_errors.js";
 export type {
+  MessageKind,
   Middleware,
   MiddlewareMethods,
   MiddlewareParams,

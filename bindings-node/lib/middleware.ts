@@ -19,13 +19,19 @@ import type {
   CompleteParams,
   CompleteResult,
   ContentBlock,
+  CreateMessageParams,
+  CreateMessageResult,
+  ElicitAnswer,
+  ElicitParams,
   GetPromptResult,
   InputRequiredResult,
+  LogLevel,
   Meta,
   Prompt,
   ReadResourceResult,
   Resource,
   ResourceTemplate,
+  Root,
   Tool,
 } from "./protocol.js";
 import type { ToolResult } from "./tool_result.js";
@@ -61,7 +67,28 @@ export interface MiddlewareMethods {
   "prompts/list": { params: ListParams; result: ListResult<{ prompts: Prompt[] }> };
   "prompts/get": { params: NamedParams; result: AskingResult<GetPromptResult> };
   "completion/complete": { params: CompleteParams & { _meta?: Meta }; result: CompleteResult };
+  "sampling/createMessage": { params: CreateMessageParams; result: CreateMessageResult };
+  "elicitation/create": { params: ElicitParams; result: ElicitAnswer };
+  "roots/list": { params: { _meta?: Meta }; result: { roots: Root[]; _meta?: Meta } };
+  "notifications/message": { params: { level: LogLevel; logger?: string; data: unknown }; result: object };
+  "notifications/progress": { params: { progress: number; total?: number; message?: string }; result: object };
+  "notifications/initialized": { params: { _meta?: Meta }; result: object };
+  "notifications/roots/list_changed": { params: { _meta?: Meta }; result: object };
 }
+
+/**
+ * What a {@link MiddlewareRequest} is:
+ *
+ * - `request`: a request of the client.
+ * - `input_request`: a request of a handler to the client, such as `elicitation/create`. The result of {@link Next} is the client's
+ *   answer.
+ * - `sent_notification`: a notification of a handler to the client, such as `notifications/message`. Those of a handler keep their
+ *   order, and its result follows them.
+ * - `received_notification`: a notification of the client that the server has a handler for.
+ *
+ * A notification is dropped if the middleware does not call {@link Next}. What the middleware returns for it does not matter.
+ */
+export type MessageKind = "request" | "input_request" | "sent_notification" | "received_notification";
 
 /** Parameters of a request at a middleware: those of its methods, or of any method. */
 export type MiddlewareParams<M extends string = string> = M extends keyof MiddlewareMethods
@@ -92,6 +119,7 @@ export type MiddlewareReturn<M extends string = string> =
   (string extends M ? ToolContent | ObjectResult : ReturnOfMethod<M>) | ExtendedResult;
 
 type ReturnOfMethod<M extends string> =
+  | (M extends `notifications/${string}` ? void : never)
   | (M extends keyof MiddlewareMethods ? MiddlewareResult<M> : ObjectResult)
   | (M extends "tools/call" ? ToolContent : never);
 
@@ -126,13 +154,18 @@ export type Middleware<M extends string = string, C = unknown, State = unknown> 
 ) => Awaitable<MiddlewareReturn<M>>;
 
 /**
- * The requests that a middleware sees. A request must match each of the criteria that are given.
+ * What a middleware sees: requests of clients that match each of the criteria that are given, and other messages whose methods
+ * it names.
  *
  * `kinds`, `names` and `tags` select requests for features, as {@link Server.disable} does: calls of tools, reads of resources,
  * requests for prompts, and completions. Lists and custom requests are for no feature.
  */
 export interface MiddlewareScope<M extends string = string> extends FeatureSelection {
-  /** Methods, such as `tools/call`. */
+  /**
+   * Methods: of requests of clients, such as `tools/call`; of input requests of handlers, such as `elicitation/create`; of
+   * notifications of handlers, such as `notifications/message`; and of notifications of clients that have handlers. The last three
+   * are seen only if they are named here: see {@link MessageKind}.
+   */
   methods?: readonly M[];
 }
 
@@ -153,13 +186,15 @@ const PARAMS = ',"params":';
 const changedParams = new WeakMap<MiddlewareRequest, string>();
 
 /**
- * A request on its way through middleware. It cannot be changed; {@link with} returns a changed one.
+ * A request, or another message, on its way through middleware. It cannot be changed; {@link with} returns a changed one.
  *
  * @typeParam M The method, if the scope names methods.
  * @typeParam C Type of {@link Context.context}: that of the server, `Server<C>`.
  * @typeParam State Type of {@link Context.state}: that of the server, `Server<C, State>`.
  */
 export class MiddlewareRequest<M extends string = string, C = unknown, State = unknown> {
+  /** What it is. */
+  readonly kind: MessageKind;
   /** The method, such as `tools/call`. */
   readonly method: M;
   /**
@@ -176,7 +211,8 @@ export class MiddlewareRequest<M extends string = string, C = unknown, State = u
   #params: MiddlewareParams<M> | undefined;
 
   /** @param json The parameters. @internal */
-  constructor(method: M, name: string | undefined, context: Context<C, State>, json: string) {
+  constructor(kind: MessageKind, method: M, name: string | undefined, context: Context<C, State>, json: string) {
+    this.kind = kind;
     this.method = method;
     this.name = name;
     this.context = context;
@@ -217,7 +253,8 @@ export class MiddlewareRequest<M extends string = string, C = unknown, State = u
     const json = jsonOf(members);
     const target = targetOf(this.method, JSON.parse(json));
     const isSame = target === targetOf(this.method, this.params);
-    const changed = new MiddlewareRequest(this.method, isSame ? this.name : target, this.context, json);
+    const name = this.kind !== "request" || isSame ? this.name : target;
+    const changed = new MiddlewareRequest(this.kind, this.method, name, this.context, json);
     changedParams.set(changed, json);
     return changed;
   }
@@ -266,7 +303,7 @@ export function addMiddleware(registry: FeatureRegistry, given: readonly unknown
     definition,
     run: (ctx, input) => {
       const request = received(ctx, input);
-      const end = (value: unknown) => endOf(request.method, value);
+      const end = (value: unknown) => endOf(request, value);
       try {
         const returned: unknown = middleware(request, (passed) => passOn(request, passed));
         return isPromise(returned) ? returned.then(end, refuseAsking) : end(returned);
@@ -295,8 +332,8 @@ function received(ctx: Context, input: string): MiddlewareRequest {
   const place = input.indexOf(PARAMS);
   const head = place < 0 ? input : `${input.slice(0, place)}}`;
   const params = place < 0 ? "{}" : input.slice(place + PARAMS.length, -1);
-  const { method, name } = JSON.parse(head) as { method: string; name?: string };
-  return new MiddlewareRequest(method, name, ctx, params);
+  const { kind, method, name } = JSON.parse(head) as { kind: MessageKind; method: string; name?: string };
+  return new MiddlewareRequest(kind, method, name, ctx, params);
 }
 
 function isSameRequest(own: MiddlewareRequest, passed: unknown): passed is MiddlewareRequest {

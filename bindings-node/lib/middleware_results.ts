@@ -5,6 +5,7 @@ import { UsageError } from "./errors.js";
 import { ExtendedResult } from "./extension.js";
 import { finish, Kind } from "./hub.js";
 import { InputRequired } from "./input_requests.js";
+import type { MiddlewareRequest } from "./middleware.js";
 import { typeName } from "./option_checks.js";
 import { finishTool } from "./results.js";
 import { ToolResult, toolResultOf } from "./tool_result.js";
@@ -24,7 +25,11 @@ export function receivedResult(json: string): Record<string, unknown> {
  *
  * @throws UsageError if the value is not a result of the method.
  */
-export function endOf(method: string, value: unknown): (call: number) => void {
+export function endOf(request: MiddlewareRequest, value: unknown): (call: number) => void {
+  const { kind, method } = request;
+  if (kind === "sent_notification" || kind === "received_notification") {
+    return ending(Kind.Result, "{}");
+  }
   if (value === undefined) {
     throw new UsageError(
       `a middleware returned undefined for ${method}: return the result of \`next\`, as in \`return next(request)\``,

@@ -457,10 +457,11 @@ export class Server<C = unknown, State = unknown> {
    * ```
    *
    * The first middleware is the outermost. A new one applies to later requests, also of connected clients. Middleware of a
-   * mounted server sees the requests for its features, after that of the servers that it is mounted in. The handshake,
-   * subscriptions, pings and notifications meet no middleware.
+   * mounted server sees the requests for its features, after that of the servers that it is mounted in. It also sees input requests
+   * and notifications whose methods its scope names ({@link MessageKind}). The handshake, subscriptions, pings, cancellations and
+   * what the server itself announces meet no middleware.
    *
-   * @param scope The requests that it sees. Default: all.
+   * @param scope What it sees. Default: all requests of clients.
    * @throws UsageError if the scope has a method that no middleware sees, the server has 64 middlewares, or an option of a
    * middleware that the library provides is out of range.
    */

@@ -276,7 +276,7 @@ async def test_another_name_passes_the_request_to_that_feature():
 
 def test_unused_and_unchanged_requests_are_passed_on_as_they_are():
     given = b'{"name":"a","arguments":{"number":1.0,"other":12345678901234567890123},"_meta":{}}'
-    request: MiddlewareRequest[Any] = MiddlewareRequest(object(), "tools/call", "a", given)
+    request: MiddlewareRequest[Any] = MiddlewareRequest(object(), "request", "tools/call", "a", given)
     assert request._changed() is None
     assert request.arguments == {"number": 1.0, "other": 12345678901234567890123}
     assert request._changed() is None
@@ -284,7 +284,7 @@ def test_unused_and_unchanged_requests_are_passed_on_as_they_are():
     assert json.loads(request.replace(arguments={"number": 1})._changed())["arguments"] == {"number": 1}
     request.arguments["number"] = 1
     assert json.loads(request._changed())["arguments"]["number"] == 1
-    empty: MiddlewareRequest[Any] = MiddlewareRequest(object(), "tools/list", None, b"")
+    empty: MiddlewareRequest[Any] = MiddlewareRequest(object(), "request", "tools/list", None, b"")
     assert (empty.arguments, empty.params, empty._changed()) == ({}, {}, None)
     empty.arguments["a"] = 1
     assert json.loads(empty._changed()) == {"arguments": {"a": 1}}

@@ -317,7 +317,7 @@ def middleware(server: Server, call: Callable[..., Any]) -> _native.Plan:
         inline=False,
         decode=msgspec.json.Decoder(_middleware.Described).decode,
         recover=None,
-        positional=("method", "name", "params"),
+        positional=("kind", "method", "name", "params"),
         keywords=(),
         context=(0, None),
         context_type=Context if is_async else SyncContext,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping
-from typing import Any, Generic, Optional, TypeVar
+from typing import Any, Generic, Literal, Optional, TypeVar
 
 import msgspec
 
@@ -35,9 +35,14 @@ _CALL_TOOL = "tools/call"
 _TOOL_RESULTS = _results.ToolResults(MISSING, None, None)
 
 
+MessageKind = Literal["request", "input_request", "sent_notification", "received_notification"]
+"""What a `MiddlewareRequest` is; see `MiddlewareRequest.kind`."""
+
+
 class Described(msgspec.Struct):
     """A request as the core describes it to a middleware."""
 
+    kind: MessageKind
     method: str
     name: Optional[str] = None
     params: msgspec.Raw = msgspec.Raw()
@@ -45,18 +50,37 @@ class Described(msgspec.Struct):
 
 
 class MiddlewareRequest(RequestParams, Generic[ContextT]):
-    """A request on its way through the middleware of a server.
+    """A request, or another message, on its way through the middleware of a server.
 
     The type parameter is the type of `context`: `MiddlewareRequest` in async functions, and
     `MiddlewareRequest[SyncContext]` in sync ones.
     """
 
-    __slots__ = ("_context",)
+    __slots__ = ("_context", "_kind")
 
-    def __init__(self, context: ContextT, method: str, name: str | None, params: bytes) -> None:
+    def __init__(self, context: ContextT, kind: MessageKind, method: str, name: str | None, params: bytes) -> None:
         """Create the request of a call; for use by the package."""
         super().__init__(method, name, params)
         self._context = context
+        self._kind: MessageKind = kind
+
+    @property
+    def kind(self) -> MessageKind:
+        """What it is.
+
+        Middleware sees other messages than requests of clients only if its `methods` name theirs.
+
+        - `"request"`: a request of the client.
+        - `"input_request"`: a request of a handler to the client, such as `elicitation/create`. The result of `next` is
+          the client's answer.
+        - `"sent_notification"`: a notification of a handler to the client, such as `notifications/message`. Those of a
+          handler keep their order, and its result follows them.
+        - `"received_notification"`: a notification of the client that the server has a handler for.
+
+        A notification is dropped if the middleware does not call `next`. What the middleware returns for it does not
+        matter, and may be `None`.
+        """
+        return self._kind
 
     @property
     def name(self) -> str | None:
@@ -94,7 +118,7 @@ class MiddlewareRequest(RequestParams, Generic[ContextT]):
         Raises:
             TypeError: A value is not a mapping.
         """
-        request = MiddlewareRequest(self._context, self._method, self._name, self._given)
+        request = MiddlewareRequest(self._context, self._kind, self._method, self._name, self._given)
         self._replaced(request, arguments, params)
         return request
 
@@ -171,9 +195,11 @@ def _call_of(request: Any, own: MiddlewareRequest[Any]) -> _native.Call:
 def async_call(name: str, function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """Return the handler that calls an async middleware."""
 
-    async def call(context: Context[Any], method: str, request_name: str | None, params: msgspec.Raw) -> Any:
-        request = MiddlewareRequest(context, method, request_name, bytes(params))
-        return _encoded(name, method, await function(request, Next(request)))
+    async def call(
+        context: Context[Any], kind: MessageKind, method: str, request_name: str | None, params: msgspec.Raw
+    ) -> Any:
+        request = MiddlewareRequest(context, kind, method, request_name, bytes(params))
+        return _encoded(name, request, await function(request, Next(request)))
 
     # The name of its task under trio.
     call.__qualname__ = name
@@ -183,14 +209,16 @@ def async_call(name: str, function: Callable[[Any, Any], Any]) -> Callable[..., 
 def sync_call(name: str, function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """Return the handler that calls a sync middleware."""
 
-    def call(context: SyncContext[Any], method: str, request_name: str | None, params: msgspec.Raw) -> Any:
-        request = MiddlewareRequest(context, method, request_name, bytes(params))
-        return _encoded(name, method, function(request, SyncNext(request)))
+    def call(
+        context: SyncContext[Any], kind: MessageKind, method: str, request_name: str | None, params: msgspec.Raw
+    ) -> Any:
+        request = MiddlewareRequest(context, kind, method, request_name, bytes(params))
+        return _encoded(name, request, function(request, SyncNext(request)))
 
     return call
 
 
-def _encoded(name: str, method: str, value: Any) -> bytes | _results.ToolReply | _native.Extended:
+def _encoded(name: str, request: MiddlewareRequest[Any], value: Any) -> bytes | _results.ToolReply | _native.Extended:
     """Encode what a middleware returned: a whole result, or what a tool may return.
 
     Raises:
@@ -198,6 +226,9 @@ def _encoded(name: str, method: str, value: Any) -> bytes | _results.ToolReply |
     """
     if type(value) is MiddlewareResult:
         return value.json
+    if request.kind.endswith("_notification"):
+        return b"{}"
+    method = request.method
     if value is None:
         raise TypeError(f"the middleware {name} returned None: return the result of `next`, or a result in its place")
     if isinstance(value, InputRequired):

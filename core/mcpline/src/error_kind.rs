@@ -101,7 +101,9 @@ impl From<&mcpline_protocol::session::InputRequestError> for ErrorKind {
             InputRequestError::NotSupported(_) | InputRequestError::Inexpressible(_) => {
                 Self::NotSupported
             }
-            InputRequestError::Rpc { .. } => Self::InputRequestFailed,
+            InputRequestError::Rpc { .. } | InputRequestError::Refused { .. } => {
+                Self::InputRequestFailed
+            }
             InputRequestError::InvalidResponse { .. } => Self::InvalidResponse,
             InputRequestError::TimedOut { .. } => Self::RequestTimedOut,
             InputRequestError::Cancelled => Self::RequestCancelled,

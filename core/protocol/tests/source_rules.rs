@@ -39,7 +39,7 @@ const CLOSED: &[(&str, &str, &str)] = &[
         OUTPUT,
     ),
     (
-        "mcpline/src/server/traffic/mod.rs",
+        "mcpline/src/traffic/mod.rs",
         "Direction",
         "a message has no third direction",
     ),

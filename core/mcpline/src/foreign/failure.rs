@@ -210,7 +210,9 @@ impl<'e> Failure<'e> {
             _ => FailureDetails::None,
         };
         let source = match error {
-            InputRequestError::Rpc { error, .. } => Some(FailureSource::Rpc(error)),
+            InputRequestError::Rpc { error, .. } | InputRequestError::Refused { error, .. } => {
+                Some(FailureSource::Rpc(error))
+            }
             InputRequestError::InvalidResponse { reason, .. } => {
                 Some(FailureSource::Text(reason.clone()))
             }

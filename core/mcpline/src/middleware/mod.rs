@@ -1,4 +1,4 @@
-//! Middleware: code of a program around the requests that a server answers.
+//! Middleware: code of a program around the requests that a server answers, and around other messages.
 //!
 //! A [`Middleware`] receives each [`MiddlewareRequest`] and what answers it, [`Next`]: the next middleware, and at the end the
 //! server itself. It may answer instead, change the parameters or the result, wait, run the rest again, or only observe. A
@@ -33,7 +33,7 @@ pub use rate_limit::RateLimit;
 #[cfg_attr(docsrs, doc(cfg(feature = "redaction")))]
 pub use redaction::Redaction;
 pub(crate) use request::MiddlewareOrigin;
-pub use request::MiddlewareRequest;
+pub use request::{MessageKind, MiddlewareRequest};
 pub use response_cache::ResponseCache;
 pub use response_size_limit::ResponseSizeLimit;
 
@@ -47,7 +47,8 @@ pub type MiddlewareOutcome = Result<Raw, RpcError>;
 /// A future of a [`MiddlewareOutcome`].
 pub type MiddlewareFuture = Pin<Box<dyn Future<Output = MiddlewareOutcome> + Send>>;
 
-/// Code around the requests that a server answers.
+/// Code around the requests that a server answers, and around the input requests and notifications whose methods its scope
+/// names.
 ///
 /// Async closures over a request and [`Next`] implement it:
 ///
@@ -83,7 +84,7 @@ pub trait Middleware: Send + Sync + 'static {
         false
     }
 
-    /// Whether it replaces confidential values in results. For those of the library.
+    /// Whether it replaces confidential values in what is sent to the client. For those of the library.
     #[doc(hidden)]
     fn redacts_results(&self) -> bool {
         false

@@ -1,4 +1,4 @@
-//! Replaces values in results and arguments.
+//! Replaces values in results, in messages to the client and in arguments.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,8 +33,8 @@ const MAX_INLINE_TIME: Duration = Duration::from_millis(10);
 /// ordinary patterns.
 const MAX_TIME: Duration = Duration::from_secs(5);
 
-/// A [`Middleware`] that replaces values in the results of tools, in the texts of resources and in the messages of prompts; if it is
-/// told to, also in their arguments.
+/// A [`Middleware`] that replaces values in the results of tools, in the texts of resources, in the messages of prompts, and in the
+/// notifications and input requests of handlers; optionally also in arguments.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -57,9 +57,12 @@ const MAX_TIME: Duration = Duration::from_secs(5);
 ///   resources, in the strings of structured content, in the description of a prompt's messages, and in the messages of errors. In
 ///   structured content they replace neither numbers nor names of members; in texts that are JSON they do, so that such a text may
 ///   no longer be JSON.
+/// - With a scope that has neither methods nor features, or names their methods, both also apply to log messages, to the text of a
+///   progress notification and of an elicitation, to the messages and the system prompt of sampling, and to custom notifications
+///   and input requests.
 ///
 /// All else stays as it is: types, URIs, names, `_meta`, annotations, images, sound and other blobs, the data of errors, lists,
-/// completions, custom requests, notifications, and input requests to the client. Scopes select the requests that are redacted.
+/// completions, custom requests of clients, and the forms of elicitations. Scopes select what is redacted.
 ///
 /// The server checks structured content against the output schema before this. If a replaced value has another type than
 /// the schema requires, the client gets a result that does not match it, and may refuse it: let such members be strings, too.
@@ -271,6 +274,31 @@ impl Run<'_> {
         }
     }
 
+    /// Returns the parameters of a handler's input request or notification without what is to be replaced; `None` if there is
+    /// nothing. The schema of a form names members, and keeps them.
+    fn sent_params(&self, method: &Method, params: &Raw) -> Option<Raw> {
+        changed_members(params, |name, value| match (method, name) {
+            (Method::NotificationsMessage, "data") => self.json(value),
+            (Method::NotificationsProgress | Method::ElicitationCreate, "message")
+            | (Method::SamplingCreateMessage, "systemPrompt") => self.string(value),
+            (Method::SamplingCreateMessage, "messages") => changed_elements(value, |message| {
+                changed_members(message, |name, value| match name {
+                    "content" if value.kind() == Kind::Array => {
+                        changed_elements(value, |block| self.content(block))
+                    }
+                    "content" => self.content(value),
+                    _ => None,
+                })
+            }),
+            (_, "_meta") => None,
+            (Method::Other(_), name) => match self.hides(name, || value.as_str()) {
+                true => Some(Raw::string(self.replacement())),
+                false => self.json(value),
+            },
+            _ => None,
+        })
+    }
+
     /// Redacts a content block, or the contents of a resource. Members of types that are not known yet have the same names.
     fn content(&self, content: &Raw) -> Option<Raw> {
         changed_members(content, |name, value| match name {
@@ -392,8 +420,30 @@ async fn run(
     }
 }
 
+/// Redacts the parameters of a message to the client.
+async fn run_for_message(
+    rules: Arc<Rules>,
+    mut request: MiddlewareRequest,
+    next: Next,
+) -> MiddlewareOutcome {
+    if let Some(params) = request.params() {
+        let (method, before) = (request.protocol_method().clone(), params.clone());
+        let redact = move |run: &Run<'_>, params: &Raw| run.sent_params(&method, params);
+        let redacted = computed(&rules, request.peer(), before.clone(), redact).await?;
+        if redacted != before {
+            request
+                .set_params(redacted)
+                .map_err(|error| RpcError::internal_error(error.to_string()))?;
+        }
+    }
+    next.run(request).await
+}
+
 impl Middleware for Redaction {
     fn handle(&self, request: MiddlewareRequest, next: Next) -> MiddlewareFuture {
+        if request.kind().is_sent() {
+            return Box::pin(run_for_message(self.rules.clone(), request, next));
+        }
         match request.protocol_method() {
             Method::ToolsCall | Method::ResourcesRead | Method::PromptsGet => {}
             _ => return Box::pin(async move { next.run(request).await }),

@@ -1,4 +1,4 @@
-//! A request as middleware sees it.
+//! A request, or another message, as middleware sees it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,15 +11,48 @@ use crate::caller::Caller;
 use crate::error::Error;
 use crate::turn_queue::PeerId;
 
-/// A request on its way through [middleware](super::Middleware).
+/// A request, or another message, on its way through [middleware](super::Middleware).
 #[derive(Clone)]
 pub struct MiddlewareRequest {
+    kind: MessageKind,
     method: Method,
     params: Option<Params>,
     /// The target, by the name that it has at the server of the middleware.
     name: Option<Arc<str>>,
     is_changed: bool,
     origin: Arc<dyn MiddlewareOrigin>,
+}
+
+/// What a [`MiddlewareRequest`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MessageKind {
+    /// A request of the client.
+    Request,
+    /// A request of a handler to the client, such as `elicitation/create`. The outcome is the client's answer.
+    InputRequest,
+    /// A notification of a handler to the client, such as `notifications/message`. The outcome is an empty object.
+    SentNotification,
+    /// A notification of the client that the server has a handler for. The outcome is an empty object.
+    ReceivedNotification,
+}
+
+impl MessageKind {
+    /// Returns the name: `request`, `input_request`, `sent_notification` or `received_notification`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::InputRequest => "input_request",
+            Self::SentNotification => "sent_notification",
+            Self::ReceivedNotification => "received_notification",
+        }
+    }
+
+    /// Whether the message goes to the client.
+    #[cfg(feature = "redaction")]
+    pub(super) fn is_sent(self) -> bool {
+        matches!(self, Self::InputRequest | Self::SentNotification)
+    }
 }
 
 /// Where a request comes from.
@@ -39,18 +72,29 @@ pub(crate) trait MiddlewareOrigin: Send + Sync + 'static {
 
 impl MiddlewareRequest {
     pub(crate) fn new(
+        kind: MessageKind,
         method: Method,
         params: Option<Params>,
         origin: Arc<dyn MiddlewareOrigin>,
     ) -> Self {
-        let name = target_of(&method, params.as_ref()).map(Arc::from);
+        let name = match kind {
+            MessageKind::Request => target_of(&method, params.as_ref()).map(Arc::from),
+            _ => None,
+        };
         Self {
+            kind,
             method,
             params,
             name,
             is_changed: false,
             origin,
         }
+    }
+
+    /// Returns what it is. Middleware sees other messages than requests of clients only if its
+    /// [scope](crate::server::MiddlewareScope::with_methods) names their methods.
+    pub fn kind(&self) -> MessageKind {
+        self.kind
     }
 
     /// Returns the method, such as `tools/call`.
@@ -91,9 +135,11 @@ impl MiddlewareRequest {
                 "the parameters of a request are not an object",
             ));
         };
-        let target = target_of(&self.method, Some(&params));
-        if target != target_of(&self.method, self.params.as_ref()) {
-            self.name = target.map(Arc::from);
+        if self.kind == MessageKind::Request {
+            let target = target_of(&self.method, Some(&params));
+            if target != target_of(&self.method, self.params.as_ref()) {
+                self.name = target.map(Arc::from);
+            }
         }
         self.params = Some(params);
         self.is_changed = true;
@@ -155,7 +201,8 @@ impl MiddlewareRequest {
         self.origin.header(name)
     }
 
-    /// Returns the id of the JSON-RPC request, as JSON.
+    /// Returns the id of the JSON-RPC request, as JSON: for a message of a handler that of the request that it serves. Empty
+    /// outside of a request.
     pub fn request_id(&self) -> &str {
         self.origin.request_id()
     }
@@ -225,6 +272,7 @@ fn target_of<'p>(method: &Method, params: Option<&'p Params>) -> Option<Cow<'p, 
 impl fmt::Debug for MiddlewareRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MiddlewareRequest")
+            .field("kind", &self.kind)
             .field("method", &self.method())
             .field("name", &self.name)
             .finish_non_exhaustive()

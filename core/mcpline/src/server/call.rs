@@ -25,7 +25,7 @@ use super::connection::Connection;
 use super::context::Context;
 use super::custom::MethodEntry;
 use super::feature_entries::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
-use super::middleware::{self, AwaitedOutcome, MiddlewareCall, NextCallback};
+use super::middleware::{self, AwaitedOutcome, MessageQueue, MiddlewareCall, NextCallback};
 use super::reply::{HandlerError, Reply};
 use super::request_info::HttpInfo;
 use super::request_span::RequestSpan;
@@ -110,6 +110,8 @@ pub(crate) struct CallState {
     done: AtomicBool,
     /// The timeout of a tool that has one, once its handler was started.
     timeout: OnceLock<Arc<CallTimeout>>,
+    /// Messages of the handler that middleware delays.
+    pub(super) messages: MessageQueue,
 }
 
 impl Call {
@@ -320,6 +322,7 @@ impl CallState {
             on_cancel: Mutex::new(Vec::new()),
             done: AtomicBool::new(false),
             timeout: OnceLock::new(),
+            messages: MessageQueue::default(),
         })
     }
 
@@ -388,6 +391,11 @@ impl CallState {
                 "the call is not one of a middleware",
             ))),
         }
+    }
+
+    /// Whether the call is one of a middleware.
+    pub(super) fn is_middleware(&self) -> bool {
+        matches!(self.target, Target::Middleware(_))
     }
 
     /// Whether the call serves a notification, an event, a route or a middleware: the client waits for no response of it.
@@ -514,6 +522,7 @@ impl CallState {
         for callback in callbacks {
             callback();
         }
+        self.messages.close();
         super::asking::fail_pending(self, &InputRequestError::Cancelled);
     }
 
@@ -538,6 +547,7 @@ impl CallState {
         for callback in callbacks {
             callback();
         }
+        self.messages.close();
         true
     }
 
@@ -564,6 +574,16 @@ impl CallState {
     // Inlined, because outcomes are large.
     #[inline]
     fn complete(self: &Arc<Self>, outcome: Result<Reply, HandlerError>) {
+        if self.delivers_messages() {
+            let call = self.clone();
+            return self.deliver(Box::pin(async move { call.complete_now(outcome) }));
+        }
+        self.complete_now(outcome);
+    }
+
+    // Inlined, because outcomes are large.
+    #[inline]
+    fn complete_now(self: &Arc<Self>, outcome: Result<Reply, HandlerError>) {
         if self.done.swap(true, Ordering::AcqRel) {
             return;
         }

@@ -13,13 +13,16 @@ use mcpline_protocol::session::{Peer, RequiredCapability};
 use mcpline_protocol::vocabulary::meta::CLIENT_CAPABILITIES;
 use mcpline_protocol::wire::{Method, Notification, Params, Raw};
 use mcpline_protocol::{ErrorCode, RequestId, RpcError};
+use tokio::sync::watch;
 
+use crate::middleware::{MessageKind, MiddlewareRequest};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::asking::InputRecord;
 use super::call::{CallState, CurrentRequest, Target};
 use super::connection::Connection;
 use super::custom;
+use super::middleware::{self, Message, MessageMiddlewares};
 use super::offloaded_validation;
 use super::permission;
 use super::registry::MethodItem;
@@ -63,6 +66,9 @@ struct RunningHandlers {
     again: [bool; ClientNotification::COUNT],
     /// The calls of custom notifications, by address.
     notified: HashMap<usize, Arc<CallState>, RandomState>,
+    /// Notifications that middleware delays, by number. Dropping a value ends its chain.
+    delayed: HashMap<u64, watch::Sender<()>, RandomState>,
+    next_delayed: u64,
     /// Dropped when the last of these calls has ended.
     until_handled: Option<Box<dyn Any + Send>>,
     is_closed: bool,
@@ -116,23 +122,43 @@ impl RunningNotificationHandlers {
     pub(super) fn end_notified(&self, call: &CallState) {
         let mut slots = self.lock();
         let ended = slots.notified.remove(&std::ptr::from_ref(call).addr());
-        let held = match slots.notified.is_empty() {
-            true => slots.until_handled.take(),
-            false => None,
-        };
+        let held = slots.take_held();
         drop(slots);
         drop((ended, held));
     }
 
-    /// Whether no call of a custom notification is running.
-    pub(super) fn are_handled(&self) -> bool {
-        self.lock().notified.is_empty()
+    /// Records a notification that middleware may delay. Returns its number, and a receiver that is closed at the end of the
+    /// session; `None` if the session is over.
+    fn begin_delayed(&self) -> Option<(u64, watch::Receiver<()>)> {
+        let mut slots = self.lock();
+        if slots.is_closed {
+            return None;
+        }
+        let number = slots.next_delayed;
+        slots.next_delayed += 1;
+        let (sender, end) = watch::channel(());
+        slots.delayed.insert(number, sender);
+        Some((number, end))
     }
 
-    /// Holds `held` until no call of a custom notification is running.
+    /// Records that middleware is done with a notification.
+    fn end_delayed(&self, number: u64) {
+        let mut slots = self.lock();
+        let ended = slots.delayed.remove(&number);
+        let held = slots.take_held();
+        drop(slots);
+        drop((ended, held));
+    }
+
+    /// Whether no custom notification is being handled.
+    pub(super) fn are_handled(&self) -> bool {
+        self.lock().are_handled()
+    }
+
+    /// Holds `held` until no custom notification is being handled.
     pub(super) fn hold_until_handled(&self, held: impl Any + Send) {
         let mut slots = self.lock();
-        if !slots.notified.is_empty() {
+        if !slots.are_handled() {
             slots.until_handled = Some(Box::new(held));
         }
     }
@@ -144,6 +170,7 @@ impl RunningNotificationHandlers {
             slots.is_closed = true;
             // Released here, because a handler may ignore its cancellation.
             let notified = std::mem::take(&mut slots.notified);
+            slots.delayed.clear();
             let running = std::mem::take(&mut slots.running);
             (running, notified, slots.until_handled.take())
         };
@@ -154,8 +181,115 @@ impl RunningNotificationHandlers {
     }
 }
 
-/// Calls the handler of a custom notification.
+impl RunningHandlers {
+    fn are_handled(&self) -> bool {
+        self.notified.is_empty() && self.delayed.is_empty()
+    }
+
+    /// Takes what is held until all notifications are handled, if they are.
+    fn take_held(&mut self) -> Option<Box<dyn Any + Send>> {
+        match self.are_handled() {
+            true => self.until_handled.take(),
+            false => None,
+        }
+    }
+}
+
+/// Lets middleware see a notification that the server has a handler for, and passes its parameters on to `handle`.
+fn through_middleware(
+    middlewares: MessageMiddlewares,
+    connection: &Arc<Connection>,
+    method: Method,
+    params: Option<Params>,
+    peer: Arc<Peer>,
+    http: Option<&Arc<HttpInfo>>,
+    handle: impl Fn(Option<Params>) + Send + Sync + 'static,
+) {
+    let name = method.as_str().to_owned();
+    let in_flight = match connection.client().begin_call() {
+        Ok(in_flight) => in_flight,
+        Err(exceeded) => {
+            return connection
+                .server()
+                .warn_of_drop(&name, &RpcError::from(exceeded));
+        }
+    };
+    let Some((number, end)) = connection.events().begin_delayed() else {
+        return;
+    };
+    let meta = params.as_ref().and_then(Params::meta);
+    let mut request = outside_request(connection, peer, http, meta);
+    request.in_flight = Some(in_flight);
+    let message = Message {
+        kind: MessageKind::ReceivedNotification,
+        method,
+        params,
+        request: Arc::new(request),
+    };
+    let chain = middlewares.run(message, end.clone(), move |request: MiddlewareRequest| {
+        handle(request.into_parts().1);
+        Box::pin(std::future::ready(Ok(Raw::EMPTY_OBJECT)))
+    });
+    let ended = connection.clone();
+    middleware::drive(connection.runtime(), end, chain, move |outcome| {
+        if let Some(Err(error)) = outcome {
+            ended.server().warn_of_drop(&name, &error);
+        }
+        ended.events().end_delayed(number);
+    });
+}
+
+/// Returns the request of a call that serves none.
+fn outside_request(
+    connection: &Arc<Connection>,
+    peer: Arc<Peer>,
+    http: Option<&Arc<HttpInfo>>,
+    meta: Option<Raw>,
+) -> CurrentRequest {
+    CurrentRequest {
+        connection: connection.clone(),
+        sink: connection.general().clone(),
+        key: None,
+        id: RequestId::string(""),
+        peer,
+        http: http.cloned(),
+        meta,
+        in_flight: None,
+        span: None,
+        middleware: None,
+    }
+}
+
+/// Calls the handler of a custom notification, through middleware that sees it.
 pub(super) fn notified(
+    connection: &Arc<Connection>,
+    notification: Notification,
+    peer: Arc<Peer>,
+    http: Option<&Arc<HttpInfo>>,
+) {
+    let server = connection.server();
+    let name = notification.method.as_str();
+    let middlewares = MessageMiddlewares::of_server(server, name);
+    let Some(middlewares) = middlewares else {
+        return handle_notification(connection, notification, peer, http);
+    };
+    let Notification { method, params, .. } = notification;
+    let (handling, handled_peer, handled_http) = (connection.clone(), peer.clone(), http.cloned());
+    let handled = method.clone();
+    let handle = move |params| {
+        let notification = Notification {
+            method: handled.clone(),
+            params,
+            extra: Vec::new(),
+        };
+        let http = handled_http.as_ref();
+        handle_notification(&handling, notification, handled_peer.clone(), http);
+    };
+    through_middleware(middlewares, connection, method, params, peer, http, handle);
+}
+
+/// Calls the handler of a custom notification.
+fn handle_notification(
     connection: &Arc<Connection>,
     notification: Notification,
     peer: Arc<Peer>,
@@ -169,7 +303,6 @@ pub(super) fn notified(
         // Removed since the session admitted it.
         return;
     };
-    let sink = connection.general().clone();
     let meta = params.as_ref().and_then(Params::meta);
     // A notification of 2026-07-28 need not contain the client's capabilities.
     let is_known = !peer.revision.is_modern()
@@ -200,18 +333,8 @@ pub(super) fn notified(
         Some(Some(Err(violation))) => return server.warn_of_drop(name, &violation),
         Some(None) => entry.params.clone(),
     };
-    let current_request = CurrentRequest {
-        connection: connection.clone(),
-        sink,
-        key: None,
-        id: RequestId::string(""),
-        peer,
-        http: http.cloned(),
-        meta,
-        in_flight: Some(in_flight),
-        span: None,
-        middleware: None,
-    };
+    let mut current_request = outside_request(connection, peer, http, meta);
+    current_request.in_flight = Some(in_flight);
     let call = CallState::new(
         Target::Notification(entry.clone()),
         method,
@@ -251,8 +374,25 @@ pub(super) fn handled(call: &CallState, outcome: &Result<Reply, HandlerError>) {
         .end_notified(call);
 }
 
-/// Calls the handler of an event, if there is one.
+/// Calls the handler of an event, if there is one, through middleware that sees its notification.
 pub(super) fn happened(
+    connection: &Arc<Connection>,
+    event: ClientNotification,
+    http: Option<&Arc<HttpInfo>>,
+) {
+    let server = connection.server();
+    let method = event.method();
+    let middlewares = MessageMiddlewares::of_server(server, method.as_str());
+    let Some((middlewares, peer)) = middlewares.zip(connection.ready_peer()) else {
+        return handle_event(connection, event, http);
+    };
+    let (handling, handled_http) = (connection.clone(), http.cloned());
+    let handle = move |_| handle_event(&handling, event, handled_http.as_ref());
+    through_middleware(middlewares, connection, method, None, peer, http, handle);
+}
+
+/// Calls the handler of an event, if there is one.
+fn handle_event(
     connection: &Arc<Connection>,
     event: ClientNotification,
     http: Option<&Arc<HttpInfo>>,
@@ -274,18 +414,7 @@ pub(super) fn happened(
         );
         return;
     }
-    let current_request = CurrentRequest {
-        connection: connection.clone(),
-        sink: connection.general().clone(),
-        key: None,
-        id: RequestId::string(""),
-        peer,
-        http: http.cloned(),
-        meta: None,
-        in_flight: None,
-        span: None,
-        middleware: None,
-    };
+    let current_request = outside_request(connection, peer, http, None);
     let call = CallState::new(
         Target::Event(event),
         event.method(),
@@ -314,7 +443,7 @@ pub(super) fn ended(
     }
     let current_request = call.current_request();
     if current_request.connection.events().end(event) && !call.is_cancelled() {
-        happened(
+        handle_event(
             &current_request.connection,
             event,
             current_request.http.as_ref(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mcpline_protocol::Scopes;
 use mcpline_protocol::session::{InputRequestError, Outgoing, Peer};
 use mcpline_protocol::vocabulary::LoggingLevel;
-use mcpline_protocol::wire::{Raw, encode};
+use mcpline_protocol::wire::{Method, Raw, encode};
 use mcpline_protocol::{Revision, RpcError};
 use mcpline_runtime::clock;
 use serde::Serialize;
@@ -24,10 +24,11 @@ use super::call::CallState;
 use super::call_kind::CallKind;
 use super::connection::{Connection, SessionGuard};
 use super::custom;
-use super::middleware::NextCallback;
+use super::middleware::{MessageMiddlewares, NextCallback};
 use super::permission;
 use super::request_info::HttpInfo;
 use super::request_span::TracedRequest;
+use super::sent_notifications::{self, LogRecord, ProgressReport};
 
 /// The context of the request that a handler serves. Cheap to clone, usable on any thread.
 ///
@@ -54,6 +55,36 @@ impl Context {
     /// did not ask for progress. Reports above the session's `progress_rate` are dropped, except that the last one is
     /// always sent.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        let method = Method::NotificationsProgress;
+        let Some(middlewares) = MessageMiddlewares::of_call(&self.call, method.as_str()) else {
+            return self.progress_now(progress, total, message);
+        };
+        let report = ProgressReport {
+            progress,
+            total,
+            message: message.map(str::to_owned),
+        };
+        // A number that has no JSON form is not reported either.
+        let Ok(params) = Raw::from_serialize(&report) else {
+            return;
+        };
+        let ctx = self.clone();
+        sent_notifications::send(
+            &self.call,
+            middlewares,
+            method,
+            Some(params),
+            move |params| {
+                if let Some(report) =
+                    sent_notifications::read::<ProgressReport>("notifications/progress", params)
+                {
+                    ctx.progress_now(report.progress, report.total, report.message.as_deref());
+                }
+            },
+        );
+    }
+
+    fn progress_now(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let (connection, sink, key) = {
             let current_request = self.call.lock_current_request();
             let Some(key) = current_request.key else {
@@ -87,6 +118,36 @@ impl Context {
 
     /// [`Context::log`] with data that is JSON already.
     pub fn log_raw(&self, level: LoggingLevel, logger: Option<&str>, data: &Raw) {
+        let method = Method::NotificationsMessage;
+        let Some(middlewares) = MessageMiddlewares::of_call(&self.call, method.as_str()) else {
+            return self.log_now(level, logger, data);
+        };
+        let record = LogRecord {
+            level,
+            logger: logger.map(str::to_owned),
+            data: data.clone(),
+        };
+        // Its data is JSON already.
+        let Ok(params) = Raw::from_serialize(&record) else {
+            return;
+        };
+        let ctx = self.clone();
+        sent_notifications::send(
+            &self.call,
+            middlewares,
+            method,
+            Some(params),
+            move |params| {
+                if let Some(record) =
+                    sent_notifications::read::<LogRecord>("notifications/message", params)
+                {
+                    ctx.log_now(record.level, record.logger.as_deref(), &record.data);
+                }
+            },
+        );
+    }
+
+    fn log_now(&self, level: LoggingLevel, logger: Option<&str>, data: &Raw) {
         let (connection, sink, key) = {
             let current_request = self.call.lock_current_request();
             if current_request.key.is_none()
@@ -118,12 +179,27 @@ impl Context {
     /// is not 1 to 1024 bytes of visible ASCII, or `params` is not a JSON object.
     pub fn notify(&self, method: &str, params: Option<&Raw>) -> Result<(), Error> {
         custom::check_notification(method, params)?;
+        match MessageMiddlewares::of_call(&self.call, method) {
+            None => self.notify_now(method, params),
+            Some(middlewares) => {
+                let (ctx, parsed) = (self.clone(), Method::parse(method));
+                let name = method.to_owned();
+                let params = params.cloned();
+                sent_notifications::send(&self.call, middlewares, parsed, params, move |params| {
+                    ctx.notify_now(&name, params);
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn notify_now(&self, method: &str, params: Option<&Raw>) {
         let (connection, sink, key) = {
             let current_request = self.call.lock_current_request();
             if current_request.key.is_none()
                 && (!self.call.is_outside_request() || current_request.peer.revision.is_modern())
             {
-                return Ok(());
+                return;
             }
             (
                 current_request.connection.clone(),
@@ -133,7 +209,7 @@ impl Context {
         };
         let mut session = connection.lock_session();
         if key.is_some_and(|key| !session.is_in_flight(key)) {
-            return Ok(());
+            return;
         }
         if sink.is_congested() {
             connection.client().counts().add_dropped_sent(1);
@@ -141,7 +217,7 @@ impl Context {
                 method,
                 "dropped a notification of a handler: too much waits to be read"
             );
-            return Ok(());
+            return;
         }
         let params = params.map(Raw::as_bytes);
         sink.write(
@@ -149,7 +225,6 @@ impl Context {
             params.map_or(0, <[u8]>::len) + 96,
             &mut |out| encode::notification(out, method, params),
         );
-        Ok(())
     }
 
     /// Sends an input request to the client during the call, on every revision.

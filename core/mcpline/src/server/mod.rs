@@ -53,6 +53,7 @@ mod request_log;
 mod request_span;
 #[cfg(feature = "routes")]
 mod routes;
+mod sent_notifications;
 mod settings;
 mod startup_message;
 mod state;

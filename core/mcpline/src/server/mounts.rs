@@ -171,8 +171,9 @@ impl Server {
                 }
             };
             server.inner().mounts.add_parent(self.inner());
-            if server.inner().middlewares.is_used() {
-                self.inner().use_middleware();
+            let middlewares = &server.inner().middlewares;
+            if middlewares.is_used() {
+                self.inner().use_middleware(middlewares.see_messages());
             }
             // What changed before the mounted server knew its parent.
             let (later, removed) = self.inner().copy_from(&mounted);

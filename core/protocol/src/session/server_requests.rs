@@ -63,6 +63,14 @@ pub enum InputRequestError {
         /// The client's error.
         error: RpcError,
     },
+    /// A middleware of the server refused the input request, or its answer.
+    #[error("a middleware refused `{method}`: {error}")]
+    Refused {
+        /// The method of the input request.
+        method: Cow<'static, str>,
+        /// The middleware's error.
+        error: RpcError,
+    },
     /// The client's response does not match the protocol or the schema of the input request.
     #[error("invalid response from client to `{method}`: {reason}")]
     InvalidResponse {

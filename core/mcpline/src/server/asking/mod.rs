@@ -12,7 +12,7 @@ mod returned_requests;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mcpline_protocol::RpcError;
 use mcpline_protocol::adapt::InexpressibleInputRequest;
@@ -20,15 +20,17 @@ use mcpline_protocol::mrtr::{
     AskedInputRequest, EarlierResponse, RequestState, input_request_digest, request_digest,
 };
 use mcpline_protocol::session::{InputRequestError, RequiredCapability, ServerRequest};
-use mcpline_protocol::wire::{Params, Raw, json_string};
+use mcpline_protocol::wire::{Method, Params, Raw, json_string};
 use mcpline_runtime::clock;
 
 use crate::background;
 use crate::message_sink::{self, ResponseStatus};
+use crate::middleware::MessageKind;
 
 use super::call::{CallState, CurrentRequest, Target};
 use super::finish_call::{respond, respond_error};
 use super::input_response_check;
+use super::middleware::{self, Message, MessageMiddlewares};
 use super::reply::{InputRequest, ResultEnvelope};
 use super::request_log::RequestOutcome;
 
@@ -71,8 +73,24 @@ impl Ask {
 /// Receives the client's response to an input request.
 pub(crate) type InputResponseCallback = Box<dyn FnOnce(Result<Raw, InputRequestError>) + Send>;
 
-/// Sends an input request to the client of `call`.
+/// Sends an input request to the client of `call`, after the messages of its handler that middleware delays.
 pub(super) fn ask(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback) {
+    if call.delivers_messages() {
+        let asking = call.clone();
+        return call.deliver(Box::pin(async move { begin(&asking, ask, callback) }));
+    }
+    begin(call, ask, callback);
+}
+
+/// Sends an input request, through middleware that sees it.
+fn begin(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback) {
+    match MessageMiddlewares::of_call(call, ask.method.as_str()) {
+        Some(middlewares) => ask_through(middlewares, call, ask, hold_timeout(call, callback)),
+        None => ask_client(call, ask, callback),
+    }
+}
+
+fn ask_client(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback) {
     let is_outside_request = call.is_outside_request();
     if matches!(call.target, Target::Completion(_))
         || is_outside_request && call.current_request().peer.revision.features().mrtr
@@ -117,6 +135,132 @@ pub(super) fn ask(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallba
             ask.params,
             callback,
         );
+    }
+}
+
+/// Sends an input request through middleware.
+fn ask_through(
+    middlewares: MessageMiddlewares,
+    call: &Arc<CallState>,
+    ask: Ask,
+    callback: InputResponseCallback,
+) {
+    let Ask {
+        method,
+        params,
+        key,
+    } = ask;
+    let params = match params.map(|params| Params::from_raw(params).ok_or(())) {
+        None => None,
+        Some(Ok(params)) => Some(params),
+        Some(Err(())) => {
+            let reason = "the parameters are not an object".to_owned();
+            return callback(Err(InputRequestError::InvalidParams(reason)));
+        }
+    };
+    let end = call.cancelled();
+    let message = Message {
+        kind: MessageKind::InputRequest,
+        method: Method::parse(method.as_str()),
+        params,
+        request: call.current_request(),
+    };
+    let last = Arc::new(Mutex::new(LastAnswer::default()));
+    let chain = {
+        let (call, method, last) = (call.clone(), method.clone(), last.clone());
+        middlewares.run(message, end.clone(), move |request| {
+            let ask = Ask {
+                method: method.clone(),
+                params: request.params().cloned(),
+                key: key.clone(),
+            };
+            Box::pin(ask_last(call.clone(), ask, last.clone()))
+        })
+    };
+    let runtime = call.lock_current_request().connection.runtime().clone();
+    middleware::drive(&runtime, end, chain, move |outcome| {
+        callback(match outcome {
+            None => Err(InputRequestError::Cancelled),
+            Some(outcome) => last
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .outcome(&method, outcome),
+        });
+    });
+}
+
+/// The latest answer of the client to an input request that middleware passed on.
+#[derive(Default)]
+struct LastAnswer {
+    params: Option<Raw>,
+    outcome: Option<Result<Raw, (RpcError, InputRequestError)>>,
+}
+
+impl LastAnswer {
+    /// Returns what the handler gets: an error that middleware passed on as it was, and an answer that it replaced only if it
+    /// matches the request.
+    fn outcome(
+        &self,
+        method: &AskMethod,
+        outcome: Result<Raw, RpcError>,
+    ) -> Result<Raw, InputRequestError> {
+        match (outcome, &self.outcome) {
+            (Ok(answer), Some(Ok(last))) if answer == *last => Ok(answer),
+            (Ok(answer), _) => {
+                let checked = input_response_check::check(method, self.params.as_ref(), &answer);
+                checked
+                    .map(|()| answer)
+                    .map_err(|reason| InputRequestError::InvalidResponse {
+                        method: method.name(),
+                        reason,
+                    })
+            }
+            (Err(error), Some(Err((last, cause)))) if error == *last => Err(cause.clone()),
+            (Err(error), _) => Err(InputRequestError::Refused {
+                method: method.name(),
+                error,
+            }),
+        }
+    }
+}
+
+/// Sends an input request that the last middleware has passed on.
+async fn ask_last(
+    call: Arc<CallState>,
+    ask: Ask,
+    last: Arc<Mutex<LastAnswer>>,
+) -> Result<Raw, RpcError> {
+    let params = ask.params.clone();
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    ask_client(
+        &call,
+        ask,
+        Box::new(move |outcome| {
+            // The middleware may have dropped the future.
+            let _ = sender.send(outcome);
+        }),
+    );
+    let outcome = receiver
+        .await
+        .unwrap_or(Err(InputRequestError::Cancelled))
+        .map_err(|error| (rpc_error_of(&error), error));
+    let passed_on = match &outcome {
+        Ok(answer) => Ok(answer.clone()),
+        Err((error, _)) => Err(error.clone()),
+    };
+    let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+    *last = LastAnswer {
+        params,
+        outcome: Some(outcome),
+    };
+    passed_on
+}
+
+/// Returns an error of an input request as middleware sees it.
+fn rpc_error_of(error: &InputRequestError) -> RpcError {
+    match error {
+        InputRequestError::Rpc { error, .. } => error.clone(),
+        error => RpcError::internal_error(error.to_string()),
     }
 }
 

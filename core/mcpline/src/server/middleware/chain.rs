@@ -4,20 +4,15 @@
 //! A request that middleware passes to another feature meets each middleware whose scope has that feature, unless it has run
 //! already. So a middleware that guards a tool cannot be avoided by a name that another one translates.
 
-use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
-use std::task::{Context as TaskContext, Poll, Waker};
-
 use mcpline_protocol::wire::{Method, Params, Raw};
 use mcpline_protocol::{ErrorCode, Revision, RpcError};
 use tokio::sync::watch;
-use tracing::Span;
 
-use crate::background;
 use crate::caller::Caller;
 use crate::message_sink::ResponseStatus;
 use crate::middleware::{
-    MiddlewareFuture, MiddlewareOrigin, MiddlewareOutcome, MiddlewareRequest, Next, NextStep,
+    MessageKind, MiddlewareFuture, MiddlewareOrigin, MiddlewareOutcome, MiddlewareRequest, Next,
+    NextStep,
 };
 use crate::sync::{Arc, Mutex, PoisonError};
 use crate::turn_queue::PeerId;
@@ -29,6 +24,7 @@ use super::super::inner::Inner;
 use super::super::reply::{ResultEnvelope, ToolReply, write_tool};
 use super::super::request_log::RequestOutcome;
 use super::awaited_outcome::{AwaitedOutcome, CancelOnDrop};
+use super::drive::drive;
 use super::targets::{self, Feature, TargetSource};
 use super::{Code, Registered, handler_call, result_form};
 
@@ -102,7 +98,7 @@ pub(in super::super) fn run(request: CurrentRequest, method: Method, params: Opt
         is_mounted: false,
         found: None,
     };
-    let seen = MiddlewareRequest::new(method, params, request.clone());
+    let seen = MiddlewareRequest::new(MessageKind::Request, method, params, request.clone());
     start(chain, first.run(seen));
 }
 
@@ -130,39 +126,14 @@ fn may_be_seen(
     })
 }
 
-/// Polls the chain on this thread, because most need no task, and continues in a task. The request's end drops it.
-fn start(chain: Arc<Chain>, mut outcome: MiddlewareFuture) {
-    let connection = chain.request.connection.clone();
-    let mut end = chain.end.clone();
-    let mut now = TaskContext::from_waker(Waker::noop());
-    if let Poll::Ready(outcome) = poll_caught(&mut outcome, &mut now) {
-        chain.answer(outcome);
-        return;
-    }
-    let span = Span::current();
-    background::spawn_unboxed(connection.runtime(), async move {
-        let outcome = tokio::select! {
-            biased;
-            _ = end.changed() => return,
-            outcome = std::future::poll_fn(|cx| span.in_scope(|| poll_caught(&mut outcome, cx))) => outcome,
-        };
-        chain.answer(outcome);
-    });
-}
-
-fn poll_caught(
-    outcome: &mut MiddlewareFuture,
-    cx: &mut TaskContext<'_>,
-) -> Poll<MiddlewareOutcome> {
-    let poll = AssertUnwindSafe(|| Pin::new(outcome).poll(cx));
-    match std::panic::catch_unwind(poll) {
-        Ok(poll) => poll,
-        // The panic hook has printed why.
-        Err(_) => {
-            tracing::error!("a middleware panicked");
-            Poll::Ready(Err(RpcError::internal_error("the request failed")))
+/// Polls the chain, and answers with its outcome.
+fn start(chain: Arc<Chain>, outcome: MiddlewareFuture) {
+    let runtime = chain.request.connection.runtime().clone();
+    drive(&runtime, chain.end.clone(), outcome, move |outcome| {
+        if let Some(outcome) = outcome {
+            chain.answer(outcome);
         }
-    }
+    });
 }
 
 impl Chain {

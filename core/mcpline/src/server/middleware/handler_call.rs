@@ -166,7 +166,7 @@ fn ended() -> RpcError {
 /// Returns the request as the handler gets it.
 fn described(request: &MiddlewareRequest) -> Raw {
     let method = Raw::string(request.method());
-    let mut described = format!(r#"{{"method":{method}"#);
+    let mut described = format!(r#"{{"kind":"{}","method":{method}"#, request.kind().name());
     if let Some(name) = request.name() {
         described += &format!(r#","name":{}"#, Raw::string(name));
     }

@@ -6,7 +6,10 @@
 
 mod awaited_outcome;
 mod chain;
+mod drive;
 mod handler_call;
+mod message_chain;
+mod message_queue;
 mod result_form;
 mod scope;
 mod targets;
@@ -24,9 +27,12 @@ use super::reply::{HandlerError, Reply, ResourceReply};
 
 pub(super) use awaited_outcome::AwaitedOutcome;
 pub(super) use chain::run;
+pub(super) use drive::{drive, outcome_until};
 pub(crate) use handler_call::MiddlewareCall;
 pub(crate) use handler_call::NextCallback;
 pub(super) use handler_call::handled;
+pub(super) use message_chain::{Message, MessageMiddlewares};
+pub(super) use message_queue::MessageQueue;
 pub use scope::MiddlewareScope;
 
 /// Maximum number of middlewares of a server: a bit of a number says which have run for a request.
@@ -38,6 +44,8 @@ pub(super) struct Middlewares {
     list: RwLock<Arc<[Registered]>>,
     /// Whether this server, or one that is mounted in it, has or had any.
     is_used: AtomicBool,
+    /// Whether one of these may see other messages than requests of clients.
+    see_messages: AtomicBool,
 }
 
 /// A middleware with the requests that it sees.
@@ -55,11 +63,32 @@ enum Code {
     Handler(Arc<dyn Handler>),
 }
 
+impl Registered {
+    /// Whether it replaces confidential values in what is sent to the client.
+    fn redacts(&self) -> bool {
+        match &self.code {
+            Code::Middleware(middleware) => middleware.redacts_results(),
+            Code::Handler(_) => false,
+        }
+    }
+
+    /// Whether it does so in all messages.
+    fn redacts_everything(&self) -> bool {
+        self.scope.is_all() && self.redacts()
+    }
+}
+
 impl Middlewares {
     /// Whether requests of the server may meet middleware.
     #[inline]
     pub(super) fn is_used(&self) -> bool {
         self.is_used.load(Ordering::Acquire)
+    }
+
+    /// Whether other messages than requests of clients may meet middleware.
+    #[inline]
+    pub(super) fn see_messages(&self) -> bool {
+        self.see_messages.load(Ordering::Acquire)
     }
 
     fn list(&self) -> Arc<[Registered]> {
@@ -72,10 +101,7 @@ impl Middlewares {
     /// Whether one of them replaces confidential values in results.
     fn redact_results(&self) -> bool {
         let list = self.list();
-        list.iter().any(|registered| match &registered.code {
-            Code::Middleware(middleware) => middleware.redacts_results(),
-            Code::Handler(_) => false,
-        })
+        list.iter().any(Registered::redacts)
     }
 
     fn add(&self, added: Registered) -> Result<(), Error> {
@@ -92,8 +118,8 @@ impl Middlewares {
 }
 
 impl Server {
-    /// Puts code around each request: lists, calls of tools, reads of resources, requests for prompts, completions and custom
-    /// requests. See [`Middleware`].
+    /// Puts code around each request of a client: lists, calls of tools, reads of resources, requests for prompts, completions
+    /// and custom requests. See [`Middleware`].
     ///
     /// The first that was added is the outermost. Requests that begin later meet it, also those of connected clients.
     ///
@@ -111,8 +137,9 @@ impl Server {
     /// Puts code around the requests of a scope.
     ///
     /// A middleware of a mounted server sees requests for that server's features, after the middlewares of the server that it is
-    /// mounted in; lists are those of the server that is served. The initial handshake, subscriptions, pings and notifications
-    /// meet no middleware.
+    /// mounted in, and the input requests and notifications of its handlers, before them; lists and notifications of the client
+    /// are those of the server that is served. The initial handshake, subscriptions, pings, cancellations and what the server
+    /// itself announces meet no middleware.
     ///
     /// # Errors
     ///
@@ -168,19 +195,25 @@ impl Server {
 
     fn register_middleware(&self, scope: MiddlewareScope, code: Code) -> Result<(), Error> {
         scope.check()?;
-        self.inner().middlewares.add(Registered { scope, code })?;
-        self.inner().use_middleware();
+        let registered = Registered { scope, code };
+        let sees_messages = registered.scope.has_messages() || registered.redacts_everything();
+        self.inner().middlewares.add(registered)?;
+        self.inner().use_middleware(sees_messages);
         Ok(())
     }
 }
 
 impl Inner {
-    /// Lets requests of this server, and of those that it is mounted in, look for middleware.
-    pub(super) fn use_middleware(&self) {
+    /// Lets requests of this server, and of those that it is mounted in, look for middleware; other messages too if they may
+    /// meet some.
+    pub(super) fn use_middleware(&self, for_messages: bool) {
         // First, so that a server that is mounted meanwhile sees it.
         self.middlewares.is_used.store(true, Ordering::Release);
+        if for_messages {
+            self.middlewares.see_messages.store(true, Ordering::Release);
+        }
         for parent in self.mounts.parents() {
-            parent.use_middleware();
+            parent.use_middleware(for_messages);
         }
     }
 }

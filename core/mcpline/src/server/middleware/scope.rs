@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use mcpline_protocol::InputMethod;
 use mcpline_protocol::methods::MethodHandledBy;
 use mcpline_protocol::wire::Method;
 
 use super::super::feature_selection::FeatureSelection;
 use crate::error::Error;
 
-/// The requests that a [middleware](crate::middleware::Middleware) sees: all, those of some methods, those for some features, or both.
+/// What a [middleware](crate::middleware::Middleware) sees: all requests of clients, those of some methods, those for some
+/// features, or both; and other messages whose methods it names.
 ///
 /// ```
 /// use mcpline::server::{FeatureSelection, MiddlewareScope};
@@ -29,7 +31,10 @@ impl MiddlewareScope {
         Self::default()
     }
 
-    /// Only requests of these methods, such as `tools/call`.
+    /// Only messages of these methods: requests of clients, such as `tools/call`; input requests of handlers, such as
+    /// `elicitation/create`; notifications of handlers, such as `notifications/message`; and notifications of clients for
+    /// which the server has a handler, such as `notifications/roots/list_changed`. Custom methods, too.
+    /// [`MiddlewareRequest::kind`](crate::middleware::MiddlewareRequest::kind) tells them apart.
     #[must_use]
     pub fn with_methods<S: Into<String>>(mut self, methods: impl IntoIterator<Item = S>) -> Self {
         self.methods = Some(methods.into_iter().map(Into::into).collect());
@@ -44,20 +49,48 @@ impl MiddlewareScope {
         self
     }
 
-    /// Refuses methods that no middleware sees.
+    /// Refuses methods that no middleware sees, and those of messages that are for no feature beside features.
     pub(crate) fn check(&self) -> Result<(), Error> {
         for name in self.methods.iter().flatten() {
             let method = Method::parse(name);
-            let is_seen = method.spec().is_none_or(|spec| {
+            let is_request = method.spec().is_none_or(|spec| {
                 spec.handled_by == MethodHandledBy::Features || spec.may_be_custom
             });
-            if !is_seen {
+            let is_message = is_message(&method);
+            if !is_request && !is_message {
                 return Err(Error::usage(format!(
-                    "the scope of a middleware has the method {name:?}: middleware sees lists, calls, completions and custom requests only"
+                    "the scope of a middleware has the method {name:?}: middleware sees lists, calls, completions, input requests, \
+                     custom requests, and notifications of handlers and to handlers only"
+                )));
+            }
+            if is_message && self.features.is_some() {
+                return Err(Error::usage(format!(
+                    "the scope of a middleware has features and the method {name:?}: such messages are for no feature"
                 )));
             }
         }
         Ok(())
+    }
+
+    pub(super) fn is_all(&self) -> bool {
+        self.methods.is_none() && self.features.is_none()
+    }
+
+    /// Whether it names methods that may be those of other messages than requests of clients.
+    pub(super) fn has_messages(&self) -> bool {
+        let mut methods = self
+            .methods
+            .iter()
+            .flatten()
+            .map(|name| Method::parse(name));
+        self.features.is_none()
+            && methods.any(|method| is_message(&method) || method.spec().is_none())
+    }
+
+    /// Whether the middleware sees a message other than a request of a client.
+    pub(super) fn names(&self, method: &str) -> bool {
+        let methods = self.methods.as_ref();
+        self.features.is_none() && methods.is_some_and(|methods| methods.contains(method))
     }
 
     pub(crate) fn has_method(&self, method: &str) -> bool {
@@ -69,4 +102,17 @@ impl MiddlewareScope {
     pub(crate) fn features(&self) -> Option<&FeatureSelection> {
         self.features.as_ref()
     }
+}
+
+/// Whether a method of the protocol is one of input requests, of notifications of handlers, or of clients' notifications that
+/// have handlers.
+fn is_message(method: &Method) -> bool {
+    InputMethod::parse(method.as_str()).is_some()
+        || matches!(
+            method,
+            Method::NotificationsMessage
+                | Method::NotificationsProgress
+                | Method::NotificationsInitialized
+                | Method::NotificationsRootsListChanged
+        )
 }

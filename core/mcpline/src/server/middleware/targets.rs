@@ -9,6 +9,7 @@ use crate::middleware::MiddlewareRequest;
 use crate::sync::Arc;
 use crate::turn_queue::PeerId;
 
+use super::super::call::{CallState, Target as CallTarget};
 use super::super::call_kind::CallKind;
 use super::super::feature_entries::{
     FeatureEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry,
@@ -17,7 +18,7 @@ use super::super::feature_selection::FeatureSelection;
 use super::super::inner::Inner;
 use super::super::item_list::Item;
 use super::super::matching;
-use super::super::registry::Registry;
+use super::super::registry::{Methods, Registry};
 
 /// The feature that a request is for.
 #[derive(Clone)]
@@ -192,4 +193,68 @@ fn custom(server: &Inner, registry: &Registry, method: &Method) -> Option<Target
             feature,
         }),
     })
+}
+
+/// Returns the servers whose middlewares see what the handler of a call sends, the innermost first: the mounted servers that its
+/// feature comes from, and the server that is served.
+pub(super) fn servers_of(call: &CallState) -> Vec<Arc<Inner>> {
+    let server = &call.server;
+    let mut servers = match &call.target {
+        CallTarget::Tool(entry) => sources::<ToolEntry>(server, entry.key()),
+        CallTarget::Prompt(entry) => sources::<PromptEntry>(server, entry.key()),
+        CallTarget::Resource(entry) => sources::<ResourceEntry>(server, entry.key()),
+        CallTarget::Template(entry) => sources::<TemplateEntry>(server, entry.key()),
+        CallTarget::Request(entry) => {
+            sources_of_method(server, &entry.method, |registry| &registry.requests)
+        }
+        CallTarget::Notification(entry) => servers_of_notification(server, &entry.method),
+        _ => vec![server.clone()],
+    };
+    servers.reverse();
+    servers
+}
+
+/// Returns a server and the mounted servers that its feature comes from.
+fn sources<T: FeatureEntry>(server: &Arc<Inner>, key: &str) -> Vec<Arc<Inner>> {
+    let mut servers = vec![server.clone()];
+    let mut key: Arc<str> = key.into();
+    let mut current = server.clone();
+    loop {
+        let registry = current.registry();
+        let origin = T::list(&registry)
+            .item(&key)
+            .and_then(|item| item.origin.clone());
+        let Some(origin) = origin else {
+            return servers;
+        };
+        let Some(source) = current.mounts.server(origin.mount) else {
+            return servers;
+        };
+        key = origin.name;
+        servers.push(source.clone());
+        current = source;
+    }
+}
+
+/// Returns the servers whose middlewares see a custom notification, the outermost first.
+pub(super) fn servers_of_notification(server: &Arc<Inner>, method: &str) -> Vec<Arc<Inner>> {
+    sources_of_method(server, method, |registry| &registry.notifications)
+}
+
+fn sources_of_method(
+    server: &Arc<Inner>,
+    method: &str,
+    methods: fn(&Registry) -> &Methods,
+) -> Vec<Arc<Inner>> {
+    let mut servers = vec![server.clone()];
+    let mut current = server.clone();
+    loop {
+        let registry = current.registry();
+        let mount = methods(&registry).get(method).and_then(|item| item.mount);
+        let Some(source) = mount.and_then(|mount| current.mounts.server(mount)) else {
+            return servers;
+        };
+        servers.push(source.clone());
+        current = source;
+    }
 }

@@ -1,0 +1,60 @@
+//! Runs the future of a chain of middleware.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::task::{Context as TaskContext, Poll, Waker};
+
+use mcpline_protocol::RpcError;
+use tokio::sync::watch;
+use tracing::Span;
+
+use crate::background;
+use crate::middleware::{MiddlewareFuture, MiddlewareOutcome};
+
+/// Polls a chain on this thread, because most need no task, and continues in a task. `finish` gets `None` if `end` is closed
+/// before the outcome.
+pub(in super::super) fn drive(
+    runtime: &tokio::runtime::Handle,
+    end: watch::Receiver<()>,
+    mut chain: MiddlewareFuture,
+    finish: impl FnOnce(Option<MiddlewareOutcome>) + Send + 'static,
+) {
+    let mut now = TaskContext::from_waker(Waker::noop());
+    if let Poll::Ready(outcome) = poll_caught(&mut chain, &mut now) {
+        return finish(Some(outcome));
+    }
+    let span = Span::current();
+    background::spawn_unboxed(runtime, async move {
+        let outcome = std::future::poll_fn(|cx| span.in_scope(|| poll_caught(&mut chain, cx)));
+        finish(until(end, outcome).await);
+    });
+}
+
+/// Waits for the outcome of a chain; `None` if `end` is closed before.
+pub(in super::super) async fn outcome_until(
+    end: watch::Receiver<()>,
+    mut chain: MiddlewareFuture,
+) -> Option<MiddlewareOutcome> {
+    until(end, std::future::poll_fn(|cx| poll_caught(&mut chain, cx))).await
+}
+
+async fn until<T>(mut end: watch::Receiver<()>, outcome: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        _ = end.changed() => None,
+        outcome = outcome => Some(outcome),
+    }
+}
+
+/// Polls a chain; a panic of a middleware is an error.
+fn poll_caught(chain: &mut MiddlewareFuture, cx: &mut TaskContext<'_>) -> Poll<MiddlewareOutcome> {
+    let poll = AssertUnwindSafe(|| chain.as_mut().poll(cx));
+    match std::panic::catch_unwind(poll) {
+        Ok(poll) => poll,
+        // The panic hook has printed why.
+        Err(_) => {
+            tracing::error!("a middleware panicked");
+            Poll::Ready(Err(RpcError::internal_error("the request failed")))
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Runs middleware around the messages that are not requests of a client: input requests and notifications of handlers, and
+//! notifications for handlers. A middleware sees them if its scope names their method.
+
+use mcpline_protocol::wire::{Method, Params};
+use tokio::sync::watch;
+
+use crate::middleware::{MessageKind, MiddlewareFuture, MiddlewareRequest, Next, NextStep};
+use crate::sync::Arc;
+
+use super::super::call::{CallState, CurrentRequest};
+use super::super::inner::Inner;
+use super::{Code, handler_call, targets};
+
+/// Middlewares that see a message, the outermost first. Never empty.
+pub(in super::super) struct MessageMiddlewares(Vec<Code>);
+
+/// What a message is, and where it comes from.
+pub(in super::super) struct Message {
+    pub(in super::super) kind: MessageKind,
+    pub(in super::super) method: Method,
+    pub(in super::super) params: Option<Params>,
+    pub(in super::super) request: Arc<CurrentRequest>,
+}
+
+struct MessageChain<F> {
+    codes: Vec<Code>,
+    request: Arc<CurrentRequest>,
+    /// Closed when the message is of no use any more.
+    end: watch::Receiver<()>,
+    pass_on: F,
+}
+
+/// The position in a chain.
+struct MessageStep<F> {
+    chain: Arc<MessageChain<F>>,
+    index: usize,
+}
+
+impl MessageMiddlewares {
+    /// Returns the middlewares that see a message which a handler sends: those of the server, and of the mounted servers that
+    /// the feature comes from. `None` if there are none.
+    #[inline]
+    pub(in super::super) fn of_call(call: &CallState, method: &str) -> Option<Self> {
+        if !call.server.middlewares.see_messages() || call.is_middleware() {
+            return None;
+        }
+        let servers = targets::servers_of(call);
+        Self::of_servers(&servers, method, true)
+    }
+
+    /// Returns the middlewares that see a notification of a client to this server.
+    #[inline]
+    pub(in super::super) fn of_server(server: &Arc<Inner>, method: &str) -> Option<Self> {
+        if !server.middlewares.see_messages() {
+            return None;
+        }
+        let servers = targets::servers_of_notification(server, method);
+        Self::of_servers(&servers, method, false)
+    }
+
+    fn of_servers(servers: &[Arc<Inner>], method: &str, is_sent: bool) -> Option<Self> {
+        let mut codes = Vec::new();
+        for server in servers {
+            let list = server.middlewares.list();
+            let seeing = list.iter().filter(|registered| {
+                let redacts = is_sent && registered.redacts_everything();
+                registered.scope.names(method) || redacts
+            });
+            codes.extend(seeing.map(|registered| registered.code.clone()));
+        }
+        (!codes.is_empty()).then_some(Self(codes))
+    }
+
+    /// Runs the middlewares around a message, which the last one passes on to `pass_on`. Closing `end` tells middleware of other
+    /// languages that the message is of no use any more.
+    pub(in super::super) fn run<F>(
+        self,
+        message: Message,
+        end: watch::Receiver<()>,
+        pass_on: F,
+    ) -> MiddlewareFuture
+    where
+        F: Fn(MiddlewareRequest) -> MiddlewareFuture + Send + Sync + 'static,
+    {
+        let Message {
+            kind,
+            method,
+            params,
+            request,
+        } = message;
+        let seen = MiddlewareRequest::new(kind, method, params, request.clone());
+        let first = MessageStep {
+            chain: Arc::new(MessageChain {
+                codes: self.0,
+                request,
+                end,
+                pass_on,
+            }),
+            index: 0,
+        };
+        first.run(seen)
+    }
+}
+
+impl<F> NextStep for MessageStep<F>
+where
+    F: Fn(MiddlewareRequest) -> MiddlewareFuture + Send + Sync + 'static,
+{
+    fn run(&self, request: MiddlewareRequest) -> MiddlewareFuture {
+        let Some(code) = self.chain.codes.get(self.index) else {
+            return (self.chain.pass_on)(request);
+        };
+        let next = Next::new(Self {
+            chain: self.chain.clone(),
+            index: self.index + 1,
+        });
+        match code {
+            Code::Middleware(middleware) => middleware.handle(request, next),
+            Code::Handler(handler) => {
+                let (handler, chain) = (handler.clone(), self.chain.clone());
+                Box::pin(async move {
+                    let end = chain.end.clone();
+                    handler_call::call(handler, &chain.request, request, next, end).await
+                })
+            }
+        }
+    }
+}
