@@ -17,7 +17,7 @@ import annotated_types
 import msgspec
 import pydantic
 import pytest
-from mcpline import Context, RpcError, Server, SyncContext, UsageError
+from mcpline import Client, Context, InvalidResponse, RpcError, Server, SyncContext, UsageError
 from support import run, text
 
 
@@ -585,6 +585,29 @@ def test_pydantic_reads_no_numbers_as_dates_for_prompts():
                 await client.get_prompt("agenda", {"start": "5"})
             with pytest.raises(RpcError, match=r"at /appointment/start: must be a valid date-time \(format\)"):
                 await client.get_prompt("agenda", {**given, "appointment": '{"start": "5"}'})
+
+    run(main())
+
+
+def test_pydantic_reads_no_numbers_as_dates_in_forms_and_results():
+    server = Server("test")
+
+    @server.tool
+    async def ask(ctx: Context) -> str:
+        with pytest.raises(ValueError, match=r"must be a valid date-time \(format\)"):
+            await ctx.elicit("When?", Appointment)
+        return "refused"
+
+    @server.tool
+    def appointment() -> dict[str, int]:
+        return {"start": 5}
+
+    async def main() -> None:
+        answer = {"start": "5", "attendees": 1}
+        async with Client.memory(server, on_elicit=lambda _: answer) as client:
+            assert (await client.call_tool("ask")).text == "refused"
+            with pytest.raises(InvalidResponse, match="at /start: must be of type string"):
+                await client.call_tool("appointment", result_type=Appointment)
 
     run(main())
 
