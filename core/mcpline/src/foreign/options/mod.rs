@@ -47,6 +47,7 @@ mod tls;
 use std::time::Duration;
 
 use mcpline_protocol::Revision;
+use mcpline_protocol::wire::Raw;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
@@ -94,12 +95,57 @@ pub use tls::TlsOptions;
 /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): they are not JSON, or have another form.
 pub fn read<T: DeserializeOwned>(what: &str, json: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(json).map_err(|error| {
-        // Without the column: the program did not write the text.
-        let text = error.to_string();
-        let column = format!(" at line {} column {}", error.line(), error.column());
-        let text = text.strip_suffix(&column).unwrap_or(&text);
-        Error::usage(format!("{what} can't be read: {text}"))
+        let reason = reason(&error);
+        let place = match member_at_fault::<T>(json, &reason) {
+            Some(name) if !reason.contains(&format!("`{name}`")) => format!("`{name}`: "),
+            _ => String::new(),
+        };
+        let reason = EXPECTED.iter().fold(reason, |reason, (of_rust, text)| {
+            reason.replace(of_rust, text)
+        });
+        Error::usage(format!("{what} can't be read: {place}{reason}"))
     })
+}
+
+/// What errors call the types of Rust.
+const EXPECTED: [(&str, &str); 5] = [
+    ("expected usize", "expected a whole number"),
+    ("expected u64", "expected a whole number"),
+    ("expected u32", "expected a whole number"),
+    ("expected f64", "expected a number"),
+    ("expected a sequence", "expected an array"),
+];
+
+/// Returns the text of an error without the column: the program did not write the JSON.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let column = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&column).unwrap_or(&text).to_owned()
+}
+
+/// Returns the name of the member without which options fail for another reason, or do not fail.
+fn member_at_fault<T: DeserializeOwned>(json: &[u8], reason_with: &str) -> Option<String> {
+    let members: Vec<(String, Raw)> = {
+        let object = Raw::parse(json.to_vec()).ok()?;
+        let members = object.members()?;
+        members
+            .map(|(name, value)| (name.into_owned(), value))
+            .collect()
+    };
+    let is_at_fault = |index: &usize| {
+        let others = members
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| other != index);
+        let others: Vec<_> = others
+            .map(|(_, (name, value))| format!("{}:{value}", Raw::string(name)))
+            .collect();
+        let without = format!("{{{}}}", others.join(","));
+        let outcome = serde_json::from_str::<T>(&without);
+        outcome.map_or_else(|error| reason(&error) != reason_with, |_| true)
+    };
+    let found = (0..members.len()).find(is_at_fault)?;
+    Some(members[found].0.clone())
 }
 
 /// Refuses a list of no revisions, with which nothing can connect.

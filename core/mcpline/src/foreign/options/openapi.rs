@@ -37,7 +37,7 @@ options! {
 
 /// A secret, or user name and password.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a credential must be a text, or user and password")]
 enum CredentialOption {
     Secret(String),
     Basic(String, String),

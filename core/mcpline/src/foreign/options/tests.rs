@@ -60,10 +60,31 @@ fn invalid_values_are_usage_errors_that_name_them() {
     };
     let unknown = read::<ClientOptions>("the settings", br#"{"tiemout":1}"#).unwrap_err();
     assert!(misuse(unknown).starts_with("the settings can't be read: unknown field `tiemout`"));
+    for (json, expected) in [
+        (
+            r#"{"max_rounds":"3"}"#,
+            "`max_rounds`: invalid type: string \"3\", expected a whole number",
+        ),
+        (
+            r#"{"listen":false,"era":"old"}"#,
+            "`era`: unknown variant `old`, expected `legacy` or `modern`",
+        ),
+        (
+            r#"{"cache":1,"timeout":"x"}"#,
+            "`cache`: invalid type: integer `1`, expected a boolean",
+        ),
+        ("[1]", "invalid type"),
+    ] {
+        let text = misuse(read::<ClientOptions>("the settings", json.as_bytes()).unwrap_err());
+        assert!(
+            text.starts_with(&format!("the settings can't be read: {expected}")),
+            "{text}"
+        );
+    }
     let newer = read::<ClientOptions>("the settings", br#"{"revisions":["2027-01-01"]}"#);
     assert_eq!(
         misuse(newer.unwrap_err()),
-        "the settings can't be read: there is no protocol revision \"2027-01-01\"; supported are 2024-11-05, 2025-03-26, \
+        "the settings can't be read: `revisions`: there is no protocol revision \"2027-01-01\"; supported are 2024-11-05, 2025-03-26, \
          2025-06-18, 2025-11-25, 2026-07-28"
     );
     let none: ClientOptions = read("the settings", br#"{"revisions":[]}"#).unwrap();
