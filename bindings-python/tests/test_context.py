@@ -344,7 +344,7 @@ def test_forms_that_cannot_be_displayed_are_refused_with_the_field():
 
     async def main() -> None:
         async with server.test_client(elicit=lambda params: {}) as client:
-            person, either = (block["text"] for block in (await client.call_tool("tool"))["content"])
+            person, either = (await client.call_tool("tool"))["structuredContent"]
             assert "can't display the field address, because it is nested" in person
             assert "can't display the field value, because it has several types" in either
 

@@ -120,6 +120,27 @@ def test_decodes_the_data_to_the_type_of_the_caller(kind, value, revision):
     run(main())
 
 
+@pytest.mark.parametrize("revision", REVISIONS[2:])
+@pytest.mark.parametrize(
+    ("kind", "value"), [(list[str], ["a"]), (Color, Color.RED), (date, date(2026, 1, 2)), (Union[int, str], "a")]
+)
+def test_texts_of_our_own_servers_are_decoded(kind, value, revision):
+    """`structured` is derived from the annotation."""
+    server = Server("data", "1")
+
+    def tool() -> Any:
+        return value
+
+    tool.__annotations__["return"] = kind
+    server.add_tool(tool)
+
+    async def main() -> None:
+        async with Client.memory(server, revisions=[revision]) as client:
+            assert (await client.call_tool("tool", result_type=kind)).data == value
+
+    run(main())
+
+
 def answering(result: Any, **options: Any) -> CallToolResult[Any]:
     """Return the result of a tool that answers with `result`."""
     server = Server("data", "1")

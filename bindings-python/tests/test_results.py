@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import datetime
+import enum
 import pathlib
 import pickle
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, Optional, Union
 
 import pydantic
 import pytest
@@ -127,6 +128,51 @@ def test_records_are_structured_and_repeated_as_text(value, returns, expected):
     got = result(value, returns)
     assert got["structuredContent"] == expected
     assert len(got["content"]) == 1
+
+
+class Level(enum.Enum):
+    LOW = "low"
+
+
+class Kind(str, enum.Enum):
+    TEXT = "text"
+
+
+@pytest.mark.parametrize(
+    ("value", "returns", "expected", "shown"),
+    [
+        (["a", "b"], list[str], ["a", "b"], '["a","b"]'),
+        ([["a", "b"], ["c"]], list[list[str]], [["a", "b"], ["c"]], '[["a","b"],["c"]]'),
+        (("a", "b"), tuple[str, ...], ["a", "b"], '["a","b"]'),
+        ((1, "a"), tuple[int, str], [1, "a"], '[1,"a"]'),
+        (["a", None], list[Optional[str]], ["a", None], '["a",null]'),
+        (datetime.date(2026, 7, 28), datetime.date, "2026-07-28", "2026-07-28"),
+        ([datetime.date(2026, 7, 28)], list[datetime.date], ["2026-07-28"], '["2026-07-28"]'),
+        ("a", Literal["a", "b"], "a", "a"),
+        (Level.LOW, Level, "low", "low"),
+        ("a", Union[int, str], "a", "a"),
+        (1, Union[int, str], 1, "1"),
+        (None, Optional[str], None, "null"),
+    ],
+)
+def test_data_with_texts_is_structured(value, returns, expected, shown):
+    got = result(value, returns)
+    assert got["structuredContent"] == expected
+    assert text(got) == shown
+    assert result(value, returns, revision="2025-11-25")["structuredContent"] == {"result": expected}
+
+
+def test_nested_lists_without_an_annotation_stay_nested():
+    assert result([["a", "b"], ["c"]])["structuredContent"] == [["a", "b"], ["c"]]
+
+
+def test_data_beside_media_becomes_a_text_block_of_its_own():
+    blocks = result(["a", {"b": 1}, Image(PNG), [Point(1, 2)], ["c", Audio(WAV)]], list[Any])["content"]
+    assert [block.get("text", block["type"]) for block in blocks] == [
+        "a", '{"b":1}', "image", '[{"x":1,"y":2}]', "c", "audio",
+    ]  # fmt: skip
+    explicit = result(ToolResult(content=[{"b": 1}, Image(PNG)]))["content"]
+    assert [block.get("text", block["type"]) for block in explicit] == ['{"b":1}', "image"]
 
 
 def test_structured_can_be_forced_and_forbidden():
@@ -262,6 +308,18 @@ def test_resources_have_contents_of_their_kind():
     async def typed() -> str:
         return "{}"
 
+    @server.resource("typed://kind")
+    async def kind() -> Kind:
+        return Kind.TEXT
+
+    @server.resource("typed://level")
+    async def level() -> Level:
+        return Level.LOW
+
+    @server.resource("typed://texts")
+    async def texts() -> list[str]:
+        return ["a"]
+
     async def main() -> None:
         async with server.test_client() as client:
             blob = base64.b64encode(PNG).decode()
@@ -277,6 +335,13 @@ def test_resources_have_contents_of_their_kind():
             assert [item["uri"] for item in await client.read_resource("r://several")] == ["r://1", "r://2"]
             assert (await client.read_resource("r://file"))[0]["blob"] == blob
             assert (await client.read_resource("json://x"))[0]["mimeType"] == "application/json"
+            for name, mime_type, contents in [
+                ("kind", "text/plain", "text"),
+                ("level", "application/json", '"low"'),
+                ("texts", "application/json", '["a"]'),
+            ]:
+                (read_contents,) = await client.read_resource(f"typed://{name}")
+                assert (read_contents["mimeType"], read_contents["text"]) == (mime_type, contents)
 
     run(main())
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import datetime
 import enum
-from dataclasses import dataclass, field
+import pathlib
+from dataclasses import InitVar, dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple, Optional, TypedDict, Union
 
 import annotated_types
+import attrs
 import msgspec
 import pydantic
 import pytest
-from mcpline import Context, Header, Server, SyncContext
+from mcpline import Context, Header, Image, Server, SyncContext
 from mcpline._schemas import schema_of
 from support import run
 
@@ -274,8 +276,19 @@ def test_output_schemas_come_from_return_annotations():
     assert schema(list[Point]) == {"type": "array", "items": point}
     assert schema(dict[str, int]) == {"type": "object", "additionalProperties": {"type": "integer"}}
     assert schema(Model)["properties"]["size"]["type"] == "integer"
-    for unstructured in (str, list[str], bytes, Any, None, str | None, int | str, datetime.date):
+    for unstructured in (str, Annotated[str, "a text"], bytes, list[bytes], Any, list, list[Any], None, Point | Image):
         assert schema(unstructured) is None
+    text = {"type": "string"}
+    assert schema(list[str]) == {"type": "array", "items": text}
+    assert schema(set[str]) == {"type": "array", "items": text}
+    assert schema(list[list[str]]) == {"type": "array", "items": {"type": "array", "items": text}}
+    assert schema(tuple[int, str])["prefixItems"] == [{"type": "integer"}, text]
+    assert schema(str | None) == {"anyOf": [text, {"type": "null"}]}
+    assert schema(int | str) == {"anyOf": [{"type": "integer"}, text]}
+    assert schema(datetime.date) == {**text, "format": "date"}
+    assert schema(pathlib.Path) == {**text, "format": "path"}
+    assert schema(Color) == schema(Literal["red", "blue"]) == {**text, "enum": ["red", "blue"]}
+    assert schema(pydantic.AnyUrl)["format"] == "uri"
     assert schema(str, structured=True) == {"type": "string"}
     assert schema(int) == {"type": "integer"}
     assert schema(float | None) == {"anyOf": [{"type": "number"}, {"type": "null"}]}
@@ -283,6 +296,26 @@ def test_output_schemas_come_from_return_annotations():
     assert schema(Annotated[bool, "whether it holds"]) == {"type": "boolean", "description": "whether it holds"}
     assert schema(Point, output_schema=False) is None
     assert schema(Point, structured=False) is None
+
+
+def test_output_schemas_have_the_fields_that_are_sent():
+    @dataclass
+    class Box:
+        side: int
+        unit: InitVar[str] = "cm"
+        area: int = field(init=False)
+
+        def __post_init__(self, unit: str) -> None:
+            self.area = self.side**2
+
+    @attrs.define
+    class Circle:
+        radius: int
+        area: int = attrs.field(init=False, default=0)
+
+    assert list(schema_of(Box)["properties"]) == ["side", "unit"]
+    assert list(schema_of(Box, mode="serialization")["properties"]) == ["side", "area"]
+    assert list(schema_of(Circle, mode="serialization")["properties"]) == ["radius", "area"]
 
 
 def test_schemas_of_the_author_are_listed_as_they_are():

@@ -119,8 +119,10 @@ def resource(
     if mime_type is not None:
         definition["mimeType"] = mime_type
 
+    encode_data = _results.data_encoder(function.returns)
+
     def convert(value: Any, read_uri: str) -> bytes | _native.InputRequiredReply | _native.Extended:
-        return _results.contents(value, read_uri, mime_type)
+        return _results.contents(value, read_uri, mime_type, encode_data)
 
     plan = _plan(
         server,
@@ -631,4 +633,4 @@ def _mime_type(returns: Any) -> str | None:
         return "text/plain"
     if returns is _functions.MISSING or returns is Any or returns is None:
         return None
-    return "application/json" if _schemas.is_structured(returns) else None
+    return "application/json" if _schemas.is_structured(returns) and not _schemas.includes_text(returns) else None

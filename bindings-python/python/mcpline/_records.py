@@ -10,7 +10,7 @@ import msgspec
 
 from ._callables import MISSING
 
-__all__ = ["Field", "Record", "hints", "read", "substituted"]
+__all__ = ["Field", "Record", "alias_value", "hints", "read", "substituted"]
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -41,12 +41,13 @@ class Record(msgspec.Struct, frozen=True):
     """Whether values are plain dictionaries."""
 
 
-def read(cls: Any, annotation: Any) -> Record | None:
+def read(cls: Any, annotation: Any, *, serialization: bool = False) -> Record | None:
     """Return the fields of a class, or `None` if it has none that are decoded.
 
     Args:
         cls: The class.
         annotation: The class, or a generic class with its arguments.
+        serialization: Return the fields that are encoded, rather than those that the constructor takes.
 
     Raises:
         NameError: An annotation cannot be resolved.
@@ -65,9 +66,9 @@ def read(cls: Any, annotation: Any) -> Record | None:
         ]
         return Record(fields, is_array=True, native=native)
     if hasattr(cls, "__dataclass_fields__"):
-        return _dataclass(cls, annotation)
+        return _dataclass(cls, annotation, serialization)
     if hasattr(cls, "__attrs_attrs__"):
-        return _attrs(cls, annotation)
+        return _attrs(cls, annotation, serialization)
     return None
 
 
@@ -109,7 +110,7 @@ def _typed_dict(cls: Any, annotation: Any) -> Record:
 _QUALIFIERS = ("Required", "NotRequired", "ReadOnly")
 
 
-def _dataclass(cls: Any, annotation: Any) -> Record:
+def _dataclass(cls: Any, annotation: Any, serialization: bool) -> Record:
     import dataclasses
 
     known, native = hints(cls, annotation)
@@ -121,8 +122,10 @@ def _dataclass(cls: Any, annotation: Any) -> Record:
             continue
         if kind == "_FIELD_INITVAR":
             native = False
+            if serialization:
+                continue
             hint = getattr(hint, "type", hint)
-        elif not field.init:
+        elif not field.init and not serialization:
             # msgspec would read such a field.
             native = False
             continue
@@ -135,11 +138,11 @@ def _dataclass(cls: Any, annotation: Any) -> Record:
     return Record(fields, native=native)
 
 
-def _attrs(cls: Any, annotation: Any) -> Record:
+def _attrs(cls: Any, annotation: Any, serialization: bool) -> Record:
     known, native = hints(cls, annotation)
     fields: list[Field] = []
     for field in cls.__attrs_attrs__:
-        if not field.init:
+        if not field.init and not serialization:
             native = False
             continue
         name = getattr(field, "alias", None) or field.name.lstrip("_")
@@ -219,3 +222,11 @@ def substituted(annotation: Any, arguments: dict[Any, Any]) -> Any:
     if not parameters or typing.get_origin(annotation) is None:
         return annotation
     return annotation[tuple(arguments.get(parameter, parameter) for parameter in parameters)]
+
+
+def alias_value(annotation: Any) -> Any:
+    """Return the type that an alias of Python 3.12 stands for; the alias may have type arguments."""
+    origin = typing.get_origin(annotation)
+    if origin is None:
+        return annotation.__value__
+    return substituted(origin.__value__, dict(zip(origin.__type_params__, typing.get_args(annotation))))

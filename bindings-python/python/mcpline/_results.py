@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import typing
-from typing import Any
+from typing import Any, Union
 
 import msgspec
 
-from . import _json, _native, _pydantic, _schemas, _types
+from . import _json, _native, _schemas, _typed_encoding, _types
+from ._annotations import is_union
 from ._functions import MISSING
 from .content import (
     BLOCKS,
@@ -32,9 +33,12 @@ from .content import (
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ToolResults", "complete", "contents", "extended", "input_required", "messages"]
+__all__ = ["ToolResults", "complete", "contents", "data_encoder", "extended", "input_required", "messages"]
 
 _encode = _json.encode
+
+_SPECIAL = (ToolResult, InputRequired, ExtendedResult)
+_MEDIA = (*BLOCKS, ResourceContents, bytes, bytearray, memoryview)
 
 ToolReply = tuple[typing.Optional[bytes], typing.Optional[bytes], bool, typing.Optional[bytes]]
 """Content, structured content, whether it is an error, `_meta`."""
@@ -69,10 +73,12 @@ class ToolResults:
             raise TypeError("an output schema needs a return annotation, or the schema itself")
         if self.schema is not None and not self.schema:
             self.schema = None
+        self._encode_data = data_encoder(returns)
+        self._encode_item = _encode
         if structured:
-            self.encode = _encode
-            if known and _pydantic.is_needed(returns):
-                self.encode = _pydantic_encoder(returns)
+            self.encode = self._encode_data
+        elif len(items := typing.get_args(returns)) == 1:
+            self._encode_item = data_encoder(items[0])
 
     def convert(self, value: Any) -> ToolReply | _native.InputRequiredReply | _native.Extended:
         """Encode one result."""
@@ -86,25 +92,27 @@ class ToolResults:
             return None, self.encode(value), False, None
         if isinstance(value, str):
             return _encode([TextContent(value)]), None, False, None
-        if (blocks := _blocks(value)) is not None:
+        if (blocks := _blocks(value, self._encode_item)) is not None:
             return _encode(blocks), None, False, None
         if self._text_only:
-            return _encode([TextContent(_encode(value).decode())]), None, False, None
-        return None, _encode(value), False, None
+            return _encode([TextContent(self._encode_data(value).decode())]), None, False, None
+        return None, self._encode_data(value), False, None
 
 
-def _pydantic_encoder(returns: Any) -> Callable[[Any], bytes]:
-    try:
-        adapter = _pydantic.adapter(returns)
-    except Exception:  # noqa: BLE001 - pydantic's errors have no common class
-        # A type that pydantic does not know, such as a Struct. The hook encodes the models in it.
+def data_encoder(returns: Any) -> Callable[[Any], bytes]:
+    """Return the encoder of the data that a handler returns. In a union, media and complete results are no data."""
+    if returns is MISSING:
         return _encode
+    if is_union(returns):
+        options = [option for option in typing.get_args(returns) if not _is_content(option)]
+        returns = Union[tuple(options)] if options else Any
+    return _typed_encoding.encoder(returns)
 
-    def encode(value: Any) -> bytes:
-        result: bytes = adapter.dump_json(value, by_alias=True)
-        return result
 
-    return encode
+def _is_content(annotation: Any) -> bool:
+    if not isinstance(annotation, type):
+        return False
+    return issubclass(annotation, (*_MEDIA, *_SPECIAL)) or hasattr(annotation, "to_content")
 
 
 def _explicit(result: ToolResult) -> ToolReply:
@@ -119,20 +127,46 @@ def _explicit(result: ToolResult) -> ToolReply:
     return content, structured, result.is_error, meta
 
 
-def _blocks(value: Any) -> list[Any] | None:
-    """Return the content blocks of a value; `None` if the value is structured content."""
+def _blocks(value: Any, encode_item: Callable[[Any], bytes] = _encode) -> list[Any] | None:
+    """Return the content blocks of a value; `None` if the value is structured content.
+
+    A list is content if it has no data in it. If it has media in it, its data are blocks of text.
+
+    Args:
+        value: The value.
+        encode_item: Encodes data in a list.
+    """
     if value is None:
         return []
-    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-        blocks: list[Any] = []
-        for item in value:
-            inner = _blocks(item)
-            if inner is None:
-                return None
-            blocks.extend(inner)
-        return blocks
-    block = _block(value)
-    return None if block is None else [block]
+    if not _is_list(value):
+        block = _block(value)
+        return None if block is None else [block]
+    if _has_media(value):
+        return _mixed_blocks(value, encode_item)
+    blocks = [None if _is_list(item) else _block(item) for item in value if item is not None]
+    return None if None in blocks else blocks
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and not hasattr(value, "_fields")
+
+
+def _has_media(value: Any) -> bool:
+    if _is_list(value):
+        return any(map(_has_media, value))
+    return isinstance(value, _MEDIA) or hasattr(value, "to_content")
+
+
+def _mixed_blocks(items: Any, encode: Callable[[Any], bytes]) -> list[Any]:
+    """Return the content blocks of a list of media, texts and data."""
+    blocks: list[Any] = []
+    for item in items:
+        if _is_list(item) and _has_media(item):
+            blocks.extend(_mixed_blocks(item, encode))
+        elif item is not None:
+            block = None if _is_list(item) else _block(item)
+            blocks.append(TextContent(encode(item).decode()) if block is None else block)
+    return blocks
 
 
 def _block(value: Any) -> Any:
@@ -161,15 +195,17 @@ def _media(data: bytes) -> Any:
     return kind(data, mime_type)
 
 
-def contents(value: Any, uri: str, mime_type: str | None) -> bytes | _native.InputRequiredReply | _native.Extended:
-    """Encode the contents of a resource."""
+def contents(
+    value: Any, uri: str, mime_type: str | None, encode_data: Callable[[Any], bytes]
+) -> bytes | _native.InputRequiredReply | _native.Extended:
+    """Encode the contents of a resource. `encode_data`: the encoder of what is neither text nor media."""
     if isinstance(value, InputRequired):
         return input_required(value)
     if isinstance(value, ExtendedResult):
         return extended(value)
     if isinstance(value, (list, tuple)) and value and all(isinstance(item, ResourceContents) for item in value):
         return _encode([_named(item, uri, mime_type) for item in value])
-    return _encode([_contents(value, uri, mime_type)])
+    return _encode([_contents(value, uri, mime_type, encode_data)])
 
 
 def _named(item: ResourceContents, uri: str, mime_type: str | None) -> ResourceContents:
@@ -178,7 +214,7 @@ def _named(item: ResourceContents, uri: str, mime_type: str | None) -> ResourceC
     return ResourceContents(item.uri or uri, item.text, item.blob, item.mime_type or mime_type, item.meta)
 
 
-def _contents(value: Any, uri: str, mime_type: str | None) -> ResourceContents:
+def _contents(value: Any, uri: str, mime_type: str | None, encode_data: Callable[[Any], bytes]) -> ResourceContents:
     if isinstance(value, ResourceContents):
         return _named(value, uri, mime_type)
     if isinstance(value, str):
@@ -190,7 +226,7 @@ def _contents(value: Any, uri: str, mime_type: str | None) -> ResourceContents:
         return ResourceContents(uri, blob=data, mime_type=mime_type or sniff(data) or "application/octet-stream")
     if hasattr(value, "to_content"):
         return _of_block(value.to_content(), uri)
-    return ResourceContents(uri, text=_encode(value).decode(), mime_type=mime_type or "application/json")
+    return ResourceContents(uri, text=encode_data(value).decode(), mime_type=mime_type or "application/json")
 
 
 def _of_block(block: Any, uri: str) -> ResourceContents:

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from . import _types
-from ._annotations import is_union, unwrapped
+from ._annotations import is_alias, is_union, unwrapped
+from ._records import alias_value
 
-__all__ = ["is_structured", "is_structured_class", "schema_of"]
+__all__ = ["includes_text", "is_structured", "is_structured_class", "schema_of"]
 
 
 def schema_of(annotation: Any, *, mode: str = "validation") -> dict[str, Any]:
@@ -29,23 +30,50 @@ def schema_of(annotation: Any, *, mode: str = "validation") -> dict[str, Any]:
 def is_structured(annotation: Any) -> bool:
     """Return whether values of a type are structured content rather than text and media.
 
-    Numbers and bools are, as are lists of these; their text is the same JSON.
+    A text alone is not, because a client would get it twice: `str` is text content.
     """
-    annotation = unwrapped(annotation)
-    if is_union(annotation):
-        options = [option for option in typing.get_args(annotation) if option is not type(None)]
-        return bool(options) and all(is_structured(option) for option in options)
+    return unwrapped(annotation) not in (str, type(None)) and _is_data(annotation, ())
+
+
+def _is_data(annotation: Any, aliases: tuple[Any, ...]) -> bool:
+    """Return whether a type is data. `aliases`: those that contain it, because an alias may contain itself."""
     origin = typing.get_origin(annotation)
-    if origin is not None and isinstance(origin, type):
+    if is_alias(annotation) or hasattr(origin, "__value__"):
+        return annotation in aliases or _is_data(alias_value(annotation), (*aliases, annotation))
+    if (plain := unwrapped(annotation)) is not annotation:
+        return _is_data(plain, aliases)
+    if is_union(annotation):
+        return all(_is_data(option, aliases) for option in typing.get_args(annotation))
+    if origin is typing.Literal:
+        return True
+    if isinstance(origin, type):
         if issubclass(origin, _mapping()):
             return True
         if issubclass(origin, _iterable()) and not issubclass(origin, (str, bytes)):
             items = [item for item in typing.get_args(annotation) if item is not Ellipsis]
-            return bool(items) and all(is_structured(item) for item in items)
-        return is_structured(origin)
+            return bool(items) and all(_is_data(item, aliases) for item in items)
+        return _is_data(origin, aliases)
     if not isinstance(annotation, type):
         return False
-    return annotation in (int, float, bool) or is_structured_class(annotation)
+    if annotation is type(None) or _types.is_scalar(annotation):
+        return True
+    # Classes of pydantic, such as its URLs.
+    return is_structured_class(annotation) or hasattr(annotation, "__get_pydantic_core_schema__")
+
+
+def includes_text(annotation: Any) -> bool:
+    """Return whether a value of a type may be a `str`."""
+    annotation = unwrapped(annotation)
+    if is_union(annotation):
+        return any(map(includes_text, typing.get_args(annotation)))
+    if typing.get_origin(annotation) is typing.Literal:
+        return any(isinstance(value, str) for value in typing.get_args(annotation))
+    if not isinstance(annotation, type):
+        return False
+    # `EmailStr` and others are annotations of strings.
+    return issubclass(annotation, str) or (
+        hasattr(annotation, "__get_pydantic_core_schema__") and not is_structured_class(annotation)
+    )
 
 
 # Weak, because a class that is defined in a function may be short-lived.

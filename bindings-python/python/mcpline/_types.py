@@ -23,7 +23,7 @@ if typing.TYPE_CHECKING:
     from ._metadata import Metadata
     from ._records import Record
 
-__all__ = ["InapplicableMetadata", "Type", "TypeReader", "UnsupportedType", "with_default"]
+__all__ = ["InapplicableMetadata", "Type", "TypeReader", "UnsupportedType", "is_scalar", "with_default"]
 
 _REFERENCE = "#/$defs/{name}"
 
@@ -253,8 +253,7 @@ class TypeReader:
         if origin in OBJECTS:
             return self._object(annotation, origin, given, place)
         if hasattr(origin, "__value__"):
-            value = _records.substituted(origin.__value__, dict(zip(origin.__type_params__, given)))
-            return self._alias(annotation, origin.__name__, value, place)
+            return self._alias(annotation, origin.__name__, _records.alias_value(annotation), place)
         if isinstance(origin, type):
             return self._class(origin, annotation, place)
         raise UnsupportedType(place, f"{spelled(annotation)} is not supported")
@@ -332,7 +331,7 @@ class TypeReader:
         if (found := self._recursive(annotation)) is not None:
             return found
         try:
-            record = _records.read(cls, annotation)
+            record = _records.read(cls, annotation, serialization=self._serialization)
         except NameError as error:
             reason = f"an annotation of {cls.__qualname__} can't be resolved: {error}"
             raise UnsupportedType(place, reason) from None
@@ -455,6 +454,15 @@ class TypeReader:
                 self._known[key] = replace(other, pending=rest, native=native, decoded=decoded)
         self._known[annotation] = found
         return found
+
+
+def is_scalar(cls: type) -> bool:
+    """Return whether a class is one of texts, numbers, dates or the like: neither `None`, bytes, nor any value."""
+    name = name_of(cls)
+    if issubclass(cls, enum.Enum) or name in _TEXTS:
+        return True
+    schema = _SCALARS.get(name, {})
+    return schema.get("type", "null") != "null" and schema is not _BASE64
 
 
 def with_default(schema: dict[str, Any], default: Any) -> dict[str, Any]:
