@@ -2,6 +2,7 @@
 
 mod cancelling;
 mod ending;
+mod notifications;
 mod rounds;
 
 use mcpline_protocol::Raw;
@@ -24,6 +25,8 @@ use super::{Ask, AskMethod, Call, Reply, Server, ToolOptions, ToolReply};
 pub(crate) struct Client {
     pub(crate) responses: Record<Value>,
     requests: Record<Value>,
+    /// Methods of notifications that arrived before any response.
+    notified_before_response: Record<String>,
     abandoned: AtomicUsize,
 }
 
@@ -57,6 +60,10 @@ impl MessageSink for Client {
         match kind {
             MessageKind::Response(_) => self.responses.add(message),
             MessageKind::Request => self.requests.add(message),
+            MessageKind::Notification if self.responses.all().is_empty() => {
+                let method = message["method"].as_str().expect("a method");
+                self.notified_before_response.add(method.to_owned());
+            }
             MessageKind::Notification => {}
         }
     }
