@@ -303,7 +303,7 @@ function isObject(value: unknown): value is object {
 function isShape(options: object): boolean {
   const members = Object.entries(options);
   return (
-    members.length > 0 && members.every(([name, member]) => closestName(name, TOOL) === undefined && isSchema(member))
+    members.length > 0 && members.every(([name, member]) => isSchema(member) && closestName(name, TOOL) === undefined)
   );
 }
 

@@ -81,7 +81,7 @@ function writeMain(manifest, platforms, out) {
   const folder = join(out, manifest.name);
   cpSync(join(PACKAGE, "dist"), join(folder, "dist"), {
     recursive: true,
-    filter: (source) => basename(source) !== ADDON,
+    filter: (source) => ![ADDON, "internals.js", "internals.d.ts"].includes(basename(source)),
   });
   for (const file of readdirSync(PACKAGE).filter((file) => /^(README|LICENSE)/.test(file))) {
     cpSync(join(PACKAGE, file), join(folder, file));

@@ -8,8 +8,7 @@ import { test } from "node:test";
 
 import { Client, Server } from "mcpline";
 
-import { captureContext, contextOf } from "../dist/async_context.js";
-import { Recent } from "../dist/recent.js";
+import { captureContext, contextOf, Recent } from "../dist/internals.js";
 import { Child, called, messageOf, posted } from "./peer.mjs";
 
 const storage = new AsyncLocalStorage();

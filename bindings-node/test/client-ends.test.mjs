@@ -2,17 +2,15 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createRequire } from "node:module";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 
 import { Client, Server } from "mcpline";
 
+import { native } from "../dist/internals.js";
 import { gone, makeServer } from "./client-peer.mjs";
 import { Child } from "./peer.mjs";
-
-const { native } = createRequire(import.meta.url)("../dist/native.js");
 
 const listening = await makeServer().listen();
 after(() => listening.close());

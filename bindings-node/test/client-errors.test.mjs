@@ -3,16 +3,13 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { createRequire } from "node:module";
 import { test } from "node:test";
 
-import * as mcpline from "mcpline";
-
+import * as mcpline from "../dist/internals.js";
 import { LEGACY, makeServer, MODERN, reach } from "./client-peer.mjs";
 
-const { AuthorizationFailedError, Client, HttpError, McplineError, RpcError, Server } = mcpline;
-const { native } = createRequire(import.meta.url)("../dist/native.js");
-const { errorOf, isForModel } = createRequire(import.meta.url)("../dist/errors.js");
+const { AuthorizationFailedError, Client, errorOf, HttpError, isForModel, McplineError, native, RpcError, Server } =
+  mcpline;
 
 const examples = native.errorExamples().map((json) => ({ described: JSON.parse(json), error: errorOf(json) }));
 const OF_INPUT_REQUESTS = "elicitation/create";

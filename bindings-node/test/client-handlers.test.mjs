@@ -2,14 +2,12 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { test } from "node:test";
 
 import { Client, RpcError, Server, ToolCallRefusedError } from "mcpline";
 
+import { native } from "../dist/internals.js";
 import { LEGACY, MODERN, reach, settable } from "./client-peer.mjs";
-
-const { native } = createRequire(import.meta.url)("../dist/native.js");
 
 const textOf = ({ content }) => content[0].text;
 

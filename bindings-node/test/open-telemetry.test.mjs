@@ -6,9 +6,17 @@ import { createServer } from "node:http";
 import { afterEach, test } from "node:test";
 
 import { context, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
-import { Client, elicitForm, RpcError, Server, ToolError, UsageError } from "mcpline";
 
-import { liveSpans } from "../dist/request_spans.js";
+import {
+  Client,
+  elicitForm,
+  InputRequired,
+  liveSpans,
+  RpcError,
+  Server,
+  ToolError,
+  UsageError,
+} from "../dist/internals.js";
 import { called, Child, messageOf, posted } from "./peer.mjs";
 import { idOf, inSpan, only, parentOf, setUp, tearDown, traceOf } from "./tracing.mjs";
 
@@ -394,7 +402,6 @@ test("an answer is accepted by another process, whose handler has another trace 
 });
 
 test("input requests that a handler returns are not traced", async (t) => {
-  const { InputRequired } = await import("mcpline");
   const server = make();
   server.tool("returns", {}, (_, ctx) =>
     ctx.inputResponses === undefined ? new InputRequired({ a: elicitForm("?") }) : "done",
