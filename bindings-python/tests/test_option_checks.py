@@ -27,6 +27,13 @@ def test_the_values_of_a_tool_are_checked(options, message):
         Server("test", "1").tool(**options)(handler)
 
 
+def test_a_text_is_not_taken_for_the_version():
+    with pytest.raises(UsageError, match=r"`version`: 'Use this for weather' contains spaces; .*`instructions=`"):
+        Server("weather", "Use this for weather")
+    with pytest.raises(TypeError, match=r"`version` must be a string, such as '1.0.0', not float"):
+        Server("weather", 1.0)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -26,6 +26,7 @@ __all__ = [
     "checked_timeout",
     "checked_transform",
     "checked_unknown_arguments",
+    "checked_version",
     "exception_classes",
     "middleware_scope",
     "texts",
@@ -132,6 +133,22 @@ def exception_classes(classes: Iterable[type[Exception]]) -> tuple[type[Exceptio
         if not isinstance(each, type) or not issubclass(each, Exception):
             raise TypeError(f"exposed_errors: {each!r} is not a class of exceptions")
     return found
+
+
+def checked_version(version: str) -> str:
+    """Return the version of a server.
+
+    Raises:
+        TypeError: It is not a string.
+        UsageError: It is evidently a text for people or models. In other libraries, that is the second argument.
+    """
+    if not isinstance(version, str):
+        raise TypeError(f"`version` must be a string, such as '1.0.0', not {type(version).__name__}")
+    if any(map(str.isspace, version)):
+        raise UsageError(
+            f"`version`: {version!r} contains spaces; pass a text as `instructions=`, `title=` or `description=`"
+        )
+    return version
 
 
 def checked_unknown_arguments(value: UnknownArguments) -> UnknownArguments:

@@ -115,15 +115,16 @@ class Server(FeatureRegistration, HandlerRegistration):
             settings: Limits and timeouts; see `mcpline.settings.ServerSettings`.
 
         Raises:
-            TypeError: A value of `exposed_errors` is not a class of exceptions.
-            UsageError: A setting has an invalid value, or an extension cannot be registered.
+            TypeError: The version is not a string, or a value of `exposed_errors` is not a class of exceptions.
+            UsageError: The version contains spaces, a setting has an invalid value, or an extension cannot be
+                registered.
         """
         # Imported with the first server, to keep the import of the package fast.
         from . import _feature_checks
         from ._json import encode, encode_settings
         from .errors import UsageError
 
-        info: dict[str, Any] = {"name": name, "version": version}
+        info: dict[str, Any] = {"name": name, "version": _feature_checks.checked_version(version)}
         for key, value in (("title", title), ("description", description), ("websiteUrl", website_url)):
             if value is not None:
                 info[key] = value
