@@ -61,7 +61,7 @@ def make(**settings: Any) -> Server:
 
     @server.tool(output_schema={"type": "object", "required": ["count"]})
     def misfit() -> ToolResult:
-        return ToolResult(structured={})
+        return ToolResult(structured_content={})
 
     @server.resource("a://b")
     def resource() -> str:

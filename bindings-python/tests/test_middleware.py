@@ -353,7 +353,7 @@ class Count:
     [
         ("text", [{"type": "text", "text": "text"}], None),
         (["a", "b"], [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], None),
-        (ToolResult(content="a", structured={"b": 1}), [{"type": "text", "text": "a"}], {"b": 1}),
+        (ToolResult(content="a", structured_content={"b": 1}), [{"type": "text", "text": "a"}], {"b": 1}),
         (Count(3), [{"type": "text", "text": '{"count":3}'}], {"count": 3}),
         ({"content": [{"type": "text", "text": "c"}]}, [{"type": "text", "text": "c"}], None),
     ],

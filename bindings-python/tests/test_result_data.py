@@ -164,15 +164,15 @@ WRAPPED = {"fastmcp": {"wrap_result": True}}
 @pytest.mark.parametrize(
     ("result", "data"),
     [
-        (ToolResult(structured={"a": [1]}), {"a": [1]}),
-        (ToolResult(structured=5), 5),
-        (ToolResult(structured=None), None),
+        (ToolResult(structured_content={"a": [1]}), {"a": [1]}),
+        (ToolResult(structured_content=5), 5),
+        (ToolResult(structured_content=None), None),
         (ToolResult(content="text"), None),
-        (ToolResult(structured={"result": [1]}, meta=WRAPPED), [1]),
-        (ToolResult(structured={"result": [1]}), {"result": [1]}),
-        (ToolResult(structured={"result": 1, "b": 2}, meta=WRAPPED), {"result": 1, "b": 2}),
-        (ToolResult(structured={"result": 1}, meta={"fastmcp": {"wrap_result": False}}), {"result": 1}),
-        (ToolResult(structured={"result": 1}, meta={"fastmcp": True}), {"result": 1}),
+        (ToolResult(structured_content={"result": [1]}, meta=WRAPPED), [1]),
+        (ToolResult(structured_content={"result": [1]}), {"result": [1]}),
+        (ToolResult(structured_content={"result": 1, "b": 2}, meta=WRAPPED), {"result": 1, "b": 2}),
+        (ToolResult(structured_content={"result": 1}, meta={"fastmcp": {"wrap_result": False}}), {"result": 1}),
+        (ToolResult(structured_content={"result": 1}, meta={"fastmcp": True}), {"result": 1}),
     ],
 )
 def test_without_a_type_data_is_the_structured_content(result, data):
@@ -180,7 +180,7 @@ def test_without_a_type_data_is_the_structured_content(result, data):
 
 
 def test_a_value_that_is_marked_as_wrapped_is_not_taken_for_the_object():
-    result = ToolResult(structured={"result": {"result": 1}}, meta=WRAPPED)
+    result = ToolResult(structured_content={"result": {"result": 1}}, meta=WRAPPED)
     assert answering(result, result_type=dict[str, Any]).data == {"result": 1}
 
 
@@ -191,8 +191,8 @@ def test_a_value_that_is_marked_as_wrapped_is_not_taken_for_the_object():
         (ToolResult(content="5"), int, 5),
         (ToolResult(content="2026-01-02"), date, date(2026, 1, 2)),
         (ToolResult(content='{"city": "Oslo", "day": "2026-01-02"}'), Model, Model(city="Oslo", day=date(2026, 1, 2))),
-        (ToolResult(content="text", structured="other"), str, "other"),
-        (ToolResult(content="5", structured=6), int, 6),
+        (ToolResult(content="text", structured_content="other"), str, "other"),
+        (ToolResult(content="5", structured_content=6), int, 6),
     ],
 )
 def test_text_is_decoded_without_structured_content(result, kind, data):
@@ -203,17 +203,25 @@ def test_text_is_decoded_without_structured_content(result, kind, data):
     ("result", "kind", "reason"),
     [
         (
-            ToolResult(structured={"city": "Oslo", "day": "2026-01-02", "share": 120}),
+            ToolResult(structured_content={"city": "Oslo", "day": "2026-01-02", "share": 120}),
             Forecast,
             "the structured content does not match Forecast: at /share: must be at most 100 (maximum)",
         ),
-        (ToolResult(structured={"city": "Oslo"}), Forecast, 'must have the property "day" (required)'),
-        (ToolResult(structured={"city": "Oslo", "day": "soon"}), Struct, "at /day: must be a valid date (format)"),
-        (ToolResult(structured={"city": "Oslo", "day": "soon"}), Model, "at /day: "),
-        (ToolResult(structured={"result": "x"}), int, "at the root: must be of type integer (type)"),
-        (ToolResult(structured={"result": ["x"]}), list[int], "at /0: must be of type integer (type)"),
-        (ToolResult(structured={"result": ["x"]}), Nested, "at /result/0: must be of type integer (type)"),
-        (ToolResult(structured={"result": "x"}, meta=WRAPPED), int, "at the root: must be of type integer (type)"),
+        (ToolResult(structured_content={"city": "Oslo"}), Forecast, 'must have the property "day" (required)'),
+        (
+            ToolResult(structured_content={"city": "Oslo", "day": "soon"}),
+            Struct,
+            "at /day: must be a valid date (format)",
+        ),
+        (ToolResult(structured_content={"city": "Oslo", "day": "soon"}), Model, "at /day: "),
+        (ToolResult(structured_content={"result": "x"}), int, "at the root: must be of type integer (type)"),
+        (ToolResult(structured_content={"result": ["x"]}), list[int], "at /0: must be of type integer (type)"),
+        (ToolResult(structured_content={"result": ["x"]}), Nested, "at /result/0: must be of type integer (type)"),
+        (
+            ToolResult(structured_content={"result": "x"}, meta=WRAPPED),
+            int,
+            "at the root: must be of type integer (type)",
+        ),
         (
             ToolResult(content="[1, null]"),
             list[int],
@@ -306,7 +314,7 @@ def test_few_types_are_kept():
             class Local:
                 x: int
 
-            assert answering(ToolResult(structured={"x": 1}), result_type=Local).data == Local(1)
+            assert answering(ToolResult(structured_content={"x": 1}), result_type=Local).data == Local(1)
             yield weakref.ref(Local)
 
     made = list(references())

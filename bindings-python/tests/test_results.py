@@ -94,6 +94,38 @@ def test_media_types_are_detected_from_the_first_bytes(tmp_path):
     assert blocks[5]["resource"] == {"uri": path.as_uri(), "text": "note", "mimeType": "text/plain"}
 
 
+def test_media_take_a_path_or_bytes_first(tmp_path):
+    path = tmp_path / "chart.png"
+    path.write_bytes(PNG)
+    for image in (Image(str(path)), Image(path), Image(path=path), Image(PNG), Image(data=PNG), Image(bytearray(PNG))):
+        assert image.to_content() == ImageContent(PNG, "image/png")
+    assert Image(b"?", format="PNG").to_content().mime_type == "image/png"
+    assert Image(b"?", format="jpg").to_content().mime_type == "image/jpeg"
+    assert Image(b"?", format="x-raw").to_content().mime_type == "image/x-raw"
+    assert Audio(b"?", format="mp3").to_content().mime_type == "audio/mpeg"
+    assert File(b"%PDF", format="pdf").to_content().resource.mime_type == "application/pdf"
+    named = File(b"a,b", name="my table.csv").to_content().resource
+    assert (named.uri, named.mime_type, named.text) == ("file:///my%20table.csv", "text/csv", "a,b")
+
+
+@pytest.mark.parametrize(
+    ("create", "message"),
+    [
+        (Image, r"Image\(\) takes either bytes or a path: Image\(data\) or Image\('chart.png'\)"),
+        (lambda: Image(PNG, path="a.png"), r"Image\(\) takes one of bytes and a path, not both"),
+        (lambda: Image(data=PNG, path="a.png"), r"Image\(\) takes either bytes or a path"),
+        (lambda: Image(data="iVBOR"), r"must be bytes, not str; decode base64 first"),
+        (lambda: Audio(5), r"Audio\(\): the data must be bytes, not int"),
+        (lambda: File(path=5), r"File\(\): the path must be a string or a Path, not int"),
+        (lambda: Image(PNG, format="png", mime_type="image/png"), r"one of `mime_type` and `format`"),
+        (lambda: File(PNG, name="a", uri="file:///a"), r"one of `uri` and `name`"),
+    ],
+)
+def test_media_without_one_valid_source_are_refused(create, message):
+    with pytest.raises(TypeError, match=message):
+        create()
+
+
 def test_content_blocks_pass_as_they_are():
     blocks = result(
         [
@@ -191,7 +223,7 @@ def test_every_revision_reads_a_structured_result(revision):
 
 
 def test_tool_results_set_every_member():
-    value = ToolResult(content=["a", Image(PNG)], structured={"b": 1}, is_error=True, meta={"c": 2})
+    value = ToolResult(content=["a", Image(PNG)], structured_content={"b": 1}, is_error=True, meta={"c": 2})
     got = result(value, Point)
     assert [block["type"] for block in got["content"]] == ["text", "image"]
     assert got["structuredContent"] == {"b": 1}

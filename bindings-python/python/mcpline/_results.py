@@ -122,7 +122,7 @@ def _explicit(result: ToolResult) -> ToolReply:
         if blocks is None:
             blocks = [TextContent(_encode(result.content).decode())]
         content = _encode(blocks)
-    structured = None if result.structured is msgspec.UNSET else _encode(result.structured)
+    structured = None if result.structured_content is msgspec.UNSET else _encode(result.structured_content)
     meta = None if result.meta is None else _encode(result.meta)
     return content, structured, result.is_error, meta
 

@@ -216,7 +216,7 @@ class ToolResult(Struct, kw_only=True):
 
     content: Any = None
     """A content block, a string, a helper, or a list of these."""
-    structured: Any = msgspec.UNSET
+    structured_content: Any = msgspec.UNSET
     """Structured content: any value that msgspec can encode as JSON."""
     is_error: bool = False
     """Whether the tool failed."""
@@ -296,18 +296,41 @@ class _Media:
 
     __slots__ = ("_data", "_mime_type", "_path", "annotations", "meta")
 
+    _kind = "application"
+
     def __init__(
         self,
-        data: bytes | None = None,
+        source: bytes | str | os.PathLike[str] | None = None,
+        /,
         *,
+        data: bytes | None = None,
         path: str | os.PathLike[str] | None = None,
         mime_type: str | None = None,
+        format: str | None = None,
         annotations: Annotations | None = None,
         meta: dict[str, Any] | None = None,
     ) -> None:
+        name = type(self).__name__
+        if source is not None:
+            if data is not None or path is not None:
+                raise TypeError(f"{name}() takes one of bytes and a path, not both")
+            if isinstance(source, (str, os.PathLike)):
+                path = source
+            else:
+                data = source
         if (data is None) == (path is None):
-            raise TypeError(f"{type(self).__name__} takes either data or path")
-        self._data = data
+            raise TypeError(f"{name}() takes either bytes or a path: {name}(data) or {name}('{_EXAMPLES[self._kind]}')")
+        if data is not None and not isinstance(data, (bytes, bytearray, memoryview)):
+            hint = "; decode base64 first, with base64.b64decode" if isinstance(data, str) else ""
+            raise TypeError(f"{name}(): the data must be bytes, not {type(data).__name__}{hint}")
+        if path is not None and not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"{name}(): the path must be a string or a Path, not {type(path).__name__}")
+        if format is not None:
+            if mime_type is not None:
+                raise TypeError(f"{name}() takes one of `mime_type` and `format`, not both")
+            suffix = format.lower().lstrip(".")
+            mime_type = _SUFFIXES.get(f".{suffix}", f"{self._kind}/{suffix}")
+        self._data = None if data is None else bytes(data)
         self._path = path
         self._mime_type = mime_type
         self.annotations = annotations
@@ -323,21 +346,34 @@ class _Media:
             return file.read()
 
     def _type(self, data: bytes, default: str) -> str:
-        return self._mime_type or sniff(data) or guess(self._path) or default
+        return self._mime_type or sniff(data) or guess(self._file_name()) or default
+
+    def _file_name(self) -> str | os.PathLike[str] | None:
+        return self._path
+
+
+_EXAMPLES = {"image": "chart.png", "audio": "speech.wav", "application": "report.pdf"}
 
 
 class Image(_Media):
-    """An image, from bytes or a file.
+    """An image, from bytes or a file: `Image(data)` or `Image("chart.png")`.
 
     Args:
-        data: The bytes. Give either `data` or `path`.
+        source: The bytes, or the path of the file. Give one of `source`, `data` and `path`.
+        data: The bytes.
         path: Path of the file.
         mime_type: Media type. Default: detected from the first bytes or the file name.
+        format: The media type by the suffix of file names, such as `png`.
         annotations: Annotations of the content block.
         meta: `_meta` of the content block.
+
+    Raises:
+        TypeError: An argument has another type, or there is not one source.
     """
 
     __slots__ = ()
+
+    _kind = "image"
 
     def to_content(self) -> ImageContent:
         """Return the content block."""
@@ -350,6 +386,8 @@ class Audio(_Media):
 
     __slots__ = ()
 
+    _kind = "audio"
+
     def to_content(self) -> AudioContent:
         """Return the content block."""
         data = self.data
@@ -360,28 +398,40 @@ class File(_Media):
     """An embedded file, from bytes or the file system: as text if it has a text type, otherwise as bytes.
 
     Args:
-        data: The bytes. Give either `data` or `path`.
-        path: Path of the file.
-        uri: URI of the resource. Default: the `file://` URI of `path`.
-        mime_type: Media type. Default: detected from the first bytes or the file name.
-        annotations: Annotations of the content block.
-        meta: `_meta` of the content block.
+        source: See `Image`; as `data`, `path`, `mime_type`, `format`, `annotations` and `meta`.
+        uri: URI of the resource. Default: the `file://` URI of the path.
+        name: Name of the file, in place of `uri`: `report.pdf` for `file:///report.pdf`. Its suffix has the media type.
+
+    Raises:
+        TypeError: See `Image`; or there are both `uri` and `name`.
     """
 
-    __slots__ = ("uri",)
+    __slots__ = ("_name", "uri")
 
     def __init__(
         self,
-        data: bytes | None = None,
+        source: bytes | str | os.PathLike[str] | None = None,
+        /,
         *,
+        data: bytes | None = None,
         path: str | os.PathLike[str] | None = None,
         uri: str | None = None,
+        name: str | None = None,
         mime_type: str | None = None,
+        format: str | None = None,
         annotations: Annotations | None = None,
         meta: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(data, path=path, mime_type=mime_type, annotations=annotations, meta=meta)
-        self.uri = uri
+        super().__init__(
+            source, data=data, path=path, mime_type=mime_type, format=format, annotations=annotations, meta=meta
+        )
+        if uri is not None and name is not None:
+            raise TypeError("File() takes one of `uri` and `name`, not both")
+        self._name = name
+        self.uri = uri if name is None else "file:///" + _quoted(name)
+
+    def _file_name(self) -> str | os.PathLike[str] | None:
+        return self._path if self._name is None else self._name
 
     def to_content(self) -> EmbeddedResource:
         """Return the content block."""

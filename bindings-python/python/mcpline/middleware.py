@@ -239,7 +239,7 @@ def _encoded(name: str, request: MiddlewareRequest[Any], value: Any) -> bytes | 
         if method == _CALL_TOOL and "content" not in value and "resultType" not in value:
             raise TypeError(
                 f"the middleware {name} returned a mapping without `content` for {method}: a mapping is the whole "
-                "result; for structured content return ToolResult(structured=…)"
+                "result; for structured content return ToolResult(structured_content=…)"
             )
         return _json.encode(dict(value))
     if method == _CALL_TOOL:
