@@ -513,6 +513,27 @@ class Dog(pydantic.BaseModel):
     kind: Literal["dog"]
 
 
+def test_unions_with_a_discriminator_are_read_from_json_in_a_string() -> None:
+    server = Server("test")
+
+    @server.tool
+    def tool(pet: Annotated[Union[Cat, Dog], pydantic.Field(discriminator="kind")]) -> str:
+        return type(pet).__name__
+
+    @server.prompt
+    def prompt(pet: Annotated[Union[Cat, Dog], pydantic.Field(discriminator="kind")]) -> str:
+        return type(pet).__name__
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            pet = '{"kind": "dog"}'
+            assert text(await client.call_tool("tool", {"pet": pet})) == "Dog"
+            (message,) = await client.get_prompt("prompt", {"pet": pet})
+            assert message["content"]["text"] == "Dog"
+
+    run(main())
+
+
 def test_mappings_of_discriminators_name_definitions_that_exist() -> None:
     schema = schema_of(list[Annotated[Union[Cat, Dog], pydantic.Field(discriminator="kind")]])
     mapping = schema["properties"]["value"]["items"]["discriminator"]["mapping"]

@@ -258,7 +258,7 @@ def _is_finite(value: Any) -> bool:
 
 def _takes_text(schema: dict[str, Any]) -> bool:
     """Return whether a schema accepts strings, as far as its own keywords say."""
-    options = schema.get("anyOf")
+    options = schema.get("anyOf") or schema.get("oneOf")
     if options is not None:
         return any(_takes_text(option) for option in options)
     kind = schema.get("type")
@@ -359,7 +359,7 @@ def _default(default: Any) -> Any:
 
 def _is_scalar(schema: dict[str, Any]) -> bool:
     """Return whether a value of this schema can be read from a string."""
-    options = schema.get("anyOf") or [schema]
+    options = schema.get("anyOf") or schema.get("oneOf") or [schema]
     return not any(option.get("type") in ("object", "array") or "$ref" in option for option in options)
 
 
