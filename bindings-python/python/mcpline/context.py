@@ -561,6 +561,10 @@ class Context(_Base[State]):
         self, message: str, schema: dict[str, Any] | None = None, *, key: str | None = None
     ) -> ElicitResult[dict[str, Any]]: ...
 
+    # `Annotated[int, …]` and `int | None`, which are no classes.
+    @typing.overload
+    async def elicit(self, message: str, schema: Any, *, key: str | None = None) -> ElicitResult[Any]: ...
+
     async def elicit(self, message: str, schema: Any = None, *, key: str | None = None) -> ElicitResult[Any]:
         """Ask the user to fill in a form (`client/elicitation`).
 
@@ -676,6 +680,9 @@ class SyncContext(_Base[State]):
     def elicit(
         self, message: str, schema: dict[str, Any] | None = None, *, key: str | None = None
     ) -> ElicitResult[dict[str, Any]]: ...
+
+    @typing.overload
+    def elicit(self, message: str, schema: Any, *, key: str | None = None) -> ElicitResult[Any]: ...
 
     def elicit(self, message: str, schema: Any = None, *, key: str | None = None) -> ElicitResult[Any]:
         """Ask the user to fill in a form, and wait for the answer; see `Context.elicit`."""

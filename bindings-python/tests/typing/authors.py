@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 from mcpline import AcceptedElicitation, Context, Server, SyncContext
 from typing_extensions import assert_never, assert_type
 
@@ -65,6 +66,11 @@ async def values(ctx: Context) -> None:
     assert_type((await ctx.elicit("Which?", Color)).data, Color)
     assert_type((await ctx.elicit("Which?", ["a", "b"])).data, str)
     assert_type((await ctx.elicit("Sure?")).data, dict[str, Any])
+    limited = await ctx.elicit("How many?", Annotated[int, msgspec.Meta(ge=1)])
+    assert_type(limited.data, Any)
+    optional = await ctx.elicit("How many?", int | None)
+    if optional.accepted:
+        print(optional.data + 1)
     assert_type((await ctx.elicit("Who?", {"type": "object"})).data, dict[str, Any])
     assert_type((await ctx.elicit_url("Sign in", "https://example.com/")).data, None)
 
