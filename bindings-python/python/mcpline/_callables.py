@@ -13,10 +13,18 @@ from typing import Any
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MISSING", "SignatureParameter", "annotated_function", "docstring", "is_async", "signature_parameters"]
+__all__ = [
+    "MISSING",
+    "SignatureParameter",
+    "annotated_function",
+    "check_handler",
+    "docstring",
+    "is_async",
+    "signature_parameters",
+]
 
 _FUNCTION = type(lambda: None)
-_VARIABLE_POSITIONAL, _VARIABLE_KEYWORD, _COROUTINE, _ITERABLE_COROUTINE = 4, 8, 128, 256
+_VARIABLE_POSITIONAL, _VARIABLE_KEYWORD, _COROUTINE, _ITERABLE_COROUTINE, _ASYNC_GENERATOR = 4, 8, 128, 256, 512
 
 
 class _Missing:
@@ -108,6 +116,34 @@ def is_async(call: Any) -> bool:
         marked = getattr(call, "_is_coroutine", None) is not None
         return marked or inspect.iscoroutinefunction(call) or _is_coroutine_code(call)
     return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
+
+
+def check_handler(call: Any, name: str) -> None:
+    """Check that something can be a handler. `name`: its name, for errors.
+
+    Raises:
+        TypeError: It is not callable, a class, or an async generator.
+    """
+    if not callable(call):
+        raise TypeError(f"a handler is a function, not {type(call).__name__}")
+    if isinstance(call, type):
+        raise TypeError(
+            f"{name}: a handler is a function, or an object with `__call__`, not a class: register the methods of "
+            f"an object, such as server.add_tool({name}(…).method)"
+        )
+    if _is_async_generator(call):
+        raise TypeError(
+            f"{name}: a handler returns its result at once, so it can't be an async generator: return a list, and "
+            "report what happens meanwhile with `await ctx.progress(…)`"
+        )
+
+
+def _is_async_generator(call: Any) -> bool:
+    call = _without_partials(call)
+    if not hasattr(call, "__code__"):
+        call = getattr(call, "__func__", None) or type(call).__call__
+    code = getattr(call, "__code__", None)
+    return code is not None and bool(code.co_flags & _ASYNC_GENERATOR)
 
 
 def _is_plain(call: Any) -> bool:

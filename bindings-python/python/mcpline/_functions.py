@@ -15,7 +15,17 @@ if typing.TYPE_CHECKING:
     from ._callables import SignatureParameter
     from .dependencies import Dependency
 
-__all__ = ["MISSING", "Function", "Parameter", "dependency_of", "is_context", "parameter_hints", "read", "surroundings"]
+__all__ = [
+    "MISSING",
+    "Function",
+    "Parameter",
+    "check_context",
+    "dependency_of",
+    "is_context",
+    "parameter_hints",
+    "read",
+    "surroundings",
+]
 
 
 class Parameter:
@@ -85,6 +95,8 @@ def read(call: Callable[..., Any]) -> Function:
         TypeError: A parameter cannot be filled from a request, or an annotation cannot be resolved.
     """
     name = getattr(call, "__name__", None) or type(call).__name__
+    _callables.check_handler(call, name)
+    is_async = _callables.is_async(call)
     declared = _callables.signature_parameters(call)
     hints = parameter_hints(_callables.annotated_function(call), declared, name, "return")
     description, texts = _docstrings.read(_callables.docstring(call))
@@ -116,6 +128,7 @@ def read(call: Callable[..., Any]) -> Function:
         elif is_context(annotation, parameter.name):
             if context is not None:
                 raise TypeError(f"{name}: more than one parameter takes the context")
+            check_context(annotation, parameter.name, name, is_async=is_async)
             context = (position, parameter.name if parameter.keyword_only else None)
             context_name = parameter.name
         else:
@@ -131,7 +144,7 @@ def read(call: Callable[..., Any]) -> Function:
         if not parameter.keyword_only:
             position += 1
     returns = hints.get("return", MISSING)
-    function = Function(call, name, description, parameters, context, returns, _callables.is_async(call))
+    function = Function(call, name, description, parameters, context, returns, is_async)
     if dependencies:
         function.context_name = context_name
         function.dependencies = dependencies
@@ -166,8 +179,8 @@ def _hints(target: Any, needed: set[str], name: str) -> dict[str, Any]:
             hints.update(_resolved({key: annotation}, target, names))
         except NameError as error:
             # A context that is imported only for type checkers counts as well.
-            if isinstance(annotation, str) and _names_context(annotation):
-                hints[key] = _context_types()[0]
+            if isinstance(annotation, str) and (context := _named_context(annotation)) is not None:
+                hints[key] = context
             elif key in needed:
                 raise TypeError(f"{name}: the annotation {annotation!r} of {key} can't be resolved: {error}") from None
     return hints
@@ -203,15 +216,13 @@ def surroundings(scope: dict[str, Any] | None) -> dict[str, Any]:
     return names
 
 
-def _context_types() -> tuple[type, ...]:
+def _named_context(annotation: str) -> type | None:
+    """Return the class of contexts that an annotation names, if it names one."""
     from .context import Context, SyncContext
 
-    return (Context, SyncContext)
-
-
-def _names_context(annotation: str) -> bool:
     name = annotation.replace(" ", "").partition("|")[0].partition("[")[0]
-    return name.rpartition(".")[2] in ("Context", "SyncContext")
+    classes: dict[str, type] = {"Context": Context, "SyncContext": SyncContext}
+    return classes.get(name.rpartition(".")[2])
 
 
 def dependency_of(annotation: Any, parameter: SignatureParameter, name: str) -> Dependency | None:
@@ -258,14 +269,37 @@ def is_context(annotation: Any, name: str) -> bool:
     """Return whether a parameter receives the context: by its type, or without a type by its name."""
     if annotation is MISSING:
         return name == "ctx"
+    return bool(_context_classes(annotation))
+
+
+def check_context(annotation: Any, parameter: str, name: str, *, is_async: bool) -> None:
+    """Check the type of a parameter that takes the context.
+
+    Raises:
+        TypeError: It is a `SyncContext` in an async function, whose context has async methods.
+    """
+    if not is_async or annotation is MISSING:
+        return
+    from .context import Context
+
+    classes = _context_classes(annotation)
+    if not any(issubclass(each, Context) for each in classes):
+        raise TypeError(
+            f"{name}: an async function gets a `Context`, not a `SyncContext`: write {parameter}: Context, and await "
+            "its methods"
+        )
+
+
+def _context_classes(annotation: Any) -> list[type]:
+    """Return the classes of contexts in an annotation."""
     if typing.get_origin(annotation) is typing.Annotated:
         annotation = typing.get_args(annotation)[0]
     # Until the module of the contexts is imported, no annotation can be one of its classes.
     module = sys.modules.get(f"{__package__}.context")
     if module is None:
-        return False
+        return []
     classes = (module.Context, module.SyncContext)
     options = typing.get_args(annotation) if _annotations.is_union(annotation) else (annotation,)
     # `Context[State]` is an alias, whose origin is the class.
-    classes_of_options = (typing.get_origin(option) or option for option in options)
-    return any(isinstance(option, type) and issubclass(option, classes) for option in classes_of_options)
+    found = [typing.get_origin(option) or option for option in options]
+    return [option for option in found if isinstance(option, type) and issubclass(option, classes)]

@@ -34,6 +34,16 @@ _EXTENDED_RESULT = "host/extended_result"
 _LISTENER_PATIENCE = 5.0
 
 
+def check_function(name: str, function: object) -> None:
+    """Check that an option is a function.
+
+    Raises:
+        TypeError: It cannot be called.
+    """
+    if not callable(function):
+        raise TypeError(f"`{name}` must be a function, not {type(function).__name__}")
+
+
 class Handlers:
     """The handlers of one client."""
 
@@ -52,6 +62,21 @@ class Handlers:
         extensions: Iterable[ClientExtension] = (),
         roots: Iterable[Root | str | Mapping[str, Any]] | Callable[[], Any] | None = None,
     ) -> None:
+        functions = {
+            "on_elicit": on_elicit,
+            "on_sample": on_sample,
+            "on_log": on_log,
+            "on_notification": on_notification,
+            "on_connection": on_connection,
+            "on_stderr": on_stderr,
+            "on_tool_call": on_tool_call,
+            "on_tool_outcome": on_tool_outcome,
+        }
+        for name, function in functions.items():
+            if function is not None:
+                check_function(name, function)
+        for method, handler in (on_request or {}).items():
+            check_function(f"on_request[{method!r}]", handler)
         self.on_elicit = on_elicit
         self.on_sample = on_sample
         self.on_log = on_log
@@ -80,6 +105,8 @@ class Handlers:
 
         if not isinstance(extension, ClientExtension):
             raise TypeError(f"extensions: {extension!r} is not a ClientExtension")
+        for method, function in (*extension.on_request.items(), *extension.on_result_type.items()):
+            check_function(f"{extension!r}: {method}", function)
         self.requests.update(extension.on_request)
         self.result_types.update(extension.on_result_type)
         return {

@@ -108,6 +108,7 @@ def resource(
     unknown = sorted(names - set(variables))
     if unknown:
         raise TypeError(f"{function.name}: {', '.join(unknown)} is not a variable of {uri}")
+    _check_lists(function.name, uri, arguments)
     fill = _ArgumentBinding(arguments.positional, arguments.keywords, arguments.decode, arguments.recover_texts)
     mime_type = mime_type or _mime_type(function.returns)
     definition: dict[str, Any] = {
@@ -275,6 +276,7 @@ def route(server: Server, call: Callable[..., Any], path: str, *, inline: bool) 
     from . import routes
 
     name = getattr(call, "__name__", None) or type(call).__name__
+    _callables.check_handler(call, name)
     declared = _callables.signature_parameters(call)
     if len(declared) > 1 or any(parameter.stars or parameter.keyword_only for parameter in declared):
         raise TypeError(f"{name}: the handler of a route takes the request, or nothing")
@@ -342,6 +344,7 @@ def _checked_middleware(call: Any) -> str:
     name = getattr(call, "__name__", None) or type(call).__name__
     if isinstance(call, type):
         raise TypeError(f"{name}: a middleware is a function, or an object with `__call__`, not a class")
+    _callables.check_handler(call, name)
     declared = _callables.signature_parameters(call)
     if any(_functions.is_dependency(parameter.default) for parameter in declared):
         raise TypeError(f"{name}: middleware has no dependencies; the context is `request.context`")
@@ -373,6 +376,24 @@ def template_variables(uri: str) -> list[str]:
         for variable in expression.split(","):
             names.append(re.sub(r"(\*|:\d+)$", "", variable.strip()))
     return names
+
+
+def _check_lists(name: str, uri: str, arguments: Arguments) -> None:
+    """Check that the parameters of exploded variables take lists.
+
+    Raises:
+        TypeError: One takes a single value, which such a variable never has.
+    """
+    types = dict(zip((parameter.key for parameter in arguments.parameters), arguments.properties))
+    for operator, expression in re.findall(r"\{([+#./;?&]?)([^{}]*)\}", uri):
+        for variable in re.findall(r"([^,*]+)\*", expression):
+            options = types.get(variable, {}).get("anyOf", [types.get(variable, {})])
+            if all(option.get("type") in ("string", "integer", "number", "boolean", "null") for option in options):
+                path = "" if operator else f"{{+{variable}}} for a path of several segments, or "
+                raise TypeError(
+                    f"{name}: {{{operator}{variable}*}} is a list in RFC 6570, and the parameter {variable} takes one "
+                    f"value: write {path}{variable}: list[str]"
+                )
 
 
 class _ArgumentBinding(typing.NamedTuple):

@@ -83,6 +83,7 @@ class Reader:
             declared = _callables.signature_parameters(_signed(call))
         except ValueError as error:
             raise TypeError(f"the dependency {name}: {error}") from None
+        is_async, is_manager = _kind(call)
         context: str | None = None
         dependencies: dict[str, Dependent] = {}
         hints = _functions.parameter_hints(_annotated(call), declared, name)
@@ -96,6 +97,7 @@ class Reader:
             if dependency is not None:
                 dependencies[parameter.name] = self.dependent(dependency)
             elif is_context and context is None:
+                _functions.check_context(annotation, parameter.name, f"the dependency {name}", is_async=is_async)
                 context = parameter.name
             elif parameter.default is not _functions.MISSING:
                 continue
@@ -106,7 +108,6 @@ class Reader:
                 )
             if parameter.positional_only:
                 raise TypeError(f"the dependency {name}: the parameter {parameter.name} is positional-only")
-        is_async, is_manager = _kind(call)
         return Provider(call, name, context, dependencies, is_async, is_manager)
 
 

@@ -128,7 +128,11 @@ def options(
     manual_results: bool = False,
     total_timeout: float | None = None,
 ) -> _native.RequestOptions | None:
-    """Return the options of one request; `None` if they are those of the client."""
+    """Return the options of one request; `None` if they are those of the client.
+
+    Raises:
+        TypeError: `on_progress` cannot be called.
+    """
     if (
         timeout is None
         and on_progress is None
@@ -140,5 +144,7 @@ def options(
         and not manual_results
     ):
         return None
+    if on_progress is not None and not callable(on_progress):
+        raise TypeError(f"`on_progress` must be a function, not {type(on_progress).__name__}")
     written = None if meta is None else encode(meta)
     return timeout, total_timeout, on_progress, written, log_level, reissue, fresh, manual_results
