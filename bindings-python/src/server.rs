@@ -1,6 +1,7 @@
 //! The server object of Python: the core's server, and the executors of its calls.
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -149,12 +150,13 @@ impl Handler for InlineHandler {
 #[pymethods]
 impl Server {
     #[new]
-    #[pyo3(signature = (info, instructions, settings))]
+    #[pyo3(signature = (info, instructions, settings, worker_threads))]
     fn new(
         py: Python<'_>,
         info: &[u8],
         instructions: Option<String>,
         settings: Option<&[u8]>,
+        worker_threads: Option<NonZeroUsize>,
     ) -> PyResult<Self> {
         let info: Implementation = read(py, "the server's description", info)?;
         let options: ServerOptions = match settings {
@@ -165,7 +167,7 @@ impl Server {
         let core = builder.and_then(mcpline::ServerBuilder::build);
         let core = core.map_err(|error| errors::core(py, &error))?;
         crate::log::record_traffic(&core);
-        let (hub, pool) = (Hub::new(), workers::new_pool());
+        let (hub, pool) = (Hub::new(), workers::new_pool(worker_threads));
         let session_states = Arc::<SessionStates>::default();
         let executors = Executors {
             hub: hub.clone(),

@@ -5,6 +5,7 @@
 //! the interpreter ends while a handler runs, its thread ends like any daemon thread. Only such threads can start
 //! others.
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -23,8 +24,8 @@ use crate::event_loop::lock;
 use crate::outcome::abandon;
 use crate::plan::SharedPlan;
 
-/// Maximum number of handlers that run at once. Blocking handlers mostly wait, and 64 threads cost little; more would
-/// only wait for the interpreter lock.
+/// Default of the maximum number of handlers that run at once. Blocking handlers mostly wait, and 64 threads cost
+/// little; more would only wait for the interpreter lock.
 const THREADS: usize = 64;
 /// How long the end of serving waits for cancelled handlers, so that those that check for it can clean up.
 const LAST_MOMENT: Duration = Duration::from_millis(250);
@@ -35,11 +36,12 @@ type QueuedCall = (Arc<SharedPlan>, CoreCall);
 /// State that the threads of a pool share.
 pub(crate) type Pool = WorkerPool<QueuedCall>;
 
-/// Creates a pool without threads.
-pub(crate) fn new_pool() -> Arc<Pool> {
+/// Creates a pool without threads. `max_running`: the number of threads that the author has set.
+pub(crate) fn new_pool(max_running: Option<NonZeroUsize>) -> Arc<Pool> {
     let limits = Limits {
-        max_running: THREADS,
-        max_spare: MAX_SPARE_WORKERS,
+        max_running: max_running.map_or(THREADS, NonZeroUsize::get),
+        // An author who sets the number wants no spare workers.
+        max_spare: max_running.map_or(MAX_SPARE_WORKERS, |_| 0),
         runs_in_parallel: false,
         max_unsent_results: 8,
     };

@@ -27,6 +27,12 @@ def test_the_values_of_a_tool_are_checked(options, message):
         Server("test", "1").tool(**options)(handler)
 
 
+@pytest.mark.parametrize("number", [0, -1, 2.5, True, "8", 1_000_000])
+def test_the_number_of_worker_threads_is_checked(number):
+    with pytest.raises(UsageError, match=r"`worker_threads` must be an int from 1 to 4096, not"):
+        Server("test", "1", worker_threads=number)
+
+
 def test_a_text_is_not_taken_for_the_version():
     with pytest.raises(UsageError, match=r"`version`: 'Use this for weather' contains spaces; .*`instructions=`"):
         Server("weather", "Use this for weather")

@@ -191,6 +191,34 @@ def test_handlers_that_wait_for_their_client_take_no_threads_from_others():
     run(main())
 
 
+@pytest.mark.parametrize("number", [2, 70])
+def test_the_author_sets_how_many_handlers_run_at_once(number):
+    """The barrier opens when as many handlers run, and no more do. The default is 64."""
+    server = Server("test", worker_threads=number)
+    barrier, lock = threading.Barrier(number), threading.Lock()
+    running, most = 0, 0
+
+    @server.tool
+    def tool() -> str:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        barrier.wait()
+        with lock:
+            running -= 1
+        return "done"
+
+    async def main() -> None:
+        async with server.test_client() as client, server.test_client() as other:
+            calls = [each.call_tool("tool") for each in (client, other) for _ in range(number)]
+            answers = await asyncio.gather(*calls)
+            assert {text(answer) for answer in answers} == {"done"}
+
+    run(main())
+    assert most == number
+
+
 def test_threads_go_on_as_long_as_anything_serves():
     server = Server("test")
 

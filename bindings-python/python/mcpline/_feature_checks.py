@@ -27,6 +27,7 @@ __all__ = [
     "checked_transform",
     "checked_unknown_arguments",
     "checked_version",
+    "checked_worker_threads",
     "exception_classes",
     "middleware_scope",
     "texts",
@@ -43,6 +44,8 @@ _MIDDLEWARE_METHODS = (
     "completion/complete",
 )
 """The protocol's methods whose requests meet middleware."""
+_MAX_WORKER_THREADS = 4096
+"""Each thread has a stack, and needs the interpreter lock to run."""
 _KINDS = {"tools": "tool", "resources": "resource", "prompts": "prompt"}
 """The kinds of features, by the arguments that name features of a kind."""
 
@@ -173,6 +176,17 @@ def checked_timeout(tool: str, timeout: float | None) -> float | None:
     raise UsageError(
         f"tool {tool!r}: `timeout` must be a finite number of seconds, or None for no limit, not {timeout!r}"
     )
+
+
+def checked_worker_threads(number: int | None) -> int | None:
+    """Return the value of `worker_threads`.
+
+    Raises:
+        UsageError: It is not a number of threads.
+    """
+    if number is None or (type(number) is int and 1 <= number <= _MAX_WORKER_THREADS):
+        return number
+    raise UsageError(f"`worker_threads` must be an int from 1 to {_MAX_WORKER_THREADS}, not {number!r}")
 
 
 def check_annotations(owner: str, annotations: Any, kind: str) -> None:

@@ -87,6 +87,7 @@ class Server(FeatureRegistration, HandlerRegistration):
         unknown_arguments: UnknownArguments = "refuse",
         exposed_errors: Iterable[type[Exception]] = (),
         tracing: bool = True,
+        worker_threads: int | None = None,
         **settings: Unpack[ServerSettings],
     ) -> None:
         """Create a server.
@@ -112,12 +113,14 @@ class Server(FeatureRegistration, HandlerRegistration):
                 texts contain no secrets.
             tracing: Make a span of each request if the program has set up OpenTelemetry when the server begins to be
                 served. Without OpenTelemetry it does nothing.
+            worker_threads: How many sync functions run at once. Default: 64, and 32 more for clients that have no call
+                running. Functions that wait for a client do not count: other threads replace them.
             settings: Limits and timeouts; see `mcpline.settings.ServerSettings`.
 
         Raises:
             TypeError: The version is not a string, or a value of `exposed_errors` is not a class of exceptions.
-            UsageError: The version contains spaces, a setting has an invalid value, or an extension cannot be
-                registered.
+            UsageError: The version contains spaces, a setting or `worker_threads` has an invalid value, or an extension
+                cannot be registered.
         """
         # Imported with the first server, to keep the import of the package fast.
         from . import _feature_checks
@@ -145,7 +148,12 @@ class Server(FeatureRegistration, HandlerRegistration):
 
             options.update(declared(extensions))
         try:
-            self._native = _native.Server(encode(info), instructions, encode_settings(options) if options else None)
+            self._native = _native.Server(
+                encode(info),
+                instructions,
+                encode_settings(options) if options else None,
+                _feature_checks.checked_worker_threads(worker_threads),
+            )
         except UsageError:
             from . import _option_checks
             from . import settings as kinds
