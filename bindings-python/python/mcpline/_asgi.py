@@ -141,7 +141,7 @@ class Application:
         """An ASGI application that serves the metadata of the protected resource (RFC 9728).
 
         Clients look for it below the root of the origin, where an application that is mounted under a prefix receives
-        no requests. Route it in the outer application: `outer.add_route(app.well_known.path, app.well_known)`.
+        no requests. Route it in the outer application: `Route(app.well_known.path, app.well_known)`.
 
         Raises:
             UsageError: The option `auth` is not set, or names no authorization server.
