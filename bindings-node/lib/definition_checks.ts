@@ -1,21 +1,19 @@
 /** Checks of the values in the options of a feature that its definition consists of. */
 
-import { UsageError } from "./errors.js";
-import { checkOptions, typeName } from "./option_checks.js";
+import {
+  BOOLEAN,
+  checkOptions,
+  checkValues,
+  type Expected,
+  isObject,
+  NUMBER,
+  OBJECT,
+  STRING,
+  STRINGS,
+} from "./option_checks.js";
 import { optionNames } from "./option_names.js";
 import type { Annotations, ToolAnnotations } from "./protocol.js";
 
-/** What a value must be, for messages, and whether a value is that. */
-type Expected = readonly [what: string, isMet: (value: unknown) => boolean];
-
-const STRING: Expected = ["a string", (value) => typeof value === "string"];
-const NUMBER: Expected = ["a number", (value) => typeof value === "number"];
-const BOOLEAN: Expected = ["a boolean", (value) => typeof value === "boolean"];
-const OBJECT: Expected = ["an object", isObject];
-const STRINGS: Expected = [
-  "an array of strings",
-  (value) => Array.isArray(value) && value.every((each) => typeof each === "string"),
-];
 const ICONS: Expected = [
   'an array of icons, such as [{ src: "https://example.com/icon.png" }]',
   (value) =>
@@ -75,29 +73,6 @@ export function checkDefinition(
     const { expected, known } = ANNOTATIONS[kind];
     const place = `${where}: \`annotations\``;
     checkOptions(place, annotations, known);
-    checkValues(place, annotations, expected, false);
+    checkValues(place, annotations, expected);
   }
-}
-
-function checkValues(
-  where: string,
-  options: object,
-  expected: Readonly<Record<string, Expected>>,
-  isNullable: boolean,
-): void {
-  for (const [name, value] of Object.entries(options) as [string, unknown][]) {
-    const rule = Object.hasOwn(expected, name) ? expected[name] : undefined;
-    if (rule === undefined || value === undefined || (isNullable && value === null)) {
-      continue;
-    }
-    const [what, isMet] = rule;
-    if (!isMet(value)) {
-      const given = Array.isArray(value) && what.startsWith("an array") ? "an array of other values" : typeName(value);
-      throw new UsageError(`${where}: \`${name}\` must be ${what}, not ${given}`);
-    }
-  }
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -3,7 +3,7 @@
 import { BuiltInMiddleware } from "./built_in_middleware.js";
 import { checkDefinition } from "./definition_checks.js";
 import { UsageError } from "./errors.js";
-import { checkHandler, checkLists, checkName, checkOptions, closestName, typeName } from "./option_checks.js";
+import { checkHandler, checkLists, checkName, checkOptions, closestName, isObject, typeName } from "./option_checks.js";
 import { optionNames } from "./option_names.js";
 import { isSchemaOfLibrary } from "./schemas.js";
 import type {
@@ -173,8 +173,18 @@ export function checkMount(options: unknown): void {
   }
 }
 
-/** Checks the options of a server. */
-export function checkServer(options: unknown): void {
+/**
+ * Checks the options of a server.
+ *
+ * @param others Further arguments of the constructor. Classes of other libraries take options as the second one.
+ */
+export function checkServer(options: unknown, others: readonly unknown[]): void {
+  if (others.some((other) => other !== undefined)) {
+    throw new UsageError(
+      "the server: all options are in one object: `new Server({ name, version, instructions })`; capabilities follow from " +
+        "what is registered",
+    );
+  }
   checkOptions("the server", options, SERVER);
   const { name, version, onError, onRequestEnd, createContext } = options as Partial<ServerOptions>;
   const { tracing } = options as { tracing?: unknown };
@@ -293,10 +303,6 @@ export function checkRoute(path: unknown, options: unknown, handler: unknown): v
     throw new UsageError(`${where}: \`public\` must be a boolean, not ${typeName(isPublic)}`);
   }
   checkHandler(where, handler);
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Whether an object is a shape of schemas, and names no option of a tool. */

@@ -1,8 +1,9 @@
 /** HTTP APIs that OpenAPI documents describe, as tools and resources. */
 
 import { attempt, UsageError } from "./errors.js";
+import { headerPairs } from "./headers.js";
 import { native, type NativeServer } from "./native.js";
-import { checkHandler, checkOptions, typeName } from "./option_checks.js";
+import { checkHandler, checkOptions, checkValues, OBJECT, typeName } from "./option_checks.js";
 import { optionNames, snakeCase } from "./option_names.js";
 import { secondsFromMs } from "./settings.js";
 
@@ -45,7 +46,7 @@ export interface OpenApiOptions {
    */
   baseUrl?: string;
   /** Headers of every request. Parameters with these names are no arguments of tools. Default: none. */
-  headers?: Readonly<Record<string, string>>;
+  headers?: Iterable<readonly [string, string]> | Readonly<Record<string, string>>;
   /**
    * Credentials by the names of security schemes in the document: an API key or a token, or user name and password for a
    * `basic` scheme. Arguments never contain them. Default: none.
@@ -123,6 +124,7 @@ const NAMES = optionNames<OpenApiOptions>({
 /** Adds the operations of an API to a server. Returns names of tools, and URIs or templates of resources. */
 export function addOpenApi(server: NativeServer, document: unknown, options: OpenApiOptions): string[] {
   checkOptions("`addOpenApi`", options, NAMES);
+  checkValues("`addOpenApi`", options, { credentials: OBJECT });
   const { select } = options;
   if (select !== undefined) {
     checkHandler("`select`", select);
@@ -168,7 +170,7 @@ function option(name: string, value: unknown): unknown {
     case "connectTimeout":
       return secondsFromMs(name, value);
     case "headers":
-      return Object.entries(value as Record<string, string>);
+      return headerPairs("`addOpenApi`", value);
     case "credentials":
       return Object.fromEntries(
         Object.entries(value as Record<string, string | BasicCredential>).map(([scheme, credential]) => [

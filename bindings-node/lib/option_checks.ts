@@ -1,4 +1,4 @@
-/** Checks of what programs pass: names of options, functions and strings. JavaScript programs are not type-checked. */
+/** Checks of what programs pass: names and values of options, functions and strings. JavaScript programs are not type-checked. */
 
 import { UsageError } from "./errors.js";
 
@@ -79,6 +79,49 @@ export function checkOptions(where: string, options: unknown, known: readonly st
       throw new UsageError(`${where}: unknown option \`${name}\`; ${rest}`);
     }
   }
+}
+
+/** What a value must be, for messages, and whether a value is that. */
+export type Expected = readonly [what: string, isMet: (value: unknown) => boolean];
+
+export const STRING: Expected = ["a string", (value) => typeof value === "string"];
+export const NUMBER: Expected = ["a number", (value) => typeof value === "number"];
+export const BOOLEAN: Expected = ["a boolean", (value) => typeof value === "boolean"];
+export const FUNCTION: Expected = ["a function", (value) => typeof value === "function"];
+export const OBJECT: Expected = ["an object", isObject];
+export const STRINGS: Expected = [
+  "an array of strings",
+  (value) => Array.isArray(value) && value.every((each) => typeof each === "string"),
+];
+
+/**
+ * Checks the values of options. Those without a rule are not checked.
+ *
+ * @param where What the options belong to, for the message: ``tool `forecast` ``.
+ * @param isNullable Whether `null` removes a value.
+ */
+export function checkValues(
+  where: string,
+  options: object,
+  expected: Readonly<Record<string, Expected>>,
+  isNullable = false,
+): void {
+  for (const [name, value] of Object.entries(options) as [string, unknown][]) {
+    const rule = Object.hasOwn(expected, name) ? expected[name] : undefined;
+    if (rule === undefined || value === undefined || (isNullable && value === null)) {
+      continue;
+    }
+    const [what, isMet] = rule;
+    if (!isMet(value)) {
+      const given = Array.isArray(value) && what.startsWith("an array") ? "an array of other values" : typeName(value);
+      throw new UsageError(`${where}: \`${name}\` must be ${what}, not ${given}`);
+    }
+  }
+}
+
+/** Whether a value is an object that is no array. */
+export function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Checks that a handler is a function. */

@@ -87,8 +87,9 @@ export class Server<C = unknown, State = unknown> {
   #app: HttpApp | undefined;
 
   /** @throws UsageError if a setting has an invalid value, or an extension cannot be registered. */
-  constructor(options: ServerOptions<C, State> & NeededOptions<C, State>) {
-    checkServer(options);
+  constructor(options: ServerOptions<C, State> & NeededOptions<C, State>);
+  constructor(options: ServerOptions<C, State>, ...others: unknown[]) {
+    checkServer(options, others);
     const {
       instructions,
       extensions = [],

@@ -242,9 +242,10 @@ export interface HttpSettings {
 }
 
 /** Forms of values of settings. */
-type Kind = "count" | "number" | "time" | "flag" | "text" | "list" | "rate" | "cache" | "object" | "paths" | "path";
+export type SettingKind =
+  "count" | "number" | "time" | "flag" | "text" | "list" | "rate" | "cache" | "object" | "paths" | "path";
 
-const SERVER_SETTINGS: Readonly<Record<keyof ServerSettings, Kind>> = {
+const SERVER_SETTINGS: Readonly<Record<keyof ServerSettings, SettingKind>> = {
   revisions: "list",
   lineLimit: "count",
   batchLimit: "count",
@@ -284,7 +285,7 @@ const SERVER_SETTINGS: Readonly<Record<keyof ServerSettings, Kind>> = {
   declare: "list",
 };
 
-const HTTP_SETTINGS: Readonly<Record<keyof HttpSettings, Kind>> = {
+const HTTP_SETTINGS: Readonly<Record<keyof HttpSettings, SettingKind>> = {
   path: "text",
   sse: "paths",
   health: "path",
@@ -352,8 +353,8 @@ export function shown(value: unknown): string {
   return typeof value === "number" || typeof value === "bigint" ? String(value) : typeName(value);
 }
 
-/** Converts a value for the core, and checks its form. The core checks what it means. */
-function converted(name: string, kind: Kind, value: unknown): unknown {
+/** Converts a setting for the core, and checks the form of its value. The core checks what it means. */
+export function convertedSetting(name: string, kind: SettingKind, value: unknown): unknown {
   const expect = (fits: boolean, form: string) => {
     if (!fits) {
       throw new UsageError(`\`${name}\` must be ${form}, not ${shown(value)}`);
@@ -397,7 +398,7 @@ export function serverOptions(settings: ServerSettings, extensions: readonly Ext
   const options: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(settings)) {
     if (value !== undefined) {
-      options[snakeCase(name)] = converted(name, SERVER_SETTINGS[name as keyof ServerSettings], value);
+      options[snakeCase(name)] = convertedSetting(name, SERVER_SETTINGS[name as keyof ServerSettings], value);
     }
   }
   if (extensions.length > 0) {
@@ -435,13 +436,13 @@ export function httpOptions(settings: HttpSettings): string {
       continue;
     }
     if (name === "sse") {
-      options[value === false ? "serve_sse" : "sse_paths"] = converted(name, "paths", value);
+      options[value === false ? "serve_sse" : "sse_paths"] = convertedSetting(name, "paths", value);
     } else if (name === "health") {
-      options[value === false ? "serve_health" : "health_path"] = converted(name, "path", value);
+      options[value === false ? "serve_health" : "health_path"] = convertedSetting(name, "path", value);
     } else if (name === "auth") {
       options[name] = resourceServerOptions(value as ResourceServerSettings);
     } else {
-      options[snakeCase(name)] = converted(name, HTTP_SETTINGS[name as keyof HttpSettings], value);
+      options[snakeCase(name)] = convertedSetting(name, HTTP_SETTINGS[name as keyof HttpSettings], value);
     }
   }
   return JSON.stringify(options);

@@ -190,7 +190,10 @@ test("arguments without a JSON representation, or with a lone surrogate, are rej
 
 test("unknown and invalid options are rejected", async () => {
   const server = makeServer();
-  await assert.rejects(Client.memory(server, { time_out: 5 }), { name: "UsageError", message: /no option "time_out"/ });
+  await assert.rejects(Client.memory(server, { time_out: 5 }), {
+    name: "UsageError",
+    message: /unknown option `time_out`/,
+  });
   await assert.rejects(Client.memory(server, { proxy: "direct" }), UsageError);
   await assert.rejects(Client.memory(server, { timeout: -1 }), UsageError);
   await assert.rejects(Client.connect("http://127.0.0.1:1", { revisions: ["2020-01-01"] }), UsageError);

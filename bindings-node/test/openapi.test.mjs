@@ -146,6 +146,9 @@ test("invalid documents and options are refused", () => {
     [pets(), { select: nothing, credentials: { other: "x" } }, /it has "login"/],
     [pets(), { select: nothing, credentials: { login: "x" } }, /a user name and a password/],
     [pets(), { select: nothing, headers: { X: "a\r\nb" } }, /HTTP does not allow/],
+    [pets(), { select: nothing, headers: () => ({}) }, /`headers` must be an object or pairs of strings, not function/],
+    [pets(), { select: nothing, headers: { X: 5 } }, /header `X` must be a string, not number/],
+    [pets(), { select: nothing, credentials: "x" }, /`credentials` must be an object, not string/],
     [pets(), { select: nothing, timeout: -1 }, /milliseconds/],
   ]) {
     assert.throws(

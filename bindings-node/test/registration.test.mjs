@@ -86,6 +86,10 @@ const REFUSED = {
     },
     /^tool `x`: `annotations`: unknown option `readonly`/,
   ],
+  "options of a server as a second argument": [
+    () => new Server({ name: "a", version: "1" }, { instructions: "Use x." }),
+    /^the server: all options are in one object: `new Server\(\{ name, version, instructions \}\)`; capabilities follow/,
+  ],
   "a missing handler": [(server) => server.tool("x", {}), "tool `x`: the handler must be a function, not undefined"],
   "a description in the place of options": [
     (server) => server.tool("x", "Does x", done),
@@ -217,7 +221,7 @@ const REJECTED = {
   "a port that is no number": [(server) => server.listen({ port: "8000" }), /`port` must be a whole number/],
   "a misspelt option of a client": [
     (server) => Client.memory(server, { timout: 1 }),
-    /"timout"; did you mean `timeout`/,
+    "the client: unknown option `timout`; did you mean `timeout`?",
   ],
   "a setting of authorization of another form": [
     (server) =>

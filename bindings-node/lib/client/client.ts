@@ -40,14 +40,17 @@ import {
   type ConfigOptions,
   type HttpClientOptions,
   httpOf,
+  type KnownOptions,
   type ListOptions,
   type MemoryOptions,
   memoryOf,
   type ProgramOptions,
   programOf,
   type Progress,
+  REQUEST_OPTIONS,
   type RequestOptions,
   requestOf,
+  requestOptionsError,
   settingsOf,
   type WaitOptions,
 } from "./options.js";
@@ -371,7 +374,13 @@ export class Client {
   ): Promise<ToolCallResult> {
     const schema = options?.schema;
     const validate = schema === undefined ? undefined : dataSchema(name, schema);
-    const result = await this.#ask("tools/call", { name, arguments: args ?? {} }, options, callResult);
+    const result = await this.#ask(
+      "tools/call",
+      { name, arguments: args ?? {} },
+      options,
+      callResult,
+      REQUEST_OPTIONS.call,
+    );
     return withData(result, name, this.protocolVersion, validate);
   }
 
@@ -395,12 +404,12 @@ export class Client {
   complete(
     of: { readonly prompt: string } | { readonly template: string },
     argument: { readonly name: string; readonly value: string },
-    options: RequestOptions & { context?: Readonly<Record<string, string>> } = {},
+    options?: RequestOptions & { context?: Readonly<Record<string, string>> },
   ): Promise<CompleteResult> {
-    const { context, ...rest } = options;
+    const context = options?.context;
     const ref = "prompt" in of ? { type: "ref/prompt", name: of.prompt } : { type: "ref/resource", uri: of.template };
     const params = { ref, argument, ...(context === undefined ? {} : { context: { arguments: context } }) };
-    return this.#ask("completion/complete", params, rest, completeResult);
+    return this.#ask("completion/complete", params, options, completeResult, REQUEST_OPTIONS.complete);
   }
 
   /**
@@ -516,7 +525,13 @@ export class Client {
     const cursors = new native.Cursors(method);
     let params: { cursor: string } | undefined;
     for (;;) {
-      const page = await this.#ask(method, params, options, (result) => pageOf(result, method, member));
+      const page = await this.#ask(
+        method,
+        params,
+        options,
+        (result) => pageOf(result, method, member),
+        REQUEST_OPTIONS.list,
+      );
       yield* page.items as T[];
       const { next } = page;
       if (!attempt(() => cursors.follow(next))) {
@@ -532,7 +547,12 @@ export class Client {
     params: object | undefined,
     options: RequestOptions | undefined,
     read: (result: unknown) => R,
+    known: KnownOptions = REQUEST_OPTIONS.request,
   ): Promise<R> {
+    const refused = options === undefined ? undefined : requestOptionsError(method, options, known);
+    if (refused !== undefined) {
+      return Promise.reject(refused);
+    }
     const span = this.#host.tracing.send(method, params);
     if (span === undefined) {
       return this.#send(method, params, options, read);
@@ -617,7 +637,11 @@ export class Client {
   }
 
   /** Sends a request without a result, in a span if the program traces, or a notification. */
-  #do(method: string, argument: string, options: WaitOptions = {}): Promise<void> {
+  #do(method: string, argument: string, options?: WaitOptions): Promise<void> {
+    const refused = options === undefined ? undefined : requestOptionsError(method, options, REQUEST_OPTIONS.wait);
+    if (refused !== undefined) {
+      return Promise.reject(refused);
+    }
     const target = method.startsWith("resources/") ? { uri: argument } : undefined;
     const isRequest = !method.startsWith("notifications/");
     const span = isRequest ? this.#host.tracing.send(method, target) : undefined;
@@ -627,7 +651,7 @@ export class Client {
     return inSpan(span, () => this.#perform(method, argument, options, span.inMeta(undefined)), options);
   }
 
-  async #perform(method: string, argument: string, options: WaitOptions, meta?: object): Promise<void> {
+  async #perform(method: string, argument: string, options: WaitOptions = {}, meta?: object): Promise<void> {
     const { functions } = this.#host.middleware;
     if (functions.length === 0 || method.startsWith("notifications/")) {
       return this.#performNow(method, argument, options, meta);

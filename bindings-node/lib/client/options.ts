@@ -2,11 +2,22 @@
 
 import { principalJson, type Verified } from "../auth.js";
 import { UsageError } from "../errors.js";
+import { headerPairs } from "../headers.js";
 import type { ClientCapabilities, Implementation, LogLevel, Meta, Revision } from "../protocol.js";
 import { trustedRoots } from "../extra_roots.js";
-import { closestName } from "../option_checks.js";
-import { registerNames, snakeCase } from "../option_names.js";
-import { secondsFromMs } from "../settings.js";
+import {
+  BOOLEAN,
+  checkOptions,
+  checkValues,
+  type Expected,
+  FUNCTION,
+  isObject,
+  OBJECT,
+  STRING,
+  typeName,
+} from "../option_checks.js";
+import { optionNames, snakeCase } from "../option_names.js";
+import { convertedSetting, secondsFromMs, type SettingKind } from "../settings.js";
 import type { Auth, AuthSetup } from "./auth.js";
 import type { BuiltInClientMiddleware } from "./built_in_middleware.js";
 import type { Handlers } from "./host.js";
@@ -237,129 +248,132 @@ export type WaitOptions = Pick<RequestOptions, "signal" | "timeout" | "totalTime
 
 type RawOptions = Record<string, unknown>;
 
-const TIMES = new Set([
-  "probeTimeout",
-  "openTimeout",
-  "timeout",
-  "totalTimeout",
-  "pingInterval",
-  "pingTimeout",
-  "reconnectDelay",
-  "reconnectMaxDelay",
-  "connectTimeout",
-  "resumeDelay",
-  "resumeMaxDelay",
-  "grace",
-]);
-const SETTINGS = [
-  "revisions",
-  "era",
-  "probeTimeout",
-  "openTimeout",
-  "timeout",
-  "totalTimeout",
-  "pingInterval",
-  "pingTimeout",
-  "maxRounds",
-  "maxListBytes",
-  "checkOutput",
-  "trusted",
-  "allowUndeclaredCapabilities",
-  "cache",
-  "reconnectAttempts",
-  "reconnectDelay",
-  "reconnectMaxDelay",
-  "listen",
-  "metrics",
-  "trafficFile",
-];
-const HOST = [
-  "name",
-  "version",
-  "title",
-  "info",
-  "capabilities",
-  "signal",
-  "tracing",
-  "middleware",
-  "elicit",
-  "sample",
-  "roots",
-  "onToolCall",
-  "onToolOutcome",
-  "onLog",
-  "onNotification",
-  "onConnection",
-  "onRequest",
-  "extensions",
-  "onToolsChanged",
-  "onResourcesChanged",
-  "onPromptsChanged",
-  "onResourceUpdated",
-];
-const HTTP = [
-  "auth",
-  "headers",
-  "proxy",
-  "tlsRoots",
-  "onlyTheseRoots",
-  "connectTimeout",
-  "maxRedirects",
-  "resumeAttempts",
-  "resumeDelay",
-  "resumeMaxDelay",
-  "bodyLimit",
-];
-const PROGRAM = ["env", "inheritEnv", "cwd", "stderr", "grace"];
-const MEMORY = ["principal", "headers"];
-registerNames([...SETTINGS, ...HOST, ...HTTP, ...PROGRAM, ...MEMORY]);
+const SETTINGS: Readonly<Record<keyof ClientSettings, SettingKind>> = {
+  revisions: "list",
+  era: "text",
+  probeTimeout: "time",
+  openTimeout: "time",
+  timeout: "time",
+  totalTimeout: "time",
+  pingInterval: "time",
+  pingTimeout: "time",
+  maxRounds: "count",
+  maxListBytes: "count",
+  checkOutput: "flag",
+  trusted: "flag",
+  allowUndeclaredCapabilities: "flag",
+  cache: "flag",
+  reconnectAttempts: "count",
+  reconnectDelay: "time",
+  reconnectMaxDelay: "time",
+  listen: "flag",
+  metrics: "flag",
+  trafficFile: "text",
+};
 
-/** Converts the given options of a list to the core's names and units. */
-function taken(given: RawOptions, names: readonly string[]): RawOptions {
+type HttpOnly = Exclude<keyof HttpClientOptions, keyof ClientOptions>;
+const HTTP: Readonly<Record<Exclude<HttpOnly, "auth" | "headers">, SettingKind>> = {
+  proxy: "text",
+  tlsRoots: "text",
+  onlyTheseRoots: "flag",
+  connectTimeout: "time",
+  maxRedirects: "count",
+  resumeAttempts: "count",
+  resumeDelay: "time",
+  resumeMaxDelay: "time",
+  bodyLimit: "count",
+};
+
+type ProgramOnly = Exclude<keyof ProgramOptions, keyof ClientOptions>;
+const PROGRAM: Readonly<Record<Exclude<ProgramOnly, "env" | "stderr">, SettingKind>> = {
+  inheritEnv: "flag",
+  cwd: "text",
+  grace: "time",
+};
+
+/** A value that is checked where it is used. */
+const ANY: Expected = ["anything", () => true];
+const SIGNAL: Expected = [
+  "an AbortSignal",
+  (value) => isObject(value) && typeof (value as Partial<AbortSignal>).throwIfAborted === "function",
+];
+const ROOTS: Expected = [
+  "an array of paths and URLs, or a function",
+  (value) =>
+    typeof value === "function" ||
+    (Array.isArray(value) && value.every((each) => typeof each === "string" || isObject(each))),
+];
+const FUNCTIONS: Expected = [
+  "an object of functions by method",
+  (value) => isObject(value) && Object.values(value).every((each) => typeof each === "function"),
+];
+
+const HOST: Readonly<Record<Exclude<keyof ClientOptions, keyof ClientSettings>, Expected>> = {
+  name: STRING,
+  version: STRING,
+  title: STRING,
+  info: OBJECT,
+  capabilities: OBJECT,
+  signal: SIGNAL,
+  tracing: BOOLEAN,
+  middleware: ANY,
+  elicit: FUNCTION,
+  sample: FUNCTION,
+  roots: ROOTS,
+  onToolCall: FUNCTION,
+  onToolOutcome: FUNCTION,
+  onLog: FUNCTION,
+  onNotification: FUNCTION,
+  onConnection: FUNCTION,
+  onRequest: FUNCTIONS,
+  extensions: ["an array of extensions", (value) => Array.isArray(value) && value.every(isObject)],
+  onToolsChanged: FUNCTION,
+  onResourcesChanged: FUNCTION,
+  onPromptsChanged: FUNCTION,
+  onResourceUpdated: FUNCTION,
+};
+
+const COMMON = { ...HOST, ...SETTINGS };
+/** Names of options, by kind of client. */
+const NAMES = {
+  http: optionNames<HttpClientOptions>({ ...COMMON, ...HTTP, auth: true, headers: true }),
+  program: optionNames<ProgramOptions>({ ...COMMON, ...PROGRAM, env: true, stderr: true }),
+  memory: optionNames<MemoryOptions>({ ...COMMON, principal: true, headers: true }),
+  other: optionNames<ClientOptions>(COMMON),
+};
+
+/** Converts the options that have a kind to the core's names and units. */
+function taken(given: object, kinds: Readonly<Record<string, SettingKind>>): RawOptions {
   const options: RawOptions = {};
-  for (const name of names) {
-    const value = given[name];
+  for (const [name, kind] of Object.entries(kinds)) {
+    const value = (given as RawOptions)[name];
     if (value !== undefined) {
-      options[snakeCase(name)] = TIMES.has(name) ? secondsFromMs(name, value) : value;
+      options[snakeCase(name)] = convertedSetting(name, kind, value);
     }
   }
   return options;
 }
 
-/** Rejects unknown options, which may be typos. */
-function check(given: object, special: readonly string[]): void {
-  const known = new Set([...HOST, ...SETTINGS, ...special]);
-  for (const name of Object.keys(given)) {
-    if (!known.has(name)) {
-      const closest = closestName(name, [...known]);
-      const rest = closest === undefined ? `there are ${[...known].sort().join(", ")}` : `did you mean \`${closest}\`?`;
-      throw new UsageError(`such a client has no option ${JSON.stringify(name)}; ${rest}`);
-    }
-  }
-}
-
 /** Checks the options, and converts the settings of any client to the core's JSON. */
-export function settingsOf(options: ClientOptions, kind: "http" | "program" | "memory" | "other"): string {
-  check(options, kind === "http" ? HTTP : kind === "program" ? PROGRAM : kind === "memory" ? MEMORY : []);
-  return JSON.stringify(taken(options as RawOptions, SETTINGS));
+export function settingsOf(options: ClientOptions, kind: keyof typeof NAMES): string {
+  checkOptions(CLIENT, options, NAMES[kind]);
+  checkValues(CLIENT, options, HOST);
+  return JSON.stringify(taken(options, SETTINGS));
 }
 
-type HeadersOption = Iterable<readonly [string, string]> | Readonly<Record<string, string>>;
-
-function pairsOf(headers: HeadersOption): (readonly [string, string])[] {
-  return [...(Symbol.iterator in headers ? headers : Object.entries<string>(headers))];
-}
+/** What options belong to, for messages. */
+const CLIENT = "the client";
 
 /** Converts what handlers see of a client in the same process to the core's JSON. */
 export function memoryOf({ principal, headers }: MemoryOptions): string {
   const identity = principal === undefined ? "" : `"principal":${principalJson(principal, "principal")}`;
-  const pairs = headers === undefined ? "" : `"headers":${JSON.stringify(pairsOf(headers))}`;
+  const pairs = headers === undefined ? "" : `"headers":${JSON.stringify(headerPairs(CLIENT, headers))}`;
   return `{${[identity, pairs].filter((member) => member !== "").join(",")}}`;
 }
 
 /** Converts the settings of HTTP to the core's JSON. */
 export function httpOf({ headers, auth: _, ...options }: HttpClientOptions, authorization?: AuthSetup): string {
-  const pairs = headers === undefined ? [] : pairsOf(headers);
+  const pairs = headers === undefined ? [] : headerPairs(CLIENT, headers);
   const auth = authorization === undefined ? {} : { auth: authorization.written };
   const trusted = { ...options, ...trustedRoots(options) };
   return JSON.stringify({ ...taken(trusted, HTTP), ...auth, headers: pairs });
@@ -367,15 +381,66 @@ export function httpOf({ headers, auth: _, ...options }: HttpClientOptions, auth
 
 /** Converts a program and its options to the core's JSON. */
 export function programOf(program: string, args: readonly string[], options: ProgramOptions): string {
-  const { env, stderr, ...rest } = options;
+  const { env = {}, stderr, ...rest } = options;
+  checkEnvironment(env);
   return JSON.stringify({
     inherit_env: false,
     ...taken(rest, PROGRAM),
     program,
     arguments: args,
-    env: env ?? {},
+    env,
     stderr: stderr === "ignore" ? "null" : typeof stderr === "function" ? "capture" : (stderr ?? "capture"),
   });
+}
+
+function checkEnvironment(env: unknown): void {
+  checkValues(CLIENT, { env }, { env: OBJECT });
+  for (const [name, value] of Object.entries(env as object) as [string, unknown][]) {
+    if (value !== undefined && typeof value !== "string") {
+      throw new UsageError(`${CLIENT}: \`${name}\` of \`env\` must be a string, not ${typeName(value)}`);
+    }
+  }
+}
+
+/** The options of a kind of request: what their values must be, and their names. */
+export interface KnownOptions {
+  readonly values: Readonly<Record<string, Expected>>;
+  readonly names: readonly string[];
+}
+
+function known<T>(values: Readonly<Record<keyof T, Expected>>): KnownOptions {
+  return { values, names: optionNames<T>(values) };
+}
+
+const WAIT: Record<keyof WaitOptions, Expected> = { signal: SIGNAL, timeout: ANY, totalTimeout: ANY };
+const REQUEST: Record<keyof RequestOptions, Expected> = {
+  ...WAIT,
+  onProgress: FUNCTION,
+  meta: OBJECT,
+  logLevel: STRING,
+  reissue: STRING,
+  fresh: BOOLEAN,
+  manualResults: BOOLEAN,
+};
+/** Options of requests. */
+export const REQUEST_OPTIONS = {
+  wait: known<WaitOptions>(WAIT),
+  list: known<ListOptions>({ ...WAIT, meta: OBJECT, fresh: BOOLEAN }),
+  request: known<RequestOptions>(REQUEST),
+  call: known<RequestOptions & { schema?: unknown }>({ ...REQUEST, schema: ANY }),
+  complete: known<RequestOptions & { context?: unknown }>({ ...REQUEST, context: OBJECT }),
+};
+
+/** Returns the error of options of a request that are unknown or have another form; `undefined` if they are valid. */
+export function requestOptionsError(method: string, options: unknown, known: KnownOptions): Error | undefined {
+  const where = `request \`${method}\``;
+  try {
+    checkOptions(where, options, known.names);
+    checkValues(where, options as object, known.values);
+    return undefined;
+  } catch (error) {
+    return error as Error;
+  }
 }
 
 /** Converts the options of a request to the core's JSON; `undefined` if none is set. */
