@@ -191,6 +191,28 @@ export function blocksOf(value: unknown): ContentBlock[] | undefined {
   return isBlock(value) ? [value] : undefined;
 }
 
+/**
+ * Converts what a tool returns to content blocks: data is JSON text. An array with media in it has a block for each item.
+ *
+ * @throws UsageError if the value has no JSON representation.
+ */
+export function contentBlocksOf(value: unknown): ContentBlock[] {
+  return blocksOf(value) ?? (hasMedia(value) ? mixedBlocks(value) : [text(jsonOf(value))]);
+}
+
+/** Whether a value is an array with a block in it that is not text. Data of programs may look like a text block. */
+function hasMedia(value: unknown): value is unknown[] {
+  return (
+    Array.isArray(value) && value.some((item: unknown) => hasMedia(item) || (isBlock(item) && item.type !== "text"))
+  );
+}
+
+function mixedBlocks(items: readonly unknown[]): ContentBlock[] {
+  return items.flatMap((item) =>
+    Array.isArray(item) && !hasMedia(item) ? [text(jsonOf(item))] : contentBlocksOf(item),
+  );
+}
+
 /** Converts text, bytes or, as JSON, any other value to the contents of a resource. */
 export function contentsOf(value: unknown, uri: string, mimeType: string | undefined): ResourceContents {
   if (typeof value === "string") {

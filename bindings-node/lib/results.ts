@@ -1,6 +1,6 @@
 /** Conversion of the return values and errors of handlers to results for the core. */
 
-import { blocksOf, completed, contentsOf, hasOnly, isContents, isMarked, jsonOf, text } from "./content.js";
+import { blocksOf, completed, contentBlocksOf, contentsOf, hasOnly, isContents, isMarked, jsonOf } from "./content.js";
 import {
   isForModel,
   McplineError,
@@ -52,8 +52,7 @@ export function finishTool(call: number, value: unknown, output?: Validate): Pro
       finish(call, Kind.Structured, jsonOf(value));
     });
   }
-  const blocks = blocksOf(value) ?? [text(jsonOf(value))];
-  finish(call, Kind.Content, JSON.stringify(blocks));
+  finish(call, Kind.Content, JSON.stringify(contentBlocksOf(value)));
   return undefined;
 }
 
@@ -67,7 +66,7 @@ function applied(output: Validate, value: unknown, then: (value: unknown) => voi
 }
 
 function finishWhole(call: number, { content, ...rest }: ResultMembers): void {
-  const blocks = content === undefined ? undefined : (blocksOf(content) ?? [text(jsonOf(content))]);
+  const blocks = content === undefined ? undefined : contentBlocksOf(content);
   finish(call, Kind.Complete, jsonOf({ ...rest, content: blocks }));
 }
 

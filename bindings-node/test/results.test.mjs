@@ -76,6 +76,39 @@ for (const [form, value] of Object.entries(DATA)) {
   });
 }
 
+const PICTURE = image(new Uint8Array([1, 2, 3]), "image/png");
+/** Arrays of tools, and the content that they become. */
+const ARRAYS = {
+  "a text, data and an image": [
+    ["a", { b: 1 }, PICTURE],
+    [said("a"), said('{"b":1}'), PICTURE],
+  ],
+  "data of every form, and a link": [
+    [1, null, [2, "b"], undefined, true, resourceLink({ uri: "test://x", name: "x" })],
+    [said("1"), said('[2,"b"]'), said("true"), { type: "resource_link", uri: "test://x", name: "x" }],
+  ],
+  "an array with an image, and data": [
+    [["a", PICTURE], { b: 1 }],
+    [said("a"), PICTURE, said('{"b":1}')],
+  ],
+  texts: [
+    ["a", "b"],
+    [said("a"), said("b")],
+  ],
+  "texts and data": [["a", { b: 1 }], [said('["a",{"b":1}]')]],
+};
+
+for (const [form, [value, content]] of Object.entries(ARRAYS)) {
+  test(`an array is content if it has media, or nothing but texts: ${form}`, async () => {
+    returning("array", value);
+    returning("complete", toolResult({ content: value }));
+    assert.deepEqual(await result("array"), { content });
+    assert.deepEqual(await result("complete"), { content });
+    server.removeTool("array");
+    server.removeTool("complete");
+  });
+}
+
 const ARTICLE = { type: "object", properties: { title: { type: "string" }, content: { type: "array" } } };
 const ARTICLES = {
   "with strings": { title: "News", content: ["first"] },
