@@ -17,7 +17,7 @@ import type {
   ReadResourceResult,
   ToolAnnotations,
 } from "./protocol.js";
-import type { Parsed, Returned, Schema, SchemaShape, StandardSchema } from "./schemas.js";
+import type { Parsed, ParsedObject, Returned, Schema, SchemaShape, StandardSchema } from "./schemas.js";
 import type { Rate } from "./settings.js";
 import type { ToolResult } from "./tool_result.js";
 
@@ -352,10 +352,10 @@ type StringsOf<A> = {
 export type NamesOfArguments<A> = (A extends StandardSchema<infer Input> ? keyof Input : keyof A) & string;
 
 /** Type of the arguments of a handler, by the schema of its input. */
-export type ArgumentsOf<I> = [I] extends [Schema] ? Parsed<I> : Record<string, never>;
+export type ArgumentsOf<I> = [I] extends [Schema] ? ParsedObject<I> : Record<string, never>;
 
 /** The type of a custom method's `params`. */
-export type ParamsOf<P> = [P] extends [Schema] ? Parsed<P> : Record<string, unknown>;
+export type ParamsOf<P> = [P] extends [Schema] ? ParsedObject<P> : Record<string, unknown>;
 
 /** Return value of a tool's handler, by the schema of its output. */
 // The members outside the condition give literals in handlers their types.

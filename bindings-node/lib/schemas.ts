@@ -99,6 +99,13 @@ export type Parsed<S> =
       ? OfShape<{ [Name in keyof S]: Parsed<S[Name]> }>
       : FromJsonSchema<S>;
 
+/** As {@link Parsed}, for values that are objects, also if the compiler does not know the JSON Schema. */
+export type ParsedObject<S> = S extends StandardSchema
+  ? Parsed<S>
+  : unknown extends Parsed<S>
+    ? Record<string, unknown>
+    : Parsed<S>;
+
 /** The type of the values of an output schema, which handlers return: those before its defaults and transformations. */
 export type Returned<S> =
   S extends StandardSchema<infer Input>

@@ -16,20 +16,26 @@ declare const draft7: JSONSchema7;
 const server = new Server({ name: "typed", version: "1" });
 
 server.tool("draft 4", { input: draft4, output: draft4 }, (args) => {
-  exactly<unknown>()(args);
+  exactly<Record<string, unknown>>()(args);
   return args;
 });
 server.tool("draft 6", { input: draft6, output: draft6 }, (args) => {
-  exactly<unknown>()(args);
+  exactly<Record<string, unknown>>()(args);
   return args;
 });
 server.tool("draft 7", { input: draft7, output: draft7 }, (args) => {
-  exactly<unknown>()(args);
+  exactly<Record<string, unknown>>()(args);
   return args;
 });
+server.tool("declared arguments", { input: draft7 }, (args: Record<string, unknown>) => Object.keys(args));
+declare const read: Record<string, unknown>;
+server.tool("read at run time", { input: read }, (args: Record<string, unknown>) => Object.keys(args));
+server.tool("unknown arguments", { input: read }, (args: unknown) => typeof args);
+// @ts-expect-error -- the compiler doesn't know that there is a city
+server.tool("assumed arguments", { input: read }, ({ city }: { city: string }) => city);
 server.onRequest("acme/draft7", { params: draft7 }, (params) => ({ params }));
 server.onNotification("acme/draft7", { params: draft7 }, (params) => {
-  exactly<unknown>()(params);
+  exactly<Record<string, unknown>>()(params);
 });
 
 // The type of the values is known if the compiler knows the schema.
