@@ -7,7 +7,7 @@ from typing import Any, Union
 
 import msgspec
 
-from . import _json, _native, _schemas, _typed_encoding, _types
+from . import _json, _native, _schemas, _types
 from ._annotations import is_union
 from ._functions import MISSING
 from .content import (
@@ -39,6 +39,8 @@ _encode = _json.encode
 
 _SPECIAL = (ToolResult, InputRequired, ExtendedResult)
 _MEDIA = (*BLOCKS, ResourceContents, bytes, bytearray, memoryview)
+
+_WITHOUT_MEMBERS = (str, int, float, bool, type(None))
 
 ToolReply = tuple[typing.Optional[bytes], typing.Optional[bytes], bool, typing.Optional[bytes]]
 """Content, structured content, whether it is an error, `_meta`."""
@@ -101,8 +103,11 @@ class ToolResults:
 
 def data_encoder(returns: Any) -> Callable[[Any], bytes]:
     """Return the encoder of the data that a handler returns. In a union, media and complete results are no data."""
-    if returns is MISSING:
+    # Before the import, because many servers have no other types.
+    if returns is MISSING or returns in _WITHOUT_MEMBERS:
         return _encode
+    from . import _typed_encoding
+
     if is_union(returns):
         options = [option for option in typing.get_args(returns) if not _is_content(option)]
         returns = Union[tuple(options)] if options else Any
