@@ -571,3 +571,355 @@ fn scopes_with_methods_that_middleware_cannot_see_are_refused() {
         .expect_err("features");
     assert!(error.to_string().contains("no feature"), "{error}");
 }
+
+/// Marks the texts of log messages, elicitations and results.
+fn marking(mark: &'static str) -> impl Middleware {
+    move |mut request: MiddlewareRequest, next: Next| async move {
+        let member = match request.method() {
+            "notifications/message" => "data",
+            "elicitation/create" => "message",
+            _ => return next.run(request).await,
+        };
+        let params = request.params().expect("parameters").clone();
+        let text = params.member(member).expect("a text");
+        let marked = format!("{}{mark}", text.string_value().unwrap_or_default());
+        request
+            .set_params(params.with(member, &Raw::string(&marked)))
+            .expect("an object");
+        next.run(request).await
+    }
+}
+
+#[runtimes::test]
+async fn what_is_sent_passes_the_outermost_middleware_last() {
+    let server = server();
+    let redaction = Redaction::new().with_patterns(["ann"]).expect("a pattern");
+    server
+        .add_middleware(MiddlewareScope::all(), Arc::new(redaction))
+        .expect("a middleware");
+    let methods = ["notifications/message", "elicitation/create"];
+    add(&server, &methods, marking(" and ann"));
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    let id = begin(&mut client, "reports");
+    let messages = until(&client, &id).await;
+    assert_eq!(messages[3]["params"]["data"], "last and [redacted]");
+    begin(&mut client, "asks");
+    let asked = client.next().await;
+    assert_eq!(
+        asked["params"]["message"],
+        "Is [redacted] there? and [redacted]"
+    );
+}
+
+#[runtimes::test]
+async fn large_messages_are_redacted_whatever_thread_sends_them() {
+    let server =
+        Server::new("threads", "1").tool("logs", "Logs", |_: Nothing, ctx: Context| async move {
+            let (sender, sent) = tokio::sync::oneshot::channel::<()>();
+            std::thread::spawn(move || {
+                ctx.log(LoggingLevel::Info, None, "ann ".repeat(40_000));
+                drop(sender);
+            });
+            let _ = sent.await;
+            "done"
+        });
+    let redaction = Redaction::new().with_patterns(["ann"]).expect("a pattern");
+    server
+        .add_middleware(MiddlewareScope::all(), Arc::new(redaction))
+        .expect("a middleware");
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    let id = begin(&mut client, "logs");
+    let messages = until(&client, &id).await;
+    assert_eq!(messages.len(), 2);
+    let data = messages[0]["params"]["data"].as_str().expect("a text");
+    assert_eq!(data, "[redacted] ".repeat(40_000));
+}
+
+#[runtimes::test]
+async fn input_requests_that_a_handler_returns_are_seen() {
+    use mcpline::InputRequired;
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let server = Server::new("returns", "1").tool(
+            "asks",
+            "Asks",
+            |_: Nothing, ctx: Context| async move {
+                if let Some(answers) = ctx.input_responses() {
+                    return Ok(answers.as_str().to_owned());
+                }
+                let form = json!({"type": "object", "properties": {}});
+                let params = json!({"message": "for ann", "requestedSchema": form});
+                let request = mcpline::server::InputRequest {
+                    key: "key".to_owned(),
+                    method: AskMethod::Elicit,
+                    params: Some(raw(&params)),
+                };
+                Err(HandlerError::InputRequired(InputRequired {
+                    requests: vec![request],
+                    state: None,
+                }))
+            },
+        );
+        let redaction = Redaction::new().with_patterns(["ann"]).expect("a pattern");
+        server
+            .add_middleware(MiddlewareScope::all(), Arc::new(redaction))
+            .expect("a middleware");
+        add(&server, &["elicitation/create"], marking(", ann"));
+        let mut client = match revision {
+            "2025-11-25" => Client::legacy(&server, revision).await,
+            _ => Client::modern(&server),
+        };
+        let expected = "for [redacted], [redacted]";
+        let answer = json!({"action": "accept", "content": {}});
+        let result = match revision {
+            "2025-11-25" => {
+                let id = begin(&mut client, "asks");
+                let asked = client.next().await;
+                assert_eq!(asked["params"]["message"], expected);
+                client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer}));
+                client.response(&id).await
+            }
+            _ => {
+                let round = client
+                    .call_modern("asks", json!({}))
+                    .await
+                    .expect("a result");
+                let asked = &round["inputRequests"]["key"]["params"]["message"];
+                assert_eq!(asked, expected);
+                let retry = json!({"requestState": round["requestState"], "inputResponses": {"key": answer}});
+                client.call_modern("asks", retry).await
+            }
+        };
+        let text = result.expect("a result")["content"][0]["text"].to_string();
+        assert!(text.contains("accept"), "{text}");
+    }
+}
+
+#[runtimes::test]
+async fn a_feature_that_is_removed_during_its_call_stays_redacted() {
+    let redaction = || {
+        let redaction = Redaction::new().with_patterns(["ann"]).expect("a pattern");
+        Arc::new(redaction)
+    };
+    let (outer, middle, inner) = (
+        Server::new("outer", "1"),
+        Server::new("middle", "1"),
+        Server::new("inner", "1"),
+    );
+    let (parent, grandparent) = (middle.clone(), outer.clone());
+    let inner = inner.tool("tool", "Tool", move |_: Nothing, ctx: Context| {
+        let (parent, grandparent) = (parent.clone(), grandparent.clone());
+        async move {
+            ctx.log(LoggingLevel::Info, None, "before ann");
+            grandparent.unmount(&parent);
+            ctx.log(LoggingLevel::Info, None, "after ann");
+            "ann"
+        }
+    });
+    inner
+        .add_middleware(MiddlewareScope::all(), redaction())
+        .expect("a middleware");
+    middle
+        .mount(&inner, MountOptions::default())
+        .expect("mounts");
+    outer
+        .mount(&middle, MountOptions::default())
+        .expect("mounts");
+    let mut client = Client::legacy(&outer, "2025-11-25").await;
+    let id = begin(&mut client, "tool");
+    let messages = until(&client, &id).await;
+    let logged: Vec<_> = messages
+        .iter()
+        .filter(|message| message["method"] == "notifications/message")
+        .map(|message| message["params"]["data"].clone())
+        .collect();
+    assert_eq!(logged, ["before [redacted]", "after [redacted]"]);
+    let last = messages.last().expect("a response");
+    assert_eq!(last["result"]["content"][0]["text"], "[redacted]");
+}
+
+#[runtimes::test]
+async fn a_snapshot_keeps_the_middleware_of_all_servers_that_its_features_come_from() {
+    let (outer, middle, inner) = (
+        Server::new("outer", "1"),
+        Server::new("middle", "1"),
+        Server::new("inner", "1").tool("secret", "Secret", |_: Nothing, _: Context| async {
+            "secret"
+        }),
+    );
+    let guard =
+        |request: MiddlewareRequest, _: Next| async move { Ok(request.tool_error("denied")) };
+    inner
+        .add_middleware(
+            MiddlewareScope::all().with_methods(["tools/call"]),
+            Arc::new(guard),
+        )
+        .expect("a middleware");
+    let prefixed = |prefix: &str| MountOptions::default().with_prefix(prefix);
+    middle.mount(&inner, prefixed("c")).expect("mounts");
+    outer
+        .mount(&middle, prefixed("b").with_snapshot(true))
+        .expect("mounts");
+    let mut client = Client::legacy(&outer, "2025-11-25").await;
+    for _ in 0..2 {
+        let id = client.begin("tools/call", json!({"name": "b_c_secret"}));
+        let result = client.response(&id).await.expect("a result");
+        assert_eq!(result["content"][0]["text"], "denied");
+        inner.remove_tool("secret");
+    }
+}
+
+#[runtimes::test]
+async fn unwanted_messages_meet_no_middleware_and_the_last_progress_is_sent() {
+    let server =
+        Server::new("busy", "1").tool("works", "Works", |_: Nothing, ctx: Context| async move {
+            for step in 0..2_000 {
+                ctx.log(LoggingLevel::Debug, None, step);
+            }
+            ctx.log(LoggingLevel::Error, None, "important");
+            for step in 1..=3_000 {
+                ctx.progress(f64::from(step), Some(3_000.0), None);
+            }
+            "done"
+        });
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let kept = seen.clone();
+    let methods = ["notifications/message", "notifications/progress"];
+    add(
+        &server,
+        &methods,
+        move |request: MiddlewareRequest, next: Next| {
+            kept.lock()
+                .expect("not poisoned")
+                .push(request.method().to_owned());
+            async move {
+                tokio::task::yield_now().await;
+                next.run(request).await
+            }
+        },
+    );
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    let id = client.begin("logging/setLevel", json!({"level": "error"}));
+    client.response(&id).await.expect("a result");
+    let id = client.begin("tools/call", json!({"name": "works"}));
+    let messages = until(&client, &id).await;
+    assert_eq!(methods_of(&messages), ["notifications/message", "response"]);
+    assert_eq!(messages[0]["params"]["data"], "important");
+    assert_eq!(
+        *seen.lock().expect("not poisoned"),
+        ["notifications/message"]
+    );
+    let id = begin(&mut client, "works");
+    let messages = until(&client, &id).await;
+    let last = &messages[messages.len() - 2];
+    assert_eq!(last["params"]["progress"], 3_000);
+}
+
+fn methods_of(messages: &[Value]) -> Vec<&str> {
+    methods(messages)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_does_not_time_out_behind_the_messages_of_its_handler() {
+    let timeout = Some(Duration::from_secs(1));
+    let server = Server::new("timed", "1");
+    let tool = mcpline::protocol::vocabulary::Tool::new("logs", json!({"type": "object"}));
+    let mut options = mcpline::server::ToolOptions::default();
+    options.timeout = timeout;
+    server
+        .add_tool_fn(tool, options, |_: Nothing, ctx: Context| async move {
+            ctx.log(LoggingLevel::Info, None, "slow");
+            "done"
+        })
+        .expect("a tool");
+    add(
+        &server,
+        &["notifications/message"],
+        |request: MiddlewareRequest, next: Next| async move {
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            next.run(request).await
+        },
+    );
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    let id = begin(&mut client, "logs");
+    let messages = until(&client, &id).await;
+    assert_eq!(messages[0]["params"]["data"], "slow");
+    assert_eq!(messages[1]["result"]["content"][0]["text"], "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn input_requests_have_the_keys_of_their_order_however_long_middleware_takes() {
+    let server =
+        Server::new("asks", "1").tool("both", "Both", |_: Nothing, ctx: Context| async move {
+            let ask = |message: &str| {
+                let form = json!({"type": "object", "properties": {}});
+                let params = json!({"message": message, "requestedSchema": form});
+                Ask::new(AskMethod::Elicit, Some(raw(&params)))
+            };
+            let (first, second) = tokio::join!(ctx.ask(ask("first")), ctx.ask(ask("second")));
+            (first.is_ok() && second.is_ok()).to_string()
+        });
+    add(
+        &server,
+        &["elicitation/create"],
+        |request: MiddlewareRequest, next: Next| async move {
+            let params = request.params().expect("parameters").to_string();
+            if params.contains("first") {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            next.run(request).await
+        },
+    );
+    let mut client = Client::modern(&server);
+    let mut extra = json!({});
+    for _ in 0..3 {
+        let round = client.call_modern("both", extra).await.expect("a result");
+        let Some(requests) = round["inputRequests"].as_object() else {
+            assert_eq!(round["content"][0]["text"], "true");
+            return;
+        };
+        let mut answers = json!({});
+        for (key, request) in requests {
+            let expected = match request["params"]["message"].as_str() {
+                Some("first") => "ask-1",
+                _ => "ask-2",
+            };
+            assert_eq!(key, expected);
+            answers[key] = json!({"action": "accept", "content": {}});
+        }
+        extra = json!({"requestState": round["requestState"], "inputResponses": answers});
+    }
+    panic!("the call needs more rounds than it has input requests");
+}
+
+#[runtimes::test]
+async fn what_a_middleware_sends_is_redacted() {
+    let server = server();
+    let redaction = Redaction::new().with_patterns(["ann"]).expect("a pattern");
+    server
+        .add_middleware(MiddlewareScope::all(), Arc::new(redaction))
+        .expect("a middleware");
+    struct Logs;
+    impl Handler for Logs {
+        fn call(&self, call: Call) {
+            call.context()
+                .log(LoggingLevel::Info, None, "middleware of ann");
+            let context = call.context();
+            foreign::run_next(&context, None, move |outcome| {
+                call.reply(outcome.map(Reply::Result).map_err(HandlerError::Rpc));
+            })
+            .run();
+        }
+    }
+    Feature::read(
+        CallKind::Middleware,
+        br#"{"methods": ["tools/call"]}"#,
+        Default::default(),
+    )
+    .expect("a middleware")
+    .add(&server, Arc::new(Logs))
+    .expect("a middleware");
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    let id = begin(&mut client, "reports");
+    let messages = until(&client, &id).await;
+    assert_eq!(messages[0]["params"]["data"], "middleware of [redacted]");
+}

@@ -12,7 +12,8 @@ use super::limit_key::{LimitKey, LimitKeys};
 use super::{Middleware, MiddlewareFuture, MiddlewareRequest, Next};
 
 /// A [`Middleware`] that limits how many requests run at the same time. Further requests wait in the order of their arrival, and
-/// are refused with the error -31000 when the queue is full.
+/// are refused with the error -31000 when the queue is full. An input request of a handler, if the scope names its method, has its
+/// place until the client has answered: on 2026-07-28 at most for [`Settings::state_lifetime`](crate::Settings::state_lifetime).
 ///
 /// ```
 /// use std::sync::Arc;

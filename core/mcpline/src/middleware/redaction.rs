@@ -303,6 +303,9 @@ impl Run<'_> {
     fn content(&self, content: &Raw) -> Option<Raw> {
         changed_members(content, |name, value| match name {
             "text" | "title" | "description" => self.string(value),
+            // Of calls of tools in the messages of sampling, and of their results.
+            "input" | "structuredContent" => self.json(value),
+            "content" => changed_elements(value, |block| self.content(block)),
             "resource" => changed_members(value, |name, value| match name {
                 "text" => self.string(value),
                 _ => None,

@@ -25,7 +25,9 @@ use super::connection::Connection;
 use super::context::Context;
 use super::custom::MethodEntry;
 use super::feature_entries::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
-use super::middleware::{self, AwaitedOutcome, MessageQueue, MiddlewareCall, NextCallback};
+use super::middleware::{
+    self, AwaitedOutcome, MessageQueue, MiddlewareCall, NextCallback, WaitingMessage,
+};
 use super::reply::{HandlerError, Reply};
 use super::request_info::HttpInfo;
 use super::request_span::RequestSpan;
@@ -112,6 +114,9 @@ pub(crate) struct CallState {
     timeout: OnceLock<Arc<CallTimeout>>,
     /// Messages of the handler that middleware delays.
     pub(super) messages: MessageQueue,
+    /// The servers whose middlewares see what the handler sends, the innermost first: as they are when the call begins, because
+    /// a feature may be removed, or its server unmounted, while it runs.
+    message_servers: OnceLock<Arc<[Arc<Inner>]>>,
 }
 
 impl Call {
@@ -323,6 +328,7 @@ impl CallState {
             done: AtomicBool::new(false),
             timeout: OnceLock::new(),
             messages: MessageQueue::default(),
+            message_servers: OnceLock::new(),
         })
     }
 
@@ -408,8 +414,17 @@ impl CallState {
         }
     }
 
+    /// Returns the servers whose middlewares see what the handler sends, the innermost first.
+    pub(super) fn message_servers(&self) -> &Arc<[Arc<Inner>]> {
+        self.message_servers
+            .get_or_init(|| middleware::servers_of(self))
+    }
+
     /// Starts the handler.
     pub(crate) fn start(self: &Arc<Self>) {
+        if self.server.middlewares.see_messages() {
+            let _ = self.message_servers();
+        }
         let call = Call::new(self.clone());
         if let Target::Tool(entry) = &self.target
             && let Some(timeout) = entry.options.timeout
@@ -575,8 +590,14 @@ impl CallState {
     #[inline]
     fn complete(self: &Arc<Self>, outcome: Result<Reply, HandlerError>) {
         if self.delivers_messages() {
+            // The handler has ended in time.
+            let held = self.timeout().map(CallTimeout::hold);
             let call = self.clone();
-            return self.deliver(Box::pin(async move { call.complete_now(outcome) }));
+            let completing = async move {
+                call.complete_now(outcome);
+                drop(held);
+            };
+            return self.deliver(WaitingMessage::new(0, completing));
         }
         self.complete_now(outcome);
     }

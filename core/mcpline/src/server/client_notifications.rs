@@ -15,7 +15,7 @@ use mcpline_protocol::wire::{Method, Notification, Params, Raw};
 use mcpline_protocol::{ErrorCode, RequestId, RpcError};
 use tokio::sync::watch;
 
-use crate::middleware::{MessageKind, MiddlewareRequest};
+use crate::middleware::{MessageKind, MiddlewareFuture, MiddlewareRequest};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::asking::InputRecord;
@@ -53,6 +53,10 @@ impl ClientNotification {
         }
     }
 }
+
+/// Why a notification is not handled.
+const TOO_MANY: &str =
+    "the session has ended, or too many calls and notifications are in flight (`in_flight`)";
 
 /// The running handlers of a session's events and custom notifications.
 #[derive(Default)]
@@ -128,10 +132,10 @@ impl RunningNotificationHandlers {
     }
 
     /// Records a notification that middleware may delay. Returns its number, and a receiver that is closed at the end of the
-    /// session; `None` if the session is over.
-    fn begin_delayed(&self) -> Option<(u64, watch::Receiver<()>)> {
+    /// session; `None` if the session is over, or `most` notifications are being handled.
+    fn begin_delayed(&self, most: usize) -> Option<(u64, watch::Receiver<()>)> {
         let mut slots = self.lock();
-        if slots.is_closed {
+        if slots.is_closed || slots.delayed.len() + slots.notified.len() >= most {
             return None;
         }
         let number = slots.next_delayed;
@@ -214,8 +218,9 @@ fn through_middleware(
                 .warn_of_drop(&name, &RpcError::from(exceeded));
         }
     };
-    let Some((number, end)) = connection.events().begin_delayed() else {
-        return;
+    let most = connection.server().settings.session.in_flight;
+    let Some((number, end)) = connection.events().begin_delayed(most) else {
+        return connection.server().warn_of_drop(&name, &TOO_MANY);
     };
     let meta = params.as_ref().and_then(Params::meta);
     let mut request = outside_request(connection, peer, http, meta);
@@ -226,10 +231,11 @@ fn through_middleware(
         params,
         request: Arc::new(request),
     };
-    let chain = middlewares.run(message, end.clone(), move |request: MiddlewareRequest| {
+    let pass_on = Box::new(move |request: MiddlewareRequest| -> MiddlewareFuture {
         handle(request.into_parts().1);
         Box::pin(std::future::ready(Ok(Raw::EMPTY_OBJECT)))
     });
+    let chain = middlewares.run(message, end.clone(), pass_on);
     let ended = connection.clone();
     middleware::drive(connection.runtime(), end, chain, move |outcome| {
         if let Some(Err(error)) = outcome {
@@ -346,8 +352,7 @@ fn handle_notification(
     );
     let most = connection.server().settings.session.in_flight;
     if !connection.events().begin_notified(&call, most) {
-        let reason = "the session has ended, or too many calls and notifications are in flight (`in_flight`)";
-        return server.warn_of_drop(call.method.as_str(), &reason);
+        return server.warn_of_drop(call.method.as_str(), &TOO_MANY);
     }
     match unchecked {
         None => call.start(),

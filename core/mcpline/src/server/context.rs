@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mcpline_protocol::Scopes;
-use mcpline_protocol::session::{InputRequestError, Outgoing, Peer};
+use mcpline_protocol::session::{InputRequestError, Outgoing, Peer, RequestKey};
 use mcpline_protocol::vocabulary::LoggingLevel;
 use mcpline_protocol::wire::{Method, Raw, encode};
 use mcpline_protocol::{Revision, RpcError};
@@ -28,7 +28,7 @@ use super::middleware::{MessageMiddlewares, NextCallback};
 use super::permission;
 use super::request_info::HttpInfo;
 use super::request_span::TracedRequest;
-use super::sent_notifications::{self, LogRecord, ProgressReport};
+use super::sent_notifications::{self, LogRecord, ProgressReport, SentNotification};
 
 /// The context of the request that a handler serves. Cheap to clone, usable on any thread.
 ///
@@ -59,6 +59,9 @@ impl Context {
         let Some(middlewares) = MessageMiddlewares::of_call(&self.call, method.as_str()) else {
             return self.progress_now(progress, total, message);
         };
+        if !self.wants(|session, key| key.is_some_and(|key| session.wants_progress(key))) {
+            return;
+        }
         let report = ProgressReport {
             progress,
             total,
@@ -69,19 +72,32 @@ impl Context {
             return;
         };
         let ctx = self.clone();
-        sent_notifications::send(
-            &self.call,
-            middlewares,
+        let send = Box::new(move |params: Option<&Raw>| {
+            if let Some(report) =
+                sent_notifications::read::<ProgressReport>("notifications/progress", params)
+            {
+                ctx.progress_now(report.progress, report.total, report.message.as_deref());
+            }
+        });
+        let notification = SentNotification {
             method,
-            Some(params),
-            move |params| {
-                if let Some(report) =
-                    sent_notifications::read::<ProgressReport>("notifications/progress", params)
-                {
-                    ctx.progress_now(report.progress, report.total, report.message.as_deref());
-                }
-            },
-        );
+            params: Some(params),
+            send,
+        };
+        sent_notifications::send_progress(&self.call, middlewares, notification);
+    }
+
+    /// Whether the client wants a notification of the call now, before middleware sees it.
+    fn wants(&self, wants: impl FnOnce(&mut SessionGuard<'_>, Option<RequestKey>) -> bool) -> bool {
+        let (connection, key) = {
+            let current_request = self.call.lock_current_request();
+            (current_request.connection.clone(), current_request.key)
+        };
+        if key.is_none() && !self.call.is_outside_request() {
+            return false;
+        }
+        let mut session = connection.lock_session();
+        wants(&mut session, key)
     }
 
     fn progress_now(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
@@ -122,6 +138,9 @@ impl Context {
         let Some(middlewares) = MessageMiddlewares::of_call(&self.call, method.as_str()) else {
             return self.log_now(level, logger, data);
         };
+        if !self.wants(|session, key| session.wants_log(key, level)) {
+            return;
+        }
         let record = LogRecord {
             level,
             logger: logger.map(str::to_owned),
@@ -132,19 +151,19 @@ impl Context {
             return;
         };
         let ctx = self.clone();
-        sent_notifications::send(
-            &self.call,
-            middlewares,
+        let send = Box::new(move |params: Option<&Raw>| {
+            if let Some(record) =
+                sent_notifications::read::<LogRecord>("notifications/message", params)
+            {
+                ctx.log_now(record.level, record.logger.as_deref(), &record.data);
+            }
+        });
+        let notification = SentNotification {
             method,
-            Some(params),
-            move |params| {
-                if let Some(record) =
-                    sent_notifications::read::<LogRecord>("notifications/message", params)
-                {
-                    ctx.log_now(record.level, record.logger.as_deref(), &record.data);
-                }
-            },
-        );
+            params: Some(params),
+            send,
+        };
+        sent_notifications::send(&self.call, middlewares, notification);
     }
 
     fn log_now(&self, level: LoggingLevel, logger: Option<&str>, data: &Raw) {
@@ -182,12 +201,18 @@ impl Context {
         match MessageMiddlewares::of_call(&self.call, method) {
             None => self.notify_now(method, params),
             Some(middlewares) => {
-                let (ctx, parsed) = (self.clone(), Method::parse(method));
-                let name = method.to_owned();
-                let params = params.cloned();
-                sent_notifications::send(&self.call, middlewares, parsed, params, move |params| {
-                    ctx.notify_now(&name, params);
-                });
+                let is_sent =
+                    self.wants(|session, key| key.is_none_or(|key| session.is_in_flight(key)));
+                if !is_sent {
+                    return Ok(());
+                }
+                let (ctx, name) = (self.clone(), method.to_owned());
+                let notification = SentNotification {
+                    method: Method::parse(method),
+                    params: params.cloned(),
+                    send: Box::new(move |params| ctx.notify_now(&name, params)),
+                };
+                sent_notifications::send(&self.call, middlewares, notification);
             }
         }
         Ok(())

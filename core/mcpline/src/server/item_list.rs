@@ -6,6 +6,7 @@ use foldhash::quality::RandomState;
 
 use crate::sync::Arc;
 
+use super::feature_source::FeatureSources;
 use super::mounts::MountId;
 
 /// Items of one kind in the order of registration. The number of an item never changes, so a cursor that contains it
@@ -37,6 +38,8 @@ pub(crate) struct Origin<T> {
     pub(crate) entry: Arc<T>,
     /// Whether it is enabled at that server.
     pub(crate) enabled: bool,
+    /// That server, and those that the feature comes from there.
+    pub(crate) sources: FeatureSources,
 }
 
 /// What becomes of a copy when its original has changed.
@@ -57,6 +60,7 @@ impl<T> Clone for Origin<T> {
             name: self.name.clone(),
             entry: self.entry.clone(),
             enabled: self.enabled,
+            sources: self.sources.clone(),
         }
     }
 }

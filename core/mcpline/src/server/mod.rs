@@ -24,6 +24,7 @@ mod extension;
 mod feature_entries;
 mod feature_options;
 mod feature_selection;
+mod feature_source;
 mod feature_updates;
 mod finish_call;
 mod handler;
@@ -717,6 +718,7 @@ impl Server {
                         vacant.insert(MethodItem {
                             entry: entry.clone(),
                             mount: None,
+                            sources: Default::default(),
                         });
                         true
                     }

@@ -18,8 +18,8 @@ use super::Server;
 use super::call_kind::CallKind;
 use super::feature_entries::{
     FeatureEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry, prefixed_uri,
-    unprefixed_uri,
 };
+use super::feature_source::{FeatureSource, with_source};
 use super::inner::Inner;
 use super::item_list::{CopyChange, Item, ItemList, Origin};
 use super::registry::{ChangedFeatures, MethodItem, Methods, Registry};
@@ -95,13 +95,17 @@ impl Mounted {
     }
 
     /// Returns the origin of a copy of this feature.
-    fn origin_of<T>(&self, original: &Item<T>) -> Origin<T> {
+    fn origin_of<T: FeatureEntry>(&self, original: &Item<T>) -> Origin<T> {
+        let source = FeatureSource::of(&self.server, self.prefix.as_deref(), &*original.entry);
+        let origin = original.origin.as_ref();
+        let sources = origin.map(|origin| origin.sources.clone());
         Origin {
             mount: self.id,
             number: original.number,
             name: original.name.clone(),
             entry: original.entry.clone(),
             enabled: original.enabled,
+            sources: with_source(source, &sources.unwrap_or_default()),
         }
     }
 }
@@ -262,17 +266,6 @@ impl Mounts {
     /// Whether servers are mounted.
     pub(super) fn is_used(&self) -> bool {
         !self.lock().servers.is_empty()
-    }
-
-    /// Returns the URI that a resource of a mount has at the mounted server.
-    pub(super) fn own_uri(&self, id: MountId, uri: &str) -> Arc<str> {
-        let mounted = self.lock();
-        let mut servers = mounted.servers.iter();
-        let prefix = servers
-            .find(|mounted| mounted.id == id)
-            .and_then(|mounted| mounted.prefix.as_deref());
-        let own = prefix.and_then(|prefix| unprefixed_uri(prefix, uri));
-        own.map_or_else(|| Arc::from(uri), Arc::from)
     }
 
     pub(super) fn server(&self, id: MountId) -> Option<Arc<Inner>> {
@@ -473,14 +466,14 @@ impl Copied {
             parent,
             &mut registry.requests,
             &source.requests,
-            mounted.id,
+            mounted,
             methods,
         );
         self.copy_methods(
             parent,
             &mut registry.notifications,
             &source.notifications,
-            mounted.id,
+            mounted,
             methods,
         );
     }
@@ -566,11 +559,11 @@ impl Copied {
         parent: &Inner,
         methods: &mut Methods,
         source: &Methods,
-        mount: MountId,
+        mounted: &Mounted,
         removed: &mut Vec<MethodItem>,
     ) {
         methods.retain(|name, item| {
-            let stays = item.mount != Some(mount)
+            let stays = item.mount != Some(mounted.id)
                 || source
                     .get(name)
                     .is_some_and(|other| Arc::ptr_eq(&other.entry, &item.entry));
@@ -587,9 +580,13 @@ impl Copied {
                     .push(format!("method {name:?} has a handler already")),
                 None => match parent.check_extension_of(&item.entry) {
                     Ok(()) => {
-                        let entry = item.entry.clone();
-                        let mount = Some(mount);
-                        methods.insert(name.clone(), MethodItem { entry, mount });
+                        let first = FeatureSource::of_method(&mounted.server, name);
+                        let copy = MethodItem {
+                            entry: item.entry.clone(),
+                            mount: Some(mounted.id),
+                            sources: with_source(first, &item.sources),
+                        };
+                        methods.insert(name.clone(), copy);
                     }
                     Err(error) => self.refused.push(error.to_string()),
                 },

@@ -22,6 +22,7 @@ use super::client_notifications::ClientNotification;
 use super::custom::MethodEntry;
 use super::feature_entries::{FeatureEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 use super::feature_selection::{FeatureRules, FeatureSelection};
+use super::feature_source::FeatureSources;
 use super::handler::Handler;
 use super::item_list::ItemList;
 use super::mounts::MountId;
@@ -56,6 +57,8 @@ pub(crate) struct MethodItem {
     pub(crate) entry: Arc<MethodEntry>,
     /// The mount that it comes from; `None` if it was registered here.
     pub(crate) mount: Option<MountId>,
+    /// The servers that it comes from.
+    pub(crate) sources: FeatureSources,
 }
 
 /// Snapshot of everything that a server offers.

@@ -1,16 +1,16 @@
 //! Notifications of handlers that middleware sees before the client does.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mcpline_protocol::vocabulary::LoggingLevel;
 use mcpline_protocol::wire::{Method, Params, Raw};
 use serde::{Deserialize, Serialize};
 
-use crate::middleware::{MessageKind, MiddlewareRequest};
+use crate::middleware::{MessageKind, MiddlewareFuture, MiddlewareRequest};
 use crate::warning_limit::warn_limited;
 
 use super::call::CallState;
-use super::middleware::{Message, MessageMiddlewares, outcome_until};
+use super::middleware::{LatestReport, Message, MessageMiddlewares, WaitingMessage, outcome_until};
 
 /// The parameters of `notifications/progress` without its token.
 #[derive(Serialize, Deserialize)]
@@ -44,16 +44,51 @@ pub(super) fn read<T: for<'de> Deserialize<'de>>(method: &str, params: Option<&R
     read.ok()
 }
 
-/// Lets middleware see a notification of the handler; the last one passes it on to `send`, with its parameters. Notifications
-/// keep their order, and the outcome of the handler follows them. One that a middleware refuses or does not pass on is dropped.
+/// Sends a notification with these parameters.
+pub(super) type SendParams = Box<dyn Fn(Option<&Raw>) + Send + Sync>;
+
+/// A notification of a handler, and what sends it after the last middleware.
+pub(super) struct SentNotification {
+    pub(super) method: Method,
+    pub(super) params: Option<Raw>,
+    pub(super) send: SendParams,
+}
+
+/// Lets middleware see a notification of the handler. Notifications keep their order, and the outcome of the handler follows
+/// them. One that a middleware refuses or does not pass on is dropped.
 pub(super) fn send(
     call: &Arc<CallState>,
     middlewares: MessageMiddlewares,
-    method: Method,
-    params: Option<Raw>,
-    send: impl Fn(Option<&Raw>) + Send + Sync + 'static,
+    notification: SentNotification,
 ) {
-    if call.has_too_many_messages() {
+    send_latest(call, middlewares, notification, false);
+}
+
+/// As [`send`], for a report of progress: while it waits, a later one takes its place, so that the last one is not dropped.
+pub(super) fn send_progress(
+    call: &Arc<CallState>,
+    middlewares: MessageMiddlewares,
+    notification: SentNotification,
+) {
+    let report = notification.params.as_ref();
+    if !report.is_some_and(|report| call.replace_waiting_progress(report)) {
+        send_latest(call, middlewares, notification, true);
+    }
+}
+
+fn send_latest(
+    call: &Arc<CallState>,
+    middlewares: MessageMiddlewares,
+    notification: SentNotification,
+    is_progress: bool,
+) {
+    let SentNotification {
+        method,
+        params,
+        send,
+    } = notification;
+    let size = params.as_ref().map_or(0, |params| params.as_bytes().len());
+    if !is_progress && call.has_too_many_messages(size) {
         let request = call.current_request();
         request.connection.client().counts().add_dropped_sent(1);
         tracing::debug!(
@@ -62,18 +97,28 @@ pub(super) fn send(
         );
         return;
     }
-    let end = call.cancelled();
-    let message = Message {
-        kind: MessageKind::SentNotification,
-        method: method.clone(),
-        params: params.and_then(Params::from_raw),
-        request: call.current_request(),
+    let latest: Option<LatestReport> = match is_progress {
+        true => params.clone().map(|report| Arc::new(Mutex::new(report))),
+        false => None,
     };
-    let chain = middlewares.run(message, end.clone(), move |request: MiddlewareRequest| {
-        send(request.params());
-        Box::pin(std::future::ready(Ok(Raw::EMPTY_OBJECT)))
-    });
-    call.deliver(Box::pin(async move {
+    let (end, sending, report) = (call.cancelled(), call.clone(), latest.clone());
+    let delivery = async move {
+        let latest = report.map(|report| {
+            let latest = report.lock().unwrap_or_else(PoisonError::into_inner);
+            latest.clone()
+        });
+        let params = latest.or(params);
+        let message = Message {
+            kind: MessageKind::SentNotification,
+            method: method.clone(),
+            params: params.and_then(Params::from_raw),
+            request: sending.current_request(),
+        };
+        let pass_on = Box::new(move |request: MiddlewareRequest| -> MiddlewareFuture {
+            send(request.params());
+            Box::pin(std::future::ready(Ok(Raw::EMPTY_OBJECT)))
+        });
+        let chain = middlewares.run(message, end.clone(), pass_on);
         if let Some(Err(error)) = outcome_until(end, chain).await {
             tracing::debug!(
                 method = method.as_str(),
@@ -81,5 +126,6 @@ pub(super) fn send(
                 "a middleware refused a notification of a handler"
             );
         }
-    }));
+    };
+    call.deliver(WaitingMessage::new(size, delivery).with_progress(latest));
 }

@@ -57,20 +57,24 @@ impl<C, A> ServerSession<C, A> {
         })
     }
 
-    /// Sends a log message for the request `key`, or for the session.
-    ///
-    /// Handshake era: at or above the level of `logging/setLevel`, all levels before it is set. 2026-07-28: only for a
-    /// request that named a level, at or above it. The rate is limited to
-    /// [`SessionLimits::log_rate`](super::SessionLimits::log_rate).
-    pub fn log(
+    /// Whether the client asked for progress of a request.
+    pub fn wants_progress(&mut self, key: RequestKey) -> bool {
+        let entry = self.requests.get_mut(key);
+        entry.is_some_and(|entry| entry.progress_token.is_some())
+    }
+
+    /// Whether the client wants log messages of this level for the request `key`, or for the session.
+    pub fn wants_log(&mut self, key: Option<RequestKey>, level: LoggingLevel) -> bool {
+        let threshold = self.log_threshold(key);
+        threshold.is_some_and(|(_, threshold)| threshold.is_none_or(|least| level >= least))
+    }
+
+    /// Returns the request whose level applies, if it has one of its own, and the least level that the client wants, if it has
+    /// set one; `None` if it wants no log messages.
+    fn log_threshold(
         &mut self,
         key: Option<RequestKey>,
-        level: LoggingLevel,
-        logger: Option<&str>,
-        data: &Raw,
-        now: Duration,
-    ) -> Option<Outgoing> {
-        // The request, if it has a level of its own; otherwise the session has one.
+    ) -> Option<(Option<RequestKey>, Option<LoggingLevel>)> {
         let leveled = match key {
             Some(key) => {
                 let features = self.revision_of(key)?.features();
@@ -85,6 +89,23 @@ impl<C, A> ServerSession<C, A> {
                 self.log_level
             }
         };
+        Some((leveled, threshold))
+    }
+
+    /// Sends a log message for the request `key`, or for the session.
+    ///
+    /// Handshake era: at or above the level of `logging/setLevel`, all levels before it is set. 2026-07-28: only for a
+    /// request that named a level, at or above it. The rate is limited to
+    /// [`SessionLimits::log_rate`](super::SessionLimits::log_rate).
+    pub fn log(
+        &mut self,
+        key: Option<RequestKey>,
+        level: LoggingLevel,
+        logger: Option<&str>,
+        data: &Raw,
+        now: Duration,
+    ) -> Option<Outgoing> {
+        let (leveled, threshold) = self.log_threshold(key)?;
         if threshold.is_some_and(|threshold| level < threshold) {
             return None;
         }

@@ -10,7 +10,7 @@ use crate::secret_names::{Secrecy, secrecy};
 use crate::timestamp::Rfc3339;
 
 use super::super::json_redaction::{REDACTED, RedactionRules, has_strings, redacted_json};
-use super::super::{MiddlewareOutcome, MiddlewareRequest};
+use super::super::{MessageKind, MiddlewareOutcome, MiddlewareRequest};
 
 /// Maximum length of arguments and of a result in a record, in bytes: enough for what people read and write, and little enough
 /// to be redacted on the thread that serves the connection.
@@ -65,6 +65,9 @@ impl RecordOptions {
         let mut out = Vec::with_capacity(512);
         // Writing to a vector never fails.
         let _ = write!(out, "{{\"time\":\"{}\"", Rfc3339(time));
+        if request.kind() != MessageKind::Request {
+            text(&mut out, "kind", request.kind().name());
+        }
         text(&mut out, "method", request.method());
         if let Some(name) = request.name() {
             text(&mut out, "name", name);

@@ -25,12 +25,12 @@ use mcpline_runtime::clock;
 
 use crate::background;
 use crate::message_sink::{self, ResponseStatus};
-use crate::middleware::MessageKind;
+use crate::middleware::{MessageKind, MiddlewareFuture, MiddlewareRequest};
 
 use super::call::{CallState, CurrentRequest, Target};
 use super::finish_call::{respond, respond_error};
 use super::input_response_check;
-use super::middleware::{self, Message, MessageMiddlewares};
+use super::middleware::{self, Message, MessageMiddlewares, WaitingMessage};
 use super::reply::{InputRequest, ResultEnvelope};
 use super::request_log::RequestOutcome;
 
@@ -76,21 +76,66 @@ pub(crate) type InputResponseCallback = Box<dyn FnOnce(Result<Raw, InputRequestE
 /// Sends an input request to the client of `call`, after the messages of its handler that middleware delays.
 pub(super) fn ask(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback) {
     if call.delivers_messages() {
-        let asking = call.clone();
-        return call.deliver(Box::pin(async move { begin(&asking, ask, callback) }));
+        let (asking, callback) = (call.clone(), CancelledOnDrop(Some(callback)));
+        let size = ask
+            .params
+            .as_ref()
+            .map_or(0, |params| params.as_bytes().len());
+        return call.deliver(WaitingMessage::new(size, async move {
+            begin(&asking, ask, callback.into_callback());
+        }));
     }
     begin(call, ask, callback);
 }
 
-/// Sends an input request, through middleware that sees it.
-fn begin(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback) {
-    match MessageMiddlewares::of_call(call, ask.method.as_str()) {
-        Some(middlewares) => ask_through(middlewares, call, ask, hold_timeout(call, callback)),
-        None => ask_client(call, ask, callback),
+/// Calls a callback once, with the error of a cancelled call if nothing else does.
+struct CancelledOnDrop(Option<InputResponseCallback>);
+
+impl CancelledOnDrop {
+    fn into_callback(mut self) -> InputResponseCallback {
+        let callback = self.0.take();
+        Box::new(move |outcome| {
+            if let Some(callback) = callback {
+                callback(outcome);
+            }
+        })
     }
 }
 
-fn ask_client(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback) {
+impl Drop for CancelledOnDrop {
+    fn drop(&mut self) {
+        if let Some(callback) = self.0.take() {
+            callback(Err(InputRequestError::Cancelled));
+        }
+    }
+}
+
+/// Sends an input request, through middleware that sees it.
+fn begin(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback) {
+    let Some(middlewares) = MessageMiddlewares::of_call(call, ask.method.as_str()) else {
+        return ask_client(call, ask, None, callback);
+    };
+    // Now, because middleware may delay it: when the handler runs again, its input requests have the same keys.
+    let key = match call.current_request().peer.revision.features().mrtr {
+        true => Some(call.lock_record().key_for(ask.key.clone())),
+        false => None,
+    };
+    let key = Mutex::new(key);
+    let send = move |call: &Arc<CallState>, ask, callback: InputResponseCallback| {
+        // Another attempt of the middleware is another input request.
+        let key = key.lock().unwrap_or_else(PoisonError::into_inner).take();
+        ask_client(call, ask, key, callback);
+    };
+    ask_through(middlewares, call, ask, send, callback);
+}
+
+/// Sends an input request to the client, under a key of its record if it has one already.
+fn ask_client(
+    call: &Arc<CallState>,
+    ask: Ask,
+    key: Option<String>,
+    callback: InputResponseCallback,
+) {
     let is_outside_request = call.is_outside_request();
     if matches!(call.target, Target::Completion(_))
         || is_outside_request && call.current_request().peer.revision.features().mrtr
@@ -119,7 +164,7 @@ fn ask_client(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback) 
             callback(Err(error));
             return;
         }
-        ask_in_rounds(call, &current_request, ask, callback);
+        ask_in_rounds(call, &current_request, ask, key, callback);
     } else {
         // Handlers of notifications are not limited: they may run for the whole session and ask at any time.
         if !is_outside_request && !call.may_ask_again() {
@@ -138,11 +183,12 @@ fn ask_client(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback) 
     }
 }
 
-/// Sends an input request through middleware.
+/// Sends an input request through middleware, and by `send` after the last one.
 fn ask_through(
     middlewares: MessageMiddlewares,
     call: &Arc<CallState>,
     ask: Ask,
+    send: impl Fn(&Arc<CallState>, Ask, InputResponseCallback) + Send + Sync + 'static,
     callback: InputResponseCallback,
 ) {
     let Ask {
@@ -168,16 +214,22 @@ fn ask_through(
     let last = Arc::new(Mutex::new(LastAnswer::default()));
     let chain = {
         let (call, method, last) = (call.clone(), method.clone(), last.clone());
-        middlewares.run(message, end.clone(), move |request| {
+        let send = Arc::new(send);
+        let pass_on = Box::new(move |request: MiddlewareRequest| -> MiddlewareFuture {
             let ask = Ask {
                 method: method.clone(),
                 params: request.params().cloned(),
                 key: key.clone(),
             };
-            Box::pin(ask_last(call.clone(), ask, last.clone()))
-        })
+            let (call, send) = (call.clone(), send.clone());
+            let send = move |ask, callback| send(&call, ask, callback);
+            Box::pin(ask_last(ask, Box::new(send), last.clone()))
+        });
+        middlewares.run(message, end.clone(), pass_on)
     };
     let runtime = call.lock_current_request().connection.runtime().clone();
+    // The handler may run on a thread of its own.
+    let _entered = runtime.enter();
     middleware::drive(&runtime, end, chain, move |outcome| {
         callback(match outcome {
             None => Err(InputRequestError::Cancelled),
@@ -226,20 +278,17 @@ impl LastAnswer {
 
 /// Sends an input request that the last middleware has passed on.
 async fn ask_last(
-    call: Arc<CallState>,
     ask: Ask,
+    send: Box<dyn FnOnce(Ask, InputResponseCallback) + Send>,
     last: Arc<Mutex<LastAnswer>>,
 ) -> Result<Raw, RpcError> {
     let params = ask.params.clone();
     let (sender, receiver) = tokio::sync::oneshot::channel();
-    ask_client(
-        &call,
-        ask,
-        Box::new(move |outcome| {
-            // The middleware may have dropped the future.
-            let _ = sender.send(outcome);
-        }),
-    );
+    let callback: InputResponseCallback = Box::new(move |outcome| {
+        // The middleware may have dropped the future.
+        let _ = sender.send(outcome);
+    });
+    send(ask, callback);
     let outcome = receiver
         .await
         .unwrap_or(Err(InputRequestError::Cancelled))
@@ -352,6 +401,7 @@ fn ask_in_rounds(
     call: &Arc<CallState>,
     current_request: &CurrentRequest,
     ask: Ask,
+    key: Option<String>,
     callback: InputResponseCallback,
 ) {
     let digest = RequestState::digest_text(&input_request_digest(
@@ -360,7 +410,7 @@ fn ask_in_rounds(
     ));
     let flush = {
         let mut record = call.lock_record();
-        let key = record.key_for(ask.key);
+        let key = key.unwrap_or_else(|| record.key_for(ask.key));
         let recorded = record
             .answered
             .iter()

@@ -3,21 +3,97 @@
 use mcpline_protocol::RpcError;
 use mcpline_protocol::mrtr::AskedInputRequest;
 use mcpline_protocol::session::{InputRequestError, RequiredCapability};
-use mcpline_protocol::wire::{Raw, json_string};
+use mcpline_protocol::wire::{Method, Params, Raw, json_string};
 
+use crate::background;
 use crate::message_sink::ResponseStatus;
-use crate::server::call::{CallState, CurrentRequest, InputResponses, Target};
+use crate::middleware::{MessageKind, MiddlewareFuture, MiddlewareRequest};
+use crate::server::call::{CallState, InputResponses, Target};
 use crate::server::finish_call::{self, respond_error};
-use crate::server::reply::{HandlerError, InputRequired};
-use crate::sync::Arc;
+use crate::server::middleware::{Message, MessageMiddlewares, outcome_until};
+use crate::server::reply::{HandlerError, InputRequest, InputRequired};
+use crate::sync::{Arc, Mutex, PoisonError};
 
-use super::{adapt_to_client, ask_on_stream, check_retried, respond_input_required, seal};
+use super::{
+    Ask, InputResponseCallback, adapt_to_client, ask_on_stream, ask_through, check_retried,
+    respond_input_required, seal,
+};
+
+/// The outcome of an input request as middleware sees it while the answer is awaited, as that of a request that asks.
+const AWAITED_ANSWER: &[u8] = br#"{"resultType":"input_required"}"#;
 
 /// Sends the input requests that a handler returned, and calls it again with the responses.
 pub(in crate::server) fn put_returned_requests(
     call: &Arc<CallState>,
     input_required: InputRequired,
 ) {
+    let current_request = call.current_request();
+    let is_seen = |request: &InputRequest| {
+        MessageMiddlewares::of_call(call, request.method.as_str()).is_some()
+    };
+    if current_request.peer.revision.features().mrtr && input_required.requests.iter().any(is_seen)
+    {
+        let (seeing, runtime) = (call.clone(), current_request.connection.runtime().clone());
+        background::spawn(&runtime, async move {
+            match seen_by_middleware(&seeing, input_required).await {
+                Ok(input_required) => put_requests(&seeing, input_required),
+                Err(error) => finish_call::complete(&seeing, Err(error)),
+            }
+        });
+        return;
+    }
+    put_requests(call, input_required);
+}
+
+/// Lets middleware see the input requests for a client of 2026-07-28, whose answers come with another request: it may change
+/// and refuse them.
+async fn seen_by_middleware(
+    call: &Arc<CallState>,
+    mut input_required: InputRequired,
+) -> Result<InputRequired, HandlerError> {
+    for request in &mut input_required.requests {
+        let method = request.method.as_str();
+        let Some(middlewares) = MessageMiddlewares::of_call(call, method) else {
+            continue;
+        };
+        let message = Message {
+            kind: MessageKind::InputRequest,
+            method: Method::parse(method),
+            params: request.params.clone().and_then(Params::from_raw),
+            request: call.current_request(),
+        };
+        let passed: Arc<Mutex<Option<Option<Raw>>>> = Arc::default();
+        let pass_on = {
+            let passed = passed.clone();
+            Box::new(move |request: MiddlewareRequest| -> MiddlewareFuture {
+                let params = request.params().cloned();
+                *passed.lock().unwrap_or_else(PoisonError::into_inner) = Some(params);
+                Box::pin(std::future::ready(Ok(Raw::from_trusted(AWAITED_ANSWER))))
+            })
+        };
+        let end = call.cancelled();
+        let chain = middlewares.run(message, end.clone(), pass_on);
+        match outcome_until(end, chain).await {
+            None => return Err(InputRequestError::Cancelled.into()),
+            Some(Err(error)) => {
+                let method = request.method.name();
+                return Err(InputRequestError::Refused { method, error }.into());
+            }
+            Some(Ok(_)) => {}
+        }
+        let passed = passed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(params) = passed else {
+            return Err(HandlerError::Internal(format!(
+                "a middleware did not pass on `{method}`, which a handler returned for a client of 2026-07-28: its answer comes with \
+                 another request"
+            )));
+        };
+        request.params = params;
+    }
+    Ok(input_required)
+}
+
+fn put_requests(call: &Arc<CallState>, input_required: InputRequired) {
     let current_request = call.current_request();
     let round = call.input.as_ref().map_or(0, |input| input.round) + 1;
     let settings = &call.server.settings;
@@ -81,7 +157,7 @@ pub(in crate::server) fn put_returned_requests(
         }
         respond_input_required(&current_request, &input_required.requests, &sealed);
     } else {
-        gather_answers(call, &current_request, input_required, round);
+        gather_answers(call, input_required, round);
     }
 }
 
@@ -107,12 +183,7 @@ fn check(input_required: &InputRequired) -> Result<(), HandlerError> {
 
 /// Sends each returned input request to a client of a handshake revision, and calls the handler again when all are
 /// answered.
-fn gather_answers(
-    call: &Arc<CallState>,
-    current_request: &CurrentRequest,
-    input_required: InputRequired,
-    round: u32,
-) {
+fn gather_answers(call: &Arc<CallState>, input_required: InputRequired, round: u32) {
     struct Gathering {
         call: Arc<CallState>,
         open: usize,
@@ -160,11 +231,9 @@ fn gather_answers(
     for request in input_required.requests {
         let gathering = gathering.clone();
         let key = request.key;
-        ask_on_stream(
-            current_request,
-            false,
-            request.method,
-            request.params,
+        ask_returned(
+            call,
+            Ask::new(request.method, request.params),
             Box::new(move |outcome| {
                 let mut slot = gathering
                     .lock()
@@ -188,6 +257,23 @@ fn gather_answers(
                 }
             }),
         );
+    }
+}
+
+/// Sends a returned input request to a client of a handshake revision, through middleware that sees it.
+fn ask_returned(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback) {
+    let send = |call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback| {
+        ask_on_stream(
+            &call.current_request(),
+            false,
+            ask.method,
+            ask.params,
+            callback,
+        );
+    };
+    match MessageMiddlewares::of_call(call, ask.method.as_str()) {
+        Some(middlewares) => ask_through(middlewares, call, ask, send, callback),
+        None => send(call, ask, callback),
     }
 }
 

@@ -279,16 +279,16 @@ impl Step {
                 self.fixed_target = request.target().map(Arc::from);
                 self.is_mounted = true;
             }
-            self.middlewares = source.server.middlewares.list();
-            self.server = source.server;
+            self.middlewares = source.server().middlewares.list();
+            self.server = source.server().clone();
             self.ran = 0;
-            if let Some(name) = source.name {
-                request.set_name(name);
+            if let Some(name) = &source.name {
+                request.set_name(name.clone());
             }
             self.found = Some(FoundTarget {
                 name: request.shared_name().cloned(),
-                feature: Some(source.feature),
-                source: None,
+                feature: Some(source.feature()),
+                source: Some(source.next()),
             });
         }
     }

@@ -11,8 +11,19 @@ use super::super::call::{CallState, CurrentRequest};
 use super::super::inner::Inner;
 use super::{Code, handler_call, targets};
 
-/// Middlewares that see a message, the outermost first. Never empty.
+/// Middlewares that see a message, in the order in which it meets them. Never empty.
 pub(in super::super) struct MessageMiddlewares(Vec<Code>);
+
+/// Which middlewares see a message.
+#[derive(Clone, Copy)]
+enum Seen {
+    /// Those that name the method, of a message of the client.
+    Received,
+    /// Those that name the method, and redactions, of a message to the client.
+    Sent,
+    /// Redactions alone.
+    Redacted,
+}
 
 /// What a message is, and where it comes from.
 pub(in super::super) struct Message {
@@ -22,17 +33,20 @@ pub(in super::super) struct Message {
     pub(in super::super) request: Arc<CurrentRequest>,
 }
 
-struct MessageChain<F> {
+/// Passes a message on after the last middleware.
+pub(in super::super) type PassOn = Box<dyn Fn(MiddlewareRequest) -> MiddlewareFuture + Send + Sync>;
+
+struct MessageChain {
     codes: Vec<Code>,
     request: Arc<CurrentRequest>,
     /// Closed when the message is of no use any more.
     end: watch::Receiver<()>,
-    pass_on: F,
+    pass_on: PassOn,
 }
 
 /// The position in a chain.
-struct MessageStep<F> {
-    chain: Arc<MessageChain<F>>,
+struct MessageStep {
+    chain: Arc<MessageChain>,
     index: usize,
 }
 
@@ -41,11 +55,15 @@ impl MessageMiddlewares {
     /// the feature comes from. `None` if there are none.
     #[inline]
     pub(in super::super) fn of_call(call: &CallState, method: &str) -> Option<Self> {
-        if !call.server.middlewares.see_messages() || call.is_middleware() {
+        if !call.server.middlewares.see_messages() {
             return None;
         }
-        let servers = targets::servers_of(call);
-        Self::of_servers(&servers, method, true)
+        let seen = match call.is_middleware() {
+            // What a middleware sends is redacted, and seen by no other code, which might send the same again.
+            true => Seen::Redacted,
+            false => Seen::Sent,
+        };
+        Self::of_servers(call.message_servers(), method, seen)
     }
 
     /// Returns the middlewares that see a notification of a client to this server.
@@ -55,33 +73,39 @@ impl MessageMiddlewares {
             return None;
         }
         let servers = targets::servers_of_notification(server, method);
-        Self::of_servers(&servers, method, false)
+        Self::of_servers(&servers, method, Seen::Received)
     }
 
-    fn of_servers(servers: &[Arc<Inner>], method: &str, is_sent: bool) -> Option<Self> {
+    fn of_servers(servers: &[Arc<Inner>], method: &str, seen: Seen) -> Option<Self> {
         let mut codes = Vec::new();
         for server in servers {
             let list = server.middlewares.list();
-            let seeing = list.iter().filter(|registered| {
-                let redacts = is_sent && registered.redacts_everything();
-                registered.scope.names(method) || redacts
+            let seeing = list.iter().filter(|registered| match seen {
+                Seen::Received => registered.scope.names(method),
+                Seen::Sent => registered.scope.names(method) || registered.redacts_everything(),
+                Seen::Redacted => {
+                    registered.redacts_everything()
+                        || registered.redacts() && registered.scope.names(method)
+                }
             });
-            codes.extend(seeing.map(|registered| registered.code.clone()));
+            let seeing = seeing.map(|registered| registered.code.clone());
+            match seen {
+                Seen::Received => codes.extend(seeing),
+                // It passes the outermost middleware last.
+                Seen::Sent | Seen::Redacted => codes.extend(seeing.rev()),
+            }
         }
         (!codes.is_empty()).then_some(Self(codes))
     }
 
     /// Runs the middlewares around a message, which the last one passes on to `pass_on`. Closing `end` tells middleware of other
     /// languages that the message is of no use any more.
-    pub(in super::super) fn run<F>(
+    pub(in super::super) fn run(
         self,
         message: Message,
         end: watch::Receiver<()>,
-        pass_on: F,
-    ) -> MiddlewareFuture
-    where
-        F: Fn(MiddlewareRequest) -> MiddlewareFuture + Send + Sync + 'static,
-    {
+        pass_on: PassOn,
+    ) -> MiddlewareFuture {
         let Message {
             kind,
             method,
@@ -102,10 +126,7 @@ impl MessageMiddlewares {
     }
 }
 
-impl<F> NextStep for MessageStep<F>
-where
-    F: Fn(MiddlewareRequest) -> MiddlewareFuture + Send + Sync + 'static,
-{
+impl NextStep for MessageStep {
     fn run(&self, request: MiddlewareRequest) -> MiddlewareFuture {
         let Some(code) = self.chain.codes.get(self.index) else {
             return (self.chain.pass_on)(request);

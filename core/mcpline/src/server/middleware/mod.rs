@@ -32,8 +32,9 @@ pub(crate) use handler_call::MiddlewareCall;
 pub(crate) use handler_call::NextCallback;
 pub(super) use handler_call::handled;
 pub(super) use message_chain::{Message, MessageMiddlewares};
-pub(super) use message_queue::MessageQueue;
+pub(super) use message_queue::{LatestReport, MessageQueue, WaitingMessage};
 pub use scope::MiddlewareScope;
+pub(super) use targets::servers_of;
 
 /// Maximum number of middlewares of a server: a bit of a number says which have run for a request.
 const MAX_MIDDLEWARES: usize = u64::BITS as usize;

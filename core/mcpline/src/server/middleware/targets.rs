@@ -15,6 +15,7 @@ use super::super::feature_entries::{
     FeatureEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry,
 };
 use super::super::feature_selection::FeatureSelection;
+use super::super::feature_source::FeatureSources;
 use super::super::inner::Inner;
 use super::super::item_list::Item;
 use super::super::matching;
@@ -52,14 +53,54 @@ impl Feature {
     }
 }
 
-/// The mounted server that a feature comes from.
+/// A mounted server that a feature comes from.
 #[derive(Clone)]
 pub(super) struct TargetSource {
-    pub(super) server: Arc<Inner>,
+    sources: FeatureSources,
+    index: usize,
     /// What the request asks for, by the name that it has there.
     pub(super) name: Option<Arc<str>>,
-    /// The feature as it was there when it was copied. A snapshot keeps features that the server itself has removed.
-    pub(super) feature: Feature,
+}
+
+impl TargetSource {
+    /// Returns the first of the sources, if there is one. `name` is what the request asks for.
+    fn first(sources: &FeatureSources, name: Option<&str>) -> Option<Self> {
+        Self::at(sources.clone(), 0, name)
+    }
+
+    /// Returns the server that the feature comes from at this one.
+    pub(super) fn next(&self) -> Option<Self> {
+        Self::at(self.sources.clone(), self.index + 1, self.name.as_deref())
+    }
+
+    fn at(sources: FeatureSources, index: usize, name: Option<&str>) -> Option<Self> {
+        let source = sources.get(index)?;
+        let name = match source.kind {
+            CallKind::Request => None,
+            // A URI that matches a template.
+            CallKind::Resource => name.map(|uri| source.own_uri(uri)),
+            _ => Some(source.key.clone()),
+        };
+        Some(Self {
+            sources,
+            index,
+            name,
+        })
+    }
+
+    pub(super) fn server(&self) -> &Arc<Inner> {
+        &self.sources[self.index].server
+    }
+
+    /// Returns the feature as it was there when it was copied.
+    pub(super) fn feature(&self) -> Feature {
+        let source = &self.sources[self.index];
+        Feature {
+            kind: source.kind,
+            key: source.key.to_string(),
+            tags: source.tags.clone(),
+        }
+    }
 }
 
 /// Finds the feature that a request is for at this server; `None` if there is none, or the request is for no feature.
@@ -77,23 +118,22 @@ pub(super) async fn find(
     let registry = server.registry();
     let method = request.protocol_method();
     let Some(name) = request.name() else {
-        return Ok(custom(server, &registry, method));
+        return Ok(custom(&registry, method));
     };
-    let tool = || item::<ToolEntry>(&registry, name, is_mounted).map(|item| target(server, item));
-    let prompt =
-        || item::<PromptEntry>(&registry, name, is_mounted).map(|item| target(server, item));
+    let tool = || item::<ToolEntry>(&registry, name, is_mounted).map(|item| target(item, name));
+    let prompt = || item::<PromptEntry>(&registry, name, is_mounted).map(|item| target(item, name));
     let resource =
-        || item::<ResourceEntry>(&registry, name, is_mounted).map(|item| target(server, item));
+        || item::<ResourceEntry>(&registry, name, is_mounted).map(|item| target(item, name));
     let found = match method {
         Method::ToolsCall => tool(),
         Method::PromptsGet => prompt(),
         Method::ResourcesRead => match resource() {
             Some(found) => Some(found),
-            None => template(server, &registry, name, peer).await?,
+            None => template(&registry, name, peer).await?,
         },
         _ if request.completes_prompt() => prompt(),
         _ => item::<TemplateEntry>(&registry, name, is_mounted)
-            .map(|item| target(server, item))
+            .map(|item| target(item, name))
             .or_else(resource),
     };
     Ok(found)
@@ -126,33 +166,16 @@ fn item<'r, T: FeatureEntry>(
     (item.enabled || with_disabled).then_some(item)
 }
 
-fn target<T: FeatureEntry>(server: &Inner, item: &Item<T>) -> Target {
-    let own_name = item.origin.as_ref().map(|origin| origin.name.clone());
-    target_named(server, item, own_name)
-}
-
-/// `own_name` is what the request asks for, as it is named at the server that the item is a copy from.
-fn target_named<T: FeatureEntry>(
-    server: &Inner,
-    item: &Item<T>,
-    own_name: Option<Arc<str>>,
-) -> Target {
-    let source = item.origin.as_ref().and_then(|origin| {
-        Some(TargetSource {
-            server: server.mounts.server(origin.mount)?,
-            name: own_name,
-            feature: Feature::of(&*origin.entry),
-        })
-    });
+fn target<T: FeatureEntry>(item: &Item<T>, name: &str) -> Target {
+    let origin = item.origin.as_ref();
     Target {
         feature: Feature::of(&*item.entry),
-        source,
+        source: origin.and_then(|origin| TargetSource::first(&origin.sources, Some(name))),
     }
 }
 
 /// Finds the template that matches a URI, on another thread if that takes long.
 async fn template(
-    server: &Inner,
     registry: &Arc<Registry>,
     uri: &str,
     peer: PeerId,
@@ -169,92 +192,54 @@ async fn template(
     };
     let mut items = registry.templates.iter();
     let item = items.find(|item| Arc::ptr_eq(&item.entry, &entry));
-    Ok(item.map(|item| {
-        let origin = item.origin.as_ref();
-        let own_uri = origin.map(|origin| server.mounts.own_uri(origin.mount, uri));
-        target_named(server, item, own_uri)
-    }))
+    Ok(item.map(|item| target(item, uri)))
 }
 
 /// A custom request, which a mounted server may handle.
-fn custom(server: &Inner, registry: &Registry, method: &Method) -> Option<Target> {
-    let mount = registry.requests.get(method.as_str())?.mount?;
-    let source = server.mounts.server(mount)?;
-    let feature = Feature {
-        kind: CallKind::Request,
-        key: method.as_str().to_owned(),
-        tags: Vec::new(),
-    };
+fn custom(registry: &Registry, method: &Method) -> Option<Target> {
+    let item = registry.requests.get(method.as_str())?;
+    let source = TargetSource::first(&item.sources, None)?;
     Some(Target {
-        feature: feature.clone(),
-        source: Some(TargetSource {
-            server: source,
-            name: None,
-            feature,
-        }),
+        feature: source.feature(),
+        source: Some(source),
     })
 }
 
 /// Returns the servers whose middlewares see what the handler of a call sends, the innermost first: the mounted servers that its
 /// feature comes from, and the server that is served.
-pub(super) fn servers_of(call: &CallState) -> Vec<Arc<Inner>> {
-    let server = &call.server;
-    let mut servers = match &call.target {
-        CallTarget::Tool(entry) => sources::<ToolEntry>(server, entry.key()),
-        CallTarget::Prompt(entry) => sources::<PromptEntry>(server, entry.key()),
-        CallTarget::Resource(entry) => sources::<ResourceEntry>(server, entry.key()),
-        CallTarget::Template(entry) => sources::<TemplateEntry>(server, entry.key()),
-        CallTarget::Request(entry) => {
-            sources_of_method(server, &entry.method, |registry| &registry.requests)
+pub(in super::super) fn servers_of(call: &CallState) -> Arc<[Arc<Inner>]> {
+    let registry = call.server.registry();
+    let sources = match &call.target {
+        CallTarget::Tool(entry) => sources::<ToolEntry>(&registry, entry.key()),
+        CallTarget::Prompt(entry) => sources::<PromptEntry>(&registry, entry.key()),
+        CallTarget::Resource(entry) => sources::<ResourceEntry>(&registry, entry.key()),
+        CallTarget::Template(entry) => sources::<TemplateEntry>(&registry, entry.key()),
+        CallTarget::Request(entry) => sources_of_method(&registry.requests, &entry.method),
+        CallTarget::Notification(entry) => {
+            sources_of_method(&registry.notifications, &entry.method)
         }
-        CallTarget::Notification(entry) => servers_of_notification(server, &entry.method),
-        _ => vec![server.clone()],
+        _ => FeatureSources::default(),
     };
-    servers.reverse();
-    servers
+    let mounted = sources.iter().rev().map(|source| source.server.clone());
+    mounted.chain([call.server.clone()]).collect()
 }
 
-/// Returns a server and the mounted servers that its feature comes from.
-fn sources<T: FeatureEntry>(server: &Arc<Inner>, key: &str) -> Vec<Arc<Inner>> {
-    let mut servers = vec![server.clone()];
-    let mut key: Arc<str> = key.into();
-    let mut current = server.clone();
-    loop {
-        let registry = current.registry();
-        let origin = T::list(&registry)
-            .item(&key)
-            .and_then(|item| item.origin.clone());
-        let Some(origin) = origin else {
-            return servers;
-        };
-        let Some(source) = current.mounts.server(origin.mount) else {
-            return servers;
-        };
-        key = origin.name;
-        servers.push(source.clone());
-        current = source;
-    }
+fn sources<T: FeatureEntry>(registry: &Registry, key: &str) -> FeatureSources {
+    let item = T::list(registry).item(key);
+    let origin = item.and_then(|item| item.origin.as_ref());
+    origin
+        .map(|origin| origin.sources.clone())
+        .unwrap_or_default()
 }
 
 /// Returns the servers whose middlewares see a custom notification, the outermost first.
 pub(super) fn servers_of_notification(server: &Arc<Inner>, method: &str) -> Vec<Arc<Inner>> {
-    sources_of_method(server, method, |registry| &registry.notifications)
+    let sources = sources_of_method(&server.registry().notifications, method);
+    let mounted = sources.iter().map(|source| source.server.clone());
+    [server.clone()].into_iter().chain(mounted).collect()
 }
 
-fn sources_of_method(
-    server: &Arc<Inner>,
-    method: &str,
-    methods: fn(&Registry) -> &Methods,
-) -> Vec<Arc<Inner>> {
-    let mut servers = vec![server.clone()];
-    let mut current = server.clone();
-    loop {
-        let registry = current.registry();
-        let mount = methods(&registry).get(method).and_then(|item| item.mount);
-        let Some(source) = mount.and_then(|mount| current.mounts.server(mount)) else {
-            return servers;
-        };
-        servers.push(source.clone());
-        current = source;
-    }
+fn sources_of_method(methods: &Methods, method: &str) -> FeatureSources {
+    let item = methods.get(method);
+    item.map(|item| item.sources.clone()).unwrap_or_default()
 }
