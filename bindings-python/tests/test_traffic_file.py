@@ -92,6 +92,8 @@ def test_clients_record_too(tmp_path: Path):
 def test_a_file_that_cannot_be_opened_is_a_usage_error(tmp_path: Path):
     with pytest.raises(UsageError, match="cannot open the traffic file"):
         Server("recorded", "1.0.0", traffic_file=tmp_path)
+    with pytest.raises(UsageError, match="not valid Unicode"):
+        Server("recorded", "1.0.0", traffic_file="\udc80")
 
     async def main() -> None:
         with pytest.raises(UsageError, match="cannot open the traffic file"):

@@ -53,7 +53,7 @@ def encode_settings(settings: Mapping[str, Any]) -> bytes:
     """Encode settings for the core. JSON has no infinity: an infinite time becomes the longest one.
 
     Raises:
-        UsageError: A value is NaN.
+        UsageError: A value is NaN, or a text with a surrogate, such as the name of a file that is not UTF-8.
     """
     finite = dict(settings)
     for name, value in finite.items():
@@ -63,7 +63,12 @@ def encode_settings(settings: Mapping[str, Any]) -> bytes:
 
                 raise UsageError(f"`{name}` must be a number, not {value!r}")
             finite[name] = _LONGEST_TIME
-    return encode(finite)
+    try:
+        return encode(finite)
+    except UnicodeEncodeError as error:
+        from .errors import UsageError
+
+        raise UsageError(f"{error.object!r} is not valid Unicode") from None
 
 
 def encode_object(value: Any) -> bytes:

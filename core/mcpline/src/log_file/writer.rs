@@ -14,10 +14,6 @@ use super::LogFile;
 /// delays nothing, and little enough for a server with several logs.
 const MAX_WAITING_BYTES: usize = 4 * 1024 * 1024;
 
-/// How long a log that is freed waits until all records are written: as long as handlers have at shutdown. A disk that does not answer
-/// must not keep a program from ending.
-const MAX_CLOSING_TIME: Duration = Duration::from_secs(5);
-
 /// Why a record was not written.
 pub(crate) type WriteError = Arc<io::Error>;
 
@@ -42,6 +38,9 @@ struct Thread {
 struct Queue {
     /// What the file is, for warnings.
     name: &'static str,
+    /// How long a log that is freed waits until all records are written. A disk that does not answer must not keep a program from
+    /// ending.
+    closing_time: Duration,
     path: Arc<Path>,
     state: Mutex<QueueState>,
     changed: Condvar,
@@ -59,6 +58,10 @@ struct QueueState {
     is_closed: bool,
     /// Whether the thread has written all records and ends.
     has_ended: bool,
+    /// Whether waiting for it was in vain.
+    is_stuck: bool,
+    /// Number of lines that nothing waited for and that could not be written.
+    lost: u64,
 }
 
 /// Lines, and what waits for each to be written.
@@ -69,12 +72,14 @@ struct Waiting {
 }
 
 impl LogWriter {
-    /// Returns a writer to a file. `name` says in warnings what it is: "the audit log".
-    pub(crate) fn new(name: &'static str, file: LogFile) -> Self {
+    /// Returns a writer to a file. `name` says in warnings what it is: "the audit log". Dropping it waits for `closing_time` at
+    /// most.
+    pub(crate) fn new(name: &'static str, closing_time: Duration, file: LogFile) -> Self {
         let path: Arc<Path> = file.path().into();
         Self {
             queue: Arc::new(Queue {
                 name,
+                closing_time,
                 path,
                 state: Mutex::default(),
                 changed: Condvar::new(),
@@ -141,8 +146,15 @@ impl LogWriter {
                 .queue
                 .changed
                 .wait_timeout_while(state, patience, |state| state.bytes > 0);
-            drop(waited);
+            let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            // Whoever frees it has waited already.
+            state.is_stuck |= timeout.timed_out();
         }
+    }
+
+    /// Returns how many lines that nothing waited for could not be written since the last call.
+    pub(crate) fn take_lost(&self) -> u64 {
+        std::mem::take(&mut lock(&self.queue.state).lost)
     }
 
     /// Logs that a record was not written.
@@ -207,9 +219,11 @@ impl Queue {
         let state = lock(&self.state);
         let waited = self
             .changed
-            .wait_timeout_while(state, MAX_CLOSING_TIME, |state| !state.has_ended);
+            .wait_timeout_while(state, self.closing_time, |state| {
+                !state.has_ended && !state.is_stuck
+            });
         let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-        if timeout.timed_out() {
+        if timeout.timed_out() || state.is_stuck {
             tracing::warn!(
                 path = %self.path.display(),
                 bytes = state.bytes,
@@ -255,6 +269,7 @@ impl Queue {
                 }
                 None => {
                     if let Err(error) = outcome {
+                        lock(&self.state).lost += 1;
                         self.warn(&error);
                     }
                 }
@@ -287,7 +302,10 @@ mod tests {
         let path = std::env::temp_dir().join(format!("mcpline-{name}-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let file = LogFile::open(&path).expect("opens");
-        (LogWriter::new("the test", file), path)
+        (
+            LogWriter::new("the test", Duration::from_secs(60), file),
+            path,
+        )
     }
 
     fn taken(path: &Path) -> Vec<u8> {

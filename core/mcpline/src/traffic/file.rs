@@ -28,6 +28,12 @@ const ROTATED_FILES: u32 = 1;
 /// Maximum length of the recorded text of a message in bytes, so that one file holds the messages around a large image.
 const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 
+/// How long the last server or client with a file waits until it is written.
+const MAX_CLOSING_TIME: Duration = Duration::from_secs(1);
+
+/// Maximum depth of a recorded message: servers and clients refuse a deeper one, and readers may, too.
+const MAX_DEPTH: usize = 127;
+
 /// The open files of this process. Servers and clients with the same path share one, so that their records keep their order.
 static FILES: Mutex<Vec<Weak<TrafficFile>>> = Mutex::new(Vec::new());
 
@@ -113,7 +119,7 @@ impl TrafficFile {
         file.max_bytes = MAX_FILE_BYTES;
         file.max_files = ROTATED_FILES;
         let file = Arc::new(Self {
-            writer: LogWriter::new("the traffic file", file),
+            writer: LogWriter::new("the traffic file", MAX_CLOSING_TIME, file),
             left_out: AtomicU64::new(0),
         });
         files.push(Arc::downgrade(&file));
@@ -132,7 +138,7 @@ impl TrafficFile {
             return;
         }
         let time = SystemTime::now();
-        let left_out = self.left_out.swap(0, Ordering::Relaxed);
+        let left_out = self.left_out.swap(0, Ordering::Relaxed) + self.writer.take_lost();
         let mut out = Vec::new();
         if left_out > 0 {
             // Writing to a vector never fails.
@@ -191,13 +197,38 @@ impl FileRecord<'_> {
 fn write_message(out: &mut Vec<u8>, message: &[u8]) {
     let excerpt = excerpt(message, MAX_MESSAGE_BYTES);
     let _ = write!(out, ",\"bytes\":{}", message.len());
-    if excerpt.is_whole && serde_json::from_str::<IgnoredAny>(&excerpt.text).is_ok() {
+    let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
+    let is_json = matches!(message.trim_ascii_start().first(), Some(b'{' | b'['))
+        && std::str::from_utf8(message).is_ok_and(is_json)
+        && is_json(&excerpt.text);
+    if excerpt.is_whole && is_json && depth(message) <= MAX_DEPTH {
         out.extend_from_slice(b",\"message\":");
         out.extend_from_slice(excerpt.text.as_bytes());
     } else {
         out.extend_from_slice(b",\"text\":");
         json_string(out, &excerpt.text);
     }
+}
+
+/// Returns how deep the objects and arrays of a JSON value are.
+fn depth(json: &[u8]) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let (mut in_string, mut is_escaped) = (false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_string,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'{' | b'[' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }
 
 fn json_string(out: &mut Vec<u8>, text: &str) {
@@ -257,11 +288,16 @@ mod tests {
 
     #[test]
     fn what_is_not_json_or_too_long_is_a_text() {
+        let deep = format!("{}{}", "[".repeat(128), "]".repeat(128));
         for message in [
             &b"Hello\n\xff\""[..],
             b"",
             b"{\"a\":",
             b"{\"token\":\"s3cret",
+            b"{\"a\":\"\x01\"}",
+            b"{\"a\":\"\xff\"}",
+            b"5",
+            deep.as_bytes(),
         ] {
             let record = recorded(RecordedMessage::Message(message));
             assert_eq!(record.get("message"), None);

@@ -3,6 +3,9 @@
 /// Maximum length of an escaped character in bytes: of a surrogate pair.
 const MAX_ESCAPE_BYTES: usize = 12;
 
+/// Maximum length of a character in bytes.
+const MAX_CHAR_BYTES: usize = 4;
+
 /// Returns the length of the first token: of a string, of a structural character, of white space, or of anything up to the
 /// next of these.
 pub(super) fn token_length(text: &[u8]) -> usize {
@@ -88,18 +91,24 @@ pub(super) fn unescaped(string: &[u8], chars: usize) -> (String, bool) {
         false => content,
     };
     let cut = content.len().min(MAX_ESCAPE_BYTES * chars);
-    let mut text = Vec::with_capacity(cut);
+    let mut text = Vec::with_capacity(cut.min(MAX_CHAR_BYTES * chars));
     let mut rest = &content[..cut];
-    while let Some(backslash) = rest.iter().position(|byte| *byte == b'\\') {
+    while text.len() < MAX_CHAR_BYTES * chars
+        && let Some(backslash) = rest.iter().position(|byte| *byte == b'\\')
+    {
         text.extend_from_slice(&rest[..backslash]);
         rest = &rest[backslash..];
         let (char, length) = escape(rest).unwrap_or(('\\', 1));
         text.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
         rest = &rest[length..];
     }
-    text.extend_from_slice(rest);
+    let left = &rest[..rest
+        .len()
+        .min((MAX_CHAR_BYTES * chars).saturating_sub(text.len()))];
+    let is_whole = cut == content.len() && left.len() == rest.len();
+    text.extend_from_slice(left);
     let text = String::from_utf8_lossy(&text).into_owned();
-    (text, cut == content.len())
+    (text, is_whole)
 }
 
 /// Returns the character of the escape with which a text begins, and the length of the escape; `None` if it is invalid.

@@ -22,6 +22,9 @@ const DEFAULT_MAX_BYTES: u64 = 100 * 1024 * 1024;
 /// Default number of rotated files that are kept.
 const DEFAULT_MAX_FILES: u32 = 10;
 
+/// How long a log that is freed waits until all records are written: as long as handlers have at shutdown.
+const MAX_CLOSING_TIME: Duration = Duration::from_secs(5);
+
 /// Maximum number of rotated files: each rotation renames all of them, which takes some milliseconds then.
 const MAX_FILES: u32 = 1_000;
 
@@ -89,7 +92,7 @@ impl AuditLog {
         file.max_files = DEFAULT_MAX_FILES;
         Ok(Self {
             options: Arc::default(),
-            writer: Arc::new(LogWriter::new("the audit log", file)),
+            writer: Arc::new(LogWriter::new("the audit log", MAX_CLOSING_TIME, file)),
             is_required: true,
         })
     }
