@@ -281,7 +281,7 @@ mod tests {
             (
                 r#"{"audit_log": {"path": "a", "max_bytes": -1}}"#,
                 None,
-                "expected u64",
+                "expected a whole number",
             ),
             #[cfg(feature = "redaction")]
             (

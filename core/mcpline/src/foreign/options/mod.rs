@@ -94,17 +94,14 @@ pub use tls::TlsOptions;
 ///
 /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): they are not JSON, or have another form.
 pub fn read<T: DeserializeOwned>(what: &str, json: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(json).map_err(|error| {
-        let reason = reason(&error);
-        let place = match member_at_fault::<T>(json, &reason) {
-            Some(name) if !reason.contains(&format!("`{name}`")) => format!("`{name}`: "),
-            _ => String::new(),
-        };
-        let reason = EXPECTED.iter().fold(reason, |reason, (of_rust, text)| {
-            reason.replace(of_rust, text)
-        });
-        Error::usage(format!("{what} can't be read: {place}{reason}"))
-    })
+    let failing = |json: &[u8]| decode::<T>(json).err().map(|error| reason(&error));
+    decode(json).map_err(|error| unreadable(what, json, &error, &failing))
+}
+
+/// Not inlined: the code that reads options is large.
+#[inline(never)]
+fn decode<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
+    serde_json::from_slice(json)
 }
 
 /// What errors call the types of Rust.
@@ -116,6 +113,25 @@ const EXPECTED: [(&str, &str); 5] = [
     ("expected a sequence", "expected an array"),
 ];
 
+/// Returns the error for options that cannot be decoded. `failing` decodes others, and returns why that fails.
+#[cold]
+fn unreadable(
+    what: &str,
+    json: &[u8],
+    error: &serde_json::Error,
+    failing: &dyn Fn(&[u8]) -> Option<String>,
+) -> Error {
+    let reason = reason(error);
+    let place = match member_at_fault(json, &reason, failing) {
+        Some(name) if !reason.contains(&format!("`{name}`")) => format!("`{name}`: "),
+        _ => String::new(),
+    };
+    let reason = EXPECTED.iter().fold(reason, |reason, (of_rust, text)| {
+        reason.replace(of_rust, text)
+    });
+    Error::usage(format!("{what} can't be read: {place}{reason}"))
+}
+
 /// Returns the text of an error without the column: the program did not write the JSON.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
@@ -124,14 +140,13 @@ fn reason(error: &serde_json::Error) -> String {
 }
 
 /// Returns the name of the member without which options fail for another reason, or do not fail.
-fn member_at_fault<T: DeserializeOwned>(json: &[u8], reason_with: &str) -> Option<String> {
-    let members: Vec<(String, Raw)> = {
-        let object = Raw::parse(json.to_vec()).ok()?;
-        let members = object.members()?;
-        members
-            .map(|(name, value)| (name.into_owned(), value))
-            .collect()
-    };
+fn member_at_fault(
+    json: &[u8],
+    reason: &str,
+    failing: &dyn Fn(&[u8]) -> Option<String>,
+) -> Option<String> {
+    let object = Raw::parse(json.to_vec()).ok()?;
+    let members: Vec<_> = object.members()?.collect();
     let is_at_fault = |index: &usize| {
         let others = members
             .iter()
@@ -141,11 +156,10 @@ fn member_at_fault<T: DeserializeOwned>(json: &[u8], reason_with: &str) -> Optio
             .map(|(_, (name, value))| format!("{}:{value}", Raw::string(name)))
             .collect();
         let without = format!("{{{}}}", others.join(","));
-        let outcome = serde_json::from_str::<T>(&without);
-        outcome.map_or_else(|error| reason(&error) != reason_with, |_| true)
+        failing(without.as_bytes()).is_none_or(|other| other != reason)
     };
     let found = (0..members.len()).find(is_at_fault)?;
-    Some(members[found].0.clone())
+    Some(members[found].0.to_string())
 }
 
 /// Refuses a list of no revisions, with which nothing can connect.

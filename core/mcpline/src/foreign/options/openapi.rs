@@ -37,7 +37,10 @@ options! {
 
 /// A secret, or user name and password.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "a credential must be a text, or user and password")]
+#[serde(
+    untagged,
+    expecting = "a credential must be a text, or user and password"
+)]
 enum CredentialOption {
     Secret(String),
     Basic(String, String),
