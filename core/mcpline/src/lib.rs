@@ -48,6 +48,7 @@
 //!   [`client::ClientSettings::metrics`])
 //! - `openapi`: tools and resources for the operations of an HTTP API ([`openapi`]); implies `server` and `http`
 //! - `redaction`: the middleware that replaces values ([`middleware::Redaction`]); implies `server`
+//! - `routes`: paths of your own at the HTTP server ([`Server::route`]); implies `server` and `http`
 //! - `spans`: spans of requests for subscribers of `tracing`, by the semantic conventions of OpenTelemetry
 //! - `keyring`: tokens in the system's keyring; implies `auth`
 //! - `opentelemetry`: the spans of clients and servers that `tracing-opentelemetry` exports are one trace; implies `spans`
