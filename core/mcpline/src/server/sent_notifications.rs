@@ -1,12 +1,11 @@
 //! Notifications of handlers that middleware sees before the client does.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use mcpline_protocol::vocabulary::LoggingLevel;
 use mcpline_protocol::wire::{Method, Params, Raw};
 use serde::{Deserialize, Serialize};
 
 use crate::middleware::{MessageKind, MiddlewareFuture, MiddlewareRequest};
+use crate::sync::{Arc, Mutex, PoisonError};
 use crate::warning_limit::warn_limited;
 
 use super::call::CallState;
