@@ -153,6 +153,17 @@ async fn gone(pid: i32) {
 }
 
 #[runtimes::test]
+async fn a_working_directory_that_does_not_exist_is_named() {
+    let command = Command::new("true").current_dir("/does/not/exist");
+    let error = Client::builder("host", "1").connect(command).await;
+    let text = error.expect_err("no directory").to_string();
+    assert!(
+        text.contains("the working directory /does/not/exist"),
+        "{text}"
+    );
+}
+
+#[runtimes::test]
 async fn closing_the_client_ends_the_child() {
     let client = Client::connect(serving()).await.expect("connects");
     let server = pid(&client).await;

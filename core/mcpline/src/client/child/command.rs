@@ -88,6 +88,16 @@ impl Command {
         self
     }
 
+    /// Returns what a start that failed is due to. The system has the same error for a program and for a working directory that
+    /// does not exist.
+    pub(super) fn unusable_part(&self) -> String {
+        let directory = self.directory.as_deref();
+        match directory.filter(|directory| !directory.is_dir()) {
+            Some(directory) => format!("the working directory {}", directory.display()),
+            None => self.program.display().to_string(),
+        }
+    }
+
     /// Sets the working directory. Default: that of this process.
     #[must_use]
     pub fn current_dir(mut self, directory: impl Into<PathBuf>) -> Self {

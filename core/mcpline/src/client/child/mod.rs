@@ -37,7 +37,7 @@ impl Dialler for Command {
         Box::pin(async move {
             let mut process = spawner::spawn(self.clone()).await.map_err(|error| {
                 ClientError::ServerUnreachable {
-                    reason: self.program.display().to_string(),
+                    reason: self.unusable_part(),
                     source: Some(error.into()),
                 }
             })?;
