@@ -119,7 +119,7 @@ export function checkValues(
   }
 }
 
-/** Whether a value is an object that is no array. */
+/** Whether a value is an object and not an array. */
 export function isObject(value: unknown): value is object {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

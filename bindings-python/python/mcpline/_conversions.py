@@ -126,7 +126,7 @@ class _Place:
         return [place for place in found if place is not None]
 
     def refusal(self, value: Any) -> str | None:
-        """Return why the conversion of a value that is no array or object is refused."""
+        """Return why the conversion of a value that is neither an array nor an object is refused."""
         if isinstance(value, str):
             if "string" in self.types:
                 return None

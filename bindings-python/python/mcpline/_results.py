@@ -102,7 +102,7 @@ class ToolResults:
 
 
 def data_encoder(returns: Any) -> Callable[[Any], bytes]:
-    """Return the encoder of the data that a handler returns. In a union, media and complete results are no data."""
+    """Return the encoder of the data that a handler returns. In a union, media and complete results are not data."""
     # Before the import, because many servers have no other types.
     if returns is MISSING or returns in _WITHOUT_MEMBERS:
         return _encode

@@ -561,7 +561,7 @@ class Context(_Base[State]):
         self, message: str, schema: dict[str, Any] | None = None, *, key: str | None = None
     ) -> ElicitResult[dict[str, Any]]: ...
 
-    # `Annotated[int, …]` and `int | None`, which are no classes.
+    # `Annotated[int, …]` and `int | None`, which are not classes.
     @typing.overload
     async def elicit(self, message: str, schema: Any, *, key: str | None = None) -> ElicitResult[Any]: ...
 

@@ -147,7 +147,7 @@ impl LogWriter {
                 .changed
                 .wait_timeout_while(state, patience, |state| state.bytes > 0);
             let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            // Whoever frees it has waited already.
+            // So that freeing it does not wait again.
             state.is_stuck |= timeout.timed_out();
         }
     }
