@@ -100,6 +100,8 @@ mod header_names;
     any(feature = "client", feature = "auth", feature = "openapi")
 ))]
 mod http_client;
+#[cfg(any(feature = "server", feature = "client"))]
+mod json_error;
 mod line_io;
 #[cfg(any(feature = "server", feature = "client"))]
 mod log_file;

@@ -17,6 +17,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::json_error::without_column;
+
 use super::handler::{Handler, handler};
 use super::handler_function::HandlerFunction;
 use super::reply::{
@@ -383,13 +385,6 @@ fn mismatch<T: DeserializeOwned>(arguments: &Raw, error: &serde_json::Error) -> 
         }
         _ => without_column(error),
     }
-}
-
-/// Returns the message of an error without the column, which counts in a text that was never shown.
-fn without_column(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let column = format!(" at line {} column {}", error.line(), error.column());
-    text.strip_suffix(&column).unwrap_or(&text).to_owned()
 }
 
 /// Makes the handler of a tool from a typed function or closure, for [`Server::add_tool`](super::Server::add_tool).

@@ -51,6 +51,7 @@ use mcpline_protocol::wire::Raw;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
+use crate::json_error::without_column;
 
 #[cfg(all(feature = "server", feature = "auth"))]
 pub use auth::ResourceServerOptions;
@@ -94,7 +95,7 @@ pub use tls::TlsOptions;
 ///
 /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): they are not JSON, or have another form.
 pub fn read<T: DeserializeOwned>(what: &str, json: &[u8]) -> Result<T, Error> {
-    let failing = |json: &[u8]| decode::<T>(json).err().map(|error| reason(&error));
+    let failing = |json: &[u8]| decode::<T>(json).err().map(|error| without_column(&error));
     decode(json).map_err(|error| unreadable(what, json, &error, &failing))
 }
 
@@ -121,7 +122,7 @@ fn unreadable(
     error: &serde_json::Error,
     failing: &dyn Fn(&[u8]) -> Option<String>,
 ) -> Error {
-    let reason = reason(error);
+    let reason = without_column(error);
     let place = match member_at_fault(json, &reason, failing) {
         Some(name) if !reason.contains(&format!("`{name}`")) => format!("`{name}`: "),
         _ => String::new(),
@@ -130,13 +131,6 @@ fn unreadable(
         reason.replace(of_rust, text)
     });
     Error::usage(format!("{what} can't be read: {place}{reason}"))
-}
-
-/// Returns the text of an error without the column: the program did not write the JSON.
-fn reason(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let column = format!(" at line {} column {}", error.line(), error.column());
-    text.strip_suffix(&column).unwrap_or(&text).to_owned()
 }
 
 /// Returns the name of the member without which options fail for another reason, or do not fail.
