@@ -1,7 +1,7 @@
 //! Records the messages of a client in its traffic file: a [`Dialler`] whose links and sinks record what passes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use mcpline_protocol::Revision;
 use crate::background;
 use crate::client_error::ClientError;
 use crate::error::Error;
-use crate::traffic::{Direction, FileRecord, RecordedMessage, Role, TrafficFile};
+use crate::traffic::{Direction, FileRecord, LatestRevision, RecordedMessage, Role, TrafficFile};
 
 use super::connect::{Dialler, Dialling};
 use super::handshake_servers::ServerKey;
@@ -61,7 +61,7 @@ impl Dialler for RecordingDialler {
                 false => self.transport,
             },
             connection: NUMBERS.fetch_add(1, Ordering::Relaxed),
-            revision: AtomicUsize::new(0),
+            revision: LatestRevision::default(),
         });
         let sink = Arc::new(RecordingSink {
             sink,
@@ -105,19 +105,12 @@ struct Recorder {
     transport: &'static str,
     /// Number of the link in this process.
     connection: u64,
-    /// The revision of the latest request, as an index of [`Revision::ALL`] plus one; 0 before the first.
-    revision: AtomicUsize,
+    /// The revision of the latest request.
+    revision: LatestRevision,
 }
 
 impl Recorder {
-    fn set_revision(&self, revision: Revision) {
-        let index = Revision::ALL.iter().position(|other| *other == revision);
-        self.revision
-            .store(index.map_or(0, |index| index + 1), Ordering::Relaxed);
-    }
-
     fn record(&self, direction: Direction, message: &[u8]) {
-        let revision = self.revision.load(Ordering::Relaxed).checked_sub(1);
         self.file.record(&FileRecord {
             role: Role::Client,
             name: &self.client,
@@ -125,7 +118,7 @@ impl Recorder {
             transport: self.transport,
             connection: Some(self.connection),
             session: None,
-            revision: revision.and_then(|index| Revision::ALL.get(index).copied()),
+            revision: self.revision.get(),
             message: RecordedMessage::Message(message),
         });
     }
@@ -139,7 +132,7 @@ struct RecordingLink {
 impl Link for RecordingLink {
     fn send(&self, outgoing: Outgoing) {
         if let Purpose::Request(head) = &outgoing.purpose {
-            self.recorder.set_revision(head.revision);
+            self.recorder.revision.set(head.revision);
         }
         self.recorder.record(Direction::Sent, &outgoing.message);
         self.link.send(outgoing);
@@ -162,7 +155,7 @@ impl Link for RecordingLink {
     }
 
     fn opened(&self, revision: Revision) {
-        self.recorder.set_revision(revision);
+        self.recorder.revision.set(revision);
         self.link.opened(revision);
     }
 

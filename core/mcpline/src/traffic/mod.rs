@@ -7,9 +7,33 @@ mod free_text;
 mod shown;
 mod tokens;
 
+use mcpline_protocol::Revision;
+
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
 pub(crate) use excerpt::excerpt;
 pub use file::TRAFFIC_FILE_VARIABLE;
 pub(crate) use file::{FileRecord, RecordedMessage, Role, TrafficFile, flush_files};
+
+/// The revision of a peer's latest message. Each request of 2026-07-28 names one.
+#[derive(Default)]
+pub(crate) struct LatestRevision {
+    /// An index of [`Revision::ALL`] plus one; 0 if it is not known.
+    index: AtomicUsize,
+}
+
+impl LatestRevision {
+    pub(crate) fn set(&self, revision: Revision) {
+        let index = Revision::ALL.iter().position(|other| *other == revision);
+        self.index
+            .store(index.map_or(0, |index| index + 1), Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> Option<Revision> {
+        let index = self.index.load(Ordering::Relaxed).checked_sub(1)?;
+        Revision::ALL.get(index).copied()
+    }
+}
 
 /// Direction of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,9 +15,8 @@ use mcpline_protocol::Revision;
 use mcpline_protocol::wire::{self, Incoming, ReadError};
 
 use crate::sync::Arc;
-use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::timestamp::Rfc3339;
-use crate::traffic::{FileRecord, RecordedMessage, Role, TrafficFile, excerpt};
+use crate::traffic::{FileRecord, LatestRevision, RecordedMessage, Role, TrafficFile, excerpt};
 
 use super::Server;
 use super::handler::shortened;
@@ -113,9 +112,8 @@ pub(crate) struct TrafficOrigin {
     connection: Option<u64>,
     /// The beginning of the session's id.
     session: Option<String>,
-    /// The revision of the client's latest message, as an index of [`Revision::ALL`] plus one; 0 if it is unknown. A client
-    /// of 2026-07-28 names one with each request.
-    revision: AtomicUsize,
+    /// The revision of the client's latest message.
+    revision: LatestRevision,
 }
 
 impl TrafficOrigin {
@@ -125,15 +123,13 @@ impl TrafficOrigin {
             transport,
             connection: session.is_none().then_some(connection),
             session: session.map(|id| shortened(id).to_owned()),
-            revision: AtomicUsize::new(0),
+            revision: LatestRevision::default(),
         }
     }
 
     /// Sets the revision of the client's latest message.
     pub(crate) fn set_revision(&self, revision: Revision) {
-        let index = Revision::ALL.iter().position(|other| *other == revision);
-        self.revision
-            .store(index.map_or(0, |index| index + 1), Ordering::Relaxed);
+        self.revision.set(revision);
     }
 
     /// Returns the number of the connection; `None` in a session over HTTP.
@@ -143,8 +139,7 @@ impl TrafficOrigin {
 
     /// Returns the revision of the client's latest message, once it is known.
     pub(crate) fn revision(&self) -> Option<Revision> {
-        let index = self.revision.load(Ordering::Relaxed).checked_sub(1)?;
-        Revision::ALL.get(index).copied()
+        self.revision.get()
     }
 }
 
