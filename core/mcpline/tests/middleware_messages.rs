@@ -3,16 +3,18 @@
 
 mod support;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpline::foreign::{self, Feature};
-use mcpline::middleware::{Middleware, MiddlewareRequest, Next, Redaction};
-use mcpline::protocol::vocabulary::LoggingLevel;
+use mcpline::middleware::{AuditLog, Middleware, MiddlewareRequest, Next, Redaction};
+use mcpline::protocol::vocabulary::{LoggingLevel, Tool};
 use mcpline::protocol::{ErrorCode, Raw, RpcError};
-use mcpline::server::{CallKind, FeatureSelection, MiddlewareScope, MountOptions};
-use mcpline::{Ask, AskMethod, Call, Context, Handler, HandlerError, Reply, Server};
+use mcpline::server::{
+    CallKind, FeatureSelection, InputRequest, MiddlewareScope, MountOptions, ToolOptions,
+};
+use mcpline::{Ask, AskMethod, Call, Context, Handler, HandlerError, InputRequired, Reply, Server};
 use serde_json::{Value, json};
 use support::{Client, Nothing};
 
@@ -637,7 +639,6 @@ async fn large_messages_are_redacted_whatever_thread_sends_them() {
 
 #[runtimes::test]
 async fn input_requests_that_a_handler_returns_are_seen() {
-    use mcpline::InputRequired;
     for revision in ["2025-11-25", "2026-07-28"] {
         let server = Server::new("returns", "1").tool(
             "asks",
@@ -648,7 +649,7 @@ async fn input_requests_that_a_handler_returns_are_seen() {
                 }
                 let form = json!({"type": "object", "properties": {}});
                 let params = json!({"message": "for ann", "requestedSchema": form});
-                let request = mcpline::server::InputRequest {
+                let request = InputRequest {
                     key: "key".to_owned(),
                     method: AskMethod::Elicit,
                     params: Some(raw(&params)),
@@ -783,10 +784,10 @@ async fn unwanted_messages_meet_no_middleware_and_the_last_progress_is_sent() {
         });
     let seen = Arc::new(Mutex::new(Vec::new()));
     let kept = seen.clone();
-    let methods = ["notifications/message", "notifications/progress"];
+    let scope = ["notifications/message", "notifications/progress"];
     add(
         &server,
-        &methods,
+        &scope,
         move |request: MiddlewareRequest, next: Next| {
             kept.lock()
                 .expect("not poisoned")
@@ -802,7 +803,7 @@ async fn unwanted_messages_meet_no_middleware_and_the_last_progress_is_sent() {
     client.response(&id).await.expect("a result");
     let id = client.begin("tools/call", json!({"name": "works"}));
     let messages = until(&client, &id).await;
-    assert_eq!(methods_of(&messages), ["notifications/message", "response"]);
+    assert_eq!(methods(&messages), ["notifications/message", "response"]);
     assert_eq!(messages[0]["params"]["data"], "important");
     assert_eq!(
         *seen.lock().expect("not poisoned"),
@@ -814,16 +815,12 @@ async fn unwanted_messages_meet_no_middleware_and_the_last_progress_is_sent() {
     assert_eq!(last["params"]["progress"], 3_000);
 }
 
-fn methods_of(messages: &[Value]) -> Vec<&str> {
-    methods(messages)
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_result_does_not_time_out_behind_the_messages_of_its_handler() {
     let timeout = Some(Duration::from_secs(1));
     let server = Server::new("timed", "1");
-    let tool = mcpline::protocol::vocabulary::Tool::new("logs", json!({"type": "object"}));
-    let mut options = mcpline::server::ToolOptions::default();
+    let tool = Tool::new("logs", json!({"type": "object"}));
+    let mut options = ToolOptions::default();
     options.timeout = timeout;
     server
         .add_tool_fn(tool, options, |_: Nothing, ctx: Context| async move {
@@ -922,4 +919,33 @@ async fn what_a_middleware_sends_is_redacted() {
     let id = begin(&mut client, "reports");
     let messages = until(&client, &id).await;
     assert_eq!(messages[0]["params"]["data"], "middleware of [redacted]");
+}
+
+#[runtimes::test]
+async fn an_audit_log_says_what_kind_of_message_it_records() {
+    static NUMBERS: AtomicUsize = AtomicUsize::new(0);
+    let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+    let name = format!("mcpline-messages-{}-{number}.jsonl", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let server = server();
+    let scope = MiddlewareScope::all().with_methods(["notifications/message", "tools/call"]);
+    let log = AuditLog::open(&path).expect("opens");
+    server
+        .add_middleware(scope, Arc::new(log))
+        .expect("a middleware");
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    let id = begin(&mut client, "reports");
+    until(&client, &id).await;
+    let text = std::fs::read_to_string(&path).expect("a file");
+    std::fs::remove_file(&path).expect("a file");
+    let records: Vec<_> = text
+        .lines()
+        .map(|line| {
+            let record: Value = serde_json::from_str(line).expect("JSON");
+            (record["kind"].clone(), record["method"].clone())
+        })
+        .collect();
+    let message = (json!("sent_notification"), json!("notifications/message"));
+    let expected = [message.clone(), message, (Value::Null, json!("tools/call"))];
+    assert_eq!(records, expected);
 }
