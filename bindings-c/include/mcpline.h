@@ -134,7 +134,7 @@ enum mcpl_status
      */
     MCPL_INVALID_RESPONSE = 12,
     /**
-     * An input request was answered with an error: see `mcpl_error_rpc_code`.
+     * An input request was answered with an error, or refused by a middleware: see `mcpl_error_rpc_code`.
      */
     MCPL_INPUT_REQUEST_FAILED = 13,
     /**

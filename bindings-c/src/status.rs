@@ -43,7 +43,7 @@ pub enum mcpl_status {
     MCPL_AUTHORIZATION_FAILED = 11,
     /// A response violates the protocol or a schema.
     MCPL_INVALID_RESPONSE = 12,
-    /// An input request was answered with an error: see `mcpl_error_rpc_code`.
+    /// An input request was answered with an error, or refused by a middleware: see `mcpl_error_rpc_code`.
     MCPL_INPUT_REQUEST_FAILED = 13,
     /// The host's callback refused the tool call. Nothing was sent.
     MCPL_TOOL_CALL_REFUSED = 14,

@@ -242,9 +242,9 @@ class InvalidResponse(McplineError):
 class InputRequestFailed(McplineError):
     """An input request was answered with an error, which is `source`.
 
-    In a handler of a server: the client returned the error. If the handler does not catch it, it fails as with a
-    `ToolError`. In a client: no handler is set for the input request, or the handler failed, and the request that it
-    belongs to was abandoned (2026-07-28).
+    In a handler of a server: the client returned the error, or a middleware refused the input request with it. If the
+    handler does not catch it, it fails as with a `ToolError`. In a client: no handler is set for the input request, or
+    the handler failed, and the request that it belongs to was abandoned (2026-07-28).
     """
 
     kind = "input_request_failed"

@@ -61,7 +61,7 @@ error_kinds! {
     AuthorizationFailed = "AuthorizationFailed", "authorization_failed";
     /// A response violates the protocol or a schema.
     InvalidResponse = "InvalidResponse", "invalid_response";
-    /// An input request (elicitation, sampling, roots) was answered with an error.
+    /// An input request (elicitation, sampling, roots) was answered with an error, or refused by a middleware.
     InputRequestFailed = "InputRequestFailed", "input_request_failed";
     /// The host's tool call hook refused the call. Nothing was sent.
     ToolCallRefused = "ToolCallRefused", "tool_call_refused";
