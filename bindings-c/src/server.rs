@@ -90,9 +90,9 @@ impl Server {
         Ok(())
     }
 
-    /// Waits until the messages of debug mode are logged, for a limited time.
+    /// Waits until recorded messages are logged and written, for a limited time.
     pub(crate) fn flush_log(&self) {
-        if self.core.is_debugged() {
+        if foreign::records_traffic(&self.core) {
             diagnostics::flush();
         }
     }

@@ -819,6 +819,45 @@ static void a_callback_for_warnings_alone_gets_no_messages(void) {
   free(printed);
 }
 
+/* Returns the text of a file; free it. */
+static char *text_of(const char *path) {
+  FILE *file = fopen(path, "r");
+  CHECK(file != NULL);
+  char *text = calloc(1 << 16, 1);
+  CHECK(text != NULL && fread(text, 1, (1 << 16) - 1, file) > 0);
+  CHECK(fclose(file) == 0);
+  return text;
+}
+
+static void messages_are_recorded_in_traffic_files(void) {
+  char server_path[] = "/tmp/mcpline-server-XXXXXX", client_path[] = "/tmp/mcpline-client-XXXXXX";
+  const int files[] = {mkstemp(server_path), mkstemp(client_path)};
+  CHECK(files[0] >= 0 && close(files[0]) == 0 && files[1] >= 0 && close(files[1]) == 0);
+  char options[128];
+  CHECK(snprintf(options, sizeof options, "{\"traffic_file\": \"%s\"}", server_path) > 0);
+  mcpl_server *server =
+      mcpl_server_new_with("{\"name\": \"server\", \"version\": \"1\"}", MCPL_AUTO_LENGTH, options, MCPL_AUTO_LENGTH);
+  OK(mcpl_server_add_tool(server, "reply", "Replies", ANY, reply, NULL, NULL));
+  mcpl_client *client = joined(server);
+  CHECK(snprintf(options, sizeof options, "{\"traffic_file\": \"%s\"}", client_path) > 0);
+  OK(mcpl_client_set_options(client, options, MCPL_AUTO_LENGTH));
+  OK(mcpl_client_open(client));
+  CALLS(client, "reply", "{\"how\": \"text\", \"token\": \"s3cret\"}", "a text");
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  const char *paths[] = {server_path, client_path};
+  const char *roles[] = {"\"role\":\"server\",\"name\":\"server\"", "\"role\":\"client\",\"name\":\"test\""};
+  for (size_t at = 0; at < 2; at++) {
+    char *recorded = text_of(paths[at]);
+    CONTAINS(recorded, roles[at]);
+    CONTAINS(recorded, "\"method\":\"tools/call\"");
+    CONTAINS(recorded, "a text");
+    CHECK(strstr(recorded, "s3cret") == NULL);
+    free(recorded);
+    CHECK(unlink(paths[at]) == 0);
+  }
+}
+
 /* ---- over HTTP */
 
 static void serves_http_in_the_background(void) {
@@ -1050,6 +1089,7 @@ static const struct test tests[] = {
     TEST(clients_do_not_wait_for_a_slow_log_of_messages),
     TEST(without_a_callback_for_them_messages_are_printed_to_stderr),
     TEST(a_callback_for_warnings_alone_gets_no_messages),
+    TEST(messages_are_recorded_in_traffic_files),
     TEST(serves_http_in_the_background),
     TEST(a_client_in_this_process_has_a_caller_and_headers),
     TEST(a_handler_knows_the_trace_of_its_client),

@@ -104,6 +104,7 @@ pub use stats::{metrics_text, stats_json};
 #[cfg(feature = "server")]
 pub use traffic_printer::{
     TrafficLogger, flush_traffic, log_traffic, print_debug_warning, print_line, print_traffic,
+    records_traffic,
 };
 #[cfg(feature = "server")]
 pub use workers::MAX_WAITING_CALLS;

@@ -153,6 +153,11 @@ pub fn flush_traffic(patience: Duration) {
     flush_files(patience);
 }
 
+/// Whether messages of this server are recorded: in debug mode, or for a traffic file.
+pub fn records_traffic(server: &Server) -> bool {
+    server.inner().traffic.is_some()
+}
+
 fn flush_printer(patience: Duration) {
     let process = std::process::id();
     let printer = lock().take_if(|printer| printer.process == process);
