@@ -205,8 +205,16 @@ export function sessionStateOf(call: number): Map<string, unknown> {
   return state;
 }
 
-/** Calls `cancelled` when a call is cancelled, until it ends. */
+/** Calls `cancelled` when a call is cancelled, until it ends, after what else watches the call. */
 export function watch(call: number, cancelled: () => void): void {
+  const earlier = cancellations.get(call);
+  if (earlier !== undefined) {
+    cancellations.set(call, () => {
+      earlier();
+      cancelled();
+    });
+    return;
+  }
   cancellations.set(call, cancelled);
   hub.watchCall(call);
 }

@@ -327,6 +327,23 @@ test("a stream that a handler returns is cancelled when its client leaves", asyn
   assert.equal((await fetch(`${at}/endless`)).status, 500);
 });
 
+test("a client that leaves aborts the signal while the body of the response is read", async (t) => {
+  const server = new Server({ name: "routes", version: "1" });
+  const { promise: aborted, resolve: abort } = withResolvers();
+  const { promise: began, resolve: begin } = withResolvers();
+  server.route("/never", (_, { signal }) => {
+    signal.addEventListener("abort", abort);
+    return new Response(new ReadableStream({ pull: begin }, { highWaterMark: 0 }));
+  });
+  const at = await listening(t, server);
+  const controller = new AbortController();
+  const asked = fetch(`${at}/never`, { signal: controller.signal });
+  await began;
+  controller.abort();
+  await assert.rejects(asked);
+  await aborted;
+});
+
 test("the host of a request cannot change its path", async (t) => {
   const server = new Server({ name: "routes", version: "1" });
   server.route("/echo", { public: true }, (request) => request.url);
