@@ -37,7 +37,7 @@
 //!
 //! - `server`: [`Server`], served in memory and over byte streams ([`transport::lines`])
 //! - `client`: [`Client`](client::Client), for servers in the same process and channels of your own
-//! - `stdio`: [`transport::stdio`] for servers; child processes and Unix sockets for clients
+//! - `stdio`: [`transport::stdio`] and [`transport::unix`] for servers; child processes and Unix sockets for clients
 //! - `http`: [`transport::http`] for servers; URLs for clients
 //! - `tls`: `https` URLs, for clients and for the standalone server; implies `http`
 //! - `auth`: OAuth on both sides ([`auth`]); implies `http`

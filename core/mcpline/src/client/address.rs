@@ -170,7 +170,7 @@ impl Address {
             #[cfg(feature = "server")]
             Self::Server(_) | Self::ServerWith(..) => "memory",
             #[cfg(feature = "stdio")]
-            Self::Socket(_) => "lines",
+            Self::Socket(_) => "unix",
             Self::Custom(_) => "memory",
         }
     }

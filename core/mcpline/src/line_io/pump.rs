@@ -34,8 +34,8 @@ pub(crate) async fn pump<R, W, S>(
     mut receive: impl FnMut(Result<Bytes, LineTooLong>),
 ) -> io::Result<Pumped<S>>
 where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
+    R: AsyncRead + Unpin + ?Sized,
+    W: AsyncWrite + Unpin + ?Sized,
 {
     loop {
         if writing.is_done() {
@@ -65,7 +65,7 @@ where
 }
 
 /// Writes the rest of `writing` and everything in the outbox.
-pub(crate) async fn write_out<W: AsyncWrite + Unpin>(
+pub(crate) async fn write_out<W: AsyncWrite + Unpin + ?Sized>(
     writer: &mut W,
     outbox: &Outbox,
     writing: &mut Writing,
@@ -82,7 +82,10 @@ pub(crate) async fn write_out<W: AsyncWrite + Unpin>(
     }
 }
 
-async fn read(reader: &mut (impl AsyncRead + Unpin), buffer: &mut BytesMut) -> io::Result<usize> {
+async fn read(
+    reader: &mut (impl AsyncRead + Unpin + ?Sized),
+    buffer: &mut BytesMut,
+) -> io::Result<usize> {
     buffer.reserve(READ_SIZE);
     reader.read_buf(buffer).await
 }

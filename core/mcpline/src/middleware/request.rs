@@ -186,7 +186,7 @@ impl MiddlewareRequest {
         self.origin.revision()
     }
 
-    /// Returns the transport: `stdio`, `lines`, `memory`, `http` or `http+sse`.
+    /// Returns the transport: `stdio`, `unix`, `lines`, `memory`, `http` or `http+sse`.
     pub fn transport(&self) -> &'static str {
         self.origin.transport()
     }

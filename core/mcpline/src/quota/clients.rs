@@ -17,6 +17,9 @@ pub(crate) enum ClientKey {
     Principal(String),
     /// The address of its requests; for IPv6 the network, because one host may use any number of addresses in it.
     Address(IpAddr),
+    /// A user of this machine, by its number.
+    #[cfg(all(unix, feature = "stdio"))]
+    User(u32),
 }
 
 impl ClientKey {
@@ -195,8 +198,16 @@ impl ClientQuota {
         &self.counts
     }
 
-    /// Counts a connection until the returned guard is dropped. Returns `None` if there are `most` already.
+    /// Counts an HTTP connection until the returned guard is dropped. Returns `None` if there are `most` already.
     pub(crate) fn open_connection(self: &Arc<Self>, most: usize) -> Option<OpenConnection> {
+        let mut open = self.open_pipe(most)?;
+        open._counted = Some(self.counts.http_connection());
+        Some(open)
+    }
+
+    /// Counts a connection that the server lists itself, until the returned guard is dropped. Returns `None` if there are
+    /// `most` already.
+    pub(crate) fn open_pipe(self: &Arc<Self>, most: usize) -> Option<OpenConnection> {
         let opened = self
             .connections
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
@@ -208,7 +219,7 @@ impl ClientQuota {
         }
         Some(OpenConnection {
             client: self.clone(),
-            _counted: self.counts.http_connection(),
+            _counted: None,
         })
     }
 }
@@ -216,7 +227,7 @@ impl ClientQuota {
 /// A connection that is counted for its client.
 pub(crate) struct OpenConnection {
     client: Arc<ClientQuota>,
-    _counted: Counted,
+    _counted: Option<Counted>,
 }
 
 impl Drop for OpenConnection {
@@ -327,6 +338,8 @@ impl ClientTable {
         let name = match &key {
             ClientKey::Principal(principal) => format!("principal {principal}"),
             ClientKey::Address(address) => format!("address {address}"),
+            #[cfg(all(unix, feature = "stdio"))]
+            ClientKey::User(user) => format!("user {user}"),
         };
         let client = self.make(Some(name), self.share, bytes);
         let listed = ClientEntry {

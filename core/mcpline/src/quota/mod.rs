@@ -2,8 +2,8 @@
 //!
 //! Everything that is kept for a peer is charged to a [`Budget`]: one per client, within one per server. A client that
 //! exceeds its own is refused, others are served as before. [`Settings::client_share`] is the part of the whole that
-//! one client may use. A client is a principal if requests are authenticated, otherwise the address that they come from
-//! ([`ClientTable`]).
+//! one client may use. A client is a principal if requests are authenticated, otherwise the address that they come from,
+//! or over a Unix socket another user than the server's ([`ClientTable`]). Every other connection is a client of its own.
 //!
 //! [`Settings::client_share`]: crate::server::Settings::client_share
 
@@ -12,7 +12,7 @@ mod clients;
 mod counts;
 
 pub(crate) use budget::{Charge, Exceeded, Level, Usage};
-pub(crate) use clients::{ClientKey, ClientQuota, ClientTable, Reclaim};
+pub(crate) use clients::{ClientKey, ClientQuota, ClientTable, OpenConnection, Reclaim};
 pub(crate) use counts::{Counted, Limit};
 
 use bytes::Bytes;

@@ -335,6 +335,7 @@ fn error_type(outcome: RequestOutcome) -> Option<Cow<'static, str>> {
 pub(super) fn network_transport(transport: TransportKind) -> Option<&'static str> {
     match transport {
         TransportKind::Stdio => Some("pipe"),
+        TransportKind::Unix => Some("unix"),
         TransportKind::Http | TransportKind::HttpSse => Some("tcp"),
         TransportKind::Memory | TransportKind::Lines => None,
     }
@@ -344,7 +345,10 @@ pub(super) fn network_transport(transport: TransportKind) -> Option<&'static str
 fn network_protocol(transport: TransportKind) -> Option<&'static str> {
     match transport {
         TransportKind::Http | TransportKind::HttpSse => Some("http"),
-        TransportKind::Stdio | TransportKind::Memory | TransportKind::Lines => None,
+        TransportKind::Stdio
+        | TransportKind::Unix
+        | TransportKind::Memory
+        | TransportKind::Lines => None,
     }
 }
 

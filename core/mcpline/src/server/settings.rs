@@ -87,9 +87,8 @@ pub struct Settings {
     /// How long a graceful shutdown waits for calls in flight. Default: five seconds.
     pub shutdown_grace: Duration,
     /// Whether a transport logs one line when it is ready, with the server's name, version, URL, revisions and number of
-    /// features: over HTTP, and over stdio. A `tracing` event of level INFO. Default: `None`, over HTTP always, and over
-    /// stdio if standard input is a terminal. Hosts show what a server writes to stderr as errors, so a server that a host
-    /// has started is silent.
+    /// features. A `tracing` event of level INFO. Default: `None`, always, but over stdio only if standard input is a
+    /// terminal. Hosts show what a server writes to stderr as errors, so a server that a host has started is silent.
     pub startup_message: Option<bool>,
     /// Whether the server is in debug mode, for development only. Default: `None`, on if the environment variable
     /// [`DEBUG_VARIABLE`] is `1`. `Some(false)` keeps it off whatever the environment says.

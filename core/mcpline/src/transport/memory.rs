@@ -303,15 +303,14 @@ impl Server {
         let queue = Arc::new(Queue::new(limits));
         let sink: Arc<dyn MessageSink> = queue.clone();
         let kind = TransportKind::Memory;
+        let peer = options.principal.into();
         #[cfg(feature = "http")]
         let connection = match options.headers {
-            Some(headers) => {
-                single::open_with_headers(self, options.principal, headers, kind, &sink)
-            }
-            None => single::open(self, options.principal, kind, &sink),
+            Some(headers) => single::open_with_headers(self, peer, headers, kind, &sink),
+            None => single::open(self, peer, kind, &sink),
         };
         #[cfg(not(feature = "http"))]
-        let connection = single::open(self, options.principal, kind, &sink);
+        let connection = single::open(self, peer, kind, &sink);
         let _ = queue.connection.set(Arc::downgrade(&connection));
         let dead = queue.clone();
         connection.on_dead(move || dead.close());

@@ -1,4 +1,4 @@
-//! Transports of servers: stdio, Streamable HTTP, HTTP+SSE, in memory, or custom.
+//! Transports of servers: stdio, Unix sockets, Streamable HTTP, HTTP+SSE, in memory, or custom.
 
 #[cfg(feature = "http")]
 #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
@@ -10,6 +10,8 @@ mod pipe;
 mod single;
 #[cfg(all(unix, feature = "stdio"))]
 mod stdio;
+#[cfg(all(unix, feature = "stdio"))]
+mod unix;
 
 use std::future::Future;
 use std::time::Duration;
@@ -32,6 +34,9 @@ pub use pipe::{Lines, lines};
 #[cfg(all(unix, feature = "stdio"))]
 #[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
 pub use stdio::{Stdio, stdio};
+#[cfg(all(unix, feature = "stdio"))]
+#[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
+pub use unix::{Unix, UnixOptions, unix};
 
 /// A transport of a server.
 ///

@@ -19,7 +19,14 @@ use crate::server::Server;
 use crate::server::connection::Connection;
 use crate::server::traffic::TransportKind;
 
-use super::{EOF_GRACE, LAST_ANSWERS, Stop, Transport, single};
+use super::single::{self, Peer};
+use super::{EOF_GRACE, LAST_ANSWERS, Stop, Transport};
+
+/// What a client writes.
+type Reader<'a> = dyn AsyncRead + Send + Unpin + 'a;
+
+/// What a client reads.
+type Writer<'a> = dyn AsyncWrite + Send + Unpin + 'a;
 
 /// How often a shutdown checks whether calls have ended.
 const SETTLING: Duration = Duration::from_millis(10);
@@ -67,7 +74,7 @@ where
             &mut self.reader,
             &mut self.writer,
             &server,
-            self.principal,
+            self.principal.into(),
             TransportKind::Lines,
             &stop,
         )
@@ -77,21 +84,19 @@ where
 }
 
 /// Serves one client until it closes its end, no longer answers pings, or `stop` is signalled.
-pub(super) async fn serve<R, W>(
-    reader: &mut R,
-    writer: &mut W,
+///
+/// Takes trait objects, because the code for one type of stream is large.
+pub(super) async fn serve(
+    reader: &mut Reader<'_>,
+    writer: &mut Writer<'_>,
     server: &Server,
-    principal: Option<Caller>,
+    peer: Peer,
     kind: TransportKind,
     stop: &Stop,
-) -> io::Result<()>
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
+) -> io::Result<()> {
     let outbox = Arc::new(Outbox::default());
     let sink: Arc<dyn MessageSink> = outbox.clone();
-    let connection = single::open(server, principal, kind, &sink);
+    let connection = single::open(server, peer, kind, &sink);
     let (died, dead) = oneshot::channel();
     connection.on_dead(move || {
         // Serving may have ended.
@@ -136,19 +141,15 @@ enum StopReason {
 }
 
 /// Two byte streams with their buffers.
-struct Pipe<'a, R, W> {
-    reader: &'a mut R,
-    writer: &'a mut W,
+struct Pipe<'a> {
+    reader: &'a mut Reader<'a>,
+    writer: &'a mut Writer<'a>,
     outbox: &'a Outbox,
     decoder: LineDecoder,
     writing: Writing,
 }
 
-impl<R, W> Pipe<'_, R, W>
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
+impl Pipe<'_> {
     async fn pump<S>(
         &mut self,
         stopped: Pin<&mut impl Future<Output = S>>,

@@ -12,19 +12,38 @@ use crate::server::Server;
 use crate::server::connection::{Connection, ConnectionOptions};
 use crate::server::traffic::{self, TransportKind};
 
-/// Opens a connection whose messages go to `sink`. It acts for `principal`: its scopes apply, and memory is charged to
-/// it together with its other connections. Without a principal the client may use everything.
+/// The client of a connection.
+#[derive(Debug)]
+pub(super) enum Peer {
+    /// A client that may use everything, and is a client of its own for all limits.
+    Anonymous,
+    /// A client that its transport has authenticated: its scopes apply, and limits count it together with the other
+    /// connections of the principal.
+    Principal(Caller),
+    /// A process of a user of this machine. It may use everything; limits count it together with the other connections of
+    /// the user.
+    #[cfg(all(unix, feature = "stdio"))]
+    User(u32),
+}
+
+impl From<Option<Caller>> for Peer {
+    fn from(principal: Option<Caller>) -> Self {
+        principal.map_or(Self::Anonymous, Self::Principal)
+    }
+}
+
+/// Opens a connection whose messages go to `sink`.
 ///
 /// # Panics
 ///
 /// Outside a tokio runtime.
 pub(super) fn open(
     server: &Server,
-    principal: Option<Caller>,
+    peer: Peer,
     kind: TransportKind,
     sink: &Arc<dyn MessageSink>,
 ) -> Arc<Connection> {
-    let options = options(server, principal, kind, sink);
+    let options = options(server, peer, kind, sink);
     Connection::open(server.inner(), options)
 }
 
@@ -32,38 +51,43 @@ pub(super) fn open(
 #[cfg(feature = "http")]
 pub(super) fn open_with_headers(
     server: &Server,
-    principal: Option<Caller>,
+    peer: Peer,
     headers: http::HeaderMap,
     kind: TransportKind,
     sink: &Arc<dyn MessageSink>,
 ) -> Arc<Connection> {
-    let options = options(server, principal, kind, sink);
+    let options = options(server, peer, kind, sink);
     Connection::open_with_headers(server.inner(), options, headers)
 }
 
 fn options(
     server: &Server,
-    principal: Option<Caller>,
+    peer: Peer,
     transport_kind: TransportKind,
     sink: &Arc<dyn MessageSink>,
 ) -> ConnectionOptions {
     let server = server.inner();
     server.start(&tokio::runtime::Handle::current());
-    let (name, client) = match &principal {
-        Some(principal) => {
-            let name = principal.principal();
+    let (auth, principal, client) = match peer {
+        Peer::Anonymous => (None, String::new(), server.clients().sole_client()),
+        Peer::Principal(caller) => {
+            let name = caller.principal();
             let key = ClientKey::Principal(name.clone());
-            (name, server.clients().client(key))
+            (Some(caller), name, server.clients().client(key))
         }
-        None => (String::new(), server.clients().sole_client()),
+        #[cfg(all(unix, feature = "stdio"))]
+        Peer::User(user) => {
+            let client = server.clients().client(ClientKey::User(user));
+            (None, client.name().to_owned(), client)
+        }
     };
     ConnectionOptions {
         scope: SessionScope::Connection,
         limits: server.settings.session,
         general: sink.clone(),
         session_id: None,
-        auth: principal,
-        principal: name,
+        auth,
+        principal,
         transport: server.next_transport(),
         transport_kind,
         traffic: None,

@@ -25,6 +25,7 @@ use crate::server::Server;
 use crate::server::traffic::TransportKind;
 
 use super::pipe as lines;
+use super::single::Peer;
 use super::{Stop, Transport};
 
 /// Only one server can own a process's stdin and stdout.
@@ -77,7 +78,8 @@ impl Transport for Stdio {
             tracing::info!("{ready}");
         }
         let kind = TransportKind::Stdio;
-        let served = lines::serve(&mut reader, &mut writer, &server, None, kind, &stop).await;
+        let peer = Peer::Anonymous;
+        let served = lines::serve(&mut reader, &mut writer, &server, peer, kind, &stop).await;
         if let Some(flush) = self.flush {
             flush().await;
         }

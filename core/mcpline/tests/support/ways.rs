@@ -63,7 +63,7 @@ pub(crate) async fn ways(server: &Server, revision: Revision) -> Vec<Way> {
         _tasks: tasks,
     });
     #[cfg(unix)]
-    ways.push(socket(server, revision));
+    ways.push(socket(server, revision).await);
     let tasks = Tasks::default();
     let dialled = Arc::new(Dialled(server.clone(), revision, tasks.clone()));
     ways.push(Way {
@@ -75,25 +75,19 @@ pub(crate) async fn ways(server: &Server, revision: Revision) -> Vec<Way> {
     ways
 }
 
-/// A Unix socket with a server for the first client that connects.
+/// A Unix socket.
 #[cfg(unix)]
-fn socket(server: &Server, revision: Revision) -> Way {
+async fn socket(server: &Server, revision: Revision) -> Way {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = format!("mcpline-{}-{revision}-{number}.socket", std::process::id());
     let path = std::env::temp_dir().join(name);
-    let listener = tokio::net::UnixListener::bind(&path).expect("a socket");
+    let unix = transport::unix(&path, transport::UnixOptions::default());
+    let unix = unix.await.expect("a socket");
     let stop = Stop::new();
-    let (serving, stopped, bound) = (server.clone(), stop.clone(), path.clone());
+    let (serving, stopped) = (server.clone(), stop.clone());
     let tasks = Tasks::default();
-    tasks.spawn(async move {
-        let (socket, _) = listener.accept().await.expect("a client");
-        // One connection is enough, and the path must not outlive the test.
-        std::fs::remove_file(&bound).expect("it is there");
-        let (reader, writer) = socket.into_split();
-        let lines = transport::lines(reader, writer);
-        serving.serve_until(lines, stopped).await.expect("serves");
-    });
+    tasks.spawn(async move { serving.serve_until(unix, stopped).await.expect("serves") });
     Way {
         name: "a Unix socket",
         address: Box::new(move || Address::Socket(path.clone())),

@@ -3,7 +3,7 @@
 //! Every binding has the same names, in the style of its language; here they are in snake_case, and times are in
 //! seconds. [`read`] reads each of these from JSON:
 //!
-//! - [`ServerOptions`] and [`HttpServingOptions`] for servers, [`ResourceServerOptions`] for their authorization, and
+//! - [`ServerOptions`], [`HttpServingOptions`] and `UnixServingOptions` for servers, [`ResourceServerOptions`] for their authorization, and
 //!   [`CallerOptions`] for a caller that a foreign verifier or transport has authenticated, [`TlsOptions`] for TLS;
 //! - [`ClientOptions`] for clients, [`HostOptions`] for their host, [`HttpClientOptions`], [`ProgramOptions`] and
 //!   [`MemoryClientOptions`] for the server, [`HostExtensionOptions`] for supported extensions;
@@ -43,6 +43,8 @@ mod program;
 mod server;
 #[cfg(all(feature = "server", feature = "tls"))]
 mod tls;
+#[cfg(all(unix, feature = "server", feature = "stdio"))]
+mod unix;
 
 use std::time::Duration;
 
@@ -88,6 +90,8 @@ pub use program::ProgramOptions;
 pub use server::ServerOptions;
 #[cfg(all(feature = "server", feature = "tls"))]
 pub use tls::TlsOptions;
+#[cfg(all(unix, feature = "server", feature = "stdio"))]
+pub use unix::UnixServingOptions;
 
 /// Reads options from JSON. `what` names them in the error.
 ///

@@ -59,6 +59,8 @@ pub struct TrafficRecord<'a> {
 pub enum TransportKind {
     /// Standard input and output.
     Stdio,
+    /// A Unix socket.
+    Unix,
     /// Lines of another byte stream.
     Lines,
     /// A client in this process, or a transport of the program.
@@ -70,10 +72,11 @@ pub enum TransportKind {
 }
 
 impl TransportKind {
-    /// Returns the name: `stdio`, `lines`, `memory`, `http` or `http+sse`.
+    /// Returns the name: `stdio`, `unix`, `lines`, `memory`, `http` or `http+sse`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
+            Self::Unix => "unix",
             Self::Lines => "lines",
             Self::Memory => "memory",
             Self::Http => "http",
