@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use mcpline::foreign::channel::ServedChannel;
 use mcpline::foreign::options::{
     self, CallerOptions, FeatureOptions, OpenApiOptions, ServerOptions, TlsOptions,
+    UnixServingOptions,
 };
 use mcpline::foreign::{self, Feature, FeatureKey, OpenApiImport};
 use mcpline::protocol::vocabulary::{Implementation, JsonObject};
@@ -381,6 +383,32 @@ impl Server {
         };
         let stdio = transport::stdio().flush_before_end(crate::log::flush);
         Serving::start(py, runtime, core, stdio, stop, description)
+    }
+
+    /// Begins to serve a Unix socket. `options` are [`UnixServingOptions`] as JSON. The socket listens when this returns.
+    fn start_unix(&self, py: Python<'_>, path: PathBuf, options: &[u8]) -> PyResult<Serving> {
+        let options: UnixServingOptions = read(py, "the options", options)?;
+        let options = options
+            .options()
+            .map_err(|error| errors::core(py, &error))?;
+        let runtime = self.start_runtime(py)?;
+        // First: a thread may stop the server as soon as the socket listens.
+        let stop = self.new_stop();
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        runtime.handle().spawn(async move {
+            // The receiver waits below.
+            let _ = sender.send(transport::unix(path, options).await);
+        });
+        let bound = py
+            .detach(move || receiver.recv())
+            .map_err(|_| errors::closed(py, "the server has ended"))?;
+        let bound = bound.map_err(|error| errors::core(py, &error))?;
+        let core = self.core().clone();
+        let description = Description {
+            startup_message: foreign::startup_message(&core, Some(&bound.url())),
+            ..Description::default()
+        };
+        Serving::start(py, runtime, core, bound, stop, description)
     }
 
     /// Begins to serve one client over an open channel, as `principal`: an `Authorized` as JSON.

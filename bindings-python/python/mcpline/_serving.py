@@ -57,7 +57,19 @@ def _started(server: Server, transport: str, options: dict[str, Any]) -> _native
             # Names the option; the error of the core does not always.
             _option_checks.check_settings('run("http")', options, ListenSettings)
             raise
-    raise ValueError(f"no such transport: {transport}; there are stdio and http")
+    if transport == "unix":
+        options = dict(options)
+        path = options.pop("path")
+        try:
+            return server._native.start_unix(path, encode_settings(options))
+        except UsageError:
+            from . import _option_checks
+            from .settings import UnixSettings
+
+            # Names the option; the error of the core does not always.
+            _option_checks.check_settings("run_unix()", options, UnixSettings)
+            raise
+    raise ValueError(f"no such transport: {transport}; there are stdio and http, and `run_unix` for Unix sockets")
 
 
 def _auth(options: dict[str, Any], server: Server) -> tuple[bytes, Any]:

@@ -16,6 +16,7 @@ from ._handler_registration import HandlerRegistration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterable, Mapping
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from contextvars import Context
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         ServerSettings,
         ToolChanges,
         ToolTransform,
+        UnixSettings,
     )
     from .testing import TestClient, TestClientOptions
     from .transports import Channel
@@ -472,6 +474,49 @@ class Server(FeatureRegistration, HandlerRegistration):
         from . import _loops
 
         await _loops.serve(self, transport, {**options})
+
+    def run_unix(self, path: str | os.PathLike[str], **options: Unpack[UnixSettings]) -> None:
+        """Serve on a Unix socket until Ctrl-C or SIGTERM. Blocks. Each connection is a client; messages are lines.
+
+        The socket has its permissions before it can be connected to. A socket that an ended server has left at the path
+        is replaced; one that another server uses is not, and neither is a file of another kind. The socket is removed
+        at the end. Clients may use everything: the permissions of the socket decide who may connect.
+
+        Args:
+            path: Path of the socket.
+            options: Options of the socket; see `mcpline.settings.UnixSettings`.
+
+        Raises:
+            TransportError: The socket cannot be created, or another server uses it.
+            UsageError: The path is too long for a socket, or an option is invalid.
+        """
+        from . import _serving
+
+        _serving.run(self, "unix", {**options, "path": path})
+
+    async def serve_unix(self, path: str | os.PathLike[str], **options: Unpack[UnixSettings]) -> None:
+        """Serve on a Unix socket, on the running event loop, until the task is cancelled.
+
+        In a trio task, async handlers run in trio tasks. Cancelling stops gracefully, as `stop` does.
+
+        Args:
+            path: Path of the socket.
+            options: See `run_unix`.
+
+        Raises:
+            TransportError: The socket cannot be created, or another server uses it.
+            UsageError: The path is too long for a socket, or an option is invalid.
+        """
+        from ._async_library import in_trio
+
+        if in_trio():
+            from . import _trio
+
+            await _trio.serve(self, "unix", {**options, "path": path})
+            return
+        from . import _loops
+
+        await _loops.serve(self, "unix", {**options, "path": path})
 
     async def serve_channel(self, channel: Channel, *, principal: Caller | None = None) -> None:
         """Serve one client over a custom transport, on the running event loop, until either side closes the channel.

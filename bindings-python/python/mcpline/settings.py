@@ -29,6 +29,7 @@ __all__ = [
     "ServerSettings",
     "ToolChanges",
     "ToolTransform",
+    "UnixSettings",
 ]
 
 Revision = Literal["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
@@ -97,7 +98,7 @@ class ServerSettings(TypedDict, total=False):
     startup_message: bool
     """Write one line when a transport is ready, with the server's name, version, URL, revisions and number of
     features: to the logger `mcpline` at level INFO if the program has configured `logging`, otherwise to stderr.
-    Default: over HTTP always, and over stdio if standard input is a terminal, because hosts show what a server writes
+    Default: always, but over stdio only if standard input is a terminal, because hosts show what a server writes
     to stderr as errors."""
     debug: bool
     """Debug mode, for development only: clients get the text of every internal error, results are validated even if
@@ -220,6 +221,18 @@ class ListenSettings(HttpSettings, total=False):
     """Port to bind; 0 selects a free one. Default: 8000."""
     tls: Tls
     """Certificate and private key, to serve `https` URLs. Default: none, `http`."""
+
+
+class UnixSettings(TypedDict, total=False):
+    """Settings of a server on a Unix socket. Every setting has a production-safe default."""
+
+    mode: int
+    """Permissions of the socket file, which say who may connect; `0o660` admits the group of the file too. The umask
+    does not change them. Programs that can write the directory of the socket can replace it, whatever its permissions
+    are. Default: `0o600`, the user of the server."""
+    connections: int
+    """Maximum number of open connections; further ones are closed at once. A connection stays open as long as its
+    client runs, and uses a file descriptor, of which many systems give a process 1,024. Default: 256."""
 
 
 class ClientSettings(TypedDict, total=False):
