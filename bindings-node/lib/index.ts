@@ -131,9 +131,9 @@ export type {
 export { Server } from "./server.js";
 export type * from "./feature_options.js";
 export type { ServerOptions } from "./server_options.js";
-export type { ChannelOptions, Listening, ListenOptions, ServedChannel } from "./serving.js";
+export type { ChannelOptions, Listening, ListeningUnix, ListenOptions, ServedChannel } from "./serving.js";
 export type { Tls } from "./tls.js";
 export { result, ToolResult } from "./tool_result.js";
 export type { ResultMembers } from "./tool_result.js";
-export type { CacheHint, HttpSettings, Rate, ServerSettings } from "./settings.js";
+export type { CacheHint, HttpSettings, Rate, ServerSettings, UnixSettings } from "./settings.js";
 export type { BudgetStats, ClientStats, ServerStats } from "./stats.js";

@@ -97,6 +97,7 @@ export interface NativeServer {
   stats(): string;
   metrics(): string;
   serveStdio(ended: number): NativeServedChannel;
+  serveUnix(bound: number, ended: number, path: string, options: string): NativeServedChannel;
   serveChannel(opened: number, ended: number, channels: NativeChannels, principal?: string): NativeServedChannel;
   serveHttp(
     bound: number,

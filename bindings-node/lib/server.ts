@@ -52,8 +52,15 @@ import { RequestTracing } from "./request_spans.js";
 import type { PathVariablesOf, RouteHandler, RouteOptions } from "./routes.js";
 import type { Schema } from "./schemas.js";
 import type { ServerOptions } from "./server_options.js";
-import { type ChannelOptions, type Listening, type ListenOptions, type ServedChannel, Serving } from "./serving.js";
-import { type HttpSettings, serverOptions } from "./settings.js";
+import {
+  type ChannelOptions,
+  type Listening,
+  type ListeningUnix,
+  type ListenOptions,
+  type ServedChannel,
+  Serving,
+} from "./serving.js";
+import { type HttpSettings, serverOptions, type UnixSettings } from "./settings.js";
 import { type ServerStats, statsOf } from "./stats.js";
 
 /** Options that a server needs because of its types: values that are not `undefined` have to come from somewhere. */
@@ -576,6 +583,21 @@ export class Server<C = unknown, State = unknown> {
    */
   listen(options: ListenOptions = {}): Promise<Listening> {
     return this.#serving.http(options);
+  }
+
+  /**
+   * Serves on a Unix socket: each connection is a client, and messages are lines.
+   *
+   * The socket has its permissions before it can be connected to. A socket that an ended server has left at the path is
+   * replaced; one that another server uses is not, and neither is a file of another kind. The socket is removed at the
+   * end. Clients may use everything: the permissions of the socket decide who may connect.
+   *
+   * @param path Path of the socket.
+   * @throws TransportError if the socket cannot be created, or another server uses it.
+   * @throws UsageError if the path is too long for a socket, or a setting is invalid.
+   */
+  listenUnix(path: string, settings: UnixSettings = {}): Promise<ListeningUnix> {
+    return this.#serving.unix(path, settings);
   }
 
   /** Returns the server as an HTTP application, to mount in another server at its own path. */

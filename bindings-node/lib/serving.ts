@@ -19,7 +19,7 @@ import {
 import type { NativeHttpApp, NativeServedChannel, NativeServer } from "./native.js";
 import { checkName, checkOptions } from "./option_checks.js";
 import type { RequestTracing } from "./request_spans.js";
-import { HTTP_NAMES, httpOptions, type HttpSettings } from "./settings.js";
+import { HTTP_NAMES, httpOptions, type HttpSettings, UNIX_NAMES, type UnixSettings } from "./settings.js";
 import { type Tls, tlsOptions } from "./tls.js";
 
 /** Options of {@link Server.listen}. */
@@ -40,6 +40,17 @@ export interface Listening {
   readonly port: number;
   /** URL of the MCP endpoint. */
   readonly url: string;
+  /** Settles when the server has stopped. */
+  readonly closed: Promise<void>;
+  /** Stops the server gracefully, as {@link Server.close} does. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** A server that listens on a Unix socket. */
+export interface ListeningUnix {
+  /** Path of the socket. */
+  readonly path: string;
   /** Settles when the server has stopped. */
   readonly closed: Promise<void>;
   /** Stops the server gracefully, as {@link Server.close} does. */
@@ -232,6 +243,23 @@ export class Serving {
       close,
       [Symbol.asyncDispose]: close,
     };
+  }
+
+  /** Serves on a Unix socket; see {@link Server.listenUnix}. */
+  async unix(path: string, settings: UnixSettings): Promise<ListeningUnix> {
+    checkName("`path`", path);
+    checkOptions("`listenUnix`", settings, UNIX_NAMES);
+    const options = JSON.stringify(settings);
+    const [boundNumber, bound] = promised();
+    const [endedNumber, ended] = promised();
+    const transport = this.#serve([boundNumber, endedNumber], ended, () =>
+      this.native.serveUnix(boundNumber, endedNumber, path, options),
+    );
+    const leave = this.enterContext();
+    transport.ended.then(leave, leave);
+    announce(JSON.parse((await bound) ?? "null") as string | null);
+    const close = closing(transport);
+    return { path, closed: transport.ended, close, [Symbol.asyncDispose]: close };
   }
 
   /** Creates an HTTP application. It belongs to the server until it is closed. */

@@ -97,8 +97,8 @@ export interface ServerSettings {
   shutdownGrace?: number;
   /**
    * Write one line to stderr when a transport is ready, with the server's name, version, URL, revisions and number of
-   * features. Default: over HTTP always, and over stdio if standard input is a terminal, because hosts show what a server
-   * writes to stderr as errors.
+   * features. Default: always, but over stdio only if standard input is a terminal, because hosts show what a
+   * server writes to stderr as errors.
    */
   startupMessage?: boolean;
   /**
@@ -144,6 +144,21 @@ export interface ServerSettings {
   experimental?: Record<string, Record<string, unknown>>;
   /** Capabilities to declare even while no feature of the kind is registered. */
   declare?: ("tools" | "resources" | "prompts" | "completions")[];
+}
+
+/** Settings of a server on a Unix socket. Every setting has a production-safe default. */
+export interface UnixSettings {
+  /**
+   * Permissions of the socket file, which say who may connect; `0o660` admits the group of the file too. The umask does
+   * not change them. Programs that can write the directory of the socket can replace it, whatever its permissions are.
+   * Default: `0o600`, the user of the server.
+   */
+  mode?: number;
+  /**
+   * Maximum number of open connections; further ones are closed at once. A connection stays open as long as its client
+   * runs, and uses a file descriptor, of which many systems give a process 1,024. Default: 256.
+   */
+  connections?: number;
 }
 
 /** Settings of serving over HTTP. Every setting has a production-safe default. Durations are in milliseconds. */
@@ -311,6 +326,8 @@ const HTTP_SETTINGS: Readonly<Record<keyof HttpSettings, SettingKind>> = {
 };
 
 const SERVER_NAMES = optionNames<ServerSettings>(SERVER_SETTINGS);
+/** Names of {@link UnixSettings}. */
+export const UNIX_NAMES = optionNames<UnixSettings>({ mode: true, connections: true });
 /** Names of {@link HttpSettings}. */
 export const HTTP_NAMES = optionNames<HttpSettings>(HTTP_SETTINGS);
 const RATE_NAMES = optionNames<Rate>({ perSecond: true, burst: true });

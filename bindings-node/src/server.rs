@@ -5,6 +5,7 @@ use std::sync::Arc;
 use mcpline::foreign::channel::{Channel, ServedChannel};
 use mcpline::foreign::options::{
     self, CallerOptions, FeatureOptions, HttpServingOptions, ServerOptions, TlsOptions,
+    UnixServingOptions,
 };
 use mcpline::foreign::{self, CallQueue, Feature, FeatureKey};
 use mcpline::protocol::vocabulary::Implementation;
@@ -288,6 +289,39 @@ impl Server {
         let serving = Serving::new(foreign::startup_message(&self.core, None));
         let (core, shared) = (self.core.clone(), self.shared.clone());
         serving.start(&runtime, core, transport::stdio(), shared, ended);
+        Ok(serving)
+    }
+
+    /// Begins to serve a Unix socket. The promise `bound` is settled with the start-up message, `ended` at the end.
+    #[napi(catch_unwind)]
+    pub fn serve_unix(
+        &self,
+        bound: u32,
+        ended: u32,
+        path: String,
+        options: String,
+    ) -> Result<Serving> {
+        let options: UnixServingOptions = read("the options", &options)?;
+        let options = options.options().map_err(|error| Failure::core(&error))?;
+        let runtime = self.shared.runtime()?;
+        let serving = Serving::new(None);
+        let stop = serving.signal();
+        let (core, shared) = (self.core.clone(), self.shared.clone());
+        runtime.spawn(async move {
+            match transport::unix(path, options).await {
+                Ok(unix) => {
+                    let message = foreign::startup_message(&core, Some(&unix.url()));
+                    let message = Raw::from_trusted(serde_json::json!(message).to_string());
+                    shared.post(Event::Settled(bound, Settled::Json(message)));
+                    serve(core, unix, stop, shared, ended).await;
+                }
+                Err(error) => {
+                    let failure = Settled::Failed(Failure::core(&error));
+                    shared.post(Event::Settled(bound, failure));
+                    shared.post(Event::Settled(ended, Settled::Done));
+                }
+            }
+        });
         Ok(serving)
     }
 
