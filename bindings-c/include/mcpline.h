@@ -3499,7 +3499,7 @@ mcpl_status mcpl_server_start_stdio(mcpl_server *server);
 
 /**
  * Stops the server on SIGINT and SIGTERM, as `mcpl_server_stop` does, so that `mcpl_server_run_stdio`,
- * `mcpl_server_run_http` and `mcpl_server_wait` return.
+ * `mcpl_server_run_unix`, `mcpl_server_run_http` and `mcpl_server_wait` return.
  *
  * For programs that are nothing but a server: from now on these signals no longer end the process, even after the
  * server is freed. In other programs call `mcpl_server_stop` from a thread that waits for signals.
@@ -3591,6 +3591,39 @@ mcpl_status mcpl_server_start_http(mcpl_server *server,
                                    uint16_t port,
                                    const char *options,
                                    uint16_t *bound_port);
+#endif
+
+#if defined(MCPLINE_HAS_STDIO)
+/**
+ * Serves on a Unix socket, and waits until `mcpl_server_stop` is called. Each connection is a client, and messages are
+ * lines, as over stdio.
+ *
+ * The socket has its permissions before it can be connected to. A socket that an ended server has left at the path is
+ * replaced; one that another server uses is not, and neither is a file of another kind. The socket is removed at the end.
+ * Clients may use everything: the permissions of the socket decide who may connect. SIGINT and SIGTERM end the process
+ * and its calls at once, and leave the socket; see `mcpl_server_stop_on_signals`.
+ *
+ * - `path`: path of the socket, ending with a zero byte.
+ * - `options`: JSON object that ends with a zero byte, or `NULL` for the defaults. All members are optional:
+ *   - `mode` (`"0600"`): permissions of the socket file, which say who may connect: octal digits, or a number. `"0660"`
+ *     admits the group of the file too. The umask does not change them.
+ *   - `connections` (256): maximum number of open connections; further ones are closed at once.
+ *
+ * Returns `MCPL_TRANSPORT_ERROR` if the socket cannot be created or another server uses it, `MCPL_USAGE_ERROR` if the
+ * path is too long for a socket or an option is invalid, and `MCPL_WOULD_DEADLOCK` on the I/O thread and within
+ * `mcpl_loop_dispatch`.
+ */
+mcpl_status mcpl_server_run_unix(mcpl_server *server,
+                                 const char *path,
+                                 const char *options);
+#endif
+
+#if defined(MCPLINE_HAS_STDIO)
+/**
+ * Serves on a Unix socket in the background and returns as soon as the server listens. Otherwise like
+ * `mcpl_server_run_unix`.
+ */
+mcpl_status mcpl_server_start_unix(mcpl_server *server, const char *path, const char *options);
 #endif
 
 /**

@@ -50,6 +50,8 @@ mod server_features;
 mod serving;
 #[cfg(feature = "http")]
 mod serving_http;
+#[cfg(feature = "stdio")]
+mod serving_unix;
 mod shared_runtime;
 mod status;
 mod text;
@@ -73,6 +75,8 @@ pub use server_features::*;
 pub use serving::*;
 #[cfg(feature = "http")]
 pub use serving_http::*;
+#[cfg(feature = "stdio")]
+pub use serving_unix::*;
 pub use status::*;
 pub use text::{MCPL_AUTO_LENGTH, mcpl_string_free};
 pub use user_data::mcpl_finalizer;

@@ -201,7 +201,7 @@ pub extern "C" fn mcpl_server_start_stdio(server: *mut mcpl_server) -> mcpl_stat
 }
 
 /// Stops the server on SIGINT and SIGTERM, as `mcpl_server_stop` does, so that `mcpl_server_run_stdio`,
-/// `mcpl_server_run_http` and `mcpl_server_wait` return.
+/// `mcpl_server_run_unix`, `mcpl_server_run_http` and `mcpl_server_wait` return.
 ///
 /// For programs that are nothing but a server: from now on these signals no longer end the process, even after the
 /// server is freed. In other programs call `mcpl_server_stop` from a thread that waits for signals.

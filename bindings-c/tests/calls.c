@@ -3,6 +3,7 @@
 
 #include "check.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char ANY[] = "{\"type\": \"object\"}";
@@ -878,6 +879,34 @@ static void serves_http_in_the_background(void) {
   mcpl_server_free(server);
 }
 
+static void serves_a_unix_socket_in_the_background(void) {
+  char folder[] = "/tmp/mcpline-unix-XXXXXX";
+  char path[64];
+  struct stat found;
+  CHECK(mkdtemp(folder) != NULL);
+  snprintf(path, sizeof path, "%s/s", folder);
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "reply", "Replies", ANY, reply, NULL, NULL));
+  OK(mcpl_server_start_unix(server, path, "{\"mode\": \"0660\"}"));
+  CHECK(stat(path, &found) == 0 && S_ISSOCK(found.st_mode) && (found.st_mode & 0777) == 0660);
+  for (int round = 0; round < 2; round++) {
+    mcpl_client *client = mcpl_client_new("test", "1");
+    OK(mcpl_client_set_socket(client, path));
+    OK(mcpl_client_open(client));
+    CALLS(client, "reply", "{\"how\": \"text\"}", "a text");
+    OK(mcpl_client_close(client));
+    mcpl_client_free(client);
+  }
+  EXPECT(MCPL_TRANSPORT_ERROR, mcpl_server_start_unix(server, path, NULL));
+  CONTAINS(mcpl_error_message(mcpl_last_error()), "is in use by another server");
+  EXPECT(MCPL_WAIT_TIMED_OUT, mcpl_server_wait(server, 0));
+  OK(mcpl_server_stop(server));
+  OK(mcpl_server_wait(server, -1));
+  CHECK(stat(path, &found) != 0);
+  mcpl_server_free(server);
+  CHECK(rmdir(folder) == 0);
+}
+
 static void tell_who(mcpl_call *call, const char *arguments, size_t length, void *user) {
   char *info = NULL;
   size_t info_length = 0;
@@ -1091,6 +1120,7 @@ static const struct test tests[] = {
     TEST(a_callback_for_warnings_alone_gets_no_messages),
     TEST(messages_are_recorded_in_traffic_files),
     TEST(serves_http_in_the_background),
+    TEST(serves_a_unix_socket_in_the_background),
     TEST(a_client_in_this_process_has_a_caller_and_headers),
     TEST(a_handler_knows_the_trace_of_its_client),
     TEST(a_configuration_file_names_the_server),

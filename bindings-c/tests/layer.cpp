@@ -9,6 +9,8 @@
 #include <mutex>
 #include <thread>
 
+#include <unistd.h>
+
 namespace {
 
 using namespace mcpline;
@@ -579,6 +581,22 @@ void a_callable_verifies_tokens_and_scopes_limit_what_callers_see() {
   THROWS(MCPL_AUTHORIZATION_FAILED, (stranger.open(), 0));
 }
 
+void a_server_listens_on_a_unix_socket() {
+  char folder[] = "/tmp/mcpline-unix-XXXXXX";
+  CHECK(mkdtemp(folder) != nullptr);
+  const std::string path = std::string(folder) + "/s";
+  Pair pair;
+  pair.server.add_tool("a", "d", nullptr, [] { return "an answer"; });
+  pair.server.start_unix(path, R"({"connections":8})");
+  THROWS(MCPL_TRANSPORT_ERROR, (pair.server.start_unix(path), 0));
+  pair.client.set_socket(path);
+  pair.client.open();
+  CHECK(text_of(pair.client.call_tool("a", nullptr)) == "an answer");
+  pair.client.close();
+  pair.server.close();
+  CHECK(rmdir(folder) == 0);
+}
+
 void a_loop_runs_callbacks_here() {
   Loop loop;
   Pair pair;
@@ -696,6 +714,7 @@ int main() {
       TEST(reports_exceptions_of_callbacks_without_a_response),
       TEST(transports_are_classes),
       TEST(a_callable_verifies_tokens_and_scopes_limit_what_callers_see),
+      TEST(a_server_listens_on_a_unix_socket),
       TEST(a_loop_runs_callbacks_here),
       TEST(json_is_read_and_written),
       TEST(misuse_is_an_exception),

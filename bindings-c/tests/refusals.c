@@ -330,6 +330,8 @@ static void servers_refuse_handles(void) {
   HANDLE(mcpl_server_run_http, ended, "127.0.0.1", 0, NULL);
   HANDLE_ALONE(mcpl_server_start_stdio, ended);
   HANDLE(mcpl_server_start_http, ended, "127.0.0.1", 0, NULL, &port);
+  HANDLE(mcpl_server_run_unix, ended, "/nowhere", NULL);
+  HANDLE(mcpl_server_start_unix, ended, "/nowhere", NULL);
   HANDLE_ALONE(mcpl_server_stop_on_signals, ended);
   HANDLE_ALONE(mcpl_server_stop, ended);
   HANDLE(mcpl_server_wait, ended, 0);
@@ -423,6 +425,12 @@ static void servers_refuse_arguments(void) {
   REFUSES(mcpl_server_run_http, server, "127.0.0.1", 0, BAD_JSON);
   REFUSES(mcpl_server_start_http, server, BAD_TEXT, 0, NULL, NULL);
   REFUSES(mcpl_server_start_http, server, "127.0.0.1", 0, "{\"nonsense\": 1}", NULL);
+  REFUSES(mcpl_server_run_unix, server, NULL, NULL);
+  REFUSES(mcpl_server_run_unix, server, "/nowhere/server.sock", BAD_JSON);
+  REFUSES(mcpl_server_start_unix, server, BAD_TEXT, NULL);
+  REFUSES(mcpl_server_start_unix, server, "/nowhere/server.sock", "{\"nonsense\": 1}");
+  REFUSES(mcpl_server_start_unix, server, "/nowhere/server.sock", "{\"mode\": \"rw\"}");
+  SAYS(MCPL_TRANSPORT_ERROR, mcpl_server_start_unix, server, "/nowhere/server.sock", NULL);
   GIVES_NULL(mcpl_server_serve_channel, server, NULL, NULL, 0, NULL, NULL);
   GIVES_NULL(mcpl_server_serve_channel, server, &no_send, NULL, 0, NULL, NULL);
   const mcpl_channel_functions functions = {.size = sizeof functions, .send = on_send};

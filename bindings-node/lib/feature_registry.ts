@@ -43,6 +43,19 @@ export class FeatureRegistry {
     this.#numbers.set(`${kind} ${key}`, number);
   }
 
+  /** Adds handlers that belong to no feature, while `register` passes their numbers to the core. */
+  withHandlers<T>(handlers: readonly RegisteredHandler[], register: (numbers: number[]) => T): T {
+    const numbers = handlers.map((handler) => this.handlers.add(handler));
+    try {
+      return register(numbers);
+    } catch (error) {
+      for (const number of numbers) {
+        this.handlers.delete(number);
+      }
+      throw error;
+    }
+  }
+
   /** Adds a middleware of the library; the definition is JSON. */
   addBuiltInMiddleware(definition: string, scope: object): void {
     attempt(() => {

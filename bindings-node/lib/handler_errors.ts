@@ -19,11 +19,15 @@ import type { FeatureKind } from "./native.js";
  * @typeParam State Type of {@link Context.state}.
  */
 export interface FailedHandler<C = unknown, State = unknown> {
-  /** What the handler belongs to. `event`: {@link Server.onInitialized} or {@link Server.onRootsChanged}. */
+  /**
+   * What the handler belongs to. `event`: {@link Server.onInitialized} or {@link Server.onRootsChanged}. `http_client` and
+   * `credential`: functions of {@link Server.addOpenApi}.
+   */
   readonly kind: FeatureKind;
   /**
    * Name of the tool or prompt, URI or URI template of the resource, or method. For completions: name of the prompt or
-   * URI template, and empty for {@link Server.completion}. For routes: the path. For middleware: name of the function.
+   * URI template, and empty for {@link Server.completion}. For routes: the path. For middleware: name of the function. For
+   * `http_client`: `fetch`. For `credential`: name of the security scheme.
    */
   readonly name: string;
   /** The request context. */

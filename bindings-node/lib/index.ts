@@ -115,7 +115,7 @@ export type { Caller, IntrospectionSettings, ResourceServerSettings, Verified } 
 export type { HttpApp, WellKnown } from "./http.js";
 export type { FastifyReplyLike, FastifyRequestLike, MountedRequestOptions } from "./outer_request.js";
 export type * from "./protocol.js";
-export type { BasicCredential, OpenApiOperation, OpenApiOptions } from "./openapi.js";
+export type { ApiCredential, BasicCredential, OpenApiOperation, OpenApiOptions } from "./openapi.js";
 export { elicitForm, elicitUrl, InputRequired, listRoots, sample } from "./input_requests.js";
 export type { InputRequest } from "./input_requests.js";
 export type {

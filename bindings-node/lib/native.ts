@@ -13,8 +13,9 @@ export interface NativeHub {
   drain(texts: string[], local: boolean): number;
   flush(texts: string[], count: number): number;
 
-  callRoute(call: number): NativeRouteRequest | null;
-  replyRoute(call: number, status: number, headers: string[], body: Uint8Array): void;
+  callRoute(call: number): NativeHttpRequest | null;
+  callApiRequest(call: number): NativeHttpRequest | null;
+  replyHttp(call: number, status: number, headers: string[], body: Uint8Array): void;
   callInfo(call: number): NativeRequestInfo | null;
   callName(call: number): string | null;
   callSession(call: number): number;
@@ -68,15 +69,25 @@ export interface NativeRequestInfo {
   exchange?: number;
 }
 
-/** The request of a route (`src/calls.rs`); the head is JSON. */
-export interface NativeRouteRequest {
+/** The request of a route, or one to an imported API (`src/calls.rs`); the head is JSON. */
+export interface NativeHttpRequest {
   head: string;
   body: Uint8Array;
 }
 
 /** Kinds of features with handlers. */
 export type FeatureKind =
-  "tool" | "resource" | "prompt" | "completion" | "request" | "notification" | "event" | "middleware" | "route";
+  | "tool"
+  | "resource"
+  | "prompt"
+  | "completion"
+  | "request"
+  | "notification"
+  | "event"
+  | "middleware"
+  | "http_client"
+  | "credential"
+  | "route";
 
 /** A server (`src/server.rs`); definitions and options are JSON. */
 export interface NativeServer {
@@ -155,7 +166,14 @@ export interface Native extends NativeClientPart {
   Server: new (hub: NativeHub, number: number, info: string, instructions?: string, settings?: string) => NativeServer;
   Channels: new (hub: NativeHub, number: number) => NativeChannels;
   Verifier: new (hub: NativeHub, number: number) => NativeVerifier;
-  OpenApi: new (document: string, options: string) => NativeOpenApi;
+  OpenApi: new (
+    server: NativeServer,
+    document: string,
+    options: string,
+    client: number | undefined,
+    schemes: string[],
+    credentials: number[],
+  ) => NativeOpenApi;
 }
 
 /** Paths of the addon: next to this file, or next to the bundle that contains it, or in the package of this platform. */

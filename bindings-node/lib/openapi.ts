@@ -1,10 +1,27 @@
 /** HTTP APIs that OpenAPI documents describe, as tools and resources. */
 
+import type { Context } from "./context.js";
 import { attempt, UsageError } from "./errors.js";
+import type { Awaitable } from "./feature_options.js";
+import type { FeatureRegistry } from "./feature_registry.js";
+import type { RegisteredHandler } from "./handlers.js";
 import { headerPairs } from "./headers.js";
-import { native, type NativeServer } from "./native.js";
-import { checkHandler, checkOptions, checkValues, OBJECT, typeName } from "./option_checks.js";
+import { finish, hub, Kind } from "./hub.js";
+import { type NativeHttpRequest, native, type NativeServer } from "./native.js";
+import {
+  BOOLEAN,
+  checkHandler,
+  checkOptions,
+  checkValues,
+  type Expected,
+  isObject,
+  NUMBER,
+  OBJECT,
+  STRING,
+  typeName,
+} from "./option_checks.js";
 import { optionNames, snakeCase } from "./option_names.js";
+import { finishResponse, isResponse } from "./routes.js";
 import { secondsFromMs } from "./settings.js";
 
 /** An operation of an OpenAPI document. */
@@ -36,6 +53,9 @@ export interface BasicCredential {
   password: string;
 }
 
+/** An API key or a token, or user name and password for a `basic` scheme. */
+export type ApiCredential = string | BasicCredential;
+
 /** Options of {@link Server.addOpenApi}. Durations are in milliseconds. */
 export interface OpenApiOptions {
   /** Says what an operation becomes: `"tool"` or `true`, `"resource"`, or nothing. Default: every one becomes a tool. */
@@ -49,9 +69,17 @@ export interface OpenApiOptions {
   headers?: Iterable<readonly [string, string]> | Readonly<Record<string, string>>;
   /**
    * Credentials by the names of security schemes in the document: an API key or a token, or user name and password for a
-   * `basic` scheme. Arguments never contain them. Default: none.
+   * `basic` scheme. Or functions that return them, or promises of them: they are called for each request that uses the scheme.
+   * Arguments never contain them. Default: none.
    */
-  credentials?: Readonly<Record<string, string | BasicCredential>>;
+  credentials?: Readonly<Record<string, ApiCredential | ((ctx: Context) => Awaitable<ApiCredential>)>>;
+  /**
+   * Sends the requests, in place of the built-in HTTP client: `fetch` of Node or of a package, or a function that calls it. It
+   * needs `baseUrl`, or `allowPrivateAddresses`. The signal of the request is aborted when the call is cancelled or takes too
+   * long. Its `redirect` is `manual`: to follow redirects, pass `(request) => fetch(request, { redirect: "follow" })`. Default:
+   * the built-in client.
+   */
+  fetch?: (request: Request) => Promise<Response>;
   /**
    * Names of tools and resources, by operation id or by method and path (`GET /pets/{id}`). Default: the operation ids,
    * with only letters, digits, `_` and `-`.
@@ -59,7 +87,7 @@ export interface OpenApiOptions {
   names?: Readonly<Record<string, string>>;
   /** Scheme of the URIs of resources. Default: `api`, as in `api://pets/{id}`. */
   resourceScheme?: string;
-  /** Maximum time of a request, from connecting to the end of the response. Default: 30,000. */
+  /** Maximum time of a request, from the first function for a credential to the end of the response. Default: 30,000. */
   timeout?: number;
   /** Maximum size of a response, in bytes. A call with a longer one fails. Default: 1 MiB. */
   maxResponseBytes?: number;
@@ -89,7 +117,7 @@ export interface OpenApiOptions {
    */
   externalDocuments?: Readonly<Record<string, unknown>>;
   /**
-   * URL of the proxy: `http://`, `socks5://` or `socks5h://`, with credentials if needed; `direct` for none. Default:
+   * URL of the proxy of the built-in client: `http://`, `socks5://` or `socks5h://`, with credentials if needed; `direct` for none. Default:
    * the environment variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`.
    */
   proxy?: string;
@@ -106,6 +134,7 @@ const NAMES = optionNames<OpenApiOptions>({
   baseUrl: true,
   headers: true,
   credentials: true,
+  fetch: true,
   names: true,
   resourceScheme: true,
   timeout: true,
@@ -121,19 +150,135 @@ const NAMES = optionNames<OpenApiOptions>({
   connectTimeout: true,
 });
 
+const BYTES: Expected = ["a whole number of bytes", (value) => Number.isSafeInteger(value) && (value as number) >= 0];
+const TEXTS: Expected = [
+  "an object of strings",
+  (value) => isObject(value) && Object.values(value).every((text) => typeof text === "string"),
+];
+
+/** What the values of options must be. `headers` and the values of `credentials` are checked as they are converted. */
+const VALUES = {
+  baseUrl: STRING,
+  credentials: OBJECT,
+  names: TEXTS,
+  resourceScheme: STRING,
+  timeout: NUMBER,
+  maxResponseBytes: BYTES,
+  maxSchemaBytes: BYTES,
+  outputSchemas: BOOLEAN,
+  allowPrivateAddresses: BOOLEAN,
+  documentUrl: STRING,
+  externalDocuments: OBJECT,
+  proxy: STRING,
+  tlsRoots: STRING,
+  onlyTheseRoots: BOOLEAN,
+  connectTimeout: NUMBER,
+} satisfies Partial<Record<keyof OpenApiOptions, Expected>>;
+
+/** Options that configure the built-in HTTP client. */
+const BUILT_IN = ["proxy", "tlsRoots", "onlyTheseRoots", "connectTimeout"] as const;
+
+type Fetch = NonNullable<OpenApiOptions["fetch"]>;
+type CredentialFunction = (ctx: Context) => Awaitable<ApiCredential>;
+
 /** Adds the operations of an API to a server. Returns names of tools, and URIs or templates of resources. */
-export function addOpenApi(server: NativeServer, document: unknown, options: OpenApiOptions): string[] {
+export function addOpenApi(
+  server: NativeServer,
+  features: FeatureRegistry,
+  document: unknown,
+  options: OpenApiOptions,
+): string[] {
   checkOptions("`addOpenApi`", options, NAMES);
-  checkValues("`addOpenApi`", options, { credentials: OBJECT });
-  const { select } = options;
+  checkValues("`addOpenApi`", options, VALUES);
+  const { select, fetch, credentials = {} } = options;
   if (select !== undefined) {
     checkHandler("`select`", select);
   }
+  if (fetch !== undefined) {
+    checkHandler("`fetch`", fetch);
+    const unused = BUILT_IN.find((name) => options[name] !== undefined);
+    if (unused !== undefined) {
+      throw new UsageError(
+        `\`addOpenApi\`: \`${unused}\` is an option of the built-in HTTP client: configure \`fetch\``,
+      );
+    }
+  }
   const [text, settings] = [documentJson(document), optionsJson(options)];
-  const api = attempt(() => new native.OpenApi(text, settings));
-  const operations = JSON.parse(attempt(() => api.operations())) as OpenApiOperation[];
-  const selected = operations.map((operation) => (select === undefined ? "tool" : word(select(operation))));
-  return attempt(() => api.add(server, selected));
+  const functions = Object.entries(credentials).filter(([, credential]) => typeof credential === "function");
+  const handlers = functions.map(([scheme, call]) => credentialHandler(scheme, call as CredentialFunction));
+  if (fetch !== undefined) {
+    handlers.push(fetchHandler(fetch));
+  }
+  return features.withHandlers(handlers, (numbers) => {
+    const schemes = functions.map(([scheme]) => scheme);
+    const client = numbers[schemes.length];
+    const api = attempt(
+      () => new native.OpenApi(server, text, settings, client, schemes, numbers.slice(0, schemes.length)),
+    );
+    const operations = JSON.parse(attempt(() => api.operations())) as OpenApiOperation[];
+    const selected = operations.map((operation) => (select === undefined ? "tool" : word(select(operation))));
+    return attempt(() => api.add(server, selected));
+  });
+}
+
+/** Returns the handler that calls a function for the credential of a security scheme. */
+function credentialHandler(scheme: string, call: CredentialFunction): RegisteredHandler {
+  return {
+    kind: "credential",
+    name: scheme,
+    run: (ctx) => call(ctx),
+    finish: (number, value) => {
+      finish(number, Kind.Result, JSON.stringify(credentialJson(scheme, value)));
+    },
+  };
+}
+
+interface RequestHead {
+  method: string;
+  url: string;
+  headers: [name: string, value: string][];
+  max_body_bytes: number;
+  max_error_body_bytes: number;
+}
+
+/** A response with the number of bytes of its body that are of use. */
+interface Fetched {
+  response: Response;
+  limit: number;
+}
+
+/** Returns the handler that sends requests by a function. */
+function fetchHandler(fetch: Fetch): RegisteredHandler {
+  return {
+    kind: "http_client",
+    name: "fetch",
+    run: (ctx) => send(ctx, fetch),
+    finish: (number, value) => {
+      // `undefined`: the call has ended.
+      const fetched = value as Fetched | undefined;
+      return fetched === undefined ? undefined : finishResponse(number, fetched.response, fetched.limit);
+    },
+  };
+}
+
+async function send(ctx: Context, fetch: Fetch): Promise<Fetched | undefined> {
+  const received: NativeHttpRequest | null = hub.callApiRequest(ctx.call);
+  if (received === null) {
+    return undefined;
+  }
+  const head = JSON.parse(received.head) as RequestHead;
+  const request = new Request(head.url, {
+    method: head.method,
+    headers: head.headers,
+    redirect: "manual",
+    signal: ctx.signal,
+    ...(received.body.byteLength > 0 && { body: received.body }),
+  });
+  const response: unknown = await fetch(request);
+  if (!isResponse(response)) {
+    throw new UsageError(`\`fetch\` must return a response, not ${typeName(response)}`);
+  }
+  return { response, limit: response.ok ? head.max_body_bytes : head.max_error_body_bytes };
 }
 
 function documentJson(document: unknown): string {
@@ -157,7 +302,7 @@ function json(what: string, value: unknown): string {
 function optionsJson(options: OpenApiOptions): string {
   const converted: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(options)) {
-    if (value !== undefined && name !== "select") {
+    if (value !== undefined && name !== "select" && name !== "fetch") {
       converted[snakeCase(name)] = option(name, value);
     }
   }
@@ -173,14 +318,32 @@ function option(name: string, value: unknown): unknown {
       return headerPairs("`addOpenApi`", value);
     case "credentials":
       return Object.fromEntries(
-        Object.entries(value as Record<string, string | BasicCredential>).map(([scheme, credential]) => [
-          scheme,
-          typeof credential === "string" ? credential : [credential.username, credential.password],
-        ]),
+        Object.entries(value as Record<string, unknown>)
+          .filter(([, credential]) => credential !== undefined && typeof credential !== "function")
+          .map(([scheme, credential]) => [scheme, credentialJson(scheme, credential)]),
       );
     default:
       return value;
   }
+}
+
+/**
+ * Returns the JSON of a credential.
+ *
+ * @throws UsageError if it is none. The message does not contain it, because it is secret.
+ */
+function credentialJson(scheme: string, credential: unknown): string | [string, string] {
+  if (typeof credential === "string") {
+    return credential;
+  }
+  const { username, password } = (isObject(credential) ? credential : {}) as Partial<BasicCredential>;
+  if (typeof username === "string" && typeof password === "string") {
+    return [username, password];
+  }
+  const given = isObject(credential) ? "another object" : typeName(credential);
+  throw new UsageError(
+    `the credential \`${scheme}\` must be a string, or an object with \`username\` and \`password\`, not ${given}`,
+  );
 }
 
 function word(choice: unknown): string {

@@ -6,7 +6,7 @@ import { ended, hub, watch } from "./hub.js";
 import { jsonOf } from "./content.js";
 import { typeName } from "./option_checks.js";
 import type { Awaitable } from "./feature_options.js";
-import type { NativeRouteRequest } from "./native.js";
+import type { NativeHttpRequest } from "./native.js";
 import { isSecure } from "./outer_request.js";
 import type { Server } from "./server.js";
 
@@ -116,7 +116,7 @@ const OPAQUE = new Set([
 
 /** Calls the handler of a route. `undefined`: the call has ended, because its client is gone. */
 export function callRoute(handler: RouteHandler, call: number, server: Server): unknown {
-  const received: NativeRouteRequest | null = hub.callRoute(call);
+  const received: NativeHttpRequest | null = hub.callRoute(call);
   if (received === null) {
     return undefined;
   }
@@ -149,9 +149,10 @@ function isHost(host: string): boolean {
 /** Ends the call of a route with the handler's return value. */
 export function finishRoute(call: number, value: unknown): void | Promise<void> {
   if (isResponse(value)) {
-    const { status } = value;
-    return readBody(call, value).then((body) => {
-      reply(call, status, headersOf(value, body).flat(), body);
+    return finishResponse(call, value, MAX_STREAMED_BYTES, () => {
+      throw new UsageError(
+        `the body of a route's response has more than ${String(MAX_STREAMED_BYTES)} bytes: serve it in the outer application`,
+      );
     });
   }
   if (value === undefined || value === null) {
@@ -169,8 +170,25 @@ export function finishRoute(call: number, value: unknown): void | Promise<void> 
   }
 }
 
+/**
+ * Ends a call with a response.
+ *
+ * @param limit Bytes of the body that are read at most.
+ * @param tooLong Called if there are more.
+ */
+export async function finishResponse(
+  call: number,
+  response: Response,
+  limit: number,
+  tooLong?: () => void,
+): Promise<void> {
+  const { status } = response;
+  const body = await readBody(call, response, limit, tooLong);
+  reply(call, status, headersOf(response, body).flat(), body);
+}
+
 /** Whether a value is a response, possibly of another implementation of the Fetch API. */
-function isResponse(value: unknown): value is Response {
+export function isResponse(value: unknown): value is Response {
   return value instanceof Response || Object.prototype.toString.call(value) === "[object Response]";
 }
 
@@ -194,8 +212,13 @@ function headersOf({ url, headers }: Response, body: Uint8Array): [name: string,
   return isDecoded ? pairs.filter(([name]) => name !== "content-encoding" && name !== "content-length") : pairs;
 }
 
-/** Reads the body of a response, until its client has left or the server ends. */
-async function readBody(call: number, response: Response): Promise<Uint8Array> {
+/** Reads the body of a response up to a limit, until its client has left or the server ends. */
+async function readBody(
+  call: number,
+  response: Response,
+  limit: number,
+  tooLong: (() => void) | undefined,
+): Promise<Uint8Array> {
   if (response.body === null) {
     return new Uint8Array();
   }
@@ -215,11 +238,11 @@ async function readBody(call: number, response: Response): Promise<Uint8Array> {
       return Buffer.concat(pieces, length);
     }
     length += value.byteLength;
-    if (length > MAX_STREAMED_BYTES) {
+    if (length > limit) {
       cancel("the body is too long");
-      throw new UsageError(
-        `the body of a route's response has more than ${String(MAX_STREAMED_BYTES)} bytes: serve it in the outer application`,
-      );
+      tooLong?.();
+      pieces.push(value.subarray(0, value.byteLength - (length - limit)));
+      return Buffer.concat(pieces, limit);
     }
     pieces.push(value);
   }
@@ -227,7 +250,7 @@ async function readBody(call: number, response: Response): Promise<Uint8Array> {
 
 function reply(call: number, status: number, headers: string[], body: Uint8Array): void {
   attempt(() => {
-    hub.replyRoute(call, status, headers, body);
+    hub.replyHttp(call, status, headers, body);
   });
   ended(call);
 }

@@ -336,8 +336,8 @@ export class Server<C = unknown, State = unknown> {
    * Adds tools and resources for the operations of an HTTP API, from its OpenAPI document. All are added or none. Returns the
    * names of tools, and the URIs or URI templates of resources.
    *
-   * Calls become HTTP requests, which the library sends without running JavaScript. The annotations of tools follow from the
-   * HTTP method, their tags are those of the document. To put a prefix before the names, add the API to a server of its own
+   * Calls become HTTP requests, which the library sends without running JavaScript, or with the `fetch` that you give. The
+   * annotations of tools follow from the HTTP method, their tags are those of the document. To put a prefix before the names, add the API to a server of its own
    * and mount that: `server.mount(api, { prefix: "github" })`.
    *
    * ```ts
@@ -353,7 +353,7 @@ export class Server<C = unknown, State = unknown> {
    *   operation is not known, or an operation cannot be a resource.
    */
   addOpenApi(document: object | string, options: OpenApiOptions = {}): string[] {
-    return addOpenApi(this.#native, document, options);
+    return addOpenApi(this.#native, this.#features, document, options);
   }
 
   /**

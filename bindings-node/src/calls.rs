@@ -121,9 +121,9 @@ pub struct RequestInfo {
     pub exchange: Option<u32>,
 }
 
-/// The request of a route.
+/// The request of a route, or one to an imported API.
 #[napi(object, object_from_js = false)]
-pub struct RouteRequest {
+pub struct HttpRequestParts {
     /// The head, as JSON.
     pub head: String,
     /// The body.
@@ -134,15 +134,23 @@ pub struct RouteRequest {
 impl Hub {
     /// Returns the request of a route; `null` once the call has ended.
     #[napi(catch_unwind)]
-    pub fn call_route(&self, call: f64) -> Option<RouteRequest> {
+    pub fn call_route(&self, call: f64) -> Option<HttpRequestParts> {
         let (head, body) = foreign::route_request(&self.context(call)?)?;
         let body = Vec::from(body).into();
-        Some(RouteRequest { head, body })
+        Some(HttpRequestParts { head, body })
     }
 
-    /// Ends the call of a route with the next flush. `headers`: name after value.
+    /// Returns the request that the HTTP client of an imported API sends; `null` once the call has ended.
     #[napi(catch_unwind)]
-    pub fn reply_route(
+    pub fn call_api_request(&self, call: f64) -> Option<HttpRequestParts> {
+        let (head, body) = foreign::api_request(&self.context(call)?)?;
+        let body = Vec::from(body).into();
+        Some(HttpRequestParts { head, body })
+    }
+
+    /// Ends the call of a route or an HTTP client with the next flush. `headers`: name after value.
+    #[napi(catch_unwind)]
+    pub fn reply_http(
         &mut self,
         call: f64,
         status: u32,
@@ -156,7 +164,7 @@ impl Hub {
         let status = u16::try_from(status).unwrap_or_default();
         let body = bytes::Bytes::copy_from_slice(&body);
         let reply =
-            foreign::route_response(status, &pairs, body).map_err(|error| Failure::core(&error))?;
+            foreign::http_response(status, &pairs, body).map_err(|error| Failure::core(&error))?;
         let Some(open) = lock(&self.shared.open).take(call) else {
             return Ok(());
         };

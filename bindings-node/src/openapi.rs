@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use mcpline::foreign::OpenApiImport;
+use mcpline::foreign::{OpenApiFunctions, OpenApiImport};
 use mcpline::foreign::options::OpenApiOptions;
 use napi::{Error, Result};
 use napi_derive::napi;
@@ -20,10 +20,24 @@ pub struct OpenApi {
 #[napi]
 impl OpenApi {
     /// Reads a document: see [`OpenApiImport::read`]. `document` is JSON, and so are `options`, which are [`OpenApiOptions`].
+    /// Handlers of the server by number: `client` sends the requests, and `credentials` return those of `schemes`.
     #[napi(constructor, catch_unwind)]
-    pub fn new(document: String, options: String) -> Result<Self> {
+    pub fn new(
+        server: &Server,
+        document: String,
+        options: String,
+        client: Option<u32>,
+        schemes: Vec<String>,
+        credentials: Vec<u32>,
+    ) -> Result<Self> {
         let options: OpenApiOptions = read("the options", &options)?;
-        let import = OpenApiImport::read(document.as_bytes(), options);
+        let credentials = credentials.into_iter().map(|number| server.handler(number));
+        let functions = OpenApiFunctions {
+            http_client: client.map(|number| server.handler(number)),
+            credentials: schemes.into_iter().zip(credentials).collect(),
+            ..OpenApiFunctions::default()
+        };
+        let import = OpenApiImport::read(document.as_bytes(), options, functions);
         Ok(Self {
             import: Mutex::new(Some(import.map_err(|error| Failure::core(&error))?)),
         })

@@ -39,7 +39,7 @@ impl Server {
         &self.core
     }
 
-    fn handler(&self, plan: u32) -> Arc<dyn Handler> {
+    pub(crate) fn handler(&self, plan: u32) -> Arc<dyn Handler> {
         let queue = self.shared.calls().clone();
         let id = HandlerId {
             server: self.number,

@@ -150,6 +150,17 @@ test("invalid documents and options are refused", () => {
     [pets(), { select: nothing, headers: { X: 5 } }, /header `X` must be a string, not number/],
     [pets(), { select: nothing, credentials: "x" }, /`credentials` must be an object, not string/],
     [pets(), { select: nothing, timeout: -1 }, /milliseconds/],
+    [pets(), { base_url: "x" }, /unknown option `base_url`; did you mean `baseUrl`/],
+    [pets(), { baseUrl: 7 }, /`baseUrl` must be a string, not number/],
+    [pets(), { timeout: "5" }, /`timeout` must be a number, not string/],
+    [pets(), { names: { getPet: 7 } }, /`names` must be an object of strings, not object/],
+    [pets(), { maxResponseBytes: 1.5 }, /`maxResponseBytes` must be a whole number of bytes, not number/],
+    [pets(), { outputSchemas: "no" }, /`outputSchemas` must be a boolean, not string/],
+    [pets(), { allowPrivateAddresses: 1 }, /`allowPrivateAddresses` must be a boolean, not number/],
+    [pets(), { externalDocuments: [] }, /`externalDocuments` must be an object, not an array/],
+    [pets(), { tlsRoots: Buffer.from("") }, /`tlsRoots` must be a string, not object/],
+    [pets(), { credentials: { login: 7 } }, /the credential `login` must be a string, or an object .* not number/],
+    [pets(), { credentials: { login: { username: "s3cret" } } }, /not another object$/],
   ]) {
     assert.throws(
       () => make("pets").addOpenApi(document, options),

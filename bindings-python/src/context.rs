@@ -295,6 +295,17 @@ impl Call {
         Ok((PyBytes::new(py, head.as_bytes()), PyBytes::new(py, &body)))
     }
 
+    /// The request that the HTTP client of an imported API sends: its head as JSON, and its body.
+    #[getter]
+    fn api_request<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+        let (head, body) = foreign::api_request(&self.context)
+            .ok_or_else(|| errors::defect("a call that is not one of an HTTP client sends none"))?;
+        Ok((PyBytes::new(py, head.as_bytes()), PyBytes::new(py, &body)))
+    }
+
     /// The authenticated caller as JSON.
     #[getter]
     fn auth<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {

@@ -184,13 +184,13 @@ impl SharedPlan {
                     has_more,
                 }))
             }
-            CallKind::Request => Ok(Reply::Result(trusted(converted.cast::<PyBytes>()?))),
+            CallKind::Request | CallKind::Credential => Ok(Reply::Result(trusted(converted.cast::<PyBytes>()?))),
             // A whole result, or what a tool returns.
             CallKind::Middleware => match converted.cast::<PyBytes>() {
                 Ok(result) => Ok(Reply::Result(trusted(result))),
                 Err(_) => tool_reply(&converted),
             },
-            CallKind::Route => route_response(py, &converted),
+            CallKind::Route | CallKind::HttpClient => http_response(py, &converted),
             kind => results::content(kind, trusted(converted.cast::<PyBytes>()?))
                 .map_err(|error| errors::core(py, &error)),
         }
@@ -236,11 +236,11 @@ fn text_reply(text: &Bound<'_, PyString>) -> PyResult<ToolReply> {
 }
 
 /// Reads status, headers and body.
-fn route_response(py: Python<'_>, converted: &Bound<'_, PyAny>) -> PyResult<Reply> {
+fn http_response(py: Python<'_>, converted: &Bound<'_, PyAny>) -> PyResult<Reply> {
     let (status, headers, body): (u16, Vec<(String, String)>, Bound<'_, PyBytes>) =
         converted.extract()?;
     let body = Bytes::copy_from_slice(body.as_bytes());
-    mcpline::foreign::route_response(status, &headers, body)
+    mcpline::foreign::http_response(status, &headers, body)
         .map_err(|error| errors::core(py, &error))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use mcpline::foreign::channel::ServedChannel;
@@ -11,7 +11,7 @@ use mcpline::foreign::options::{
     self, CallerOptions, FeatureOptions, OpenApiOptions, ServerOptions, TlsOptions,
     UnixServingOptions,
 };
-use mcpline::foreign::{self, Feature, FeatureKey, OpenApiImport};
+use mcpline::foreign::{self, Feature, FeatureKey, OpenApiFunctions, OpenApiImport};
 use mcpline::protocol::vocabulary::{Implementation, JsonObject};
 use mcpline::server::{CallKind, Completer};
 use mcpline::transport::{self, Stop};
@@ -218,22 +218,43 @@ impl Server {
     }
 
     /// Adds the operations of an HTTP API: see [`OpenApiImport`]. `select` gets the operations as JSON, and returns a word for
-    /// each of them.
+    /// each of them. `client` sends the requests, with headers of these names; `credentials` return those of security schemes.
+    #[pyo3(signature = (document, options, select, client, header_names, credentials))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "called in one place, by keywords"
+    )]
     fn add_openapi(
         &self,
         py: Python<'_>,
         document: &[u8],
         options: &[u8],
         select: &Bound<'_, PyAny>,
+        client: Option<PyRef<'_, Plan>>,
+        header_names: Vec<String>,
+        credentials: Vec<(String, PyRef<'_, Plan>)>,
     ) -> PyResult<Vec<String>> {
         let options: OpenApiOptions = read(py, "the options", options)?;
+        let credential =
+            |(scheme, plan): &(String, PyRef<'_, Plan>)| (scheme.clone(), handler(plan));
+        let functions = OpenApiFunctions {
+            http_client: client.as_deref().map(handler),
+            header_names,
+            credentials: credentials.iter().map(credential).collect(),
+        };
         let api = py
-            .detach(|| OpenApiImport::read(document, options))
+            .detach(|| OpenApiImport::read(document, options, functions))
             .map_err(|error| errors::core(py, &error))?;
         let operations = api.operations();
         let selected: Vec<String> = select.call1((operations.as_bytes(),))?.extract()?;
-        py.detach(|| api.add(&self.core, &selected))
-            .map_err(|error| errors::core(py, &error))
+        let added = py
+            .detach(|| api.add(&self.core, &selected))
+            .map_err(|error| errors::core(py, &error))?;
+        let plans = credentials.iter().map(|(_, plan)| plan);
+        for plan in plans.chain(&client) {
+            self.keep_function(plan.planned.clone());
+        }
+        Ok(added)
     }
 
     /// Adds a middleware that the library provides: see [`foreign::add_built_in_middleware`].
@@ -587,6 +608,26 @@ impl Server {
 }
 
 impl Server {
+    /// Makes a function of an imported API visible to the garbage collector, and drops those of imports that are gone.
+    fn keep_function(&self, plan: Arc<SharedPlan>) {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        // They have no name.
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let key = FeatureKey::new(plan.kind, number.to_string());
+        let unused: Vec<_> = {
+            let mut plans = lock(&self.plans);
+            let unused = plans.extract_if(|_, plan| {
+                matches!(plan.kind, CallKind::HttpClient | CallKind::Credential)
+                    && Arc::strong_count(plan) == 1
+            });
+            let unused = unused.collect();
+            plans.insert(key, plan);
+            unused
+        };
+        // Dropped after the lock is released: objects of a function may use the server.
+        drop(unused);
+    }
+
     /// Keeps a plan under the new name of its feature.
     fn rename_plan(&self, old: &FeatureKey, new: FeatureKey) {
         let mut plans = lock(&self.plans);

@@ -305,6 +305,17 @@ public:
   }
 #endif
 
+#if defined(MCPLINE_HAS_STDIO)
+  /// Serves on a Unix socket until `stop`, SIGINT or SIGTERM: each connection is a client. For `options` see
+  /// mcpl_server_run_unix.
+  void run_unix(std::string_view path, const JsonText &options = nullptr, Signals signals = Signals::stop) {
+    heed(signals);
+    const std::string text = options.text();
+    detail::check(mcpl_server_run_unix(server_.get(), detail::Short(path).get(),
+                                       options.data() == nullptr ? nullptr : text.c_str()));
+  }
+#endif
+
 #if defined(MCPLINE_HAS_HTTP)
   /// Serves over HTTP until `stop`, SIGINT or SIGTERM: Streamable HTTP at /mcp, HTTP+SSE at /sse. For `options` see
   /// mcpl_server_run_http.
@@ -320,6 +331,13 @@ public:
 #if defined(MCPLINE_HAS_STDIO)
   /// Serves over standard input and output in the background.
   void start_stdio() { detail::check(mcpl_server_start_stdio(server_.get())); }
+
+  /// Serves on a Unix socket in the background. Returns as soon as the server listens.
+  void start_unix(std::string_view path, const JsonText &options = nullptr) {
+    const std::string text = options.text();
+    detail::check(mcpl_server_start_unix(server_.get(), detail::Short(path).get(),
+                                         options.data() == nullptr ? nullptr : text.c_str()));
+  }
 #endif
 
 #if defined(MCPLINE_HAS_AUTH) && defined(MCPLINE_HAS_CLIENT)

@@ -220,6 +220,17 @@ exactly<string[]>()(
     },
   ),
 );
+server.addOpenApi("{}", {
+  fetch,
+  credentials: {
+    key: async (ctx) => ctx.auth?.subject ?? "anonymous",
+    login: () => ({ username: "ada", password: "p" }),
+  },
+});
+// @ts-expect-error -- a client returns a response
+server.addOpenApi("{}", { fetch: async (request: Request) => request.url });
+// @ts-expect-error -- a function returns a credential
+server.addOpenApi("{}", { credentials: { key: () => 7 } });
 // @ts-expect-error -- operations become tools or resources
 server.addOpenApi("{}", { select: () => "prompt" });
 // @ts-expect-error -- an API key has no user name alone

@@ -8,7 +8,19 @@ from typing import Any, Final, Literal, final
 
 VERSION: Final[str]
 
-Kind = Literal["tool", "resource", "prompt", "completion", "request", "notification", "event", "middleware", "route"]
+Kind = Literal[
+    "tool",
+    "resource",
+    "prompt",
+    "completion",
+    "request",
+    "notification",
+    "event",
+    "middleware",
+    "http_client",
+    "credential",
+    "route",
+]
 HttpAnswer = tuple[int, list[tuple[bytes, bytes]], bytes, bool]
 RequestOptions = tuple[
     float | None, float | None, Callable[..., Any] | None, bytes | None, str | None, str | None, bool, bool
@@ -101,6 +113,8 @@ class Call:
     @property
     def http_request(self) -> tuple[bytes, bytes]: ...
     @property
+    def api_request(self) -> tuple[bytes, bytes]: ...
+    @property
     def auth(self) -> bytes | None: ...
     def lacks(self, scopes: list[str]) -> bytes | None: ...
     @property
@@ -118,7 +132,15 @@ class Server:
         cls, info: bytes, instructions: str | None, settings: bytes | None, worker_threads: int | None
     ) -> Server: ...
     def add_feature(self, definition: bytes, options: bytes | None, plan: Plan) -> None: ...
-    def add_openapi(self, document: bytes, options: bytes, select: Callable[[bytes], list[str]]) -> list[str]: ...
+    def add_openapi(
+        self,
+        document: bytes,
+        options: bytes,
+        select: Callable[[bytes], list[str]],
+        client: Plan | None,
+        header_names: list[str],
+        credentials: list[tuple[str, Plan]],
+    ) -> list[str]: ...
     def add_built_in_middleware(self, definition: bytes, scope: bytes) -> None: ...
     def remove_feature(self, kind: Kind, name: str) -> bool: ...
     def update_feature(self, kind: Kind, name: str, changes: bytes) -> None: ...

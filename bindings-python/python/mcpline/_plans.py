@@ -24,7 +24,19 @@ if typing.TYPE_CHECKING:
     from ._functions import Function, Parameter
     from .server import Server
 
-__all__ = ["completion", "event", "middleware", "prompt", "request", "resource", "route", "template_variables", "tool"]
+__all__ = [
+    "completion",
+    "credential",
+    "event",
+    "http_client",
+    "middleware",
+    "prompt",
+    "request",
+    "resource",
+    "route",
+    "template_variables",
+    "tool",
+]
 
 # Results that a tool with structured content may return as well.
 _SPECIAL = (ToolResult, InputRequired, ExtendedResult)
@@ -304,6 +316,52 @@ def route(server: Server, call: Callable[..., Any], path: str, *, inline: bool) 
     )
 
 
+def http_client(server: Server, name: str, call: Callable[[Any], Any], *, is_async: bool) -> _native.Plan:
+    """Plan the function of an `ApiRequest` that sends the requests of an imported API."""
+    from . import openapi
+
+    return _native.Plan(
+        kind="http_client",
+        call=call,
+        is_async=is_async,
+        inline=False,
+        decode=None,
+        recover=None,
+        positional=(),
+        keywords=(),
+        context=(0, None),
+        context_type=openapi.ApiRequest,
+        server=server,
+        convert=openapi._response_parts,
+        encode=None,
+        special=(),
+        fail=_ErrorConverter(name, server).http_client,
+    )
+
+
+def credential(server: Server, scheme: str, call: Callable[..., Any]) -> _native.Plan:
+    """Plan the function that returns the credential for a security scheme of an imported API.
+
+    Raises:
+        TypeError: It has parameters other than a context.
+    """
+    from . import openapi
+
+    function = _functions.read(call)
+    if function.parameters:
+        raise TypeError(f"credentials[{scheme!r}]: the function {function.name} takes a context or nothing")
+    return _plan(
+        server,
+        "credential",
+        function,
+        _ArgumentBinding((), (), None, None),
+        convert=openapi._credential_json,
+        encode=None,
+        inline=False,
+        fail=_ErrorConverter(scheme, server).credential,
+    )
+
+
 def middleware(server: Server, call: Callable[..., Any]) -> _native.Plan:
     """Plan the handler of a middleware.
 
@@ -473,6 +531,18 @@ class _ErrorConverter:
 
             getLogger("mcpline").error("%s", text, exc_info=error)
         return _native.Failure.rpc(_INTERNAL_ERROR, text, None)
+
+    def http_client(self, error: BaseException) -> _native.Failure:
+        return self._for_tool(error, f"Error in the HTTP client {self.name}")
+
+    def credential(self, error: BaseException) -> _native.Failure:
+        return self._for_tool(error, f"Error in the function for the credential {self.name!r}")
+
+    def _for_tool(self, error: BaseException, text: str) -> _native.Failure:
+        """Convert an exception of a function that a tool uses."""
+        if self._is_readable(error):
+            return _native.Failure.tool(_encodable(str(error)))
+        return self._other(error, text)
 
     def middleware(self, error: BaseException) -> _native.Failure:
         if self._is_readable(error):

@@ -370,8 +370,8 @@ class Server(FeatureRegistration, HandlerRegistration):
     ) -> list[str]:
         """Add tools and resources for the operations of an HTTP API, from its OpenAPI document. All are added or none.
 
-        Calls become HTTP requests, which the library sends without running Python. The annotations of tools follow
-        from the HTTP method, their tags are those of the document. To put a prefix before the names, add the API to a
+        Calls become HTTP requests, which the library sends without running Python, or with the `client` that you give.
+        The annotations of tools follow from the HTTP method, their tags are those of the document. To put a prefix before the names, add the API to a
         server of its own and mount that: `server.mount(api, prefix="github")`.
 
         Example:
@@ -394,7 +394,8 @@ class Server(FeatureRegistration, HandlerRegistration):
         Raises:
             UsageError: The document, a setting or a selected operation is invalid, a name is taken, the server of an
                 operation is not known, or an operation cannot be a resource.
-            TypeError: The document is neither a mapping nor JSON, or an option is unknown.
+            TypeError: The document is neither a mapping nor JSON, an option is unknown, or `client`, a credential or a
+                header has another type.
         """
         from . import openapi
 

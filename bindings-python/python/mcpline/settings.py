@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Optional, TypedDict, Union
 if TYPE_CHECKING:
     from .auth import ResourceServer
     from .content import Annotations, Icon, ToolAnnotations
+    from .openapi import ApiHttpClient, ApiHttpFunction, Credential, CredentialFunction
     from .tls import Tls
 
 __all__ = [
@@ -342,16 +343,21 @@ class OpenApiSettings(TypedDict, total=False):
     document, which has to be at a public address."""
     headers: Union[Mapping[str, str], Iterable[tuple[str, str]]]
     """Headers of every request. Parameters with these names are no arguments of tools. Default: none."""
-    credentials: Mapping[str, Union[str, tuple[str, str]]]
+    credentials: Mapping[str, Union[Credential, CredentialFunction]]
     """Credentials by the names of security schemes in the document: an API key or a token, or user name and password
-    for a `basic` scheme. Arguments never contain them. Default: none."""
+    for a `basic` scheme. Or functions that return them, sync or async, with a `Context` as a parameter or none: they
+    are called for each request that uses the scheme. Arguments never contain them. Default: none."""
+    client: Union[ApiHttpClient, ApiHttpFunction]
+    """The HTTP client that sends the requests: an `httpx.AsyncClient` or `httpx.Client`, or a function, sync or async,
+    of an `ApiRequest` that returns an `HttpResponse`. It needs `base_url`, which an `httpx` client may have itself, or
+    `allow_private_addresses`. Default: the built-in client."""
     names: Mapping[str, str]
     """Names of tools and resources, by operation id or by method and path (`GET /pets/{id}`). Default: the operation
     ids, with only letters, digits, `_` and `-`."""
     resource_scheme: str
     """Scheme of the URIs of resources. Default: `api`, as in `api://pets/{id}`."""
     timeout: float
-    """Maximum time of a request, from connecting to the end of the response. Default: 30."""
+    """Maximum time of a request, from the first function for a credential to the end of the response. Default: 30."""
     max_response_bytes: int
     """Maximum size of a response, in bytes. A call with a longer one fails. Default: 1 MiB."""
     max_schema_bytes: int
@@ -370,8 +376,8 @@ class OpenApiSettings(TypedDict, total=False):
     """Other documents that the document refers to, by the URI in its references, without the fragment. Nothing is
     fetched. Default: none."""
     proxy: str
-    """URL of the proxy: `http://`, `socks5://` or `socks5h://`, with credentials if needed; `direct` for none. Default:
-    the environment variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`."""
+    """URL of the proxy of the built-in client: `http://`, `socks5://` or `socks5h://`, with credentials if needed;
+    `direct` for none. Default: the environment variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`."""
     tls_roots: str
     """CA certificates in PEM that are trusted in addition to those of the system. Default: none."""
     only_these_roots: bool

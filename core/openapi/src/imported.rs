@@ -13,7 +13,7 @@ use crate::percent::{self, Keep};
 use crate::resource;
 use crate::response;
 use crate::schema::Built;
-use crate::security::{self, Credentials, Scheme, SchemeKind};
+use crate::security::{self, Credential, Credentials, Scheme, SchemeKind};
 use crate::style::{self, Query};
 
 /// How operations are imported.
@@ -124,9 +124,25 @@ impl Document {
 }
 
 impl ImportedOperation {
-    /// Whether there are credentials for one of the alternatives of security schemes.
-    pub fn has_credentials(&self, credentials: &Credentials) -> bool {
-        security::are_available(&self.security, credentials)
+    /// Returns the names of the security schemes that a request uses, by the names for which there are credentials: those of
+    /// the first alternative that all are available for. None if there is no such alternative.
+    pub fn used_schemes(&self, is_available: &dyn Fn(&str) -> bool) -> Vec<&str> {
+        let schemes = security::available(&self.security, is_available);
+        let schemes = schemes.into_iter().flatten();
+        schemes.map(|scheme| &*scheme.name).collect()
+    }
+
+    /// Checks that a credential has the form that its scheme needs.
+    ///
+    /// # Errors
+    ///
+    /// The reason, without the value: it is one for another kind of scheme, or has characters that no header can have.
+    pub fn check_credential(&self, scheme: &str, credential: &Credential) -> Result<(), String> {
+        let mut schemes = self.security.iter().flatten();
+        match schemes.find(|own| own.name == scheme) {
+            Some(scheme) => scheme.check(credential),
+            None => Ok(()),
+        }
     }
 
     /// Returns the URI template (RFC 6570) of the operation as a resource, below `scheme`: `pets/{id}{?limit}`. `None` if a

@@ -53,6 +53,11 @@ impl Credentials {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// Whether there is one for a scheme.
+    pub fn contains(&self, scheme: &str) -> bool {
+        self.0.contains_key(scheme)
+    }
 }
 
 /// A security scheme.
@@ -60,6 +65,61 @@ impl Credentials {
 pub(crate) struct Scheme {
     pub(crate) name: String,
     pub(crate) kind: SchemeKind,
+}
+
+impl Scheme {
+    /// Checks that the scheme can have a credential.
+    fn check_type(&self) -> Result<(), String> {
+        match self.kind {
+            SchemeKind::Other => Err("schemes of this type are not supported".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that a credential has the form that the scheme needs. The error does not contain the value, which is secret.
+    pub(crate) fn check(&self, credential: &Credential) -> Result<(), String> {
+        self.check_type()?;
+        let texts = match (&self.kind, credential) {
+            (SchemeKind::Basic, Credential::Basic { username, password }) => {
+                if username.contains(':') {
+                    return Err("a user name cannot contain `:`".to_owned());
+                }
+                vec![username, password]
+            }
+            (SchemeKind::Basic, Credential::Secret(_)) => {
+                return Err("the scheme needs a user name and a password".to_owned());
+            }
+            (_, Credential::Basic { .. }) => {
+                return Err("the scheme needs one secret, such as a token".to_owned());
+            }
+            (_, Credential::Secret(secret)) if secret.is_empty() => {
+                return Err("it is empty".to_owned());
+            }
+            (_, Credential::Secret(secret)) => vec![secret],
+        };
+        match texts.iter().any(|text| text.chars().any(char::is_control)) {
+            true => Err("it contains a control character".to_owned()),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Finds the scheme of a credential.
+fn known<'s>(schemes: &'s BTreeMap<String, Scheme>, name: &str) -> Result<&'s Scheme, String> {
+    schemes.get(name).ok_or_else(|| {
+        let known: Vec<_> = schemes.keys().map(|name| format!("{name:?}")).collect();
+        format!(
+            "the document has no such security scheme; it has {}",
+            match known.is_empty() {
+                true => "none".to_owned(),
+                false => known.join(", "),
+            }
+        )
+    })
+}
+
+fn of_credential(name: &str, reason: String) -> DocumentError {
+    DocumentError::new(format!("credentials[{name:?}]"), reason)
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,49 +150,21 @@ impl Document {
     pub fn check_credentials(&self, credentials: &Credentials) -> Result<(), DocumentError> {
         let schemes = self.schemes()?;
         for (name, credential) in &credentials.0 {
-            let wrong =
-                |reason: String| DocumentError::new(format!("credentials[{name:?}]"), reason);
-            let Some(scheme) = schemes.get(name) else {
-                let known: Vec<_> = schemes.keys().map(|name| format!("{name:?}")).collect();
-                return Err(wrong(format!(
-                    "the document has no such security scheme; it has {}",
-                    match known.is_empty() {
-                        true => "none".to_owned(),
-                        false => known.join(", "),
-                    }
-                )));
-            };
-            let texts = match (&scheme.kind, credential) {
-                (SchemeKind::Basic, Credential::Basic { username, password }) => {
-                    if username.contains(':') {
-                        return Err(wrong("a user name cannot contain `:`".to_owned()));
-                    }
-                    vec![username, password]
-                }
-                (SchemeKind::Basic, Credential::Secret(_)) => {
-                    return Err(wrong(
-                        "the scheme needs a user name and a password".to_owned(),
-                    ));
-                }
-                (SchemeKind::Other, _) => {
-                    return Err(wrong("schemes of this type are not supported".to_owned()));
-                }
-                (_, Credential::Basic { .. }) => {
-                    return Err(wrong(
-                        "the scheme needs one secret, such as a token".to_owned(),
-                    ));
-                }
-                (_, Credential::Secret(secret)) if secret.is_empty() => {
-                    return Err(wrong("it is empty".to_owned()));
-                }
-                (_, Credential::Secret(secret)) => vec![secret],
-            };
-            // The value is secret, so the error does not repeat it.
-            if texts.iter().any(|text| text.chars().any(char::is_control)) {
-                return Err(wrong("it contains a control character".to_owned()));
-            }
+            let checked = known(&schemes, name).and_then(|scheme| scheme.check(credential));
+            checked.map_err(|reason| of_credential(name, reason))?;
         }
         Ok(())
+    }
+
+    /// Checks that there is a scheme with this name, and that credentials can be given for it.
+    ///
+    /// # Errors
+    ///
+    /// It does not exist, or is of a type that is not supported.
+    pub fn check_scheme(&self, name: &str) -> Result<(), DocumentError> {
+        let schemes = self.schemes()?;
+        let checked = known(&schemes, name).and_then(Scheme::check_type);
+        checked.map_err(|reason| of_credential(name, reason))
     }
 
     fn schemes(&self) -> Result<BTreeMap<String, Scheme>, DocumentError> {
@@ -212,7 +244,8 @@ impl Document {
 /// as it is: the author may have set a header.
 pub(crate) fn apply(alternatives: &[Vec<Scheme>], credentials: &Credentials) -> Applied {
     let mut applied = Applied::default();
-    for scheme in available(alternatives, credentials).into_iter().flatten() {
+    let is_available = |scheme: &str| credentials.contains(scheme);
+    for scheme in available(alternatives, &is_available).into_iter().flatten() {
         let Some(credential) = credentials.0.get(&scheme.name) else {
             continue;
         };
@@ -246,18 +279,13 @@ pub(crate) fn apply(alternatives: &[Vec<Scheme>], credentials: &Credentials) -> 
 }
 
 /// Returns the first alternative that there are credentials for. One without schemes is that of anonymous callers.
-fn available<'s>(
+pub(crate) fn available<'s>(
     alternatives: &'s [Vec<Scheme>],
-    credentials: &Credentials,
+    is_available: &dyn Fn(&str) -> bool,
 ) -> Option<&'s Vec<Scheme>> {
-    let is_available = |schemes: &&Vec<Scheme>| {
+    let is_met = |schemes: &&Vec<Scheme>| {
         let mut all = schemes.iter();
-        !schemes.is_empty() && all.all(|scheme| credentials.0.contains_key(&scheme.name))
+        !schemes.is_empty() && all.all(|scheme| is_available(&scheme.name))
     };
-    alternatives.iter().find(is_available)
-}
-
-/// Whether there are credentials for one of the alternatives.
-pub(crate) fn are_available(alternatives: &[Vec<Scheme>], credentials: &Credentials) -> bool {
-    available(alternatives, credentials).is_some()
+    alternatives.iter().find(is_met)
 }

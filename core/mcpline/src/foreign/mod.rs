@@ -42,6 +42,8 @@ mod executors;
 mod failure;
 #[cfg(feature = "server")]
 mod features;
+#[cfg(any(feature = "openapi", feature = "routes"))]
+mod http_parts;
 #[cfg(feature = "server")]
 mod io_thread_queue;
 #[cfg(all(test, mcpline_models))]
@@ -83,10 +85,12 @@ pub use failure::{Failure, FailureDetails, FailureSource};
 pub use features::{
     Feature, FeatureKey, call_kind, feature_selection, mount_options, transform_tool,
 };
+#[cfg(any(feature = "openapi", feature = "routes"))]
+pub use http_parts::http_response;
 #[cfg(feature = "server")]
 pub use io_thread_queue::{InputResponseCallback, IoAction, IoThreadQueue};
 #[cfg(feature = "openapi")]
-pub use openapi::OpenApiImport;
+pub use openapi::{OpenApiFunctions, OpenApiImport, api_request};
 #[cfg(feature = "server")]
 pub use queue::{CallQueue, QueueFull, WakeupHold};
 #[cfg(all(feature = "server", feature = "http"))]
@@ -98,7 +102,7 @@ pub use request_spans::{
 #[cfg(all(feature = "server", feature = "http"))]
 pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
 #[cfg(feature = "routes")]
-pub use routes::{listen, route_request, route_response};
+pub use routes::{listen, route_request};
 #[cfg(feature = "server")]
 pub use stats::{metrics_text, stats_json};
 #[cfg(feature = "server")]

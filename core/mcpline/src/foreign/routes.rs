@@ -1,13 +1,15 @@
-//! Routes in foreign code: the head of a request as JSON, its body as bytes, and the response from its parts.
+//! Routes in foreign code: the head of a request as JSON, and its body as bytes. [`http_response`](super::http_response) makes
+//! the response of its parts.
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::{Method, Request};
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
-use crate::server::{Context, PathVariables, Reply, Route, Server};
+use crate::server::{Context, PathVariables, Route, Server};
 use crate::transport::http::{Http, HttpOptions, check_metrics, check_routes, http};
 
+use super::http_parts::header_pairs;
 use super::options::RouteDefinition;
 
 /// Listens on an address for a server, if the paths of its routes and metrics are free. The error of
@@ -55,13 +57,7 @@ pub fn route_request(context: &Context) -> Option<(String, Bytes)> {
 }
 
 fn head(request: &Request<Bytes>) -> Value {
-    let latin1 = |value: &HeaderValue| -> String {
-        value.as_bytes().iter().copied().map(char::from).collect()
-    };
-    let headers = request.headers().iter();
-    let headers: Vec<_> = headers
-        .map(|(name, value)| json!([name.as_str(), latin1(value)]))
-        .collect();
+    let headers = header_pairs(request.headers());
     let variables = request.extensions().get::<PathVariables>();
     let variables: Map<String, Value> = variables
         .into_iter()
@@ -77,41 +73,10 @@ fn head(request: &Request<Bytes>) -> Value {
     })
 }
 
-/// Returns the reply of a route. Characters of header values are those of Latin-1.
-///
-/// # Errors
-///
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the status is not one from 200 to 599, or a header has an invalid name or
-/// value.
-pub fn route_response(
-    status: u16,
-    headers: &[(String, String)],
-    body: Bytes,
-) -> Result<Reply, Error> {
-    let status = StatusCode::from_u16(status)
-        .ok()
-        .filter(|status| (200..600).contains(&status.as_u16()))
-        .ok_or_else(|| Error::usage(format!("{status} is not the status of a response")))?;
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    for (name, value) in headers {
-        let invalid = || Error::usage(format!("the header {name:?} has an invalid name or value"));
-        let value = latin1(value).ok_or_else(invalid)?;
-        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
-        let value = HeaderValue::from_bytes(&value).map_err(|_| invalid())?;
-        response.headers_mut().append(header, value);
-    }
-    Ok(Reply::Http(Box::new(response)))
-}
-
-fn latin1(text: &str) -> Option<Vec<u8>> {
-    text.chars()
-        .map(|character| u8::try_from(u32::from(character)).ok())
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     #[test]
@@ -135,25 +100,6 @@ mod tests {
                 "variables": {},
             })
         );
-    }
-
-    #[test]
-    fn responses_that_http_cannot_express_are_refused() {
-        let refused = |status, name: &str, value: &str| {
-            let headers = [(name.to_owned(), value.to_owned())];
-            route_response(status, &headers, Bytes::new()).map(|_| ())
-        };
-        refused(200, "x-a", "\u{e9}").expect("Latin-1");
-        for (status, name, value) in [
-            (99, "x-a", "b"),
-            (101, "x-a", "b"),
-            (600, "x-a", "b"),
-            (200, "x a", "b"),
-            (200, "x-a", "b\r\nx-c: d"),
-            (200, "x-a", "\u{20ac}"),
-        ] {
-            refused(status, name, value).expect_err(name);
-        }
     }
 
     #[test]

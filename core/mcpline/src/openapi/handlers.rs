@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mcpline_openapi::{Credentials, ImportedOperation, Outcome, ResponseParts, status_text};
+use mcpline_openapi::{ImportedOperation, Outcome, ResponseParts, status_text};
 use mcpline_protocol::RpcError;
 use mcpline_protocol::schema::{CompiledSchema, Violation};
 use mcpline_protocol::vocabulary::JsonObject;
@@ -14,11 +14,12 @@ use serde_json::{Value, json};
 
 use crate::offload;
 use crate::server::{
-    Call, Handler, HandlerError, Reply, ResourceReply, ToolReply, handler as async_handler,
+    Call, Context, Handler, HandlerError, Reply, ResourceReply, ToolReply, handler as async_handler,
 };
 use crate::turn_queue::PeerId;
 
 use super::api_client::{ApiClient, Response};
+use super::credential_provider::CredentialSources;
 use super::large_integers;
 
 /// An operation with its server.
@@ -26,14 +27,28 @@ pub(super) struct Endpoint {
     pub(super) operation: ImportedOperation,
     pub(super) server: String,
     pub(super) api: Arc<ApiClient>,
-    pub(super) credentials: Arc<Credentials>,
+    pub(super) credentials: Arc<CredentialSources>,
+}
+
+/// Why there is no response.
+enum SendError {
+    /// The arguments cannot be sent.
+    Arguments(String),
+    /// The outcome of the call.
+    Failed(HandlerError),
 }
 
 impl Endpoint {
-    async fn send(&self, arguments: &JsonObject) -> Result<Response, String> {
-        let request = self.operation.request(arguments, &self.credentials);
-        let request = request.map_err(|error| format!("Invalid arguments: {error}"))?;
-        self.api.send(&self.server, request).await
+    async fn send(&self, context: &Context, arguments: &JsonObject) -> Result<Response, SendError> {
+        let deadline = self.api.deadline();
+        let credentials = self
+            .credentials
+            .of_request(&self.operation, context, deadline);
+        let credentials = credentials.await.map_err(SendError::Failed)?;
+        let request = self.operation.request(arguments, &credentials);
+        let request = request.map_err(|error| SendError::Arguments(error.to_string()))?;
+        let sent = self.api.send(context, &self.server, request, deadline);
+        sent.await.map_err(SendError::Failed)
     }
 }
 
@@ -59,16 +74,19 @@ pub(super) fn tool(endpoint: Arc<Endpoint>) -> Arc<dyn Handler> {
         let are_exact = large_integers::check(call.arguments());
         let arguments = call.arguments().decode::<JsonObject>();
         let (has_schema, schema) = (call.has_output_schema(), call.output_schema());
-        let peer = call.quota_peer();
+        let (peer, context) = (call.quota_peer(), call.context());
         async move {
             if let Err(message) = are_exact {
                 return Ok(Reply::Tool(ToolReply::error(&message)));
             }
             let arguments = arguments.map_err(|error| HandlerError::Internal(error.to_string()))?;
-            let response = match endpoint.send(&arguments).await {
-                Ok(response) => response,
-                Err(message) => return Ok(Reply::Tool(ToolReply::error(&message))),
-            };
+            let sent = endpoint.send(&context, &arguments).await;
+            let response = sent.map_err(|error| match error {
+                SendError::Arguments(reason) => {
+                    HandlerError::Tool(format!("Invalid arguments: {reason}"))
+                }
+                SendError::Failed(error) => error,
+            })?;
             Ok(Reply::Tool(
                 tool_reply(&response, has_schema, schema, peer).await,
             ))
@@ -161,7 +179,7 @@ pub(super) fn resource(endpoint: Arc<Endpoint>, schema: CompiledSchema) -> Arc<d
     async_handler(move |call: &Call| {
         let (endpoint, schema) = (endpoint.clone(), schema.clone());
         let variables = call.arguments().decode::<JsonObject>();
-        let (uri, revision) = (call.name(), call.context().revision());
+        let (uri, context) = (call.name(), call.context());
         let peer = call.quota_peer();
         async move {
             let variables = variables.unwrap_or_default();
@@ -171,16 +189,16 @@ pub(super) fn resource(endpoint: Arc<Endpoint>, schema: CompiledSchema) -> Arc<d
             validate(schema, &given, peer).await.map_err(|violation| {
                 RpcError::invalid_params(format!("resource {uri:?}: {violation}"))
             })?;
-            let request = endpoint
-                .operation
-                .request(&arguments, &endpoint.credentials);
-            let request = request
-                .map_err(|error| RpcError::invalid_params(format!("resource {uri:?}: {error}")))?;
-            let sent = endpoint.api.send(&endpoint.server, request).await;
-            let response = sent.map_err(HandlerError::Tool)?;
+            let sent = endpoint.send(&context, &arguments).await;
+            let response = sent.map_err(|error| match error {
+                SendError::Arguments(reason) => {
+                    RpcError::invalid_params(format!("resource {uri:?}: {reason}")).into()
+                }
+                SendError::Failed(error) => error,
+            })?;
             let not_found = [404, 410];
             if not_found.contains(&response.status) {
-                return Err(RpcError::resource_not_found(revision, Some(&uri)).into());
+                return Err(RpcError::resource_not_found(context.revision(), Some(&uri)).into());
             }
             let contents = contents(&uri, &response).map_err(HandlerError::Tool)?;
             let contents = Raw::from_serialize(&[contents]);

@@ -15,7 +15,9 @@ use crate::http_client::target::Target;
 use crate::server::{Definitions, Handler, ResourceOptions, Server, ToolOptions};
 
 use super::api_client::ApiClient;
+use super::credential_provider::{CredentialProvider, CredentialSources};
 use super::handlers::{self, Endpoint};
+use super::http_client::ApiHttpClient;
 use super::settings::OpenApiSettings;
 
 /// The longest summary that becomes a title, in bytes. A longer one is a description.
@@ -87,6 +89,39 @@ impl OpenApi {
         self
     }
 
+    /// Sets what provides the credential for a security scheme of the document, for each request: an async closure, or a
+    /// [`CredentialProvider`]. It takes the place of a fixed credential.
+    ///
+    /// ```
+    /// use mcpline::Context;
+    /// use mcpline::openapi::{Credential, OpenApi};
+    ///
+    /// # async fn fresh_token() -> std::io::Result<String> { Ok(String::new()) }
+    /// # fn import(document: &[u8]) -> Result<OpenApi, mcpline::Error> {
+    /// let api = OpenApi::from_json(document)?
+    ///     .with_credential_provider("token", |_: Context| async {
+    ///         Ok(Credential::Secret(fresh_token().await?))
+    ///     });
+    /// # Ok(api)
+    /// # }
+    /// ```
+    pub fn with_credential_provider(
+        mut self,
+        scheme: impl Into<String>,
+        provider: impl CredentialProvider,
+    ) -> Self {
+        let providers = &mut self.settings.credential_providers;
+        providers.insert(scheme.into(), Arc::new(provider));
+        self
+    }
+
+    /// Sets the HTTP client that sends the requests, in place of the built-in one: an async closure, or an [`ApiHttpClient`].
+    /// It needs a base URL. The timeout and the limit of the response apply to it; [`OpenApiSettings::http`] does not.
+    pub fn with_http_client(mut self, client: impl ApiHttpClient) -> Self {
+        self.settings.http_client = Some(Arc::new(client));
+        self
+    }
+
     /// Names the tool or resource of an operation. `operation` is its id, or its method and path (`GET /pets/{id}`).
     pub fn with_name(mut self, operation: impl Into<String>, name: impl Into<String>) -> Self {
         self.settings.names.insert(operation.into(), name.into());
@@ -154,9 +189,15 @@ impl OpenApi {
         self.document
             .check_credentials(&settings.credentials)
             .map_err(usage)?;
+        for scheme in settings.credential_providers.keys() {
+            self.document.check_scheme(scheme).map_err(usage)?;
+        }
         self.check_names(selected)?;
         let api = Arc::new(ApiClient::new(settings)?);
-        let credentials = Arc::new(settings.credentials.clone());
+        let credentials = Arc::new(CredentialSources {
+            fixed: settings.credentials.clone(),
+            providers: settings.credential_providers.clone(),
+        });
         let mut options = ImportOptions::default();
         options.max_schema_bytes = settings.max_schema_bytes;
         options.output_schemas = settings.output_schemas;
@@ -165,6 +206,9 @@ impl OpenApi {
             .iter()
             .map(|(name, _)| name.clone())
             .collect();
+        if let Some(client) = &settings.http_client {
+            options.own_headers.extend(client.header_names());
+        }
         let mut servers = BTreeSet::new();
         let mut without_credentials = 0_usize;
         let mut features = Vec::with_capacity(selected.len());
@@ -184,7 +228,8 @@ impl OpenApi {
             if servers.insert(server.clone()) {
                 check_server(&server)?;
             }
-            if imported.needs_credentials && !imported.has_credentials(&credentials) {
+            let used = imported.used_schemes(&|scheme| credentials.has(scheme));
+            if imported.needs_credentials && used.is_empty() {
                 without_credentials += 1;
             }
             let endpoint = Endpoint {
@@ -201,7 +246,9 @@ impl OpenApi {
                 _ => Feature::tool(operation, name, endpoint),
             });
         }
+        // A client of the program's own may add credentials.
         if without_credentials > 0
+            && settings.http_client.is_none()
             && !settings
                 .headers
                 .iter()

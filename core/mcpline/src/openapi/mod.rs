@@ -22,13 +22,18 @@
 //! # }
 //! ```
 
-mod api_client;
+pub(crate) mod api_client;
+mod credential_provider;
+mod failure;
 mod handlers;
+mod http_client;
 mod import;
 mod large_integers;
 mod settings;
 
 pub use crate::http_client::{ConnectTarget, HttpConnector, HttpSettings, Proxy};
+pub use credential_provider::{CredentialFuture, CredentialProvider};
+pub use http_client::{ApiHttpClient, BoxError, HttpResponseFuture, ResponseBody};
 pub use import::{ImportAs, OpenApi};
 pub use mcpline_openapi::{Credential, Credentials, Document, DocumentError, Method, Operation};
 pub use settings::OpenApiSettings;

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcpline_openapi::{Credentials, ImportOptions};
 
 use crate::http_client::HttpSettings;
+
+use super::credential_provider::CredentialProvider;
+use super::http_client::ApiHttpClient;
 
 /// How the operations of an API become tools and resources, and how requests are sent.
 #[derive(Clone)]
@@ -19,13 +23,19 @@ pub struct OpenApiSettings {
     pub headers: Vec<(String, String)>,
     /// Credentials for the security schemes of the document. Arguments never contain them. Default: none.
     pub credentials: Credentials,
+    /// What provides credentials for each request, by the names of security schemes. They take the place of
+    /// [`credentials`](Self::credentials). Default: none.
+    pub credential_providers: BTreeMap<String, Arc<dyn CredentialProvider>>,
+    /// What sends the requests. Default: `None`, the built-in HTTP client. Another one needs a base URL, or
+    /// [`allow_private_addresses`](Self::allow_private_addresses), because the addresses that it connects to are not checked.
+    pub http_client: Option<Arc<dyn ApiHttpClient>>,
     /// Names of tools and resources, by operation id, or by method and path (`GET /pets/{id}`). Default: the names of
     /// [`Operation::name`](super::Operation::name).
     pub names: BTreeMap<String, String>,
     /// The scheme of the URIs of resources. Default: `api`, as in `api://pets/{id}`.
     pub resource_scheme: String,
-    /// How long a request may take, from connecting to the end of the response. Default: 30 seconds, because a model and its
-    /// user wait for it.
+    /// How long a request may take, from the first credential that is provided to the end of the response. Default: 30 seconds,
+    /// because a model and its user wait for it.
     pub timeout: Duration,
     /// The largest response, in bytes. A longer one makes the call fail. Default: 1 MiB; more than that is no use to a model.
     pub max_response_bytes: usize,
@@ -38,7 +48,7 @@ pub struct OpenApiSettings {
     /// Whether servers that the document names may have private addresses, or be reached through a proxy, which resolves names
     /// to addresses that are not known here. Default: `false`.
     pub allow_private_addresses: bool,
-    /// The proxy, certificates, time to connect and redirects; other settings do not apply. Redirects to other origins are
+    /// The proxy, certificates, time to connect and redirects of the built-in HTTP client; other settings do not apply. Redirects to other origins are
     /// never followed, except from `http` at port 80 to `https` at port 443 of the same host.
     pub http: HttpSettings,
 }
@@ -49,6 +59,8 @@ impl Default for OpenApiSettings {
             base_url: None,
             headers: Vec::new(),
             credentials: Credentials::default(),
+            credential_providers: BTreeMap::new(),
+            http_client: None,
             names: BTreeMap::new(),
             resource_scheme: "api".to_owned(),
             timeout: Duration::from_secs(30),
@@ -68,6 +80,8 @@ impl fmt::Debug for OpenApiSettings {
         f.debug_struct("OpenApiSettings")
             .field("headers", &headers)
             .field("credentials", &self.credentials)
+            .field("credential_providers", &self.credential_providers.keys())
+            .field("has_http_client", &self.http_client.is_some())
             .field("names", &self.names)
             .field("resource_scheme", &self.resource_scheme)
             .field("timeout", &self.timeout)

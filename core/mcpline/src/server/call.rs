@@ -17,6 +17,8 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{self, Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::Inner;
+#[cfg(feature = "openapi")]
+use super::api_function::{ApiFunctionCall, ApiRequest};
 use super::asking::InputRecord;
 use super::call_kind::CallKind;
 use super::call_timeout::CallTimeout;
@@ -56,6 +58,8 @@ pub(crate) enum Target {
     Notification(Arc<MethodEntry>),
     Event(ClientNotification),
     Middleware(Arc<MiddlewareCall>),
+    #[cfg(feature = "openapi")]
+    ApiFunction(Arc<ApiFunctionCall>),
     #[cfg(feature = "routes")]
     Route(Arc<RouteCall>),
 }
@@ -346,7 +350,7 @@ impl CallState {
     }
 
     pub(crate) fn kind(&self) -> CallKind {
-        match self.target {
+        match &self.target {
             Target::Tool(_) => CallKind::Tool,
             Target::Resource(_) | Target::Template(_) => CallKind::Resource,
             Target::Prompt(_) => CallKind::Prompt,
@@ -355,6 +359,8 @@ impl CallState {
             Target::Notification(_) => CallKind::Notification,
             Target::Event(_) => CallKind::Event,
             Target::Middleware(_) => CallKind::Middleware,
+            #[cfg(feature = "openapi")]
+            Target::ApiFunction(function) => function.kind(),
             #[cfg(feature = "routes")]
             Target::Route(_) => CallKind::Route,
         }
@@ -375,6 +381,8 @@ impl CallState {
             Target::Request(entry) | Target::Notification(entry) => entry.method.to_string(),
             Target::Event(event) => event.method().as_str().to_owned(),
             Target::Middleware(middleware) => middleware.name(),
+            #[cfg(feature = "openapi")]
+            Target::ApiFunction(function) => function.name(),
             #[cfg(feature = "routes")]
             Target::Route(route) => route.entry.name(),
         }
@@ -385,6 +393,15 @@ impl CallState {
     pub(super) fn http_request(&self) -> Option<&http::Request<bytes::Bytes>> {
         match &self.target {
             Target::Route(route) => Some(&route.request),
+            _ => None,
+        }
+    }
+
+    /// Returns the request that the HTTP client of an imported API sends.
+    #[cfg(feature = "openapi")]
+    pub(super) fn api_request(&self) -> Option<&ApiRequest> {
+        match &self.target {
+            Target::ApiFunction(function) => function.request(),
             _ => None,
         }
     }
@@ -404,10 +421,13 @@ impl CallState {
         matches!(self.target, Target::Middleware(_))
     }
 
-    /// Whether the call serves a notification, an event, a route or a middleware: the client waits for no response of it.
+    /// Whether the call serves a notification, an event, a route, a middleware or another handler: the client waits for no
+    /// response of it.
     pub(super) fn is_outside_request(&self) -> bool {
         match self.target {
             Target::Event(_) | Target::Notification(_) | Target::Middleware(_) => true,
+            #[cfg(feature = "openapi")]
+            Target::ApiFunction(_) => true,
             #[cfg(feature = "routes")]
             Target::Route(_) => true,
             _ => false,
@@ -439,6 +459,8 @@ impl CallState {
             Target::Prompt(entry) => entry.handler.call(call),
             Target::Request(entry) | Target::Notification(entry) => entry.handler.call(call),
             Target::Middleware(middleware) => middleware.handler.call(call),
+            #[cfg(feature = "openapi")]
+            Target::ApiFunction(function) => function.handler.call(call),
             #[cfg(feature = "routes")]
             Target::Route(route) => route.entry.handler.call(call),
             Target::Completion(source) => {
@@ -618,6 +640,8 @@ impl CallState {
             }
             Target::Notification(_) => return super::client_notifications::handled(self, &outcome),
             Target::Middleware(ref called) => return middleware::handled(self, called, outcome),
+            #[cfg(feature = "openapi")]
+            Target::ApiFunction(ref function) => return function.end(outcome),
             #[cfg(feature = "routes")]
             Target::Route(_) => return routes::ended(self, outcome),
             _ => {}
@@ -646,6 +670,8 @@ impl Clone for Target {
             Self::Notification(entry) => Self::Notification(entry.clone()),
             Self::Event(event) => Self::Event(*event),
             Self::Middleware(middleware) => Self::Middleware(middleware.clone()),
+            #[cfg(feature = "openapi")]
+            Self::ApiFunction(function) => Self::ApiFunction(function.clone()),
             #[cfg(feature = "routes")]
             Self::Route(route) => Self::Route(route.clone()),
         }

@@ -20,6 +20,14 @@ pub enum CallKind {
     Event,
     /// A request at a middleware ([`Server::middleware`](super::Server::middleware)) of another language.
     Middleware,
+    /// A request to an imported HTTP API, for an HTTP client of another language
+    /// ([`OpenApi::with_http_client`](crate::openapi::OpenApi::with_http_client)).
+    #[cfg(feature = "openapi")]
+    HttpClient,
+    /// A credential for an imported HTTP API, from a function of another language
+    /// ([`OpenApi::with_credential_provider`](crate::openapi::OpenApi::with_credential_provider)).
+    #[cfg(feature = "openapi")]
+    Credential,
     /// A request to a route ([`Route`](super::Route)), outside any session.
     #[cfg(feature = "routes")]
     Route,
@@ -36,11 +44,15 @@ impl CallKind {
         Self::Notification,
         Self::Event,
         Self::Middleware,
+        #[cfg(feature = "openapi")]
+        Self::HttpClient,
+        #[cfg(feature = "openapi")]
+        Self::Credential,
         #[cfg(feature = "routes")]
         Self::Route,
     ];
 
-    /// Returns the name of the kind: that of its variant, in lower case.
+    /// Returns the name of the kind: that of its variant, in snake case.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -51,6 +63,10 @@ impl CallKind {
             Self::Notification => "notification",
             Self::Event => "event",
             Self::Middleware => "middleware",
+            #[cfg(feature = "openapi")]
+            Self::HttpClient => "http_client",
+            #[cfg(feature = "openapi")]
+            Self::Credential => "credential",
             #[cfg(feature = "routes")]
             Self::Route => "route",
         }

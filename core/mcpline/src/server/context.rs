@@ -422,6 +422,24 @@ impl Context {
         current_request.http.as_ref().or(simulated).cloned()
     }
 
+    /// Returns the call that the context is of.
+    #[cfg(feature = "openapi")]
+    pub(super) fn call_state(&self) -> &Arc<CallState> {
+        &self.call
+    }
+
+    /// Returns the name of what is called: see [`Call::name`](super::Call::name).
+    #[cfg(feature = "openapi")]
+    pub(crate) fn called_name(&self) -> String {
+        self.call.name()
+    }
+
+    /// Returns the request that the HTTP client of an imported API sends.
+    #[cfg(feature = "openapi")]
+    pub(crate) fn api_request(&self) -> Option<&super::api_function::ApiRequest> {
+        self.call.api_request()
+    }
+
     /// Returns the request of a route.
     #[cfg(feature = "routes")]
     pub(crate) fn http_request(&self) -> Option<&http::Request<bytes::Bytes>> {

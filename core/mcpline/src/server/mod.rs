@@ -3,6 +3,8 @@
 //! Start at [`Server`]. A transport passes a message to a `connection`, whose session machine admits it; `dispatch`
 //! finds the feature, a `call` is passed to its `handler`, and `finish_call` writes the response.
 
+#[cfg(feature = "openapi")]
+mod api_function;
 #[cfg(feature = "macros")]
 mod args;
 mod argument_map;
@@ -88,6 +90,8 @@ use crate::sync::Arc;
 
 pub use crate::caller::Caller;
 pub use crate::traffic::TRAFFIC_FILE_VARIABLE;
+#[cfg(feature = "openapi")]
+pub(crate) use api_function::{ApiFunction, ApiRequest, call_api_function};
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 pub use args::Args;

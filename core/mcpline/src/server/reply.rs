@@ -34,8 +34,9 @@ pub enum Reply {
     Result(Raw),
     /// Input requests to answer before the handler is called again.
     InputRequired(InputRequired),
-    /// The response of a route. The HTTP server sets the headers that describe the connection and the form of the body.
-    #[cfg(feature = "routes")]
+    /// The response of a route, or what the HTTP client of another language received from an imported API. For a route, the HTTP
+    /// server sets the headers that describe the connection and the form of the body.
+    #[cfg(any(feature = "openapi", feature = "routes"))]
     Http(Box<http::Response<bytes::Bytes>>),
 }
 
@@ -178,7 +179,8 @@ impl From<RpcError> for HandlerError {
 }
 
 impl Reply {
-    /// Returns the kind of feature whose usual result it is; `None` for input requests.
+    /// Returns the kind of feature whose usual result it is; `None` for input requests, and for HTTP responses, which are not
+    /// sent to MCP clients.
     pub(crate) fn kind(&self) -> Option<CallKind> {
         match self {
             Self::Tool(_) => Some(CallKind::Tool),
@@ -187,8 +189,8 @@ impl Reply {
             Self::Completion(_) => Some(CallKind::Completion),
             Self::Result(_) => Some(CallKind::Request),
             Self::InputRequired(_) => None,
-            #[cfg(feature = "routes")]
-            Self::Http(_) => Some(CallKind::Route),
+            #[cfg(any(feature = "openapi", feature = "routes"))]
+            Self::Http(_) => None,
         }
     }
 
@@ -199,7 +201,7 @@ impl Reply {
             Self::Resource(reply) => (Some(&reply.contents), reply.meta.as_ref()),
             Self::Prompt(reply) => (Some(&reply.messages), reply.meta.as_ref()),
             Self::Completion(_) | Self::Result(_) | Self::InputRequired(_) => (None, None),
-            #[cfg(feature = "routes")]
+            #[cfg(any(feature = "openapi", feature = "routes"))]
             Self::Http(_) => (None, None),
         }
     }
@@ -220,7 +222,7 @@ impl Reply {
                 Self::Completion(reply) => reply.values.len() * PER_VALUE,
                 Self::Result(result) => result.as_bytes().len(),
                 Self::InputRequired(_) => 0,
-                #[cfg(feature = "routes")]
+                #[cfg(any(feature = "openapi", feature = "routes"))]
                 Self::Http(response) => response.body().len(),
             }
     }
@@ -242,7 +244,7 @@ impl Reply {
                 let params: usize = requests.map(|request| of(&request.params)).sum();
                 params + asked.state.as_ref().map_or(0, String::len)
             }
-            #[cfg(feature = "routes")]
+            #[cfg(any(feature = "openapi", feature = "routes"))]
             Self::Http(response) => response.body().len(),
         }
     }
@@ -407,8 +409,8 @@ pub(crate) fn write(
         Reply::Result(result) => write_result(out, result, envelope),
         // `finish_call::complete` handles returned input requests.
         Reply::InputRequired(_) => out.extend_from_slice(b"{}"),
-        // Only routes have responses, which are not written here.
-        #[cfg(feature = "routes")]
+        // Only routes and HTTP clients have responses, which are not written here.
+        #[cfg(any(feature = "openapi", feature = "routes"))]
         Reply::Http(_) => out.extend_from_slice(b"{}"),
     }
 }

@@ -83,6 +83,8 @@ pub use http_client::HttpClientOptions;
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::MemoryClientOptions;
 #[cfg(feature = "openapi")]
+pub(super) use openapi::CredentialOption;
+#[cfg(feature = "openapi")]
 pub use openapi::OpenApiOptions;
 #[cfg(all(unix, feature = "client", feature = "stdio"))]
 pub use program::ProgramOptions;

@@ -41,9 +41,18 @@ options! {
     untagged,
     expecting = "a credential must be a text, or user and password"
 )]
-enum CredentialOption {
+pub(crate) enum CredentialOption {
     Secret(String),
     Basic(String, String),
+}
+
+impl From<CredentialOption> for Credential {
+    fn from(credential: CredentialOption) -> Self {
+        match credential {
+            CredentialOption::Secret(secret) => Self::Secret(secret),
+            CredentialOption::Basic(username, password) => Self::Basic { username, password },
+        }
+    }
 }
 
 /// Omits what may be secret.
@@ -54,6 +63,26 @@ impl std::fmt::Debug for OpenApiOptions {
 }
 
 impl OpenApiOptions {
+    /// Refuses settings of the built-in HTTP client beside a client of the program's own, for which they would do nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): one is set.
+    pub(crate) fn check_own_client(&self) -> Result<(), Error> {
+        let given = [
+            ("proxy", self.proxy.is_some()),
+            ("tls_roots", self.tls_roots.is_some()),
+            ("only_these_roots", self.only_these_roots),
+            ("connect_timeout", self.connect_timeout.is_some()),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            None => Ok(()),
+            Some((name, _)) => Err(Error::usage(format!(
+                "`{name}` is a setting of the built-in HTTP client: configure your own client instead"
+            ))),
+        }
+    }
+
     /// Sets the settings that are given.
     ///
     /// # Errors
@@ -63,14 +92,8 @@ impl OpenApiOptions {
         settings.base_url = self.base_url;
         settings.headers = self.headers;
         for (scheme, credential) in self.credentials {
-            let credential = match credential {
-                CredentialOption::Secret(secret) => Credential::Secret(secret),
-                CredentialOption::Basic(username, password) => {
-                    Credential::Basic { username, password }
-                }
-            };
             settings.credentials =
-                std::mem::take(&mut settings.credentials).with(scheme, credential);
+                std::mem::take(&mut settings.credentials).with(scheme, credential.into());
         }
         settings.names = self.names;
         set(&mut settings.resource_scheme, self.resource_scheme);
