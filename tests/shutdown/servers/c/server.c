@@ -1,4 +1,4 @@
-/* A server whose calls never end by themselves, over stdio or HTTP. */
+/* A server whose calls never end by themselves, over stdio, a Unix socket or HTTP. */
 #include <mcpline.h>
 
 #include <stdio.h>
@@ -41,8 +41,13 @@ int main(int count, char **arguments) {
         status = mcpl_server_stop_on_signals(server);
     }
     if (status == MCPL_OK) {
-        status = count < 3 ? mcpl_server_run_stdio(server)
-                           : mcpl_server_run_http(server, "127.0.0.1", (uint16_t)atoi(arguments[2]), NULL);
+        if (count < 3) {
+            status = mcpl_server_run_stdio(server);
+        } else if (strcmp(arguments[1], "unix") == 0) {
+            status = mcpl_server_run_unix(server, arguments[2], NULL);
+        } else {
+            status = mcpl_server_run_http(server, "127.0.0.1", (uint16_t)atoi(arguments[2]), NULL);
+        }
     }
     if (status != MCPL_OK) {
         fprintf(stderr, "%s: %s\n", mcpl_status_name(status), mcpl_error_message(mcpl_last_error()));

@@ -1,4 +1,4 @@
-// A server whose calls never end by themselves, over stdio or HTTP.
+// A server whose calls never end by themselves, over stdio, a Unix socket or HTTP.
 #include <mcpline.hpp>
 
 #include <cstdio>
@@ -28,6 +28,8 @@ int main(int count, char **arguments) {
             });
         if (count < 3) {
             server.run_stdio();
+        } else if (std::string(arguments[1]) == "unix") {
+            server.run_unix(arguments[2]);
         } else {
             server.run_http("127.0.0.1", static_cast<std::uint16_t>(std::atoi(arguments[2])));
         }

@@ -1,4 +1,4 @@
-// A server whose calls never end by themselves, over stdio, HTTP, or mounted in node:http.
+// A server whose calls never end by themselves, over stdio, a Unix socket, HTTP, or mounted in node:http.
 import { createServer } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -22,16 +22,18 @@ server.tool("ignores", { description: "Waits, and doesn't look at its signal", i
   await sleep(600_000);
 });
 
-const [way, port] = process.argv.slice(2);
+const [way, place] = process.argv.slice(2);
 if (way === undefined) {
   await server.run();
 } else {
   server.closeOnSignals();
   if (way === "http") {
-    await server.listen({ port: Number(port) });
+    await server.listen({ port: Number(place) });
+  } else if (way === "unix") {
+    await server.listenUnix(place);
   } else {
     const app = createServer(way === "fetch" ? fetching(server) : server.handler);
-    app.listen(Number(port), "127.0.0.1");
+    app.listen(Number(place), "127.0.0.1");
     process.once("SIGTERM", () => app.close());
   }
 }

@@ -1,4 +1,4 @@
-"""A server whose calls never end by themselves, over stdio, HTTP, or mounted under an ASGI server."""
+"""A server whose calls never end by themselves, over stdio, a Unix socket, HTTP, or mounted under an ASGI server."""
 
 import asyncio
 import os
@@ -62,6 +62,8 @@ else:
             server.run()
         case ["http", port]:
             server.run("http", port=int(port))
+        case ["unix", path]:
+            server.run_unix(path)
         case ["starlette", port]:
             import uvicorn
             from starlette.applications import Starlette

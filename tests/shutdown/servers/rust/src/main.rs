@@ -1,11 +1,11 @@
-//! A server whose calls never end by themselves, over stdio, HTTP, or mounted in axum.
+//! A server whose calls never end by themselves, over stdio, a Unix socket, HTTP, or mounted in axum.
 
 use std::error::Error;
 use std::time::Duration;
 
 use axum::Router;
 use mcpline::transport::http::{HttpOptions, http};
-use mcpline::transport::{Stop, stdio};
+use mcpline::transport::{Stop, UnixOptions, stdio, unix};
 use mcpline::{Context, Server, Settings};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -64,7 +64,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = server()?;
     let mut arguments = std::env::args().skip(1);
     let way = arguments.next();
-    let port = arguments.next().unwrap_or_default().parse().unwrap_or(0);
+    let place = arguments.next().unwrap_or_default();
+    let port = place.parse().unwrap_or(0);
     if way.as_deref() == Some("mount") {
         return mounted(&server, port).await;
     }
@@ -75,7 +76,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         terminated.recv().await;
         stopping.stop();
     });
-    match way {
+    match way.as_deref() {
+        Some("unix") => {
+            let unix = unix(place, UnixOptions::default()).await?;
+            server.serve_until(unix, stop).await?;
+        }
         Some(_) => {
             let http = http(("127.0.0.1", port), HttpOptions::default()).await?;
             server.serve_until(http, stop).await?;
