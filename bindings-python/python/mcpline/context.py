@@ -128,8 +128,8 @@ class CancelledElicitation(msgspec.Struct, frozen=True):
 ElicitResult = Union[AcceptedElicitation[T], DeclinedElicitation, CancelledElicitation]
 """The result of an elicitation, by the user's action.
 
-All three have `action`: `"accept"`, `"decline"` or `"cancel"`. There is `data` if it is `"accept"`, that is, if `accepted`
-is true. Type checkers report `data` of a result that has not been checked.
+All three have `action`: `"accept"`, `"decline"` or `"cancel"`. There is `data` if it is `"accept"`, that is, if
+`accepted` is true. Type checkers report `data` of a result that has not been checked.
 """
 
 
