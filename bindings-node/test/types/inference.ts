@@ -21,7 +21,17 @@ new Server({
   onError: (error, { kind, name, ctx }) => {
     exactly<unknown>()(error);
     exactly<
-      "tool" | "resource" | "prompt" | "completion" | "request" | "notification" | "event" | "middleware" | "route"
+      | "tool"
+      | "resource"
+      | "prompt"
+      | "completion"
+      | "request"
+      | "notification"
+      | "event"
+      | "middleware"
+      | "http_client"
+      | "credential"
+      | "route"
     >()(kind);
     exactly<string>()(name);
     exactly<AbortSignal>()(ctx.signal);
