@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache"
 
 #: The features with which `tools/test` builds and tests the workspace.
-WORKSPACE_FEATURES = "mcpline/keyring,mcpline/opentelemetry"
+WORKSPACE_FEATURES = "mcpline/keyring,mcpline/otlp"
 #: The test of the workspace that takes least to build (`core/schema/tests`).
 SMALLEST_TEST = "compile_cost"
 

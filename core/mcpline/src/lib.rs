@@ -32,7 +32,7 @@
 //!
 //! # Cargo features
 //!
-//! All except `keyring` and `opentelemetry` are enabled by default. With `default-features = false` a program links only the ones that it
+//! All except `keyring`, `opentelemetry` and `otlp` are enabled by default. With `default-features = false` a program links only the ones that it
 //! names:
 //!
 //! - `server`: [`Server`], served in memory and over byte streams ([`transport::lines`])
@@ -52,6 +52,7 @@
 //! - `spans`: spans of requests for subscribers of `tracing`, by the semantic conventions of OpenTelemetry
 //! - `keyring`: tokens in the system's keyring; implies `auth`
 //! - `opentelemetry`: the spans of clients and servers that `tracing-opentelemetry` exports are one trace; implies `spans`
+//! - `otlp`: [`otlp::OtlpExporter`], for programs without a set-up of OpenTelemetry; implies `opentelemetry` and `http`
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // Parts of shared modules that only some features use need no `cfg` each. With all features the lints apply.
@@ -84,9 +85,19 @@ mod caller;
 #[cfg(feature = "client")]
 #[cfg_attr(docsrs, doc(cfg(feature = "client")))]
 pub mod client;
-#[cfg(any(feature = "client", feature = "auth", feature = "openapi"))]
+#[cfg(any(
+    feature = "client",
+    feature = "auth",
+    feature = "openapi",
+    feature = "otlp"
+))]
 mod client_error;
-#[cfg(any(feature = "client", feature = "auth", feature = "openapi"))]
+#[cfg(any(
+    feature = "client",
+    feature = "auth",
+    feature = "openapi",
+    feature = "otlp"
+))]
 mod client_tasks;
 mod error;
 mod error_kind;
@@ -97,7 +108,12 @@ pub mod foreign;
 mod header_names;
 #[cfg(all(
     feature = "http",
-    any(feature = "client", feature = "auth", feature = "openapi")
+    any(
+        feature = "client",
+        feature = "auth",
+        feature = "openapi",
+        feature = "otlp"
+    )
 ))]
 mod http_client;
 #[cfg(any(feature = "server", feature = "client"))]
@@ -119,6 +135,9 @@ mod open_telemetry;
 #[cfg(feature = "openapi")]
 #[cfg_attr(docsrs, doc(cfg(feature = "openapi")))]
 pub mod openapi;
+#[cfg(feature = "otlp")]
+#[cfg_attr(docsrs, doc(cfg(feature = "otlp")))]
+pub mod otlp;
 #[cfg(feature = "server")]
 mod quota;
 #[cfg(any(feature = "server", feature = "client"))]
@@ -162,6 +181,11 @@ struct MigratingFromRmcp;
 #[cfg(all(doctest, feature = "default"))]
 #[doc = include_str!("../../../docs/openapi.md")]
 struct HttpApis;
+
+/// Runs the code block about exporting spans as a test.
+#[cfg(all(doctest, feature = "default", feature = "otlp"))]
+#[doc = include_str!("../../../docs/observability.md")]
+struct Observability;
 
 /// Runs the code block of the README as a test.
 #[cfg(all(doctest, feature = "default"))]

@@ -56,7 +56,7 @@ pub(crate) fn meta_with_context(span: &Span, meta: Option<Raw>) -> Option<Raw> {
 }
 
 /// Returns the trace context that a message of this span carries; `None` if the span is not exported.
-fn context_of_span(span: &Span) -> Option<TraceContext> {
+pub(crate) fn context_of_span(span: &Span) -> Option<TraceContext> {
     let context = span.context();
     let mut fields = Fields::default();
     global::get_text_map_propagator(|propagator| {

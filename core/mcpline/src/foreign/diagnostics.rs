@@ -26,6 +26,27 @@ pub fn listen(least: Level, listener: impl Fn(Diagnostic<'_>) + Send + Sync + 's
     tracing::subscriber::set_global_default(DiagnosticSubscriber { listener }).is_ok()
 }
 
+/// Like [`listen`], but spans of requests go to an exporter. Diagnostics begin with [`set_least`].
+#[cfg(feature = "otlp")]
+pub fn listen_and_export(
+    exporter: &crate::otlp::OtlpExporter,
+    listener: impl Fn(Diagnostic<'_>) + Send + Sync + 'static,
+) -> bool {
+    use tracing_subscriber::filter::filter_fn;
+    use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+
+    let spans = exporter.layer().with_filter(filter_fn(|metadata| {
+        metadata.is_span() && metadata.target() == SPANS
+    }));
+    let diagnostics = DiagnosticSubscriber { listener }.with_filter(filter_fn(is_wanted));
+    let subscriber = tracing_subscriber::registry().with(spans).with(diagnostics);
+    tracing::subscriber::set_global_default(subscriber).is_ok()
+}
+
+/// The target of spans of requests.
+#[cfg(feature = "otlp")]
+const SPANS: &str = "mcpline::spans";
+
 /// Changes the least level that the listener gets; `None` for no diagnostics. Code that emits others costs nothing then.
 pub fn set_least(least: Option<Level>) {
     LEAST.store(least.map_or(0, number), Ordering::Relaxed);
@@ -53,8 +74,7 @@ struct DiagnosticSubscriber<F> {
 
 impl<F: Fn(Diagnostic<'_>) + Send + Sync + 'static> Subscriber for DiagnosticSubscriber<F> {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        // Not only events: `tracing::enabled!` asks with a hint, which is neither an event nor a span.
-        number(*metadata.level()) <= LEAST.load(Ordering::Relaxed) && !metadata.is_span()
+        is_wanted(metadata)
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -66,18 +86,38 @@ impl<F: Fn(Diagnostic<'_>) + Send + Sync + 'static> Subscriber for DiagnosticSub
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line::default();
-        event.record(&mut line);
-        (self.listener)(Diagnostic {
-            level: *event.metadata().level(),
-            target: event.metadata().target(),
-            text: printable_lines(&(line.message + &line.fields)),
-        });
+        (self.listener)(diagnostic(event));
     }
 
     fn enter(&self, _: &Id) {}
 
     fn exit(&self, _: &Id) {}
+}
+
+#[cfg(feature = "otlp")]
+impl<F, S> tracing_subscriber::Layer<S> for DiagnosticSubscriber<F>
+where
+    F: Fn(Diagnostic<'_>) + Send + Sync + 'static,
+    S: Subscriber,
+{
+    fn on_event(&self, event: &Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+        (self.listener)(diagnostic(event));
+    }
+}
+
+/// Whether the listener gets what has this metadata. `tracing::enabled!` asks with a hint, which is neither an event nor a span.
+fn is_wanted(metadata: &Metadata<'_>) -> bool {
+    number(*metadata.level()) <= LEAST.load(Ordering::Relaxed) && !metadata.is_span()
+}
+
+fn diagnostic<'a>(event: &Event<'a>) -> Diagnostic<'a> {
+    let mut line = Line::default();
+    event.record(&mut line);
+    Diagnostic {
+        level: *event.metadata().level(),
+        target: event.metadata().target(),
+        text: printable_lines(&(line.message + &line.fields)),
+    }
 }
 
 /// Returns the text without control characters and terminal escapes, because exceptions of handlers repeat text of

@@ -63,6 +63,8 @@ mod response_body;
 pub mod results;
 #[cfg(feature = "routes")]
 mod routes;
+#[cfg(feature = "otlp")]
+mod span_export;
 #[cfg(feature = "server")]
 mod stats;
 #[cfg(feature = "server")]
@@ -95,6 +97,8 @@ pub use openapi::{OpenApiFunctions, OpenApiImport, api_request};
 pub use queue::{CallQueue, QueueFull, WakeupHold};
 #[cfg(all(feature = "server", feature = "http"))]
 pub use request_body::{BodyFeed, ClientLeft, RequestBody};
+#[cfg(all(feature = "server", feature = "otlp"))]
+pub use request_spans::span;
 #[cfg(feature = "server")]
 pub use request_spans::{
     begin_span, number_of_span, span_number, span_number_of_call, trace_context, trace_requests,
@@ -103,6 +107,8 @@ pub use request_spans::{
 pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
 #[cfg(feature = "routes")]
 pub use routes::{listen, route_request};
+#[cfg(feature = "otlp")]
+pub use span_export::SpanExport;
 #[cfg(feature = "server")]
 pub use stats::{metrics_text, stats_json};
 #[cfg(feature = "server")]

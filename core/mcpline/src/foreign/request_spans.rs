@@ -50,10 +50,20 @@ pub fn number_of_span(ended: &str) -> Option<u64> {
     }
 }
 
-/// Returns the trace context of a handler's request as a JSON object with `traceparent`, `tracestate` and `baggage`, as far as the
-/// client has sent them.
+/// Returns the span of a handler's request, to enter it while the handler runs. It does nothing if spans are not exported.
+#[cfg(feature = "otlp")]
+pub fn span(context: &Context) -> tracing::Span {
+    context.span().unwrap_or_else(tracing::Span::none)
+}
+
+/// Returns the trace context of a handler's request as a JSON object with `traceparent`, `tracestate` and `baggage`: that of its
+/// span if the core exports spans, or else what the client has sent.
 pub fn trace_context(context: &Context) -> Option<Raw> {
-    let context = context.trace_context()?;
+    #[cfg(feature = "otlp")]
+    let exported = context.exported_context();
+    #[cfg(not(feature = "otlp"))]
+    let exported = None;
+    let context = exported.or_else(|| context.trace_context())?;
     let fields = context
         .fields()
         .map(|(name, value)| (name.to_owned(), value.into()));

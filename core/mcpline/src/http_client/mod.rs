@@ -28,12 +28,12 @@ pub use authorizer::Auth;
 pub(crate) use authorizer::RequestTimer;
 #[cfg(feature = "auth")]
 pub(crate) use authorizer::{AttemptOutcome, AuthSource, AuthorizationAttempts, Authorizer};
-#[cfg(any(feature = "client", feature = "openapi"))]
+#[cfg(any(feature = "client", feature = "openapi", feature = "otlp"))]
 pub(crate) use client::{HttpClient, Reuse};
 pub use custom_connector::{ConnectTarget, HttpConnector};
 #[cfg(feature = "auth")]
 pub(crate) use fetcher::Fetcher;
-#[cfg(any(feature = "client", feature = "openapi"))]
+#[cfg(any(feature = "client", feature = "openapi", feature = "otlp"))]
 pub(crate) use headers::USER_AGENT_VALUE;
 #[cfg(feature = "openapi")]
 pub(crate) use reach::Reach;

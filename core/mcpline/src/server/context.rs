@@ -355,6 +355,19 @@ impl Context {
         own
     }
 
+    /// Returns the span of the request, if it has one.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn span(&self) -> Option<tracing::Span> {
+        let current = self.call.lock_current_request();
+        Some(current.span.as_ref()?.span.clone())
+    }
+
+    /// Returns the trace context of the request's span; `None` if the span is not exported.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn exported_context(&self) -> Option<TraceContext> {
+        crate::open_telemetry::context_of_span(&self.span()?)
+    }
+
     /// Returns the request as another language traces it, if one does.
     pub(crate) fn traced(&self) -> Option<Arc<TracedRequest>> {
         let current = self.call.lock_current_request();

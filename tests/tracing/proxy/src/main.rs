@@ -3,11 +3,10 @@
 //! Reads `TRACING_NEXT` (the next server: a URL, or a command as JSON) and `TRACING_REVISION`, and what OpenTelemetry's SDKs
 //! read: `OTEL_SERVICE_NAME` and `OTEL_EXPORTER_OTLP_ENDPOINT`.
 
-mod export;
-
 use std::error::Error;
 
 use mcpline::client::{Address, Client, Command, HttpSettings};
+use mcpline::otlp::{OtlpExporter, OtlpSettings};
 use mcpline::protocol::vocabulary::{ElicitAction, ElicitParams, ElicitResult};
 use mcpline::transport::http::{HttpOptions, http};
 use mcpline::transport::{Stop, stdio};
@@ -16,6 +15,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::Instrument as _;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct Relay {
@@ -64,7 +66,14 @@ async fn answer(_: ElicitParams) -> Result<ElicitResult, mcpline::RpcError> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let provider = export::install()?;
+    let exporter = OtlpExporter::start(OtlpSettings::default())?;
+    let own = Targets::new().with_targets([
+        ("mcpline::spans", tracing::Level::INFO),
+        ("tracing_proxy", tracing::Level::INFO),
+    ]);
+    tracing_subscriber::registry()
+        .with(exporter.layer().with_filter(own))
+        .try_init()?;
     let server = Server::new("proxy", "1").tool("relay", "Calls the next server", relay);
     let stop = Stop::new();
     let mut terminated = signal(SignalKind::terminate())?;
@@ -80,7 +89,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         None => server.serve_until(stdio(), stop).await?,
     }
-    // Waits for the exporter, which needs a thread of the runtime.
-    tokio::task::spawn_blocking(move || provider.shutdown()).await??;
+    exporter.shut_down().await?;
     Ok(())
 }

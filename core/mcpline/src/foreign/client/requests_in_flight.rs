@@ -36,6 +36,17 @@ impl std::fmt::Debug for RequestsInFlight {
     }
 }
 
+/// Makes the span that is current here that of a request, if the core exports spans.
+#[cfg(feature = "otlp")]
+fn within_current_span<W: Future>(work: W) -> tracing::instrument::Instrumented<W> {
+    tracing::Instrument::in_current_span(work)
+}
+
+#[cfg(not(feature = "otlp"))]
+fn within_current_span<W: Future>(work: W) -> W {
+    work
+}
+
 impl RequestsInFlight {
     /// Returns a closure for the I/O thread that starts a request. From now on the request can be cancelled under its
     /// number; without a number it cannot be cancelled.
@@ -52,6 +63,7 @@ impl RequestsInFlight {
             entry: number.map(|number| (self.clone(), number)),
             reply: Some(reply),
         };
+        let work = within_current_span(work);
         move || {
             let entry = ending.entry.clone();
             let work = async move { ending.end(work.await) };
@@ -90,6 +102,7 @@ impl RequestsInFlight {
             // It was ended before.
             return;
         }
+        let work = within_current_span(work);
         let task = background::spawn_unboxed(runtime, async move { ending.end(work.await) });
         let task = task.abort_handle();
         if let Some(request @ RequestPhase::Entered) = self.lock().get_mut(&number) {

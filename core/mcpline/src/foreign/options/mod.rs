@@ -10,7 +10,8 @@
 //! - [`FeatureOptions`] for a server's features, with [`MethodDefinition`], [`CompletionDefinition`] and `RouteDefinition`;
 //! - `OpenApiOptions` for an HTTP API that becomes features of a server;
 //! - [`AuthOptions`] for a client's authorization;
-//! - [`CallOptions`] for single requests.
+//! - [`CallOptions`] for single requests;
+//! - `SpanExportOptions` for an exporter of spans.
 
 #[cfg(all(feature = "server", feature = "auth"))]
 mod auth;
@@ -41,6 +42,8 @@ mod options_macro;
 mod program;
 #[cfg(feature = "server")]
 mod server;
+#[cfg(feature = "otlp")]
+mod span_export;
 #[cfg(all(feature = "server", feature = "tls"))]
 mod tls;
 #[cfg(all(unix, feature = "server", feature = "stdio"))]
@@ -90,6 +93,8 @@ pub use openapi::OpenApiOptions;
 pub use program::ProgramOptions;
 #[cfg(feature = "server")]
 pub use server::ServerOptions;
+#[cfg(feature = "otlp")]
+pub use span_export::SpanExportOptions;
 #[cfg(all(feature = "server", feature = "tls"))]
 pub use tls::TlsOptions;
 #[cfg(all(unix, feature = "server", feature = "stdio"))]

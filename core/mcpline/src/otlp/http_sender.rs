@@ -1,0 +1,147 @@
+//! Sends batches of spans with the library's own HTTP client.
+
+use std::fmt;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, HOST};
+use http::{HeaderMap, Request, Response};
+use mcpline_protocol::Printable;
+use opentelemetry_http::{HttpClient as OtelHttpClient, HttpError};
+use tokio::runtime::Handle;
+
+use crate::error::Error;
+use crate::http_client::answer::BodyError;
+use crate::http_client::target::Target;
+use crate::http_client::{HttpClient, HttpSettings, Reuse};
+use crate::sync::{Arc, Mutex, PoisonError};
+use crate::warning_limit::warn_limited;
+
+/// How long a request may take: the default of OpenTelemetry for OTLP.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Maximum size of a response, in bytes: it is empty, or says why spans were refused.
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
+
+/// How much of it an error shows, in characters.
+const MAX_SHOWN_CHARS: usize = 200;
+
+/// Sends requests on a runtime, because the exporter's thread has none.
+///
+/// The clients of the crate `opentelemetry-http` would add reqwest, or HTTP/2.
+pub(super) struct HttpSender {
+    client: Arc<HttpClient>,
+    handle: Handle,
+    failure: LastFailure,
+}
+
+/// Why the last batch that failed was not exported: the exporter of the SDK keeps this for itself.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LastFailure(Arc<Mutex<Option<String>>>);
+
+impl LastFailure {
+    pub(super) fn take(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn set(&self, failure: String) {
+        warn_limited!(%failure, "spans were not exported");
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+    }
+}
+
+impl HttpSender {
+    pub(super) fn new(settings: HttpSettings, handle: Handle) -> Result<Self, Error> {
+        let settings = HttpSettings {
+            headers: Vec::new(),
+            #[cfg(feature = "auth")]
+            auth: None,
+            ..settings
+        };
+        let client = HttpClient::new(settings, handle.clone());
+        let client = client.map_err(|error| Error::usage(error.to_string()))?;
+        Ok(Self {
+            client,
+            handle,
+            failure: LastFailure::default(),
+        })
+    }
+
+    pub(super) fn failure(&self) -> LastFailure {
+        self.failure.clone()
+    }
+}
+
+impl fmt::Debug for HttpSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpSender").finish_non_exhaustive()
+    }
+}
+
+impl OtelHttpClient for HttpSender {
+    // What the attribute `async_trait` makes of an `async fn`.
+    fn send_bytes<'sender, 'future>(
+        &'sender self,
+        request: Request<Bytes>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'future>>
+    where
+        'sender: 'future,
+        Self: 'future,
+    {
+        let client = self.client.clone();
+        let sent = self
+            .handle
+            .spawn(async move { tokio::time::timeout(TIMEOUT, send(&client, request)).await });
+        let failure = self.failure.clone();
+        Box::pin(async move {
+            let response = match sent.await? {
+                Ok(response) => response,
+                Err(_) => Err(format!("no response within {} s", TIMEOUT.as_secs()).into()),
+            };
+            match &response {
+                Ok(response) if response.status().is_success() => {}
+                Ok(response) => failure.set(status_text(response)),
+                Err(error) => failure.set(format!("{error:#}")),
+            }
+            response
+        })
+    }
+}
+
+/// Returns the text of a response that refuses spans.
+fn status_text(response: &Response<Bytes>) -> String {
+    let body = String::from_utf8_lossy(response.body());
+    let body: String = Printable(&body)
+        .to_string()
+        .chars()
+        .take(MAX_SHOWN_CHARS)
+        .collect();
+    match body.is_empty() {
+        true => format!("the collector answered {}", response.status()),
+        false => format!("the collector answered {}: {body}", response.status()),
+    }
+}
+
+async fn send(client: &HttpClient, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+    let (head, body) = request.into_parts();
+    let target = Target::parse(&head.uri.to_string())?;
+    let mut headers: HeaderMap = head.headers;
+    headers.remove(CONTENT_LENGTH);
+    headers.insert(HOST, target.host.clone());
+    let headers = || headers.clone();
+    // A batch that arrives twice has spans with the same ids, which collectors tolerate.
+    let reuse = Reuse::Repeatable;
+    let mut answer = client
+        .send(head.method, &target, &headers, &body, reuse)
+        .await?;
+    let body = answer.collect(MAX_RESPONSE_BYTES).await;
+    let body = body.map_err(|error| match error {
+        BodyError::TooLong => format!("the response is longer than {MAX_RESPONSE_BYTES} bytes"),
+        BodyError::Broken(reason) => format!("the response broke off: {reason}"),
+    })?;
+    let mut response = Response::new(body);
+    *response.status_mut() = answer.head.status;
+    *response.headers_mut() = answer.head.headers.clone();
+    Ok(response)
+}
