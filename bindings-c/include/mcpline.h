@@ -3627,6 +3627,33 @@ mcpl_status mcpl_server_start_unix(mcpl_server *server, const char *path, const 
 #endif
 
 /**
+ * Begins to export the spans of requests to a collector of OpenTelemetry, with OTLP over HTTP, in the background.
+ *
+ * For programs that do not use OpenTelemetry themselves: the spans of servers and clients, by its semantic conventions for MCP. The
+ * span of a call is the parent of those of requests that its handler sends on its thread, and `mcpl_call_trace_context` returns it
+ * for others. Only in a library that was built with the feature `otlp`.
+ *
+ * - `options`: a JSON object, or `NULL` for none. What is left out is read from the environment variables of OpenTelemetry, as are
+ *   `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER` and `OTEL_BSP_...`:
+ *   - `endpoint`: URL of the collector (`OTEL_EXPORTER_OTLP_ENDPOINT`, else `"http://localhost:4318"`).
+ *   - `headers`: an array of pairs of strings, such as a key for the collector (`OTEL_EXPORTER_OTLP_HEADERS`).
+ *   - `service_name`: name of the program in traces (`OTEL_SERVICE_NAME`).
+ *
+ * Call it once, before `mcpl_set_diagnostics` and before the first server or client is created. End it with
+ * `mcpl_stop_exporting_spans`. Returns `MCPL_USAGE_ERROR` if an option is invalid, it was called before, or the library was built
+ * without the feature.
+ */
+mcpl_status mcpl_export_spans(const char *options);
+
+/**
+ * Sends the spans that have ended, and ends the exporter and its threads. Without an exporter it does nothing.
+ *
+ * Call it at the end of the program, after servers and clients are freed. Waits for the collector, for a few seconds at most.
+ * Returns `MCPL_TRANSPORT_ERROR` if the collector did not take them, and `MCPL_WOULD_DEADLOCK` within a callback. Any other thread.
+ */
+mcpl_status mcpl_stop_exporting_spans(void);
+
+/**
  * Returns the name of a status, such as `"MCPL_REQUEST_TIMED_OUT"`, or `"unknown"`. The string is static. Any thread.
  */
 const char *mcpl_status_name(int32_t status);

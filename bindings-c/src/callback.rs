@@ -54,6 +54,10 @@ impl Registered {
         }
         match call::open(call, self.clone()) {
             Ok(open) => entered.run(|| {
+                #[cfg(feature = "otlp")]
+                let span = mcpline::foreign::span(open.context());
+                #[cfg(feature = "otlp")]
+                let _current = span.enter();
                 let (arguments, user) = (open.arguments(), self.data.pointer());
                 // SAFETY: the arguments outlive this call, and the data is released after the last callback.
                 unsafe { (self.run)(open.handle(), arguments.as_ptr(), arguments.len(), user) }

@@ -99,6 +99,9 @@ impl DiagnosticSink {
     }
 }
 
+/// Done when diagnostics are passed on, by the first callback or by an exporter of spans.
+static INSTALLED: Once = Once::new();
+
 static SINK: RwLock<Option<DiagnosticSink>> = RwLock::new(None);
 
 /// The target of messages in debug mode.
@@ -133,7 +136,6 @@ pub unsafe extern "C" fn mcpl_set_diagnostics(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    static INSTALLED: Once = Once::new();
     let data = UserData::new(user, finalize);
     entry(|| {
         level(least)?;
@@ -227,6 +229,22 @@ fn deliver(level: Level, target: &str, text: &str) -> bool {
         );
     }
     true
+}
+
+/// Begins to export spans.
+///
+/// # Errors
+///
+/// Usage error: an option is invalid, or a callback for diagnostics was set before.
+#[cfg(feature = "otlp")]
+pub(crate) fn export_spans(
+    options: &str,
+    runtime: &tokio::runtime::Handle,
+) -> Done<mcpline::foreign::SpanExport> {
+    let started = mcpline::foreign::SpanExport::start(options.as_bytes(), runtime, pass_on)?;
+    // Nothing else may replace the subscriber now.
+    INSTALLED.call_once(|| {});
+    Ok(started)
 }
 
 /// Logs the messages of a server from now on if it is in debug mode, and makes sure that something says so.

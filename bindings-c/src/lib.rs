@@ -53,6 +53,7 @@ mod serving_http;
 #[cfg(feature = "stdio")]
 mod serving_unix;
 mod shared_runtime;
+mod span_export;
 mod status;
 mod text;
 mod user_data;
@@ -77,6 +78,7 @@ pub use serving::*;
 pub use serving_http::*;
 #[cfg(feature = "stdio")]
 pub use serving_unix::*;
+pub use span_export::*;
 pub use status::*;
 pub use text::{MCPL_AUTO_LENGTH, mcpl_string_free};
 pub use user_data::mcpl_finalizer;

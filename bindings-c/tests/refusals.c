@@ -148,6 +148,12 @@ static void the_library_refuses(void) {
   mcpl_string_free(NULL);
   SAYS(MCPL_OK, mcpl_set_worker_threads, 0);
   REFUSES(mcpl_set_diagnostics, (mcpl_log_level)99, NULL, NULL, NULL);
+  /* Without the feature `otlp`, any options. */
+  REFUSES(mcpl_export_spans, "{");
+  REFUSES(mcpl_export_spans, "{\"endpoint\": \"localhost:4318\"}");
+  REFUSES(mcpl_export_spans, "{\"endpiont\": \"http://localhost:4318\"}");
+  cover("mcpl_stop_exporting_spans");
+  CHECK(mcpl_stop_exporting_spans() == MCPL_OK);
 }
 
 /* ---- JSON */

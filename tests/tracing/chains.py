@@ -1,4 +1,4 @@
-"""A host in Node, a proxy in Rust, a server in Python and one in C: each call is one trace."""
+"""A host in Node, a proxy in Rust, a server in Python and two in C: each call is one trace."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ _WORKING = """\
 relay SERVER tools/call relay
   relay INTERNAL working
     relay CLIENT tools/call trace_context
+"""
+# What the server in C adds that exports its spans.
+_FORWARDING = """\
+forward SERVER tools/call trace_context
+  forward CLIENT tools/call trace_context
 """
 _ASKING = """\
 relay SERVER tools/call relay
@@ -74,7 +79,12 @@ class Chain:
             if "proxy" in self.programs:
                 tree += _indented(_RELAYING, depth)
                 depth += 3
-            trees[span] = tree + _indented(below, depth)
+            tree += _indented(below.removesuffix(_AGAIN), depth)
+            if "forward" in self.programs:
+                tree += _indented(_FORWARDING, depth + 3)
+            if below.endswith(_AGAIN):
+                tree += _indented(_AGAIN, depth)
+            trees[span] = tree
         return trees
 
     def run(self, programs: commands.Commands, sink: str, folder: Path) -> Outcome:
@@ -139,7 +149,7 @@ class Outcome:
         for span in spans:
             if span.trace not in traces and (span.name not in HANDSHAKE or span.parent is not None):
                 found.append(f"in a trace of its own: {span}")
-            if span.kind != "INTERNAL" and span.scope not in ("mcpline", "proxy"):
+            if span.kind != "INTERNAL" and span.scope != "mcpline":
                 found.append(f"{span} has the scope {span.scope}")
             if span.error is not None:
                 found.append(f"{span} failed: {span.error} {span.attributes}")
@@ -161,8 +171,13 @@ class Outcome:
         return [] if found == expected else [f"{span} has the attributes {found}, expected {expected}"]
 
     def _context_problems(self, name: str, trace: list[Span]) -> list[str]:
-        """Compares what the server in C has received with the span of the client in Python that has called it."""
-        callers = [span for span in trace if (span.kind, span.name) == ("CLIENT", "tools/call trace_context")]
+        """Compares what the last server in C has received with the span of the client that has called it."""
+        callers = [
+            span
+            for span in trace
+            if (span.kind, span.name) == ("CLIENT", "tools/call trace_context")
+            and span.service.endswith(self.chain.programs[-2])
+        ]
         expected = [f"00-{caller.trace}-{caller.id}" for caller in callers]
         received = self.received.get(name, {}).get("traceparent", "")
         # The flags after the ids may also say how the ids were made.
@@ -186,4 +201,5 @@ def all_chains() -> list[Chain]:
         for transport in ("stdio", "http"):
             chains.append(Chain(("proxy", "relay", "context"), transport, revision))
             chains.append(Chain(("relay", "context"), transport, revision))
+            chains.append(Chain(("relay", "forward", "context"), transport, revision))
     return chains

@@ -28,6 +28,7 @@ class Commands:
     python: str
     proxy: str
     context: str
+    forward: str
 
     @classmethod
     def build(cls) -> Commands:
@@ -36,8 +37,9 @@ class Commands:
         environment.node_package()
         python = environment.mcpline_python_with("tracing", HERE / "requirements.txt")
         proxy = environment.cargo_binary("tracing-proxy")
-        environment.checked(["make", "--silent", "-C", str(HERE / "c")], "building the C server")
-        return cls(environment.node(), str(python), str(proxy), str(HERE / "c" / "build" / "context"))
+        environment.checked(["make", "--silent", "-C", str(HERE / "c")], "building the C servers")
+        built = HERE / "c" / "build"
+        return cls(environment.node(), str(python), str(proxy), str(built / "context"), str(built / "forward"))
 
     def program(self, name: str) -> list[str]:
         """Returns the command of a program by its file's name."""

@@ -223,6 +223,15 @@ template <class Write> void set_diagnostics(mcpl_log_level least, Write &&write)
 /// Removes the callback for diagnostics.
 inline void clear_diagnostics() { detail::check(mcpl_set_diagnostics(MCPL_LOG_EMERGENCY, nullptr, nullptr, nullptr)); }
 
+/// Begins to export the spans of requests to a collector of OpenTelemetry. Call it first in the program, and
+/// `stop_exporting_spans` at its end. Only in a library that was built with the feature `otlp`.
+///
+/// - `options`: a JSON object; see `mcpl_export_spans`.
+inline void export_spans(const std::string &options = "{}") { detail::check(mcpl_export_spans(options.c_str())); }
+
+/// Sends the spans that have ended, and ends the exporter. Throws if the collector did not take them.
+inline void stop_exporting_spans() { detail::check(mcpl_stop_exporting_spans()); }
+
 } // namespace mcpline
 
 #endif
