@@ -152,6 +152,14 @@ async fn failures_have_their_type_and_text() {
     assert_eq!(failed["attributes"]["error.type"], "-32601");
     assert_ne!(failed["error"], "");
     assert_eq!(failed["description"]["name"], "no/method");
+    let attributes = &failed["description"]["attributes"];
+    assert_eq!(attributes["mcp.protocol.version"], "2026-07-28");
+
+    let id = client.begin_modern("server/discover", json!({}));
+    client.response(&id).await.expect("a result");
+    let discovered = only(&ended);
+    let attributes = &discovered["description"]["attributes"];
+    assert_eq!(attributes["mcp.protocol.version"], "2026-07-28");
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use mcpline_protocol::session::Peer;
+use mcpline_protocol::vocabulary::meta::PROTOCOL_VERSION;
 use mcpline_protocol::wire::{Method, Raw, Request};
 use mcpline_protocol::{Revision, RpcError};
 use serde_json::{Map, Value};
@@ -44,6 +45,8 @@ pub(crate) struct TracedRequest {
     /// The first eight characters of its id: the whole id gives access to the session.
     session: Option<String>,
     transport: TransportKind,
+    /// The revision that the message names, also if the request is refused or needs no client.
+    named_revision: Option<Revision>,
     peer: OnceLock<Arc<Peer>>,
     started: SystemTime,
     context: Option<TraceContext>,
@@ -122,6 +125,10 @@ impl RequestSpan {
         }
         let meta = request.params.as_ref().and_then(|params| params.meta());
         let own = meta.as_ref().and_then(TraceContext::from_meta);
+        let named = meta.as_ref().and_then(|meta| {
+            let version = meta.member(PROTOCOL_VERSION)?;
+            version.string_value()?.parse().ok()
+        });
         #[cfg(feature = "http")]
         let of_http = http.and_then(HttpInfo::trace_context);
         #[cfg(not(feature = "http"))]
@@ -143,6 +150,7 @@ impl RequestSpan {
             request_id: shown_id(request.id.raw()),
             session: connection.session_id().map(|id| shortened(id).to_owned()),
             transport: connection.transport_kind(),
+            named_revision: named,
             peer: OnceLock::new(),
             started: SystemTime::now(),
             context,
@@ -220,7 +228,7 @@ impl TracedRequest {
             method: &shown(self.method.as_str()),
             target: self.target.as_ref(),
             session: self.session.as_deref(),
-            revision: None,
+            revision: self.named_revision.map(Revision::as_str),
             request_id: Some(&self.request_id),
             transport: network_transport(self.transport),
             protocol: network_protocol(self.transport),
@@ -312,7 +320,8 @@ impl TracedRequest {
     }
 
     fn revision(&self) -> Option<Revision> {
-        self.peer.get().map(|peer| peer.revision)
+        let of_client = self.peer.get().map(|peer| peer.revision);
+        of_client.or(self.named_revision)
     }
 }
 
