@@ -79,7 +79,8 @@ pub unsafe extern "C" fn mcpl_server_add_middleware(
 ///     error's data says how many seconds to wait.
 ///   - `concurrency_limit`: `max_running`, and optionally `max_waiting` (requests that wait, default 0) and `per`.
 ///   - `response_cache`: `ttl` (seconds), and optionally `tools` (names of tools without effects, beside resources and prompts)
-///     and `max_bytes` (default 16 MiB).
+///     and `max_bytes` (default 16 MiB). Results are forgotten when features of their kind change, and those of a resource with
+///     `mcpl_server_notify_resource_updated`.
 ///   - `response_size_limit`: `max_bytes` of the result of a tool. The longest text of a larger one is cut. Optionally `pages`
 ///     (whether clients can read what is cut, as resources that the result names; default `false`), `max_kept_bytes` (of all pages,
 ///     default 16 MiB) and `lifetime` (seconds that they are kept, default 600).

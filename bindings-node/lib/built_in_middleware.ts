@@ -192,8 +192,9 @@ export function concurrencyLimit(options: ConcurrencyLimitOptions): BuiltInMiddl
  * clients. Errors, results with `isError` and those that ask for input are not kept. Requests are equal if they have the same
  * method, parameters (without `_meta`) and revision.
  *
- * An answer from the cache runs no handler, so it sends no progress and no log messages. A result is kept for its whole `ttl`,
- * also if the feature changes or is removed. Each `use` has a cache of its own.
+ * An answer from the cache runs no handler, so it sends no progress and no log messages. Results are forgotten when features of
+ * their kind are added, changed, enabled, disabled or removed, and those of a resource with {@link Server.notifyResourceUpdated}.
+ * Each `use` has a cache of its own.
  *
  * @throws UsageError if an option is missing, unknown, or not of its type.
  */

@@ -81,8 +81,10 @@ class ResponseCache(BuiltInMiddleware, frozen=True):
     A result is kept for the caller that it was made for, with its scopes; without authorization for the session or
     connection. Over HTTP on 2026-07-28, requests without authorization share only results with the `cacheScope`
     `public`, which are kept for all clients. Errors, results with `isError` and those that ask for input are not kept.
-    An answer from the cache runs no handler. A result is kept for its whole `ttl`, also if the feature changes or is
-    removed.
+    An answer from the cache runs no handler.
+
+    Results are forgotten when features of their kind are added, changed, enabled, disabled or removed, and those of a
+    resource with `Server.notify_resource_updated`.
 
     Args:
         ttl: How many seconds a result is kept.

@@ -15,7 +15,9 @@ use mcpline::middleware::{
     ConcurrencyLimit, LimitKey, Middleware, RateLimit, ResponseCache, ResponseSizeLimit,
 };
 use mcpline::protocol::vocabulary::{CacheHints, CacheScope, Resource, Tool};
-use mcpline::server::{Caller, MiddlewareScope, ResourceOptions, ToolOptions, resource_handler};
+use mcpline::server::{
+    Caller, FeatureSelection, MiddlewareScope, ResourceOptions, ToolOptions, resource_handler,
+};
 use mcpline::{Context, HandlerError, Server, Settings};
 use serde_json::{Value, json};
 use support::{Client, Nothing};
@@ -313,6 +315,31 @@ async fn a_cache_shares_public_results_only() {
         let mut other = Client::modern(&server);
         assert_eq!(read(&mut other).await, second);
     }
+}
+
+#[runtimes::test]
+async fn a_cache_forgets_what_changes_concern() {
+    let (server, _, _) = cached(CacheScope::Private);
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    let mut reader = Client::modern(&server);
+    assert_eq!(call(&mut client, "a").await.expect("a result"), "run 1");
+    assert_eq!(read(&mut reader).await, "run 2");
+
+    server.notify_resource_updated("note://b");
+    assert_eq!(read(&mut reader).await, "run 2");
+    server.notify_resource_updated("note://a");
+    assert_eq!(read(&mut reader).await, "run 3");
+    assert_eq!(call(&mut client, "a").await.expect("a result"), "run 1");
+
+    // Of a kind of features all results, whatever changed.
+    server.disable(FeatureSelection::all().with_names(["b"]));
+    assert_eq!(call(&mut client, "a").await.expect("a result"), "run 4");
+    assert_eq!(read(&mut reader).await, "run 3");
+    server.disable(FeatureSelection::all().with_names(["a"]));
+    call(&mut client, "a").await.expect_err("it is disabled");
+    server.remove_resource("note://a");
+    let id = reader.begin_modern("resources/read", json!({"uri": "note://a"}));
+    reader.response(&id).await.expect_err("it is removed");
 }
 
 #[runtimes::test]

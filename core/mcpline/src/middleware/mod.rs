@@ -22,6 +22,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use mcpline_protocol::RpcError;
+use mcpline_protocol::session::Change;
 use mcpline_protocol::vocabulary::ResourceTemplate;
 use mcpline_protocol::wire::Raw;
 
@@ -71,6 +72,12 @@ pub trait Middleware: Send + Sync + 'static {
     /// Handles a request. The future is polled first on the thread that reads the client's messages, then in a task. It is
     /// dropped when the request has ended: the client cancelled it, or its connection or the server is closed.
     fn handle(&self, request: MiddlewareRequest, next: Next) -> MiddlewareFuture;
+
+    /// Called when features of the server have changed, or a resource (`notify_resource_updated`): results that the middleware has
+    /// kept may be outdated. Must not block. Does nothing by default.
+    fn changed(&self, change: &Change) {
+        let _ = change;
+    }
 
     /// Returns resources that the server has because of this middleware. For those of the library.
     #[doc(hidden)]

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use mcpline_protocol::Revision;
+use mcpline_protocol::session::Change;
 use mcpline_protocol::wire::{Method, Raw};
 use mcpline_runtime::clock;
 
@@ -18,7 +19,11 @@ use super::{Middleware, MiddlewareFuture, MiddlewareRequest, Next};
 /// Requests of 2026-07-28 over HTTP without authorization share nothing private. A result with `"cacheScope": "public"`
 /// (2026-07-28, `server/utilities/caching`) is kept for all. Errors, results with `isError` and those that ask for input are
 /// not kept. Requests are equal if they have the same method, parameters (without `_meta`) and revision. An answer from the cache runs
-/// no handler, so it sends no progress and no log messages; clear the cache when you change, disable or remove a feature.
+/// no handler, so it sends no progress and no log messages.
+///
+/// Results are forgotten when features of their kind are added, changed, enabled, disabled or removed, and those of a resource
+/// with [`Server::notify_resource_updated`](crate::Server::notify_resource_updated). Call [`clear`](Self::clear) if the results
+/// of tools or prompts have changed otherwise.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -56,7 +61,7 @@ struct Kept {
     /// Keys with the numbers of their entries, oldest first.
     order: VecDeque<(u64, Key)>,
     next: u64,
-    /// Counts calls of [`ResponseCache::clear`]: results of requests that began before are not kept.
+    /// Counts how often results were forgotten: those of requests that began before are not kept.
     cleared: u64,
 }
 
@@ -110,11 +115,7 @@ impl ResponseCache {
 
     /// Forgets all results.
     pub fn clear(&self) {
-        let mut kept = lock(&self.kept);
-        kept.results.clear();
-        kept.order.clear();
-        kept.bytes = 0;
-        kept.cleared += 1;
+        lock(&self.kept).forget(|_| true);
     }
 
     fn keeps(&self, request: &MiddlewareRequest) -> bool {
@@ -181,6 +182,21 @@ impl Kept {
         }
     }
 
+    /// Removes the results whose keys match.
+    fn forget(&mut self, matches: impl Fn(&Key) -> bool) {
+        let bytes = &mut self.bytes;
+        self.results.retain(|key, entry| {
+            let is_kept = !matches(key);
+            if !is_kept {
+                *bytes -= size(key, &entry.result);
+            }
+            is_kept
+        });
+        let results = &self.results;
+        self.order.retain(|(_, key)| results.contains_key(key));
+        self.cleared += 1;
+    }
+
     fn remove(&mut self, key: &Key) {
         if let Some(entry) = self.results.remove(key) {
             self.bytes -= size(key, &entry.result);
@@ -222,7 +238,33 @@ fn is_public(result: &Raw) -> bool {
     scope.is_some_and(|scope| scope.as_bytes() == b"\"public\"")
 }
 
+impl Key {
+    /// Whether a change may concern the result.
+    fn is_concerned_by(&self, change: &Change) -> bool {
+        let method = match change {
+            Change::Tools => Method::ToolsCall,
+            Change::Prompts => Method::PromptsGet,
+            Change::Resources | Change::Resource(_) => Method::ResourcesRead,
+            _ => return true,
+        };
+        let is_of_resource = |uri: &str| {
+            let params = Raw::from_trusted(self.params.as_bytes().to_vec());
+            let read = params.member("uri");
+            read.is_some_and(|read| read.string_value().is_some_and(|read| read == uri))
+        };
+        *self.method == *method.as_str()
+            && match change {
+                Change::Resource(uri) => is_of_resource(uri),
+                _ => true,
+            }
+    }
+}
+
 impl Middleware for ResponseCache {
+    fn changed(&self, change: &Change) {
+        lock(&self.kept).forget(|key| key.is_concerned_by(change));
+    }
+
     fn handle(&self, request: MiddlewareRequest, next: Next) -> MiddlewareFuture {
         if !self.keeps(&request) {
             return Box::pin(async move { next.run(request).await });

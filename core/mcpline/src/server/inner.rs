@@ -371,7 +371,9 @@ impl Inner {
         Arc::make_mut(&mut registry).change(apply)
     }
 
+    /// Reports a change to middleware, and notifies the clients of this process.
     pub(super) fn notify_change(&self, change: &Change) {
+        self.middlewares.changed(change);
         for connection in self.connections() {
             connection.changed(change);
         }

@@ -14,6 +14,8 @@ mod result_form;
 mod scope;
 mod targets;
 
+use mcpline_protocol::session::Change;
+
 use crate::error::Error;
 use crate::middleware::{Middleware, ProvidedResources};
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -97,6 +99,18 @@ impl Middlewares {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// Reports a change of the server's features or of a resource.
+    pub(super) fn changed(&self, change: &Change) {
+        if !self.is_used() {
+            return;
+        }
+        for registered in self.list().iter() {
+            if let Code::Middleware(middleware) = &registered.code {
+                middleware.changed(change);
+            }
+        }
     }
 
     /// Whether one of them replaces confidential values in results.
