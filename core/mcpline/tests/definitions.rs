@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use mcpline::client::{Client, ClientError, TypedCallError};
+use mcpline::client::{Client, ClientError, RequestOptions, TypedCallError};
 use mcpline::protocol::vocabulary::{ContentBlock, LoggingLevel, PromptArgument, Resource, Tool};
 use mcpline::server::{
     Blocking, Caller, FeatureSelection, NoArguments, PromptDefinition, ResourceDefinition,
@@ -326,6 +326,66 @@ async fn results_decode_into_types() {
             .to_string()
             .contains("structured content")
     );
+}
+
+#[runtimes::test]
+async fn results_that_are_no_objects_decode_on_every_revision() {
+    let server = Server::new("typed", "1")
+        .tool("points", "Points", || async {
+            Json(vec![Point { x: 1 }, Point { x: 2 }])
+        })
+        .tool("point", "A point", || async { Json(Some(Point { x: 3 })) })
+        .tool("none", "No point", || async { Json(None::<Point>) });
+    for revision in ["2025-06-18", "2025-11-25", "2026-07-28"] {
+        let client = Client::builder("test", "1")
+            .configure(|settings| settings.revisions = vec![revision.parse().expect("a revision")])
+            .connect(&server)
+            .await
+            .expect("a client");
+        let points = client.call_tool_as::<Vec<Point>>("points", json!({})).await;
+        assert_eq!(points.expect("points"), [Point { x: 1 }, Point { x: 2 }]);
+        let point = client
+            .call_tool_as::<Option<Point>>("point", json!({}))
+            .await;
+        assert_eq!(point.expect("a point"), Some(Point { x: 3 }), "{revision}");
+        let none = client
+            .call_tool_as::<Option<Point>>("none", json!({}))
+            .await;
+        assert_eq!(none.expect("no point"), None, "{revision}");
+        let wrong = client.call_tool_as::<Vec<i64>>("points", json!({})).await;
+        assert!(matches!(wrong, Err(TypedCallError::Mismatch { .. })));
+    }
+}
+
+#[runtimes::test]
+async fn functions_may_return_any_error() {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Nothing {}
+
+    let server = Server::new("failing", "1")
+        .tool("anyhow", "Fails", || async {
+            let number: i64 = "x".parse()?;
+            Ok::<_, anyhow::Error>(number)
+        })
+        .tool("io", "Fails", || async {
+            Err::<String, _>(std::io::Error::other("disk full"))
+        })
+        .on_request("acme/fail", |_: Nothing, _: Context| async {
+            Err::<Value, _>(anyhow::anyhow!("not today"))
+        });
+    let client = Client::connect(&server).await.expect("a client");
+    for (tool, text) in [
+        ("anyhow", "invalid digit found in string"),
+        ("io", "disk full"),
+    ] {
+        let result = client.call_tool(tool, json!({})).await.expect("a result");
+        assert_eq!(result.is_error, Some(true));
+        assert_eq!(result.text(), text);
+    }
+    let failed = client
+        .request("acme/fail", None, &RequestOptions::new())
+        .await;
+    assert!(matches!(failed, Err(ClientError::Rpc(_))), "{failed:?}");
 }
 
 /// A value that serde refuses although its schema does not, as those of UUIDs and dates are.

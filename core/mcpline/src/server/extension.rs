@@ -29,7 +29,7 @@ use super::context::Context;
 use super::custom::MethodOptions;
 use super::handler::Handler;
 #[cfg(feature = "schemars")]
-use super::reply::HandlerError;
+use super::tool_error::ToolError;
 #[cfg(feature = "schemars")]
 use super::{object_schema, typed};
 
@@ -121,7 +121,7 @@ impl Extension {
         F: Fn(P, Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, E>> + Send + 'static,
         R: Serialize,
-        E: Into<HandlerError>,
+        E: Into<ToolError>,
     {
         let options =
             MethodOptions::default().with_params_schema(object_schema(typed::schema_of::<P>()));

@@ -521,7 +521,7 @@ impl Server {
         F: Fn(P, Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, E>> + Send + 'static,
         R: Serialize,
-        E: Into<HandlerError>,
+        E: Into<ToolError>,
     {
         let options =
             MethodOptions::default().with_params_schema(object_schema(typed::schema_of::<P>()));
@@ -573,7 +573,7 @@ impl Server {
         F: Fn(P, Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, E>> + Send + 'static,
         R: Serialize,
-        E: Into<HandlerError>,
+        E: Into<ToolError>,
     {
         self.add_request_handler(method, options, typed::request_handler(run))
     }

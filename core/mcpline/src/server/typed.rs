@@ -24,7 +24,7 @@ use super::handler_function::HandlerFunction;
 use super::reply::{
     CompletionReply, HandlerError, InputRequired, PromptReply, Reply, ResourceReply, ToolReply,
 };
-use super::{Call, Context};
+use super::{Call, Context, ToolError};
 
 /// Structured content of a tool, of any serializable type. If a tool's closure returns it, its output schema is
 /// derived.
@@ -37,7 +37,7 @@ pub struct Json<T>(pub T);
     message = "a tool can't return `{Self}`",
     label = "not a result of a tool",
     note = "return a text, a number, `Json<T>` for structured content, content blocks, a `CallToolResult`, an `Option` of \
-            these, or a `Result` of these with a `ToolError`, a `HandlerError` or an `RpcError`"
+            these, or a `Result` of these with a `ToolError` or any other error"
 )]
 pub trait IntoToolReply {
     /// Converts into a reply.
@@ -164,9 +164,9 @@ impl<T: Serialize + JsonSchema> IntoToolReply for Json<T> {
     }
 }
 
-impl<T: IntoToolReply, E: Into<HandlerError>> IntoToolReply for Result<T, E> {
+impl<T: IntoToolReply, E: Into<ToolError>> IntoToolReply for Result<T, E> {
     fn into_tool_reply(self) -> Result<Reply, HandlerError> {
-        self.map_err(Into::into)?.into_tool_reply()
+        self.map_err(handler_error)?.into_tool_reply()
     }
 
     fn output_schema() -> Option<Value> {
@@ -174,12 +174,17 @@ impl<T: IntoToolReply, E: Into<HandlerError>> IntoToolReply for Result<T, E> {
     }
 }
 
+/// Returns the error of a handler for any error.
+fn handler_error<E: Into<ToolError>>(error: E) -> HandlerError {
+    error.into().into()
+}
+
 /// Types that the function of a resource can return.
 #[diagnostic::on_unimplemented(
     message = "a resource can't return `{Self}`",
     label = "not the contents of a resource",
     note = "return a text, `Vec<u8>`, `ResourceContents`, a `ReadResourceResult`, or a `Result` of these with a \
-            `ToolError`, a `HandlerError` or an `RpcError`"
+            `ToolError` or any other error"
 )]
 pub trait IntoResourceReply {
     /// Converts into a reply for the resource at `uri`. `mime_type`, the type in its definition, applies where the
@@ -252,13 +257,13 @@ impl IntoResourceReply for Reply {
     }
 }
 
-impl<T: IntoResourceReply, E: Into<HandlerError>> IntoResourceReply for Result<T, E> {
+impl<T: IntoResourceReply, E: Into<ToolError>> IntoResourceReply for Result<T, E> {
     fn into_resource_reply(
         self,
         uri: &str,
         mime_type: Option<&str>,
     ) -> Result<Reply, HandlerError> {
-        self.map_err(Into::into)?
+        self.map_err(handler_error)?
             .into_resource_reply(uri, mime_type)
     }
 }
@@ -267,8 +272,8 @@ impl<T: IntoResourceReply, E: Into<HandlerError>> IntoResourceReply for Result<T
 #[diagnostic::on_unimplemented(
     message = "a prompt can't return `{Self}`",
     label = "not the messages of a prompt",
-    note = "return a text, `Vec<PromptMessage>`, a `GetPromptResult`, or a `Result` of these with a `ToolError`, a \
-            `HandlerError` or an `RpcError`"
+    note = "return a text, `Vec<PromptMessage>`, a `GetPromptResult`, or a `Result` of these with a `ToolError` or any \
+            other error"
 )]
 pub trait IntoPromptReply {
     /// Converts into a reply.
@@ -323,9 +328,9 @@ impl IntoPromptReply for Reply {
     }
 }
 
-impl<T: IntoPromptReply, E: Into<HandlerError>> IntoPromptReply for Result<T, E> {
+impl<T: IntoPromptReply, E: Into<ToolError>> IntoPromptReply for Result<T, E> {
     fn into_prompt_reply(self) -> Result<Reply, HandlerError> {
-        self.map_err(Into::into)?.into_prompt_reply()
+        self.map_err(handler_error)?.into_prompt_reply()
     }
 }
 
@@ -412,13 +417,15 @@ where
     F: Fn(P, Context) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<R, E>> + Send + 'static,
     R: Serialize,
-    E: Into<HandlerError>,
+    E: Into<ToolError>,
 {
     handler(move |call: &Call| {
         let running = decode::<P>(call.arguments()).map(|params| run(params, call.context()));
         async move {
             match running {
-                Ok(running) => Ok(Reply::Result(raw(&running.await.map_err(Into::into)?)?)),
+                Ok(running) => Ok(Reply::Result(raw(&running
+                    .await
+                    .map_err(handler_error)?)?)),
                 Err(error) => Err(HandlerError::Rpc(
                     mcpline_protocol::RpcError::invalid_params(format!("params: {error}")),
                 )),

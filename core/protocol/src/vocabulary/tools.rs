@@ -237,14 +237,29 @@ impl CallToolResult {
 
     /// Decodes the structured content.
     ///
+    /// Before 2026-07-28 it is an object, and servers wrap other values: `{"result": [1, 2]}`. If the whole content does not have
+    /// this type, the wrapped value is decoded.
+    ///
     /// # Errors
     ///
     /// If there is none, or it does not have this type.
     pub fn structured<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        match &self.structured_content {
-            Some(value) => T::deserialize(value),
-            None => Err(serde::de::Error::custom("the result has none")),
+        let Some(content) = &self.structured_content else {
+            return Err(serde::de::Error::custom("the result has none"));
+        };
+        let Some(wrapped) = wrapped_value(content) else {
+            return T::deserialize(content);
+        };
+        if self.is_marked_as_wrapped() {
+            return T::deserialize(wrapped).or_else(|_| T::deserialize(content));
         }
+        T::deserialize(content).or_else(|error| T::deserialize(wrapped).map_err(|_| error))
+    }
+
+    /// Whether the server says that it has wrapped the structured content, as those of FastMCP do.
+    fn is_marked_as_wrapped(&self) -> bool {
+        let mark = self.meta.as_ref().and_then(|meta| meta.get("fastmcp"));
+        mark.and_then(|mark| mark.get("wrap_result")) == Some(&Value::Bool(true))
     }
 
     /// Creates a result with an error message for the model.
@@ -255,6 +270,12 @@ impl CallToolResult {
             ..Self::default()
         }
     }
+}
+
+/// Returns the only member of an object, `result`, in which servers wrap a value that is no object.
+fn wrapped_value(content: &Value) -> Option<&Value> {
+    let members = content.as_object()?;
+    members.get("result").filter(|_| members.len() == 1)
 }
 
 setters!(CallToolResult {
