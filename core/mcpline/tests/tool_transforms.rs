@@ -4,7 +4,7 @@ mod support;
 
 use mcpline::protocol::vocabulary::Tool;
 use mcpline::server::{ArgumentTransform, MountOptions, ToolOptions, ToolTransform};
-use mcpline::{Context, Server};
+use mcpline::{Context, Server, ToolError};
 use serde_json::{Value, json};
 use support::Client;
 
@@ -303,6 +303,51 @@ async fn handlers_that_decode_arguments_check_the_values() {
     );
     let unknown = call(&mut client, "find", json!({"query": "a", "q": "b"})).await;
     assert!(unknown.expect_err("is refused").contains("\"q\""));
+}
+
+/// A server whose tool refuses arguments in its own words.
+fn refusing(text: &'static str) -> Server {
+    let server = Server::new("strict", "1");
+    let tool = Tool::new("find", json!({"properties": {"q": {}, "limit": {}}}));
+    let mut options = ToolOptions::default();
+    options.decodes_itself = true;
+    let refuse = move |_: Value, _: Context| async move { Err::<String, _>(ToolError::new(text)) };
+    server.add_tool_fn(tool, options, refuse).expect("is valid");
+    server
+}
+
+#[runtimes::test]
+async fn errors_of_handlers_name_arguments_as_clients_know_them() {
+    for (text, expected) in [
+        (
+            "Invalid arguments: at /q: must be of type string (type)",
+            "Invalid arguments: at /query: must be of type string (type)",
+        ),
+        (
+            "Invalid arguments: at /q/0/q: no; at /limit: too large",
+            "Invalid arguments: at /query/0/q: no; at /limit: too large",
+        ),
+        (
+            "Invalid arguments: `q[2].id`: UUID parsing failed",
+            "Invalid arguments: `query[2].id`: UUID parsing failed",
+        ),
+        (
+            "Invalid arguments: at /quality: no",
+            "Invalid arguments: at /quality: no",
+        ),
+        ("look at /q: it is a file", "look at /q: it is a file"),
+    ] {
+        let server = refusing(text);
+        let renamed = ArgumentTransform::default().with_name("terms");
+        let first = ToolTransform::default().with_argument("q", renamed);
+        server.transform_tool("find", &first).expect("is possible");
+        let renamed = ArgumentTransform::default().with_name("query");
+        let second = ToolTransform::default().with_argument("terms", renamed);
+        server.transform_tool("find", &second).expect("is possible");
+        let mut client = Client::legacy(&server, "2025-11-25").await;
+        let refused = call(&mut client, "find", json!({"query": 1})).await;
+        assert_eq!(refused.expect_err("the handler refuses"), expected);
+    }
 }
 
 #[test]

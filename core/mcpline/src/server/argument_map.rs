@@ -153,7 +153,7 @@ impl ArgumentMap {
     }
 
     /// Returns the arguments for the handler.
-    fn apply(&self, arguments: &Raw) -> Raw {
+    pub(super) fn apply(&self, arguments: &Raw) -> Raw {
         let mut out = ObjectWriter::default();
         let mut defaults: Vec<&(String, Raw)> = self.defaults.iter().collect();
         for (name, value) in arguments.members().into_iter().flatten() {
@@ -172,22 +172,65 @@ impl ArgumentMap {
     }
 }
 
+/// What errors about arguments begin with.
+const INVALID_ARGUMENTS: &str = "Invalid arguments: ";
+
+impl ArgumentMap {
+    /// Replaces the names of arguments in a handler's error about them by those that the client knows. Places are JSON pointers
+    /// (`at /items/2: …`), or a path at the beginning (`` `items[2].id`: … ``).
+    pub(super) fn with_names_of_client(&self, text: String) -> String {
+        let Some(reasons) = text.strip_prefix(INVALID_ARGUMENTS) else {
+            return text;
+        };
+        let mut out = String::from(INVALID_ARGUMENTS);
+        let mut rest = reasons;
+        if let Some(path) = rest.strip_prefix('`') {
+            out.push('`');
+            rest = self.replace_name(path, &mut out, |end| matches!(end, '.' | '[' | '`'));
+        }
+        while let Some(at) = rest.find("at /") {
+            let place = at + "at /".len();
+            out.push_str(&rest[..place]);
+            rest = self.replace_name(&rest[place..], &mut out, |end| {
+                matches!(end, '/' | ':' | ';' | ',' | ' ' | '\n')
+            });
+        }
+        out.push_str(rest);
+        out
+    }
+
+    /// Writes the name that a text begins with as the client knows it; returns the rest of the text.
+    fn replace_name<'t>(
+        &self,
+        text: &'t str,
+        out: &mut String,
+        is_end: impl Fn(char) -> bool,
+    ) -> &'t str {
+        let (name, rest) = text.split_at(text.find(is_end).unwrap_or(text.len()));
+        let renamed = self.renamed.iter().find(|(_, original)| *original == name);
+        out.push_str(renamed.map_or(name, |(seen, _)| seen));
+        rest
+    }
+}
+
 /// A handler that gets the arguments that it knows.
 pub(super) struct TransformedHandler {
-    map: ArgumentMap,
+    map: Arc<ArgumentMap>,
     handler: Arc<dyn Handler>,
 }
 
 impl TransformedHandler {
     pub(super) fn new(map: ArgumentMap, handler: Arc<dyn Handler>) -> Self {
-        Self { map, handler }
+        Self {
+            map: Arc::new(map),
+            handler,
+        }
     }
 }
 
 impl Handler for TransformedHandler {
     fn call(&self, call: Call) {
-        let arguments = self.map.apply(call.arguments());
-        self.handler.call(call.with_arguments(arguments));
+        self.handler.call(call.transformed(&self.map));
     }
 }
 

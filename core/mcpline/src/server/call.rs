@@ -19,6 +19,7 @@ use crate::sync::{self, Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::Inner;
 #[cfg(feature = "openapi")]
 use super::api_function::{ApiFunctionCall, ApiRequest};
+use super::argument_map::ArgumentMap;
 use super::asking::InputRecord;
 use super::call_kind::CallKind;
 use super::call_timeout::CallTimeout;
@@ -42,8 +43,15 @@ use super::routes::{self, RouteCall};
 /// answered with an internal error.
 pub struct Call {
     state: Option<Arc<CallState>>,
-    /// The arguments of a transformed tool, as its handler knows them.
-    arguments: Option<Raw>,
+    transformed: Option<Box<TransformedCall>>,
+}
+
+/// What the handler of a transformed tool knows of its call.
+struct TransformedCall {
+    /// The arguments, by the names that the handler knows.
+    arguments: Raw,
+    /// How they differ from those that the client has sent: a tool that was transformed several times has several.
+    maps: Vec<Arc<ArgumentMap>>,
 }
 
 /// Target of a call.
@@ -127,7 +135,7 @@ impl Call {
     pub(crate) fn new(state: Arc<CallState>) -> Self {
         Self {
             state: Some(state),
-            arguments: None,
+            transformed: None,
         }
     }
 
@@ -159,7 +167,10 @@ impl Call {
     /// For a resource template these are its variables; for a completion `ref`, `argument` and `context`; for a custom
     /// request or notification its parameters without `_meta` and the members that a retry adds.
     pub fn arguments(&self) -> &Raw {
-        self.arguments.as_ref().unwrap_or(&self.state().arguments)
+        let transformed = self.transformed.as_ref();
+        transformed.map_or(&self.state().arguments, |transformed| {
+            &transformed.arguments
+        })
     }
 
     /// Returns the request of a route, with its [`PathVariables`](super::PathVariables) in the extensions; `None` for other
@@ -172,9 +183,12 @@ impl Call {
         self.state().http_request()
     }
 
-    /// Replaces the arguments for the handler.
-    pub(super) fn with_arguments(mut self, arguments: Raw) -> Self {
-        self.arguments = Some(arguments);
+    /// Replaces the arguments by those that the handler of a transformed tool knows.
+    pub(super) fn transformed(mut self, map: &Arc<ArgumentMap>) -> Self {
+        let arguments = map.apply(self.arguments());
+        let mut maps = self.transformed.take().map_or_else(Vec::new, |it| it.maps);
+        maps.push(map.clone());
+        self.transformed = Some(Box::new(TransformedCall { arguments, maps }));
         self
     }
 
@@ -216,9 +230,19 @@ impl Call {
 
     /// Ends the call with a result or an error. Does nothing if the request was cancelled.
     pub fn reply(mut self, outcome: Result<Reply, HandlerError>) {
-        if let Some(state) = self.state.take() {
-            state.complete(outcome);
-        }
+        let Some(state) = self.state.take() else {
+            return;
+        };
+        let outcome = match (&self.transformed, outcome) {
+            (Some(transformed), Err(HandlerError::Tool(text))) => {
+                // The last map is that of the handler.
+                let maps = transformed.maps.iter().rev();
+                let text = maps.fold(text, |text, map| map.with_names_of_client(text));
+                Err(HandlerError::Tool(text))
+            }
+            (_, outcome) => outcome,
+        };
+        state.complete(outcome);
     }
 }
 
