@@ -134,6 +134,8 @@ fn addition(method: &ImplItemFn, feature: &Feature) -> Result<TokenStream> {
     let mime_type = mime_type.map(|mime_type| quote!(.mime_type(#mime_type)));
     let scopes = &options.scopes;
     let scopes = (!scopes.is_empty()).then(|| quote!(.scopes([#(#scopes),*])));
+    let tags = &options.tags;
+    let tags = (!tags.is_empty()).then(|| quote!(.tags([#(#tags),*])));
     let timeout = options.timeout.as_ref();
     let timeout = timeout.map(|timeout| quote!(.timeout(#timeout)));
     let switches = options.switches.iter();
@@ -150,7 +152,7 @@ fn addition(method: &ImplItemFn, feature: &Feature) -> Result<TokenStream> {
             #this
             let handler = #handler;
             let definition = #created;
-            server.add(definition #title #description #mime_type #scopes #timeout #(#switches)*)?;
+            server.add(definition #title #description #mime_type #scopes #tags #timeout #(#switches)*)?;
         }
     })
 }

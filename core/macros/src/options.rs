@@ -42,6 +42,7 @@ impl Kind {
                 "idempotent",
                 "open_world",
                 "scopes",
+                "tags",
                 "run_once",
                 "timeout",
                 "blocking",
@@ -52,9 +53,10 @@ impl Kind {
                 "description",
                 "mime_type",
                 "scopes",
+                "tags",
                 "blocking",
             ],
-            Self::Prompt => &["name", "title", "description", "scopes", "blocking"],
+            Self::Prompt => &["name", "title", "description", "scopes", "tags", "blocking"],
         }
     }
 }
@@ -69,6 +71,7 @@ pub(crate) struct Options {
     pub(crate) description: Option<Expr>,
     pub(crate) mime_type: Option<Expr>,
     pub(crate) scopes: Vec<Expr>,
+    pub(crate) tags: Vec<Expr>,
     /// A `Duration`.
     pub(crate) timeout: Option<Expr>,
     /// Switches, such as `read_only`, in the order of the source.
@@ -142,6 +145,7 @@ impl Options {
             "description" => self.description = Some(value.expression(&name)?),
             "mime_type" => self.mime_type = Some(value.expression(&name)?),
             "scopes" => self.scopes = value.list(&name)?,
+            "tags" => self.tags = value.list(&name)?,
             "timeout" => self.timeout = Some(value.expression(&name)?),
             "blocking" => self.is_blocking = value.switch(&name)?,
             _ => {

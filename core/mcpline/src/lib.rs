@@ -254,6 +254,7 @@ pub use mcpline_jose as jose;
 /// | `name = "…"`: default is the method's name | yes | yes | yes |
 /// | `title = "…"`, `description = "…"`: default description is the method's documentation | yes | yes | yes |
 /// | `scopes("…", "…")`: the scopes that a caller needs | yes | yes | yes |
+/// | `tags("…", "…")`: for [`Server::enable`] and [`Server::disable`] | yes | yes | yes |
 /// | `blocking`: the method is not `async`, and runs as [`Blocking`](server::Blocking) | yes | yes | yes |
 /// | `read_only`, `destructive`, `idempotent`, `open_world`: hints; also `= false` | yes | – | – |
 /// | `run_once`: see [`ToolOptions::run_once`](server::ToolOptions::run_once) | yes | – | – |

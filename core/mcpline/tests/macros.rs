@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mcpline::client::{Client, ClientError};
-use mcpline::server::Args;
+use mcpline::server::{Args, FeatureSelection};
 use mcpline::{Context, HandlerError, Json, Server, ToolError};
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ impl App {
     /// Adds two numbers.
     ///
     /// Overflow wraps.
-    #[tool(read_only, title = "Sum")]
+    #[tool(read_only, title = "Sum", tags("sums", "public"))]
     async fn add(&self, Args(sum): Args<Sum>) -> i64 {
         sum.a.wrapping_add(sum.b)
     }
@@ -98,13 +98,13 @@ impl App {
         format!("note {id}, part {part}")
     }
 
-    #[resource("note://index")]
+    #[resource("note://index", tags("public"))]
     async fn index(&self, ctx: Context) -> String {
         ctx.uri().unwrap_or_default()
     }
 
     /// Plans a day.
-    #[prompt(title = "Plan")]
+    #[prompt(title = "Plan", tags("public"))]
     async fn plan(
         &self,
         /// The name of a city.
@@ -173,6 +173,23 @@ async fn definitions_come_from_the_methods() {
     assert_eq!(templates[0].name, "note");
     assert_eq!(templates[0].mime_type.as_deref(), Some("text/plain"));
     assert_eq!(templates[0].description.as_deref(), Some("One note."));
+}
+
+#[tokio::test]
+async fn tags_select_features() {
+    let server = Server::new("app", "1.0.0").with(App::default());
+    assert_eq!(
+        server.disable(FeatureSelection::all().with_tags(["sums"])),
+        1
+    );
+    assert_eq!(
+        server.disable(FeatureSelection::all().with_tags(["public"])),
+        2
+    );
+    let client = Client::connect(&server).await.expect("a client");
+    let tools = client.list_tools().await.expect("tools");
+    assert!(tools.iter().all(|tool| tool.name != "add"));
+    assert!(client.list_prompts().await.expect("prompts").is_empty());
 }
 
 #[tokio::test]
