@@ -1,0 +1,254 @@
+//! The server of the other language: the core's server, whose handlers are foreign.
+
+use std::sync::Arc;
+
+use mcpline::foreign::options::{self, FeatureOptions, HttpServingOptions, ServerOptions};
+use mcpline::foreign::{self, Feature, FeatureKey};
+use mcpline::protocol::vocabulary::Implementation;
+use mcpline::server::Completer;
+use mcpline::transport::{self, Stop, Transport};
+use serde::de::DeserializeOwned;
+use tokio::sync::{oneshot, watch};
+
+use crate::call::{ForeignHandler, Handler};
+use crate::failure::Failure;
+use crate::runtime::Runtime;
+
+/// A server.
+#[derive(uniffi::Object)]
+pub struct Server {
+    pub(crate) core: mcpline::Server,
+    runtime: Arc<Runtime>,
+}
+
+#[uniffi::export]
+impl Server {
+    /// Creates a server. `info` is an `Implementation`, `settings` are `ServerOptions`; both are JSON.
+    #[uniffi::constructor]
+    pub fn new(
+        info: String,
+        instructions: Option<String>,
+        settings: Option<String>,
+    ) -> Result<Arc<Self>, Failure> {
+        let info: Implementation = read("the server's description", &info)?;
+        let options: ServerOptions = read_or_default("the settings", settings.as_deref())?;
+        let core = options.builder(info, instructions)?.build()?;
+        foreign::print_traffic(&core);
+        let runtime = Runtime::shared()?;
+        Ok(Arc::new(Self { core, runtime }))
+    }
+
+    /// Adds a feature: see [`Feature::read`]. `definition` and `options`, which are [`FeatureOptions`], are JSON.
+    pub fn add_feature(
+        &self,
+        kind: String,
+        definition: String,
+        options: Option<String>,
+        handler: Arc<dyn Handler>,
+    ) -> Result<(), Failure> {
+        let options: FeatureOptions = read_or_default("the options", options.as_deref())?;
+        let kind = foreign::call_kind(&kind)?;
+        let feature = Feature::read(kind, definition.as_bytes(), options)?;
+        let handler = ForeignHandler {
+            handler,
+            mime_type: feature.mime_type().map(Into::into),
+            runtime: self.runtime.handle().clone(),
+            queue: self.runtime.queue().clone(),
+        };
+        feature.add(&self.core, Arc::new(handler))?;
+        Ok(())
+    }
+
+    /// Completes one argument from a list of candidates.
+    pub fn add_candidates(
+        &self,
+        reference: String,
+        argument: String,
+        candidates: Vec<String>,
+    ) -> Result<(), Failure> {
+        let completer = Completer::Candidates(candidates);
+        self.core.add_completer(&reference, &argument, completer)?;
+        Ok(())
+    }
+
+    /// Removes a feature: see [`FeatureKey`]. Returns whether it was registered.
+    pub fn remove_feature(&self, kind: String, name: String) -> Result<bool, Failure> {
+        let kind = foreign::call_kind(&kind)?;
+        Ok(FeatureKey::new(kind, name).remove(&self.core))
+    }
+
+    /// Changes a definition: see [`FeatureKey::update`].
+    pub fn update_feature(
+        &self,
+        kind: String,
+        name: String,
+        changes: String,
+    ) -> Result<(), Failure> {
+        let kind = foreign::call_kind(&kind)?;
+        FeatureKey::new(kind, name).update(&self.core, changes.as_bytes())?;
+        Ok(())
+    }
+
+    /// Notifies the subscribers of a resource that it has changed.
+    pub fn notify_resource_updated(&self, uri: String) {
+        self.core.notify_resource_updated(&uri);
+    }
+
+    /// Notifies the client that the URL elicitation with this id is complete.
+    pub fn notify_elicitation_complete(&self, elicitation_id: String) {
+        self.core.notify_elicitation_complete(&elicitation_id);
+    }
+
+    /// Returns what the server holds now, as JSON.
+    pub fn stats(&self) -> String {
+        foreign::stats_json(&self.core)
+    }
+
+    /// Returns the metrics in the text format of Prometheus.
+    pub fn metrics(&self) -> String {
+        foreign::metrics_text(&self.core)
+    }
+
+    /// Begins to serve stdio.
+    pub fn serve_stdio(&self) -> Arc<Serving> {
+        let _entered = self.runtime.handle().enter();
+        let message = foreign::startup_message(&self.core, None);
+        let facts = Facts {
+            startup_message: message,
+            ..Facts::default()
+        };
+        let stop = Stop::new();
+        let (ending, ended) = watch::channel(None);
+        let core = self.core.clone();
+        let serving = serve(core, transport::stdio(), stop.clone(), ending);
+        self.runtime.handle().spawn(serving);
+        self.serving(stop, ended, facts)
+    }
+
+    /// Begins to serve HTTP; `options` are [`HttpServingOptions`] as JSON. Returns when the server listens.
+    pub async fn listen(
+        &self,
+        host: String,
+        port: u16,
+        options: Option<String>,
+    ) -> Result<Arc<Serving>, Failure> {
+        let options: HttpServingOptions = read_or_default("the options", options.as_deref())?;
+        let options = options.options()?;
+        let stop = Stop::new();
+        let (ending, ended) = watch::channel(None);
+        let (bound, binding) = oneshot::channel();
+        let (core, stopping) = (self.core.clone(), stop.clone());
+        self.runtime.handle().spawn(async move {
+            let http = match foreign::listen(&core, (host, port), options).await {
+                Ok(http) => http,
+                Err(error) => {
+                    // The caller may have given up.
+                    let _ = bound.send(Err(Failure::from(error)));
+                    return;
+                }
+            };
+            let url = http.url();
+            let facts = Facts {
+                startup_message: foreign::startup_message(&core, Some(&url)),
+                url: Some(url),
+                port: http.address().port(),
+            };
+            if bound.send(Ok(facts)).is_ok() {
+                serve(core, http, stopping, ending).await;
+            }
+        });
+        let facts = binding.await.map_err(|_| Failure::ended())??;
+        Ok(self.serving(stop, ended, facts))
+    }
+}
+
+impl Server {
+    fn serving(
+        &self,
+        stop: Stop,
+        ended: watch::Receiver<Option<Result<(), Failure>>>,
+        facts: Facts,
+    ) -> Arc<Serving> {
+        Arc::new(Serving {
+            stop,
+            ended,
+            facts,
+            _runtime: self.runtime.clone(),
+        })
+    }
+}
+
+async fn serve(
+    core: mcpline::Server,
+    transport: impl Transport,
+    stop: Stop,
+    ending: watch::Sender<Option<Result<(), Failure>>>,
+) {
+    let end = core.serve_until(transport, stop).await;
+    // There may be no reader left.
+    let _ = ending.send(Some(end.map_err(Failure::from)));
+}
+
+/// What is known when a transport is ready.
+#[derive(Default)]
+struct Facts {
+    url: Option<String>,
+    port: u16,
+    startup_message: Option<String>,
+}
+
+/// A transport that is being served.
+#[derive(uniffi::Object)]
+pub struct Serving {
+    stop: Stop,
+    ended: watch::Receiver<Option<Result<(), Failure>>>,
+    facts: Facts,
+    _runtime: Arc<Runtime>,
+}
+
+#[uniffi::export]
+impl Serving {
+    /// The URL of the endpoint; `None` for stdio.
+    pub fn url(&self) -> Option<String> {
+        self.facts.url.clone()
+    }
+
+    /// The port; 0 for stdio.
+    pub fn port(&self) -> u16 {
+        self.facts.port
+    }
+
+    /// The line to write when the transport is ready, if there is to be one.
+    pub fn startup_message(&self) -> Option<String> {
+        self.facts.startup_message.clone()
+    }
+
+    /// Stops the transport: calls in flight may finish within the grace period.
+    pub fn stop(&self) {
+        self.stop.stop();
+    }
+
+    /// Returns when the transport has ended.
+    pub async fn ended(&self) -> Result<(), Failure> {
+        let mut ended = self.ended.clone();
+        let end = ended.wait_for(Option::is_some).await;
+        match end.as_deref() {
+            Ok(Some(end)) => end.clone(),
+            // The sender is gone only if the I/O thread has ended.
+            _ => Err(Failure::ended()),
+        }
+    }
+}
+
+/// Reads JSON that the package wrote.
+pub(crate) fn read<T: DeserializeOwned>(what: &str, json: &str) -> Result<T, Failure> {
+    Ok(options::read(what, json.as_bytes())?)
+}
+
+/// Reads options that may be absent.
+pub(crate) fn read_or_default<T: DeserializeOwned + Default>(
+    what: &str,
+    json: Option<&str>,
+) -> Result<T, Failure> {
+    json.map_or_else(|| Ok(T::default()), |json| read(what, json))
+}
