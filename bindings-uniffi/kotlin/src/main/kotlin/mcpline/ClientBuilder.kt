@@ -1,0 +1,251 @@
+package mcpline
+
+import kotlin.coroutines.CoroutineContext
+import kotlinx.coroutines.CancellationException
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.SupervisorJob
+import kotlinx.coroutines.async
+import kotlinx.coroutines.ensureActive
+import kotlinx.coroutines.flow.MutableSharedFlow
+import kotlinx.coroutines.launch
+import kotlinx.serialization.KSerializer
+import kotlinx.serialization.Serializable
+import kotlinx.serialization.json.JsonElement
+import kotlinx.serialization.json.JsonObject
+import kotlinx.serialization.json.JsonPrimitive
+import kotlinx.serialization.json.contentOrNull
+import kotlinx.serialization.json.jsonObject
+import kotlinx.serialization.serializer
+import mcpline.ffi.ClientEvent
+import mcpline.ffi.Host
+import mcpline.ffi.InputAnswer
+
+/**
+ * What the server asks the user.
+ *
+ * @property message Message to the user.
+ * @property schema JSON Schema of the form; `null` if the user is asked to open a URL.
+ * @property url The URL to open.
+ * @property elicitationId Id under which the server reports that the URL elicitation is complete.
+ */
+@Serializable
+public class Elicitation internal constructor(
+    public val message: String,
+    @kotlinx.serialization.SerialName("requestedSchema") public val schema: JsonObject? = null,
+    public val url: String? = null,
+    public val elicitationId: String? = null,
+) {
+    /** Accepts with these contents of the form, or to open the URL. */
+    public fun accept(content: JsonObject = JsonObject(emptyMap())): ElicitResult<JsonObject> =
+        ElicitResult.Accepted(content)
+
+    /** Accepts with contents of a serializable type. */
+    public inline fun <reified T> accept(content: T): ElicitResult<JsonObject> =
+        accept(encodeArguments(serializer<T>(), content))
+}
+
+/** A log message of a server. */
+@Serializable
+public class LogMessage internal constructor(
+    /** Its severity. */
+    public val level: LogLevel,
+    /** Any JSON value; usually a text. */
+    public val data: JsonElement,
+    /** Name of the logger. */
+    public val logger: String? = null,
+)
+
+/** A change of a client's connection. */
+public sealed class ConnectionEvent {
+    /** The client has connected for the first time. */
+    public data object Connected : ConnectionEvent()
+
+    /**
+     * The connection was lost. The next request opens a new one.
+     *
+     * @property error Why it was lost.
+     */
+    public data class Lost(public val error: McplineException) : ConnectionEvent()
+
+    /** A new connection has taken the place of the lost one. */
+    public data object Restored : ConnectionEvent()
+
+    /** The client was closed. No event follows. */
+    public data object Closed : ConnectionEvent()
+}
+
+/** Handlers and settings of a client. Setting a handler declares its capability to the server. */
+@McplineDsl
+public class ClientBuilder internal constructor() {
+    /** Name of the host, as sent to servers. */
+    public var name: String = "mcpline"
+
+    /** Version of the host. Default: that of this library. */
+    public var version: String = Library.version
+
+    /** Display name of the host. */
+    public var title: String? = null
+
+    /** Settings. */
+    public var settings: ClientSettings = ClientSettings()
+
+    /** Access token for an HTTP server. */
+    public var bearer: String? = null
+
+    /** Capabilities in addition to, or in place of, those of the handlers: `{"sampling": {"tools": {}}}`. */
+    public var capabilities: JsonObject? = null
+
+    internal val answers = mutableMapOf<String, suspend (JsonObject) -> JsonElement>()
+    internal var log: (suspend (LogMessage) -> Unit)? = null
+    internal var notification: (suspend (Notification) -> Unit)? = null
+    internal var connection: (suspend (ConnectionEvent) -> Unit)? = null
+    internal var stderr: (suspend (String) -> Unit)? = null
+
+    /** Asks the user what the server asks. */
+    public fun onElicit(handler: suspend (Elicitation) -> ElicitResult<JsonObject>) {
+        answers["elicitation/create"] = { params ->
+            handler(json.decodeFromJsonElement(Elicitation.serializer(), params)).toJson()
+        }
+    }
+
+    /** Asks the model what the server asks. */
+    public fun onSample(handler: suspend (CreateMessageParams) -> CreateMessageResult) {
+        answers["sampling/createMessage"] = { params ->
+            val result = handler(json.decodeFromJsonElement(CreateMessageParams.serializer(), params))
+            json.encodeToJsonElement(CreateMessageResult.serializer(), result)
+        }
+    }
+
+    /** Returns the root directories of the host. */
+    public fun onListRoots(handler: suspend () -> List<Root>) {
+        answers["roots/list"] = { json.encodeToJsonElement(Roots.serializer(), Roots(handler())) }
+    }
+
+    /** Offers these root directories to the server. */
+    public fun roots(vararg uris: String): Unit = onListRoots { uris.map { Root(it) } }
+
+    /** Answers custom requests of the server. */
+    public fun onRequest(method: String, handler: suspend (params: JsonObject) -> JsonObject) {
+        answers[method] = handler
+    }
+
+    /** Called with the log messages of the server. */
+    public fun onLog(handler: suspend (LogMessage) -> Unit) {
+        log = handler
+    }
+
+    /** Called with all notifications of the server. [Client.notifications] has them as a flow. */
+    public fun onNotification(handler: suspend (Notification) -> Unit) {
+        notification = handler
+    }
+
+    /** Called with changes of the connection. */
+    public fun onConnection(handler: suspend (ConnectionEvent) -> Unit) {
+        connection = handler
+    }
+
+    /** Called with the lines that the server's process writes to stderr. */
+    public fun onStderr(handler: suspend (line: String) -> Unit) {
+        stderr = handler
+    }
+
+    /** The options of the host, as the core reads them. */
+    internal fun offer(): String {
+        val custom = answers.keys - setOf("elicitation/create", "sampling/createMessage", "roots/list")
+        val info = json.encodeToJsonElement(Implementation.serializer(), Implementation(name, version, title))
+        return JsonObject(
+            mapOf(
+                "info" to info,
+                "elicit" to JsonPrimitive("elicitation/create" in answers),
+                "sample" to JsonPrimitive("sampling/createMessage" in answers),
+                "roots" to JsonPrimitive("roots/list" in answers),
+                "requests" to kotlinx.serialization.json.JsonArray(custom.map(::JsonPrimitive)),
+                "notifications" to JsonPrimitive(notification != null),
+                "logs" to JsonPrimitive(log != null),
+                "connection" to JsonPrimitive(connection != null),
+                "stderr" to JsonPrimitive(stderr != null),
+                "capabilities" to (capabilities ?: JsonObject(emptyMap())),
+            ),
+        ).text()
+    }
+
+    internal fun encodedSettings(): String = optionsJson.text(ClientSettings.serializer(), settings)
+}
+
+/** The host of a client: answers input requests, and passes events on, each in the client's scope. */
+internal class ClientHost(private val builder: ClientBuilder, context: CoroutineContext) : Host {
+    private val scope = CoroutineScope(SupervisorJob() + Dispatchers.Default + context)
+
+    /** Notifications; `null` when the client is closed. Collectors that are slower hold the library's queue back. */
+    val notifications = MutableSharedFlow<Notification?>()
+
+    override suspend fun inputRequest(method: String, params: String?): InputAnswer = inScope {
+        try {
+            val handler = builder.answers[method] ?: throw RpcException(-32601, "no handler for $method")
+            val given = params?.let { json.parseToJsonElement(it).jsonObject } ?: JsonObject(emptyMap())
+            InputAnswer.Answered(handler(given).text())
+        } catch (error: RpcException) {
+            InputAnswer.Refused(error.toFailure())
+        } catch (error: Throwable) {
+            if (error is CancellationException) ensureActive()
+            report(error)
+            InputAnswer.Refused(RpcException(-32603, "the handler failed").toFailure())
+        }
+    }
+
+    override suspend fun events(events: List<ClientEvent>): Unit = inScope {
+        for (event in events) {
+            try {
+                pass(event)
+            } catch (error: Throwable) {
+                if (error is CancellationException) ensureActive()
+                report(error)
+            }
+        }
+    }
+
+    /** Ends the flows of notifications. Does not wait for their collectors, one of which may be what closes the client. */
+    fun close() {
+        scope.launch { notifications.emit(null) }
+    }
+
+    private suspend fun pass(event: ClientEvent) {
+        when (event) {
+            is ClientEvent.Notification -> {
+                val params = event.params?.let { json.parseToJsonElement(it).jsonObject } ?: JsonObject(emptyMap())
+                val notification = Notification(event.method, params)
+                if (event.method == "notifications/message") {
+                    builder.log?.invoke(json.decodeFromJsonElement(LogMessage.serializer(), params))
+                }
+                builder.notification?.invoke(notification)
+                notifications.emit(notification)
+            }
+            is ClientEvent.Connection -> builder.connection?.invoke(
+                when (event.state) {
+                    "connected" -> ConnectionEvent.Connected
+                    "restored" -> ConnectionEvent.Restored
+                    "closed" -> ConnectionEvent.Closed
+                    else -> event.failure?.let { ConnectionEvent.Lost(McplineException.of(it)) } ?: return
+                },
+            )
+            is ClientEvent.Stderr -> builder.stderr?.invoke(event.line)
+        }
+    }
+
+    /** Runs a function of the program in the client's scope: the I/O thread cancels this coroutine, and must not run it. */
+    private suspend fun <T> inScope(run: suspend CoroutineScope.() -> T): T {
+        val running = scope.async(block = run)
+        try {
+            return running.await()
+        } catch (cancelled: CancellationException) {
+            running.cancel()
+            throw cancelled
+        }
+    }
+
+    private fun report(error: Throwable) {
+        val thread = Thread.currentThread()
+        thread.uncaughtExceptionHandler.uncaughtException(thread, error)
+    }
+}

@@ -1,0 +1,54 @@
+package mcpline
+
+import com.sun.jna.Callback
+import com.sun.jna.CallbackThreadInitializer
+import com.sun.jna.Native
+import mcpline.ffi.Log
+import mcpline.ffi.closeClients
+import mcpline.ffi.libraryVersion
+import mcpline.ffi.setLog
+import mcpline.ffi.uniffiCallbackInterfaceHandler
+import mcpline.ffi.uniffiCallbackInterfaceHost
+import mcpline.ffi.uniffiCallbackInterfaceLog
+import mcpline.ffi.uniffiForeignFutureDroppedCallbackImpl
+import mcpline.ffi.uniffiRustFutureContinuationCallbackImpl
+
+/** The native library. */
+internal object Library {
+    /** Its version. */
+    val version: String
+
+    init {
+        // Otherwise JNA attaches the I/O thread to the JVM for each call, and detaches it after.
+        val keepAttached = { name: String, callbacks: List<Callback> ->
+            callbacks.forEach { Native.setCallbackThreadInitializer(it, CallbackThreadInitializer(true, false, name)) }
+        }
+        keepAttached(
+            "mcpline-io",
+            listOf(
+                uniffiRustFutureContinuationCallbackImpl,
+                uniffiForeignFutureDroppedCallbackImpl,
+                uniffiCallbackInterfaceHandler.call,
+                uniffiCallbackInterfaceHandler.uniffiFree,
+                uniffiCallbackInterfaceHost.inputRequest,
+                uniffiCallbackInterfaceHost.events,
+                uniffiCallbackInterfaceHost.uniffiFree,
+            ),
+        )
+        keepAttached("mcpline-log", listOf(uniffiCallbackInterfaceLog.warn))
+        version = libraryVersion()
+        setLog(SystemLog)
+        // No program that a client has started outlives this one.
+        Runtime.getRuntime().addShutdownHook(Thread({ closeClients() }, "mcpline-close"))
+    }
+
+    /** Loads the library, unless it is loaded. */
+    fun load(): Unit = Unit
+}
+
+/** Writes warnings to the log of the platform, as logger `mcpline`: by default to stderr. */
+private object SystemLog : Log {
+    private val logger: System.Logger = System.getLogger("mcpline")
+
+    override fun warn(text: String): Unit = logger.log(System.Logger.Level.WARNING, text)
+}

@@ -1,0 +1,553 @@
+package mcpline
+
+import kotlin.coroutines.CoroutineContext
+import kotlin.coroutines.EmptyCoroutineContext
+import kotlin.time.Duration
+import kotlinx.coroutines.CancellationException
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.NonCancellable
+import kotlinx.coroutines.SupervisorJob
+import kotlinx.coroutines.async
+import kotlinx.coroutines.cancel
+import kotlinx.coroutines.ensureActive
+import kotlinx.coroutines.withContext
+import kotlinx.serialization.KSerializer
+import kotlinx.serialization.json.JsonArray
+import kotlinx.serialization.json.JsonElement
+import kotlinx.serialization.json.JsonObject
+import kotlinx.serialization.json.JsonPrimitive
+import kotlinx.serialization.json.buildJsonObject
+import kotlinx.serialization.json.contentOrNull
+import kotlinx.serialization.json.jsonObject
+import kotlinx.serialization.serializer
+import mcpline.ffi.Call
+import mcpline.ffi.Handler
+import mcpline.ffi.Outcome
+import mcpline.ffi.Serving
+import mcpline.ffi.Server as NativeServer
+
+/**
+ * Creates a server.
+ *
+ * ```kotlin
+ * val weather = server("weather", "1.0.0") {
+ *     tool<ForecastArguments>("forecast", "Forecast for a city") { arguments -> "${arguments.city}: sunny" }
+ * }
+ * weather.run()
+ * ```
+ *
+ * @param name Name for programs.
+ * @param version Version of the server.
+ * @param title Display name.
+ * @param instructions For the model: how to use the server.
+ * @param settings Settings; every one has a production-safe default.
+ * @param extensions Extensions of the protocol to declare.
+ * @param context Where handlers run: a dispatcher, and other elements of their coroutines' context.
+ * @param features Adds tools, resources, prompts and others.
+ * @throws UsageException A setting or a feature is invalid.
+ */
+public fun server(
+    name: String,
+    version: String,
+    title: String? = null,
+    instructions: String? = null,
+    settings: ServerSettings = ServerSettings(),
+    extensions: List<Extension> = emptyList(),
+    context: CoroutineContext = EmptyCoroutineContext,
+    features: Server.() -> Unit = {},
+): Server = Server(Implementation(name, version, title), instructions, options(settings, extensions), context).apply(features)
+
+/**
+ * A server. Create it with [server].
+ *
+ * Features can be added and removed while it runs; clients are notified. All functions are safe to call from any thread.
+ */
+@McplineDsl
+public class Server internal constructor(
+    info: Implementation,
+    instructions: String?,
+    options: JsonObject,
+    context: CoroutineContext,
+) {
+    internal val native: NativeServer = native {
+        Library.load()
+        NativeServer(
+            json.text(Implementation.serializer(), info),
+            instructions?.wellFormed(),
+            options.text(),
+        )
+    }
+    private val scope = CoroutineScope(SupervisorJob() + Dispatchers.Default + context)
+    private val serving = mutableSetOf<Serving>()
+    private var lifespan: (suspend (serve: suspend () -> Unit) -> Unit)? = null
+
+    /**
+     * Adds a tool whose arguments are an [A].
+     *
+     * The schema of the arguments is derived from the serializer of [A]: see [jsonSchema]. The handler returns a text,
+     * content blocks, a [CallToolResult], an [InputRequired], nothing, or data, which is sent as JSON.
+     *
+     * @param scopes Scopes that a caller needs, all of them. Others do not see the tool.
+     * @param timeout How long the handler may run. The time in which an input request is open does not count.
+     * @param runOnce Never run the handler again for a retried request.
+     * @throws UsageException The name is taken, or an option is invalid.
+     */
+    public inline fun <reified A> tool(
+        name: String,
+        description: String? = null,
+        title: String? = null,
+        annotations: ToolAnnotations? = null,
+        icons: List<Icon>? = null,
+        meta: JsonObject? = null,
+        scopes: List<String> = emptyList(),
+        tags: List<String> = emptyList(),
+        timeout: Duration? = null,
+        runOnce: Boolean = false,
+        noinline handler: suspend CallContext.(arguments: A) -> Any?,
+    ) {
+        val definition = Tool(name, title, description, jsonSchema<A>(), null, annotations, icons, meta)
+        val serializer = serializer<A>()
+        addTool(definition, FeatureOptions(scopes, tags, timeout, runOnce)) { arguments ->
+            handler(decodeArguments(serializer, arguments))
+        }
+    }
+
+    /** Adds a tool that returns structured content, an [R], whose output schema is derived from its serializer. */
+    public inline fun <reified A, reified R> structuredTool(
+        name: String,
+        description: String? = null,
+        title: String? = null,
+        annotations: ToolAnnotations? = null,
+        icons: List<Icon>? = null,
+        meta: JsonObject? = null,
+        scopes: List<String> = emptyList(),
+        tags: List<String> = emptyList(),
+        timeout: Duration? = null,
+        runOnce: Boolean = false,
+        noinline handler: suspend CallContext.(arguments: A) -> R,
+    ) {
+        val output = serializer<R>()
+        val outputSchema = jsonSchema(output.descriptor)
+        val definition = Tool(name, title, description, jsonSchema<A>(), outputSchema, annotations, icons, meta)
+        val serializer = serializer<A>()
+        addTool(definition, FeatureOptions(scopes, tags, timeout, runOnce)) { arguments ->
+            structured(output, handler(decodeArguments(serializer, arguments)))
+        }
+    }
+
+    /** Adds a tool without arguments. */
+    public fun tool(
+        name: String,
+        description: String? = null,
+        title: String? = null,
+        annotations: ToolAnnotations? = null,
+        icons: List<Icon>? = null,
+        meta: JsonObject? = null,
+        scopes: List<String> = emptyList(),
+        tags: List<String> = emptyList(),
+        timeout: Duration? = null,
+        runOnce: Boolean = false,
+        handler: suspend CallContext.() -> Any?,
+    ) {
+        val schema = JsonObject(mapOf("type" to JsonPrimitive("object"), "properties" to JsonObject(emptyMap())))
+        val definition = Tool(name, title, description, schema, null, annotations, icons, meta)
+        addTool(definition, FeatureOptions(scopes, tags, timeout, runOnce)) { handler() }
+    }
+
+    /** Adds a tool with JSON Schemas of your own. */
+    public fun addTool(
+        definition: Tool,
+        options: FeatureOptions = FeatureOptions(),
+        handler: suspend CallContext.(arguments: JsonObject) -> Any?,
+    ): Unit = add(Kind.Tool, json.text(Tool.serializer(), definition), options) { arguments ->
+        handler(arguments.jsonObject)
+    }
+
+    /** Removes a tool. Returns whether it existed. */
+    public fun removeTool(name: String): Boolean = native { native.removeFeature(Kind.Tool.wire, name) }
+
+    /** Changes members of a tool's definition; `null` removes a member. */
+    public fun updateTool(name: String, changes: JsonObject): Unit =
+        native { native.updateFeature(Kind.Tool.wire, name, changes.text()) }
+
+    /**
+     * Adds a resource, or a template if the URI has variables (RFC 6570).
+     *
+     * The handler gets the variables of the URI, and returns a text, bytes, [ResourceContents], a list of them, a
+     * [ReadResourceResult], an [InputRequired], or data, which is sent as JSON. It throws a [ResourceNotFoundException] for
+     * what does not exist.
+     *
+     * @param uncheckedVariables Variables that may have any value. Others may not contain a path out of a directory.
+     * @throws UsageException The URI is taken, or an option is invalid.
+     */
+    public fun resource(
+        uri: String,
+        name: String,
+        description: String? = null,
+        mimeType: String? = null,
+        title: String? = null,
+        size: Long? = null,
+        annotations: Annotations? = null,
+        icons: List<Icon>? = null,
+        meta: JsonObject? = null,
+        scopes: List<String> = emptyList(),
+        tags: List<String> = emptyList(),
+        uncheckedVariables: List<String> = emptyList(),
+        handler: suspend CallContext.(variables: UriVariables) -> Any?,
+    ) {
+        val definition = if ('{' in uri) {
+            val template = ResourceTemplate(uri, name, title, description, mimeType, annotations, icons, meta)
+            json.text(ResourceTemplate.serializer(), template)
+        } else {
+            val resource = Resource(uri, name, title, description, mimeType, size, annotations, icons, meta)
+            json.text(Resource.serializer(), resource)
+        }
+        val options = FeatureOptions(scopes, tags, uncheckedVariables = uncheckedVariables)
+        add(Kind.Resource, definition, options) { variables ->
+            handler(UriVariables(variables as? JsonObject ?: JsonObject(emptyMap())))
+        }
+    }
+
+    /** Removes a resource or a template. Returns whether it existed. */
+    public fun removeResource(uri: String): Boolean = native { native.removeFeature(Kind.Resource.wire, uri) }
+
+    /** Notifies the subscribers of a resource that it has changed. */
+    public fun notifyResourceUpdated(uri: String): Unit = native { native.notifyResourceUpdated(uri) }
+
+    /**
+     * Adds a prompt whose arguments are an [A], read from strings: numbers, booleans and enums are converted.
+     *
+     * The handler returns a text, messages, content blocks, a [GetPromptResult] or an [InputRequired].
+     *
+     * @throws UsageException The name is taken, or an option is invalid.
+     */
+    public inline fun <reified A> prompt(
+        name: String,
+        description: String? = null,
+        title: String? = null,
+        icons: List<Icon>? = null,
+        meta: JsonObject? = null,
+        scopes: List<String> = emptyList(),
+        tags: List<String> = emptyList(),
+        noinline handler: suspend CallContext.(arguments: A) -> Any?,
+    ) {
+        val serializer = serializer<A>()
+        val arguments = promptArguments(serializer)
+        addPrompt(Prompt(name, title, description, arguments, icons, meta), FeatureOptions(scopes, tags)) { given ->
+            handler(decodePromptArguments(serializer, given))
+        }
+    }
+
+    /** Adds a prompt without arguments. */
+    public fun prompt(
+        name: String,
+        description: String? = null,
+        title: String? = null,
+        icons: List<Icon>? = null,
+        meta: JsonObject? = null,
+        scopes: List<String> = emptyList(),
+        tags: List<String> = emptyList(),
+        handler: suspend CallContext.() -> Any?,
+    ): Unit = addPrompt(Prompt(name, title, description, null, icons, meta), FeatureOptions(scopes, tags)) { handler() }
+
+    /** Adds a prompt with a definition of your own; its handler gets the arguments as strings. */
+    public fun addPrompt(
+        definition: Prompt,
+        options: FeatureOptions = FeatureOptions(),
+        handler: suspend CallContext.(arguments: Map<String, String>) -> Any?,
+    ): Unit = add(Kind.Prompt, json.text(Prompt.serializer(), definition), options) { arguments ->
+        handler(strings(arguments))
+    }
+
+    /** Removes a prompt. Returns whether it existed. */
+    public fun removePrompt(name: String): Boolean = native { native.removeFeature(Kind.Prompt.wire, name) }
+
+    /**
+     * Completes an argument of a prompt, or a variable of a template, from candidates, ranked by what the user typed.
+     *
+     * @param reference Name of the prompt, or the URI template.
+     */
+    public fun completion(reference: String, argument: String, candidates: List<String>): Unit =
+        native { native.addCandidates(reference, argument, candidates) }
+
+    /**
+     * Completes an argument of a prompt, or a variable of a template.
+     *
+     * @param complete Gets what the user typed and the other arguments; returns the candidates, best first.
+     */
+    public fun completion(
+        reference: String,
+        argument: String,
+        complete: suspend CallContext.(value: String, others: Map<String, String>) -> List<String>,
+    ) {
+        val definition = buildJsonObject {
+            put("reference", JsonPrimitive(reference))
+            put("argument", JsonPrimitive(argument))
+        }
+        add(Kind.Completion, definition.text(), FeatureOptions()) { request -> completed(request.jsonObject, complete) }
+    }
+
+    /** Completes all arguments and variables that have no completion of their own; returns a list or [CompletionValues]. */
+    public fun completion(complete: suspend CallContext.(request: JsonObject) -> Any?): Unit =
+        add(Kind.Completion, "null", FeatureOptions()) { request -> complete(request.jsonObject) }
+
+    /**
+     * Handles requests of a method that the protocol does not define.
+     *
+     * @param scopes Scopes that a caller needs, all of them.
+     * @param extension Identifier of the [Extension] that the method belongs to.
+     * @throws UsageException The protocol defines the method, or it has a handler.
+     */
+    public inline fun <reified P> request(
+        method: String,
+        scopes: List<String> = emptyList(),
+        extension: String? = null,
+        noinline handler: suspend CallContext.(params: P) -> Any?,
+    ) {
+        val serializer = serializer<P>()
+        addRequest(method, jsonSchema(serializer.descriptor), FeatureOptions(scopes, extension = extension)) { params ->
+            handler(decodeArguments(serializer, params))
+        }
+    }
+
+    /** Handles requests of a method that the protocol does not define, with a JSON Schema of your own, or none. */
+    public fun addRequest(
+        method: String,
+        paramsSchema: JsonObject? = null,
+        options: FeatureOptions = FeatureOptions(),
+        handler: suspend CallContext.(params: JsonObject) -> Any?,
+    ): Unit = add(Kind.Request, methodDefinition(method, paramsSchema), options) { params ->
+        handler(params as? JsonObject ?: JsonObject(emptyMap()))
+    }
+
+    /** Handles notifications of a method that the protocol does not define. */
+    public inline fun <reified P> notification(
+        method: String,
+        scopes: List<String> = emptyList(),
+        extension: String? = null,
+        noinline handler: suspend CallContext.(params: P) -> Unit,
+    ) {
+        val serializer = serializer<P>()
+        addNotification(method, jsonSchema(serializer.descriptor), FeatureOptions(scopes, extension = extension)) { params ->
+            handler(decodeArguments(serializer, params))
+        }
+    }
+
+    /** Handles notifications of a method that the protocol does not define, with a JSON Schema of your own, or none. */
+    public fun addNotification(
+        method: String,
+        paramsSchema: JsonObject? = null,
+        options: FeatureOptions = FeatureOptions(),
+        handler: suspend CallContext.(params: JsonObject) -> Unit,
+    ): Unit = add(Kind.Notification, methodDefinition(method, paramsSchema), options) { params ->
+        handler(params as? JsonObject ?: JsonObject(emptyMap()))
+    }
+
+    /** Called when a client has finished the handshake (revisions up to 2025-11-25). Its context can send input requests. */
+    public fun onInitialized(handler: suspend CallContext.() -> Unit): Unit =
+        add(Kind.Event, methodDefinition("notifications/initialized", null), FeatureOptions()) { handler() }
+
+    /** Called when a client's roots have changed (revisions up to 2025-11-25). Its context can send input requests. */
+    public fun onRootsChanged(handler: suspend CallContext.() -> Unit): Unit =
+        add(Kind.Event, methodDefinition("notifications/roots/list_changed", null), FeatureOptions()) { handler() }
+
+    /**
+     * Runs a function around each transport that the server serves: it opens what handlers need, calls `serve`, and closes it.
+     *
+     * ```kotlin
+     * lifespan { serve -> openDatabase().use { database = it; serve() } }
+     * ```
+     */
+    public fun lifespan(run: suspend (serve: suspend () -> Unit) -> Unit) {
+        lifespan = run
+    }
+
+    /** Notifies the client that the URL elicitation with this id is complete. */
+    public fun notifyElicitationComplete(elicitationId: String): Unit =
+        native { native.notifyElicitationComplete(elicitationId) }
+
+    /** What the server holds now. */
+    public val stats: JsonObject get() = json.parseToJsonElement(native { native.stats() }).jsonObject
+
+    /**
+     * Serves standard input and output, until standard input ends, the server is [closed][close], or the coroutine is
+     * cancelled. Calls in flight may then finish within [ServerSettings.shutdownGrace].
+     *
+     * What the program prints to standard output meanwhile goes to standard error.
+     */
+    public suspend fun run(): Unit = serve({ native { native.serveStdio() } }) { }
+
+    /**
+     * Serves HTTP, until the server is [closed][close] or the coroutine is cancelled. Calls in flight may then finish within
+     * [ServerSettings.shutdownGrace].
+     *
+     * @param port The port; 0 for any that is free.
+     * @param host The address to listen on. Default: loopback.
+     * @param onReady Called with the URL of the endpoint when the server listens.
+     * @throws TransportException The address can't be listened on.
+     */
+    public suspend fun runHttp(
+        port: Int = 8000,
+        host: String = "127.0.0.1",
+        settings: HttpSettings = HttpSettings(),
+        onReady: suspend (url: String) -> Unit = {},
+    ) {
+        val options = optionsJson.text(HttpSettings.serializer(), settings)
+        serve({ native { native.listen(host, port.toUShort(), options) } }) { onReady(it) }
+    }
+
+    /**
+     * Stops serving: calls in flight may finish within [ServerSettings.shutdownGrace]. Then [run] and [runHttp] return. Also
+     * from a handler of signals or a shutdown hook.
+     */
+    public fun close() {
+        val all = synchronized(serving) { serving.toList() }
+        all.forEach { native { it.stop() } }
+    }
+
+    private suspend fun serve(start: suspend () -> Serving, onReady: suspend (String) -> Unit) {
+        val around = lifespan
+        val serve = suspend { serveUntilEnd(start, onReady) }
+        if (around == null) serve() else around(serve)
+    }
+
+    private suspend fun serveUntilEnd(start: suspend () -> Serving, onReady: suspend (String) -> Unit) {
+        start().use { transport ->
+            synchronized(serving) { serving += transport }
+            try {
+                transport.startupMessage()?.let(System.err::println)
+                transport.url()?.let { onReady(it) }
+                native { transport.ended() }
+            } catch (cancelled: Throwable) {
+                transport.stop()
+                withContext(NonCancellable) { runCatching { transport.ended() } }
+                throw cancelled
+            } finally {
+                synchronized(serving) { serving -= transport }
+            }
+        }
+    }
+
+    private fun add(
+        kind: Kind,
+        definition: String,
+        options: FeatureOptions,
+        handler: suspend CallContext.(arguments: JsonElement) -> Any?,
+    ) {
+        val encoded = optionsJson.text(FeatureOptions.serializer(), options)
+        native { native.addFeature(kind.wire, definition, encoded, FeatureHandler(kind, scope, handler)) }
+    }
+}
+
+/** The options of a server, as the core reads them. */
+private fun options(settings: ServerSettings, extensions: List<Extension>): JsonObject {
+    val encoded = optionsJson.encodeToJsonElement(ServerSettings.serializer(), settings).jsonObject
+    val owners = extensions.flatMap { extension -> extension.resultTypes.map { it to JsonPrimitive(extension.identifier) } }
+    return JsonObject(
+        encoded +
+            ("extensions" to JsonObject(extensions.associate { it.identifier to it.settings })) +
+            ("result_types" to JsonObject(owners.toMap())),
+    )
+}
+
+/** Runs the handler of a feature in the server's scope, in a coroutine that ends with the request. */
+private class FeatureHandler(
+    private val kind: Kind,
+    private val scope: CoroutineScope,
+    private val handler: suspend CallContext.(arguments: JsonElement) -> Any?,
+) : Handler {
+    override suspend fun call(arguments: String, call: Call): Outcome {
+        // Not within this coroutine: the I/O thread cancels it, and must not run the program's code.
+        val handling = scope.async { call.use { handle(arguments, it) } }
+        try {
+            return handling.await()
+        } catch (cancelled: CancellationException) {
+            handling.cancel()
+            throw cancelled
+        }
+    }
+
+    private suspend fun CoroutineScope.handle(arguments: String, call: Call): Outcome =
+        try {
+            outcome(kind, handler(CallContext(call), json.parseToJsonElement(arguments)))
+        } catch (error: Throwable) {
+            // A timeout within the handler is a failure like others.
+            if (error is CancellationException) ensureActive()
+            outcome(kind, error)
+        }
+}
+
+/**
+ * The variables of a URI.
+ *
+ * @property json All variables: strings, and arrays for `{name*}`.
+ */
+public class UriVariables internal constructor(public val json: JsonObject) {
+    /** Returns a variable. */
+    public operator fun get(name: String): String? = (json[name] as? JsonPrimitive)?.contentOrNull
+
+    /** Returns a variable. Fails if the URI does not have it. */
+    public fun getValue(name: String): String =
+        get(name) ?: throw UsageException("the URI has no variable `$name`")
+
+    /** Returns the values of a variable that is a list. */
+    public fun list(name: String): List<String> = when (val value = json[name]) {
+        is JsonArray -> value.map { (it as JsonPrimitive).content }
+        is JsonPrimitive -> listOf(value.content)
+        else -> emptyList()
+    }
+}
+
+@PublishedApi
+internal fun <A> decodeArguments(serializer: KSerializer<A>, arguments: JsonObject): A =
+    try {
+        json.decodeFromJsonElement(serializer, arguments)
+    } catch (error: IllegalArgumentException) {
+        // They match the schema, but not the type: a number beyond its range, or a check in `init`.
+        throw ToolException(firstLine(error))
+    }
+
+@PublishedApi
+internal fun <A> decodePromptArguments(serializer: KSerializer<A>, arguments: Map<String, String>): A =
+    try {
+        val given = JsonObject(arguments.mapValues { JsonPrimitive(it.value) })
+        lenientJson.decodeFromJsonElement(serializer, given)
+    } catch (error: IllegalArgumentException) {
+        throw RpcException(-32602, firstLine(error))
+    }
+
+private fun firstLine(error: Exception): String = error.message?.lineSequence()?.firstOrNull() ?: error.toString()
+
+@PublishedApi
+internal fun <R> structured(serializer: KSerializer<R>, value: R): Any =
+    Structured(json.encodeToJsonElement(serializer, value))
+
+@PublishedApi
+internal fun promptArguments(serializer: KSerializer<*>): List<PromptArgument> {
+    val schema = jsonSchema(serializer.descriptor)
+    val required = (schema["required"] as? JsonArray)?.map { (it as JsonPrimitive).content }?.toSet() ?: emptySet()
+    return (schema["properties"] as? JsonObject ?: JsonObject(emptyMap())).map { (name, property) ->
+        val description = (property as? JsonObject)?.get("description") as? JsonPrimitive
+        PromptArgument(name, description?.content, name in required)
+    }
+}
+
+private fun strings(arguments: JsonElement): Map<String, String> =
+    (arguments as? JsonObject ?: JsonObject(emptyMap())).mapValues { (it.value as JsonPrimitive).content }
+
+private fun methodDefinition(method: String, paramsSchema: JsonObject?): String = JsonObject(
+    buildMap {
+        put("method", JsonPrimitive(method))
+        paramsSchema?.let { put("params_schema", it) }
+    },
+).text()
+
+private suspend fun CallContext.completed(
+    request: JsonObject,
+    complete: suspend CallContext.(value: String, others: Map<String, String>) -> List<String>,
+): List<String> {
+    val value = ((request["argument"] as? JsonObject)?.get("value") as? JsonPrimitive)?.contentOrNull ?: ""
+    val others = (request["context"] as? JsonObject)?.get("arguments") ?: JsonObject(emptyMap())
+    return complete(value, strings(others))
+}
