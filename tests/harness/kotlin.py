@@ -129,7 +129,7 @@ def program(folder: Path, main: str, *inputs: str) -> list[str]:
     files = [file for path in sources for file in ([path] if path.is_file() else sorted(path.rglob("*.*")))]
     target = folder / "target"
     stamp = environment.digest((file for file in files if target not in file.parents), *inputs)
-    place = environment.CACHE / f"kotlin-{folder.parent.name}"
+    place = target / "stamp"
     with environment.making(place, stamp) as wanted:
         if wanted:
             say(f"mvn package {folder.relative_to(ROOT)} …")

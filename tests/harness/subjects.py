@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
-from . import environment
+from . import environment, kotlin
 from .environment import ROOT
 
 LANGUAGES = ("rust", "python", "node", "c")
@@ -23,10 +23,15 @@ class Subject:
     command: Callable[[], list[str]]
     # A tool that is needed to build it, if other programs do not need it.
     tool: str = ""
+    # Returns why it can't be built on this machine; `None` if it can.
+    missing: Callable[[], str | None] = lambda: None
 
     def exists(self) -> bool:
         if self.tool and not shutil.which(self.tool):
             environment.say(f"{self.source.relative_to(ROOT)} is left out: {self.tool} isn't installed")
+            return False
+        if self.source.exists() and (reason := self.missing()):
+            environment.say(f"{self.source.relative_to(ROOT)} is left out: {reason}")
             return False
         return self.source.exists()
 
@@ -103,6 +108,14 @@ def _mounts() -> dict[str, Mount]:
 
 
 SERVERS = _subjects("server")
+#: Servers that run only if their language is named, because its binding does not have everything yet.
+INCOMPLETE_SERVERS = {
+    "kotlin": Subject(
+        ROOT / "tests" / "servers" / "kotlin" / "pom.xml",
+        lambda: kotlin.program(ROOT / "tests" / "servers" / "kotlin", "MainKt"),
+        missing=kotlin.missing,
+    )
+}
 MOUNTS = _mounts()
 CLIENTS = _subjects("client")
 DRIVERS = _drivers()
