@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple, Optional, Union
+from fractions import Fraction
+from typing import Annotated, Any, Generic, NamedTuple, Optional, Protocol, TypeVar, Union
 
 import attrs
 import msgspec
@@ -235,3 +236,60 @@ def test_resources_have_the_members_of_their_type():
             assert contents["text"] == '{"x":1}'
 
     run(main())
+
+
+T = TypeVar("T")
+
+
+class Plain:
+    pass
+
+
+class Box(Generic[T]):
+    pass
+
+
+class Shape:
+    """Its subclass can be encoded."""
+
+
+@dataclass
+class Square(Shape):
+    side: int = 1
+
+
+class Named(Protocol):
+    name: str
+
+
+UNENCODABLE = [
+    Plain,
+    Box[int],
+    Fraction,
+    list[Plain],
+    Optional[Plain],
+    dict[str, Plain],
+    tuple[int, Plain],
+    Annotated[Plain, "d"],
+]
+
+
+@pytest.mark.parametrize("annotation", UNENCODABLE, ids=str)
+def test_results_that_cannot_be_encoded_are_refused(annotation: Any) -> None:
+    def handler() -> Any:
+        return None
+
+    handler.__annotations__["return"] = annotation
+    server = Server("test")
+    for register in (server.tool, server.resource("a://b"), server.prompt, server.on_request("acme/handler")):
+        with pytest.raises(TypeError, match=r"^handler: returns \w+, which can't be written as JSON: "):
+            register(handler)
+
+
+@pytest.mark.parametrize("annotation", [Shape, Named, Iterator[int], Exception, object, type(None)], ids=str)
+def test_results_whose_subclasses_may_be_encoded_are_accepted(annotation: Any) -> None:
+    def handler() -> Any:
+        return None
+
+    handler.__annotations__["return"] = annotation
+    Server("test").add_tool(handler)

@@ -25,7 +25,7 @@ import pydantic
 import pytest
 from mcpline import Context, RpcError, Server, _decoding, _native
 from support import run, text
-from typing_extensions import Doc, NotRequired, TypedDict
+from typing_extensions import Doc, NotRequired, Required, TypedDict
 
 T = TypeVar("T")
 Pct = Annotated[int, pydantic.Field(ge=0, le=100, description="in percent")]
@@ -42,6 +42,16 @@ class Share:
 class ShareDict(TypedDict):
     part: Pct
     rest: NotRequired[Annotated[int, annotated_types.Gt(3)]]
+
+
+class QualifiedDict(TypedDict, total=False):
+    part: Annotated[Required[int], pydantic.Field(ge=0, le=100, description="in percent")]
+    rest: Annotated[NotRequired[int], annotated_types.Gt(3)]
+    note: Annotated[NotRequired[int], msgspec.Meta(gt=3)]
+
+
+class Misbounded(pydantic.BaseModel):
+    name: Annotated[str, pydantic.Field(ge=1)]
 
 
 class OldShareDict(typing.TypedDict, total=False):
@@ -164,6 +174,11 @@ CASES: list[tuple[Any, list[tuple[Any, Any]], list[Any]]] = [
     (Frozen, [({"share": {"part": 5}}, Frozen(Share(5)))], [{"share": {"part": 999}}]),
     (ShareDict, [({"part": 5}, {"part": 5}), ({"part": 5, "rest": 4}, {"part": 5, "rest": 4})], [{"part": 999}, {}]),
     (ShareDict, [], [{"part": 5, "rest": 3}]),
+    (
+        QualifiedDict,
+        [({"part": 5, "rest": 4, "note": 4}, {"part": 5, "rest": 4, "note": 4}), ({"part": 5}, {"part": 5})],
+        [{"part": 999}, {}, {"part": 5, "rest": 3}, {"part": 5, "note": 3}],
+    ),
     (OldShareDict, [({}, {})], [{"part": 999}]),
     (SharePair, [([5], SharePair(5)), ([5, "a"], SharePair(5, "a"))], [[999], [], [5, "a", 1]]),
     (ShareStruct, [({"thePart": 5}, ShareStruct(5))], [{"thePart": 999}]),
@@ -566,6 +581,11 @@ def test_local_classes_may_name_each_other() -> None:
         (list[complex], "items: complex is not supported"),
         (dict[str, Union[int, complex]], "values: complex is not supported"),
         (Annotated[bool, annotated_types.Ge(1)], "`ge` does not apply to bool"),
+        (Annotated[str, pydantic.Field(ge=1)], "`ge` does not apply to str"),
+        (list[Annotated[str, pydantic.Field(ge=1)]], "items: `ge` does not apply to str"),
+        (Annotated[int, pydantic.Field(min_length=1)], "`min_length` does not apply to int"),
+        (Annotated[set[int], pydantic.Field(pattern="a")], "`pattern` does not apply to "),
+        (Misbounded, "field name: `ge` does not apply to str"),
         (list[Annotated[str, annotated_types.Ge(1)]], "items: `ge` does not apply to str"),
         # Python 3.14 prints the type in another way.
         (Annotated[Optional[str], annotated_types.Ge(1)], f"`ge` does not apply to {Optional[str]}"),
@@ -585,6 +605,73 @@ def test_annotations_that_cannot_be_applied_are_refused_with_their_place(annotat
     with pytest.raises(TypeError, match=r"^tool: the parameter value ") as refused:
         reading(annotation)
     assert reason in str(refused.value)
+
+
+def test_constraints_of_pydantic_have_no_keywords_that_json_schema_does_not_have() -> None:
+    server, _ = reading(Annotated[Any, pydantic.Field(ge=1)])
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            assert (await client.list_tools())[0]["inputSchema"]["properties"]["value"] == {}
+            assert not (await client.call_tool("tool", {"value": 1})).get("isError")
+            assert (await client.call_tool("tool", {"value": 0}))["isError"]
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default"),
+    [
+        (int, "x"),
+        (int, 1.5),
+        (str, 5),
+        (bool, 2),
+        (Optional[int], "x"),
+        (list[int], "x"),
+        (dict[str, int], []),
+        (datetime.timedelta, 5),
+        (Share, 5),
+        (int, pydantic.Field("x")),
+    ],
+    ids=str,
+)
+def test_defaults_of_another_type_are_refused(annotation: Any, default: Any) -> None:
+    def tool(value: Any = default) -> str:
+        return ""
+
+    tool.__annotations__["value"] = annotation
+    with pytest.raises(TypeError, match=r"^tool: the default of the parameter value is "):
+        Server("test").add_tool(tool)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default"),
+    [
+        (int, None),
+        (int, "5"),
+        (int, 5.0),
+        (int, object()),
+        (float, 1),
+        (bool, 0),
+        (list[int], ()),
+        (Literal["a"], ""),
+        (Annotated[int, pydantic.Field(ge=5)], 0),
+        (pathlib.Path, "x"),
+        (datetime.date, "2020-01-01"),
+        (decimal.Decimal, "1.5"),
+        (Share, {"part": 1}),
+        (Any, 5),
+        (pydantic.HttpUrl, "https://example.com"),
+        (pydantic.Json[list[int]], "[1]"),
+    ],
+    ids=str,
+)
+def test_defaults_that_may_be_meant_are_accepted(annotation: Any, default: Any) -> None:
+    def tool(value: Any = default) -> str:
+        return ""
+
+    tool.__annotations__["value"] = annotation
+    Server("test").add_tool(tool)
 
 
 def test_constraints_that_cannot_be_applied_to_results_are_refused() -> None:

@@ -13,7 +13,12 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["encode", "encode_hook", "encode_object", "encode_settings", "read_object"]
+__all__ = ["ENCODED_BY", "ENCODED_MODULES", "encode", "encode_hook", "encode_object", "encode_settings", "read_object"]
+
+ENCODED_BY = ("model_dump", "to_content", "__fspath__", "__pydantic_core_schema__", "__get_pydantic_core_schema__")
+"""Attributes of classes that `encode_hook` encodes; it encodes iterables, too."""
+ENCODED_MODULES = ("ipaddress", "zoneinfo", "re", "pydantic", "pydantic_core", "pydantic_extra_types")
+"""Modules whose classes `encode_hook` encodes."""
 
 # In seconds; as in TypeScript.
 _LONGEST_TIME = 2**53 - 1

@@ -61,6 +61,7 @@ def tool(
 ) -> tuple[_native.Plan, dict[str, Any]]:
     """Plan a tool. Return the plan and the definition."""
     function = _functions.read(call)
+    _results.check_returns(function.returns, function.name)
     try:
         results = _results.ToolResults(function.returns, structured, output_schema)
     except TypeError as error:
@@ -114,6 +115,7 @@ def resource(
         TypeError: The parameters differ from the variables of the template.
     """
     function = _functions.read(call)
+    _results.check_returns(function.returns, function.name)
     variables = template_variables(uri)
     arguments = Arguments(function, texts=True)
     names = {parameter.key for parameter in arguments.parameters}
@@ -155,6 +157,7 @@ def prompt(
 ) -> tuple[_native.Plan, dict[str, Any], dict[str, list[str]]]:
     """Plan a prompt. Return the plan, the definition, and the candidates of its arguments."""
     function = _functions.read(call)
+    _results.check_returns(function.returns, function.name)
     arguments = Arguments(function, texts=True)
     fill = _ArgumentBinding(arguments.positional, arguments.keywords, arguments.decode, arguments.recover_texts)
     name = name or _name(function, "prompt")
@@ -239,6 +242,8 @@ def _method(
     inline: bool,
 ) -> tuple[_native.Plan, dict[str, Any]]:
     function = _functions.read(call)
+    if kind == "request":
+        _results.check_returns(function.returns, function.name)
     if params_schema is not None and _takes_all(function, params_schema):
         fill = _fill_all(function, params_schema)
     else:

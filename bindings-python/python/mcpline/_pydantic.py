@@ -20,7 +20,21 @@ if typing.TYPE_CHECKING:
 
     from ._metadata import Metadata
 
-__all__ = ["Decoder", "adapter", "annotated", "decodes_all_of", "is_imported", "is_needed", "obstacle", "schema"]
+__all__ = [
+    "Decoder",
+    "InapplicableConstraint",
+    "adapter",
+    "annotated",
+    "decodes_all_of",
+    "is_imported",
+    "is_needed",
+    "obstacle",
+    "schema",
+]
+
+
+class InapplicableConstraint(TypeError):
+    """A constraint that no value of its type can satisfy."""
 
 
 def is_imported() -> bool:
@@ -186,6 +200,9 @@ def _members(cls: type) -> Iterable[Any]:
 # Schemas
 
 _REFERENCE = "#/$defs/{name}"
+# Constraints for which JSON Schema has no keyword at a type. Pydantic writes them under their own names.
+_WITHOUT_KEYWORD = {"gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length"}
+_NAMES = {"string": "str", "boolean": "bool", "array": "a list", "object": "an object", "null": "None"}
 # Keywords whose values are data, not schemas.
 _DATA = {"default", "enum", "const", "examples", "example", "required", "x-mcp-header"}
 
@@ -201,7 +218,7 @@ def schema(adapter: Any, *, serialization: bool, definitions: dict[str, Any]) ->
     given = written.pop("$defs", {})
     number = 1
     while True:
-        resolver = _ReferenceResolver(written, given, "" if number == 1 else f"_{number}")
+        resolver = _ReferenceResolver(written, given, "" if number == 1 else f"_{number}", serialization)
         result: dict[str, Any] = resolver.write(written)
         kept = resolver.kept_definitions()
         if all(definitions.get(name, definition) == definition for name, definition in kept.items()):
@@ -213,9 +230,10 @@ def schema(adapter: Any, *, serialization: bool, definitions: dict[str, Any]) ->
 class _ReferenceResolver:
     """Resolves the references of one schema. `suffix` is appended to the names of the definitions that stay."""
 
-    def __init__(self, schema: dict[str, Any], definitions: dict[str, Any], suffix: str) -> None:
+    def __init__(self, schema: dict[str, Any], definitions: dict[str, Any], suffix: str, serialization: bool) -> None:
         self._definitions = definitions
         self._suffix = suffix
+        self._serialization = serialization
         self._kept: dict[str, None] = {}
         self._stay = {name for name in definitions if _reaches(name, name, definitions)}
         self._stay.update(_discriminated([schema, *definitions.values()]))
@@ -248,6 +266,9 @@ class _ReferenceResolver:
             # The decoder accepts duplicates.
             if key == "uniqueItems":
                 continue
+            if key in _WITHOUT_KEYWORD:
+                self._check_constraint(key, value, schema, title)
+                continue
             if key in _MAPS:
                 result[key] = {name: self.write(item, name) for name, item in value.items()}
             elif key == "discriminator":
@@ -260,6 +281,20 @@ class _ReferenceResolver:
             # The title of a root or of its items is the name of the class.
             del result["title"]
         return result
+
+    def _check_constraint(self, name: str, bound: Any, schema: dict[str, Any], title: str | None) -> None:
+        """Check a constraint for which the type has no keyword, such as one on the order of texts.
+
+        Raises:
+            InapplicableConstraint: A number as the bound of a type that is not compared with numbers.
+        """
+        kind = schema.get("type")
+        # A text with a format may stand for a number.
+        if self._serialization or kind not in _NAMES or "format" in schema or "pattern" in schema:
+            return
+        if isinstance(bound, (int, float)):
+            where = "" if title is None else f"field {title}: "
+            raise InapplicableConstraint(f"{where}`{name}` does not apply to {_NAMES[kind]}")
 
     def _definition(self, name: str) -> dict[str, Any]:
         definition: dict[str, Any] = self.write(self._definitions[name], name)

@@ -96,18 +96,32 @@ def _typed_dict(cls: Any, annotation: Any) -> Record:
     required = set(cls.__required_keys__)
     fields: list[Field] = []
     for name, hint in known.items():
+        hint, qualifiers, within_metadata = _without_qualifiers(hint)
         # With postponed annotations, `__required_keys__` does not know these.
-        while (qualifier := getattr(typing.get_origin(hint), "_name", None)) in _QUALIFIERS:
-            if qualifier == "Required":
-                required.add(name)
-            elif qualifier == "NotRequired":
-                required.discard(name)
-            hint = typing.get_args(hint)[0]
+        if "Required" in qualifiers:
+            required.add(name)
+        elif "NotRequired" in qualifiers:
+            required.discard(name)
+        # msgspec reads qualifiers around metadata only.
+        native = native and not within_metadata
         fields.append(Field(name, name, hint, name in required))
     return Record(fields, native=native, is_dict=True)
 
 
 _QUALIFIERS = ("Required", "NotRequired", "ReadOnly")
+
+
+def _without_qualifiers(hint: Any) -> tuple[Any, set[str], bool]:
+    """Return the type of a member of a TypedDict, its qualifiers, and whether one is within `Annotated`."""
+    if typing.get_origin(hint) is typing.Annotated:
+        base, *extras = typing.get_args(hint)
+        inner, qualifiers, _ = _without_qualifiers(base)
+        return (typing.Annotated[(inner, *extras)], qualifiers, True) if qualifiers else (hint, qualifiers, False)
+    qualifier = getattr(typing.get_origin(hint), "_name", None)
+    if qualifier not in _QUALIFIERS:
+        return hint, set(), False
+    inner, qualifiers, within_metadata = _without_qualifiers(typing.get_args(hint)[0])
+    return inner, {*qualifiers, qualifier}, within_metadata
 
 
 def _dataclass(cls: Any, annotation: Any, serialization: bool) -> Record:

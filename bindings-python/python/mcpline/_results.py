@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import typing
+from enum import Enum
 from typing import Any, Union
 
 import msgspec
 
 from . import _json, _native, _schemas, _types
-from ._annotations import is_union
+from ._annotations import ARRAYS, OBJECTS, is_union, unwrapped
 from ._functions import MISSING
 from .content import (
     BLOCKS,
@@ -33,7 +34,16 @@ from .content import (
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ToolResults", "complete", "contents", "data_encoder", "extended", "input_required", "messages"]
+__all__ = [
+    "ToolResults",
+    "check_returns",
+    "complete",
+    "contents",
+    "data_encoder",
+    "extended",
+    "input_required",
+    "messages",
+]
 
 _encode = _json.encode
 
@@ -44,6 +54,61 @@ _WITHOUT_MEMBERS = (str, int, float, bool, type(None))
 
 ToolReply = tuple[typing.Optional[bytes], typing.Optional[bytes], bool, typing.Optional[bytes]]
 """Content, structured content, whether it is an error, `_meta`."""
+
+
+def check_returns(returns: Any, name: str) -> None:
+    """Check that a handler declares a result that can be encoded.
+
+    Args:
+        returns: The return annotation.
+        name: The handler's name, for errors.
+
+    Raises:
+        TypeError: The annotation contains a class whose instances can't be encoded.
+    """
+    if (found := _unencodable(returns)) is not None:
+        raise TypeError(
+            f"{name}: returns {found.__qualname__}, which can't be written as JSON: return a dataclass, a TypedDict, a "
+            "model, or an object with `to_content()`"
+        )
+
+
+def _unencodable(annotation: Any) -> type | None:
+    """Return a class in a type whose instances can't be encoded, nor those of a known subclass."""
+    annotation = unwrapped(annotation)
+    if annotation is MISSING or annotation in _WITHOUT_MEMBERS:
+        return None
+    origin = typing.get_origin(annotation)
+    if is_union(annotation) or origin in ARRAYS or origin in OBJECTS or origin is tuple:
+        arguments = [item for item in typing.get_args(annotation) if item is not Ellipsis]
+        return next((found for item in arguments if (found := _unencodable(item)) is not None), None)
+    cls = annotation if origin is None else origin
+    return cls if isinstance(cls, type) and not _may_be_encoded(cls) else None
+
+
+def _may_be_encoded(cls: type) -> bool:
+    """Return whether an instance of a class, or of a subclass, can be encoded."""
+    if cls is object or _types.is_scalar(cls) or _schemas.is_structured_class(cls) or _is_content(cls):
+        return True
+    # Abstract classes and protocols stand for others. Subclasses of scalars are encoded as these.
+    if getattr(cls, "__abstractmethods__", None) or getattr(cls, "_is_protocol", False) or _is_abstract(cls):
+        return True
+    if issubclass(cls, (str, int, float, bytes, bytearray, memoryview, Enum, Message, msgspec.Raw)) or cls in (
+        type(None),
+        typing.Any,
+    ):
+        return True
+    if hasattr(cls, "__iter__") or any(hasattr(cls, name) for name in _json.ENCODED_BY):
+        return True
+    if cls.__module__.partition(".")[0] in _json.ENCODED_MODULES:
+        return True
+    return any(map(_may_be_encoded, type.__subclasses__(cls)))
+
+
+def _is_abstract(cls: type) -> bool:
+    from abc import ABC, ABCMeta
+
+    return type(cls) is ABCMeta and ABC in cls.__bases__
 
 
 class ToolResults:

@@ -196,8 +196,19 @@ class TypeReader:
             # For example a constraint of a type that only pydantic knows.
             if not any(_metadata.is_field(item) for item in metadata.theirs) or _pydantic.obstacle(base) is not None:
                 raise
+            if self._is_own(base):
+                # Pydantic would take the constraint, and fail in each call.
+                raise
             found = self._delegated(_pydantic.annotated(base, metadata), place)
         return found.described(metadata.keywords)
+
+    def _is_own(self, base: Any) -> bool:
+        """Return whether a type is known, and decoded without pydantic."""
+        try:
+            found = self.read(base)
+        except UnsupportedType:
+            return False
+        return found.decoder is None and bool(found.schema)
 
     def _constrained(self, base: Any, metadata: Metadata, place: tuple[str, ...]) -> Type:
         """Read a type with constraints. Those of a union belong to the options that they fit, as in JSON Schema."""
@@ -229,6 +240,8 @@ class TypeReader:
         try:
             adapter = _pydantic.adapter(annotation)
             schema = _pydantic.schema(adapter, serialization=self._serialization, definitions=self.definitions)
+        except _pydantic.InapplicableConstraint as error:
+            raise InapplicableMetadata(place, str(error)) from None
         except Exception as error:
             # Pydantic's errors have no common class.
             raise UnsupportedType(place, f"pydantic: {str(error).partition(chr(10))[0]}") from error
