@@ -3594,7 +3594,7 @@ mcpl_status mcpl_server_start_http(mcpl_server *server,
                                    uint16_t *bound_port);
 #endif
 
-#if defined(MCPLINE_HAS_STDIO)
+#if defined(MCPLINE_HAS_UNIX)
 /**
  * Serves on a Unix socket, and waits until `mcpl_server_stop` is called. Each connection is a client, and messages are
  * lines, as over stdio.
@@ -3619,7 +3619,7 @@ mcpl_status mcpl_server_run_unix(mcpl_server *server,
                                  const char *options);
 #endif
 
-#if defined(MCPLINE_HAS_STDIO)
+#if defined(MCPLINE_HAS_UNIX)
 /**
  * Serves on a Unix socket in the background and returns as soon as the server listens. Otherwise like
  * `mcpl_server_run_unix`.

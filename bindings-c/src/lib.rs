@@ -50,7 +50,7 @@ mod server_features;
 mod serving;
 #[cfg(feature = "http")]
 mod serving_http;
-#[cfg(feature = "stdio")]
+#[cfg(feature = "unix")]
 mod serving_unix;
 mod shared_runtime;
 mod span_export;
@@ -76,7 +76,7 @@ pub use server_features::*;
 pub use serving::*;
 #[cfg(feature = "http")]
 pub use serving_http::*;
-#[cfg(feature = "stdio")]
+#[cfg(feature = "unix")]
 pub use serving_unix::*;
 pub use span_export::*;
 pub use status::*;

@@ -5,8 +5,10 @@
 
 /* Clients. */
 #define MCPLINE_HAS_CLIENT 1
-/* Servers over stdio and on Unix sockets; clients of programs and of Unix sockets. */
+/* Servers over stdio; clients of programs and of Unix sockets. */
 #define MCPLINE_HAS_STDIO 1
+/* Servers on Unix sockets. */
+#define MCPLINE_HAS_UNIX 1
 /* Servers over HTTP; clients of URLs. */
 #define MCPLINE_HAS_HTTP 1
 /* `https` URLs. */

@@ -305,7 +305,7 @@ public:
   }
 #endif
 
-#if defined(MCPLINE_HAS_STDIO)
+#if defined(MCPLINE_HAS_UNIX)
   /// Serves on a Unix socket until `stop`, SIGINT or SIGTERM: each connection is a client. For `options` see
   /// mcpl_server_run_unix.
   void run_unix(std::string_view path, const JsonText &options = nullptr, Signals signals = Signals::stop) {
@@ -331,7 +331,9 @@ public:
 #if defined(MCPLINE_HAS_STDIO)
   /// Serves over standard input and output in the background.
   void start_stdio() { detail::check(mcpl_server_start_stdio(server_.get())); }
+#endif
 
+#if defined(MCPLINE_HAS_UNIX)
   /// Serves on a Unix socket in the background. Returns as soon as the server listens.
   void start_unix(std::string_view path, const JsonText &options = nullptr) {
     const std::string text = options.text();
