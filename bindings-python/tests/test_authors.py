@@ -205,4 +205,6 @@ def test_errors_about_options_name_the_method_of_the_server():
     server = Server("options")
     # Newer versions of Python also suggest a name.
     with pytest.raises(TypeError, match=r"^Server\.add_tool\(\) got an unexpected keyword argument 'titel'"):
+        server.add_tool(lambda: 1, titel="Sum")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^Server\.tool\(\) has no option 'titel': did you mean 'title'\?$"):
         server.tool(titel="Sum")(lambda: 1)  # type: ignore[call-overload]

@@ -27,6 +27,14 @@ def test_the_values_of_a_tool_are_checked(options, message):
         Server("test", "1").tool(**options)(handler)
 
 
+def test_a_misspelt_option_of_a_decorator_gets_a_suggestion():
+    server = Server("test", "1")
+    with pytest.raises(TypeError, match=r"^Server\.tool\(\) has no option 'descripton': did you mean 'description'\?$"):
+        server.tool(descripton="x")
+    with pytest.raises(TypeError, match=r"^Server\.prompt\(\) has no option 'titel': did you mean 'title'\?$"):
+        server.prompt("name", titel="x")
+
+
 @pytest.mark.parametrize("number", [0, -1, 2.5, True, "8", 1_000_000])
 def test_the_number_of_worker_threads_is_checked(number):
     with pytest.raises(UsageError, match=r"`worker_threads` must be an int from 1 to 4096, not"):

@@ -124,6 +124,7 @@ class FeatureRegistration:
         """
         if isinstance(call, str):
             options["name"], call = call, None
+        _check_options("tool", options, self.add_tool)
         if call is not None:
             self.add_tool(call, **options)
             return call
@@ -366,6 +367,7 @@ class FeatureRegistration:
         """
         if isinstance(call, str):
             options["name"], call = call, None
+        _check_options("prompt", options, self.add_prompt)
         if call is not None:
             self.add_prompt(call, **options)
             return call
@@ -487,3 +489,18 @@ class FeatureRegistration:
         server = _registrations.server_of(self)
         plan = _plans.completion(server, call, inline=inline)
         _registrations.add(server, plan, None if reference is None else {"reference": reference, "argument": argument})
+
+
+def _check_options(decorator: str, options: dict[str, Any], register: Any) -> None:
+    """Check the options of a decorator before there is a function.
+
+    Raises:
+        TypeError: The function that registers features has no such option.
+    """
+    # A subclass may take others, and pass them on.
+    known = getattr(register, "__kwdefaults__", None)
+    for name in options:
+        if known is not None and name not in known:
+            from ._option_checks import suggestion
+
+            raise TypeError(f"Server.{decorator}() has no option {name!r}: {suggestion(name, known)}")
