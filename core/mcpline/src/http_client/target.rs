@@ -43,7 +43,9 @@ impl Target {
         Self::read(url).map_err(|reason| {
             let shown = without_secrets(url);
             let reason = match with_scheme(&shown) {
-                Some(meant) => format!("it has no scheme; did you mean {meant:?}?"),
+                Some(meant) => {
+                    format!("it does not begin with http:// or https://; did you mean {meant:?}?")
+                }
                 None => reason,
             };
             ClientError::Usage(format!("invalid URL {shown:?}: {reason}"))
@@ -158,10 +160,18 @@ pub(crate) fn is_loopback(url: &str) -> bool {
     Target::parse(url).is_ok_and(|target| target.origin.is_loopback())
 }
 
-/// Returns the URL that was probably meant, if this one has no scheme: servers on this machine rarely have certificates.
+/// Returns the URL that was probably meant, if this one has no scheme, or one without `://`: servers on this machine
+/// rarely have certificates.
 fn with_scheme(url: &str) -> Option<String> {
     if url.contains("://") || url.is_empty() || url.starts_with('/') {
         return None;
+    }
+    for scheme in ["http", "https"] {
+        let rest = url.strip_prefix(scheme);
+        if let Some(rest) = rest.and_then(|rest| rest.strip_prefix([':', '/'])) {
+            let rest = rest.trim_start_matches(['/', '\\']);
+            return (!rest.is_empty()).then(|| format!("{scheme}://{rest}"));
+        }
     }
     let is_local = ["localhost", "127.", "[::1]"]
         .iter()
@@ -180,6 +190,10 @@ mod tests {
             ("localhost:8000/mcp", "http://localhost:8000/mcp"),
             ("127.0.0.1/mcp", "http://127.0.0.1/mcp"),
             ("mcp.example.com/mcp", "https://mcp.example.com/mcp"),
+            ("http:/localhost", "http://localhost"),
+            ("https:example.com/mcp", "https://example.com/mcp"),
+            ("http//example.com", "http://example.com"),
+            ("https.example.com", "https://https.example.com"),
         ] {
             let error = Target::parse(url).expect_err(url).to_string();
             assert!(
