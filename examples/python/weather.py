@@ -34,7 +34,7 @@ async def forecast(
     await ctx.progress(0.0, total=1.0, message="looking at the sky")
     if city is None:
         answer = await ctx.elicit("Which city?", Where)
-        if answer.action != "accept":
+        if not answer.accepted:
             raise ToolError("no city was given")
         city = answer.data.city
     await ctx.progress(1.0, total=1.0)

@@ -88,7 +88,7 @@ class AcceptedElicitation(msgspec.Struct, Generic[T], frozen=True):
     action: ClassVar[Literal["accept"]] = "accept"
     """The user's action."""
     accepted: ClassVar[Literal[True]] = True
-    """Whether the user accepted. pyright does not narrow by its truth: compare `action`, or `accepted is True`."""
+    """Whether the user accepted."""
 
 
 class DeclinedElicitation(msgspec.Struct, frozen=True):
@@ -99,13 +99,10 @@ class DeclinedElicitation(msgspec.Struct, frozen=True):
     accepted: ClassVar[Literal[False]] = False
     """Whether the user accepted."""
 
-    # Hidden from type checkers, so that they report `data` of a result that may not be accepted.
-    if not typing.TYPE_CHECKING:
-
-        @property
-        def data(self) -> NoReturn:
-            """Raise `UsageError`: there is no content. Check `accepted` first."""
-            raise UsageError("the user declined, so there is no `data`: read it only if `accepted` is true")
+    @property
+    def data(self) -> NoReturn:
+        """Raise `UsageError`: there is no content. Check `accepted` first."""
+        raise UsageError("the user declined, so there is no `data`: read it only if `accepted` is true")
 
 
 class CancelledElicitation(msgspec.Struct, frozen=True):
@@ -116,20 +113,16 @@ class CancelledElicitation(msgspec.Struct, frozen=True):
     accepted: ClassVar[Literal[False]] = False
     """Whether the user accepted."""
 
-    # Hidden from type checkers, so that they report `data` of a result that may not be accepted.
-    if not typing.TYPE_CHECKING:
-
-        @property
-        def data(self) -> NoReturn:
-            """Raise `UsageError`: there is no content. Check `accepted` first."""
-            raise UsageError("the user cancelled, so there is no `data`: read it only if `accepted` is true")
+    @property
+    def data(self) -> NoReturn:
+        """Raise `UsageError`: there is no content. Check `accepted` first."""
+        raise UsageError("the user cancelled, so there is no `data`: read it only if `accepted` is true")
 
 
 ElicitResult = Union[AcceptedElicitation[T], DeclinedElicitation, CancelledElicitation]
 """The result of an elicitation, by the user's action.
 
-All three have `action`: `"accept"`, `"decline"` or `"cancel"`. There is `data` if it is `"accept"`, that is, if
-`accepted` is true. Type checkers report `data` of a result that has not been checked.
+`accepted` says whether there is `data`. All three have `action`: `"accept"`, `"decline"` or `"cancel"`.
 """
 
 

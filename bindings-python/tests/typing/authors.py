@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Annotated, Any
 
 import msgspec
-from mcpline import AcceptedElicitation, Context, ElicitResult, Server, SyncContext
+from mcpline import AcceptedElicitation, Context, Server, SyncContext
 from typing_extensions import assert_never, assert_type
 
 
@@ -31,9 +31,10 @@ server = Server("test")
 async def accepted(ctx: Context) -> str:
     """`data` has the type of the form once the user has accepted."""
     answer = await ctx.elicit("Where to?", Trip)
-    if answer.action != "accept":
+    if answer.accepted:
+        assert_type(answer.data, Trip)
+    if not answer.accepted:
         return "nothing"
-    assert_type(answer.data, Trip)
     return answer.data.city
 
 
@@ -55,22 +56,23 @@ async def by_action(ctx: Context) -> str:
 def sync(ctx: SyncContext) -> str:
     """Sync handlers get the same types."""
     answer = ctx.elicit("Where to?", Trip)
-    return answer.data.city if answer.action == "accept" else ""
+    return answer.data.city if answer.accepted else ""
 
 
 @server.tool(title="Title")
 async def values(ctx: Context) -> None:
     """Forms of one value, and without a schema."""
-    assert_type(await ctx.elicit("Sure?", bool), ElicitResult[bool])
-    assert_type(await ctx.elicit("Which?", Color), ElicitResult[Color])
-    assert_type(await ctx.elicit("Which?", ["a", "b"]), ElicitResult[str])
-    assert_type(await ctx.elicit("Sure?"), ElicitResult[dict[str, Any]])
-    assert_type(await ctx.elicit("How many?", Annotated[int, msgspec.Meta(ge=1)]), ElicitResult[Any])
+    assert_type((await ctx.elicit("Sure?", bool)).data, bool)
+    assert_type((await ctx.elicit("Which?", Color)).data, Color)
+    assert_type((await ctx.elicit("Which?", ["a", "b"])).data, str)
+    assert_type((await ctx.elicit("Sure?")).data, dict[str, Any])
+    limited = await ctx.elicit("How many?", Annotated[int, msgspec.Meta(ge=1)])
+    assert_type(limited.data, Any)
     optional = await ctx.elicit("How many?", int | None)
-    if optional.action == "accept":
+    if optional.accepted:
         print(optional.data + 1)
-    assert_type(await ctx.elicit("Who?", {"type": "object"}), ElicitResult[dict[str, Any]])
-    assert_type(await ctx.elicit_url("Sign in", "https://example.com/"), ElicitResult[None])
+    assert_type((await ctx.elicit("Who?", {"type": "object"})).data, dict[str, Any])
+    assert_type((await ctx.elicit_url("Sign in", "https://example.com/")).data, None)
 
 
 @server.prompt(name="named")
