@@ -371,8 +371,8 @@ class Server(FeatureRegistration, HandlerRegistration):
         """Add tools and resources for the operations of an HTTP API, from its OpenAPI document. All are added or none.
 
         Calls become HTTP requests, which the library sends without running Python, or with the `client` that you give.
-        The annotations of tools follow from the HTTP method, their tags are those of the document. To put a prefix before the names, add the API to a
-        server of its own and mount that: `server.mount(api, prefix="github")`.
+        The annotations of tools follow from the HTTP method, their tags are those of the document. To put a prefix
+        before the names, add the API to a server of its own and mount that: `server.mount(api, prefix="github")`.
 
         Example:
             server.add_openapi(
