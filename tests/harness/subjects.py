@@ -108,14 +108,16 @@ def _mounts() -> dict[str, Mount]:
 
 
 SERVERS = _subjects("server")
-#: Servers that run only if their language is named, because its binding does not have everything yet.
-INCOMPLETE_SERVERS = {
-    "kotlin": Subject(
-        ROOT / "tests" / "servers" / "kotlin" / "pom.xml",
-        lambda: kotlin.program(ROOT / "tests" / "servers" / "kotlin", "MainKt"),
-        missing=kotlin.missing,
-    )
-}
 MOUNTS = _mounts()
 CLIENTS = _subjects("client")
 DRIVERS = _drivers()
+
+
+def _kotlin(kind: str) -> Subject:
+    folder = ROOT / "tests" / f"{kind}s" / "kotlin"
+    return Subject(folder / "pom.xml", lambda: kotlin.program(folder, "MainKt"), missing=kotlin.missing)
+
+
+#: Programs that run only if their language is named, because its binding does not have everything yet.
+INCOMPLETE_SERVERS = {"kotlin": _kotlin("server")}
+INCOMPLETE_CLIENTS = {"kotlin": _kotlin("client")}

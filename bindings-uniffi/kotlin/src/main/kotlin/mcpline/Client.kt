@@ -281,7 +281,7 @@ public class Client private constructor(private val native: NativeClient, privat
         ): Client {
             val builder = ClientBuilder().apply(configure)
             val options = optionsJson.encodeToJsonElement(HttpClientOptions.serializer(), http).jsonObject
-            val auth = builder.bearer?.let { mapOf("auth" to JsonObject(mapOf("bearer" to JsonPrimitive(it)))) }
+            val auth = builder.auth?.let { mapOf("auth" to it.options) }
             return open(builder, "url", url, JsonObject(options + auth.orEmpty()), context)
         }
 

@@ -90,8 +90,8 @@ public class ClientBuilder internal constructor() {
     /** Settings. */
     public var settings: ClientSettings = ClientSettings()
 
-    /** Access token for an HTTP server. */
-    public var bearer: String? = null
+    /** Source of access tokens for an HTTP server. Default: none. */
+    public var auth: Auth? = null
 
     /** Capabilities in addition to, or in place of, those of the handlers: `{"sampling": {"tools": {}}}`. */
     public var capabilities: JsonObject? = null
@@ -182,7 +182,7 @@ internal class ClientHost(private val builder: ClientBuilder, context: Coroutine
 
     override suspend fun inputRequest(method: String, params: String?): InputAnswer = inScope {
         try {
-            val handler = builder.answers[method] ?: throw RpcException(-32601, "no handler for $method")
+            val handler = builder.answers[method] ?: builder.auth?.answers?.get(method) ?: throw RpcException(-32601, "no handler for $method")
             val given = params?.let { json.parseToJsonElement(it).jsonObject } ?: JsonObject(emptyMap())
             InputAnswer.Answered(handler(given).text())
         } catch (error: RpcException) {
@@ -190,7 +190,9 @@ internal class ClientHost(private val builder: ClientBuilder, context: Coroutine
         } catch (error: Throwable) {
             if (error is CancellationException) ensureActive()
             report(error)
-            InputAnswer.Refused(RpcException(-32603, "the handler failed").toFailure())
+            // The message of one for authorization is that of the error, which the program itself gets.
+            val reason = if (method.startsWith("auth/")) error.toString() else "the handler failed"
+            InputAnswer.Refused(RpcException(-32603, reason).toFailure())
         }
     }
 

@@ -47,8 +47,8 @@ public sealed class McplineException(
     /** The method or action that failed, if known: `tools/call`, `connect`, `listen`. */
     public val operation: String? get() = facts.operation
 
-    /** The message of the operating system, or the reason in words, if the error has one. */
-    public val reason: String? get() = (facts.source as? JsonPrimitive)?.contentOrNull ?: facts.text("reason")
+    /** The message of the operating system, or another cause in words. A JSON-RPC error that is the cause is the `cause`. */
+    public val source: String? get() = (facts.source as? JsonPrimitive)?.contentOrNull
 
     internal companion object {
         fun of(failure: Failure): McplineException =
@@ -189,7 +189,10 @@ public class ServerExitedException internal constructor(text: String, facts: Err
 
 /** The server requires authorization, and the client could not obtain an access token that it accepts. */
 public class AuthorizationFailedException internal constructor(text: String, facts: ErrorFacts) :
-    McplineException(text, "authorization_failed", facts)
+    McplineException(text, "authorization_failed", facts) {
+    /** Stable identifier of the reason, such as `unattended` or `insufficient_scope`. */
+    public val reason: String = facts.text("reason") ?: ""
+}
 
 /** A response violates the protocol or a schema. */
 public class InvalidResponseException internal constructor(text: String, facts: ErrorFacts) :
@@ -227,7 +230,7 @@ public class UsageException internal constructor(text: String, facts: ErrorFacts
     internal constructor(text: String) : this(text, ErrorFacts())
 }
 
-/** The operating system reported an error of a socket, a pipe or a process; its message is the [reason]. */
+/** The operating system reported an error of a socket, a pipe or a process; its message is the [source]. */
 public class TransportException internal constructor(text: String, facts: ErrorFacts) :
     McplineException(text, "transport_error", facts)
 
