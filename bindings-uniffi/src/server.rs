@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use mcpline::foreign::options::{self, FeatureOptions, HttpServingOptions, ServerOptions};
+use mcpline::foreign::options::{
+    self, FeatureOptions, HttpServingOptions, ServerOptions, UnixServingOptions,
+};
 use mcpline::foreign::{self, Feature, FeatureKey};
 use mcpline::protocol::vocabulary::Implementation;
 use mcpline::server::Completer;
@@ -133,36 +135,58 @@ impl Server {
         options: Option<String>,
     ) -> Result<Arc<Serving>, Failure> {
         let options: HttpServingOptions = read_or_default("the options", options.as_deref())?;
-        let options = options.options()?;
+        let (core, options) = (self.core.clone(), options.options()?);
+        let listening = async move { foreign::listen(&core, (host, port), options).await };
+        self.begin(listening, |http| (http.url(), http.address().port()))
+            .await
+    }
+
+    /// Begins to serve a Unix socket; `options` are [`UnixServingOptions`] as JSON. Returns when the server listens.
+    pub async fn listen_unix(
+        &self,
+        path: String,
+        options: Option<String>,
+    ) -> Result<Arc<Serving>, Failure> {
+        let options: UnixServingOptions = read_or_default("the options", options.as_deref())?;
+        let listening = transport::unix(path, options.options()?);
+        self.begin(listening, |unix| (unix.url(), 0)).await
+    }
+}
+
+impl Server {
+    /// Opens a transport on the I/O thread and serves it. `facts` returns its URL and port.
+    async fn begin<T: Transport + Send + 'static>(
+        &self,
+        opening: impl Future<Output = Result<T, mcpline::Error>> + Send + 'static,
+        facts: impl FnOnce(&T) -> (String, u16) + Send + 'static,
+    ) -> Result<Arc<Serving>, Failure> {
         let stop = Stop::new();
         let (ending, ended) = watch::channel(None);
         let (bound, binding) = oneshot::channel();
         let (core, stopping) = (self.core.clone(), stop.clone());
         self.runtime.handle().spawn(async move {
-            let http = match foreign::listen(&core, (host, port), options).await {
-                Ok(http) => http,
+            let transport = match opening.await {
+                Ok(transport) => transport,
                 Err(error) => {
                     // The caller may have given up.
                     let _ = bound.send(Err(Failure::from(error)));
                     return;
                 }
             };
-            let url = http.url();
+            let (url, port) = facts(&transport);
             let facts = Facts {
                 startup_message: foreign::startup_message(&core, Some(&url)),
                 url: Some(url),
-                port: http.address().port(),
+                port,
             };
             if bound.send(Ok(facts)).is_ok() {
-                serve(core, http, stopping, ending).await;
+                serve(core, transport, stopping, ending).await;
             }
         });
         let facts = binding.await.map_err(|_| Failure::ended())??;
         Ok(self.serving(stop, ended, facts))
     }
-}
 
-impl Server {
     fn serving(
         &self,
         stop: Stop,
@@ -208,12 +232,12 @@ pub struct Serving {
 
 #[uniffi::export]
 impl Serving {
-    /// The URL of the endpoint; `None` for stdio.
+    /// The URL; `None` for stdio.
     pub fn url(&self) -> Option<String> {
         self.facts.url.clone()
     }
 
-    /// The port; 0 for stdio.
+    /// The port; 0 for other transports than HTTP.
     pub fn port(&self) -> u16 {
         self.facts.port
     }

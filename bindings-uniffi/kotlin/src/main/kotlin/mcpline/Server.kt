@@ -398,7 +398,20 @@ public class Server internal constructor(
     }
 
     /**
-     * Stops serving: calls in flight may finish within [ServerSettings.shutdownGrace]. Then [run] and [runHttp] return. Also
+     * Serves clients on a Unix socket, one message per line, until the server is [closed][close] or the coroutine is
+     * cancelled.
+     *
+     * @param path Path of the socket. A stale one is replaced, and one in use is refused.
+     * @param onReady Called when the server listens.
+     * @throws TransportException The path can't be listened on.
+     */
+    public suspend fun runUnix(path: String, settings: UnixSettings = UnixSettings(), onReady: suspend () -> Unit = {}) {
+        val options = optionsJson.text(UnixSettings.serializer(), settings)
+        serve({ native { native.listenUnix(path, options) } }) { onReady() }
+    }
+
+    /**
+     * Stops serving: calls in flight may finish within [ServerSettings.shutdownGrace]. Then [run], [runHttp] and [runUnix] return. Also
      * from a handler of signals or a shutdown hook.
      */
     public fun close() {

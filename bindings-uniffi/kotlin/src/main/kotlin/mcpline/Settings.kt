@@ -242,6 +242,15 @@ public class HttpSettings(
     public val auth: ResourceServerSettings? = null,
 )
 
+/** Settings of serving a Unix socket. */
+@Serializable
+public class UnixSettings(
+    /** File mode of the socket, in octal digits: `0660`. Default: `0600`. */
+    public val mode: String? = null,
+    /** Maximum number of open connections; further ones wait to be accepted. */
+    public val connections: Long? = null,
+)
+
 /** Settings of a client. */
 @Serializable
 public class ClientSettings(
@@ -325,7 +334,7 @@ public class ClientSettings(
     public val trafficFile: String? = null,
 )
 
-/** Options of a client over HTTP. [ClientBuilder.bearer] sets an access token. */
+/** Options of a client over HTTP. [ClientBuilder.auth] sets the source of access tokens. */
 @Serializable
 public class HttpClientOptions(
     /** Headers to send with every request. */
@@ -414,8 +423,15 @@ public class IntrospectionSettings(
     public val clientId: String? = null,
     /** Client secret. */
     public val clientSecret: String? = null,
-    /** Bearer token for authentication at the endpoint. */
+    /** Bearer token for authentication at the endpoint, in place of [clientId]. */
     public val token: String? = null,
+    /** Cache lifetime of a response. Default: 1 minute. A revoked token is accepted for as long. */
+    public val keepFor: @Serializable(with = Seconds::class) Duration? = null,
+    /**
+     * Set this if the endpoint reports only tokens for this server as active. Otherwise its response must name the
+     * audience. Default: `false`.
+     */
+    public val knowsAudience: Boolean? = null,
 )
 
 /** Options of a client that starts its server as a child process. */

@@ -3,6 +3,7 @@ package mcpline
 import java.util.logging.Handler
 import java.util.logging.LogRecord
 import java.util.logging.Logger
+import kotlin.io.path.createTempDirectory
 import kotlin.test.Test
 import kotlin.test.assertContains
 import kotlin.test.assertEquals
@@ -298,6 +299,20 @@ class ServerTest {
         Client.connect(url.await(), http).use { assertEquals("[a]", it.callTool("headers").text) }
         serving.cancelAndJoin()
         assertFailsWith<ServerUnreachableException> { Client.connect(url.await()) }
+    }
+
+    @Test
+    fun `clients connect to a Unix socket`() = testing {
+        val folder = createTempDirectory("mcpline")
+        val path = folder.resolve("socket").toString()
+        val server = server("unix", "1.0.0", settings = ServerSettings(startupMessage = false)) { tool("ping") { "pong" } }
+        val ready = CompletableDeferred<Unit>()
+        val serving = launch { server.runUnix(path, UnixSettings(mode = "0600", connections = 2)) { ready.complete(Unit) } }
+        ready.await()
+        Client.socket(path).use { assertEquals("pong", it.callTool("ping").text) }
+        server.close()
+        serving.join()
+        folder.toFile().deleteRecursively()
     }
 
     @Test

@@ -835,6 +835,8 @@ internal object IntegrityCheckingUniffiLib {
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_server_listen(
     ): Int
+    external fun uniffi_mcpline_uniffi_checksum_method_server_listen_unix(
+    ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_server_metrics(
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_server_notify_elicitation_complete(
@@ -980,6 +982,8 @@ internal object UniffiLib {
     external fun uniffi_mcpline_uniffi_fn_method_server_add_feature(`ptr`: Long,`kind`: RustBuffer.ByValue,`definition`: RustBuffer.ByValue,`options`: RustBuffer.ByValue,`handler`: Long,uniffi_out_err: UniffiRustCallStatus,
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_method_server_listen(`ptr`: Long,`host`: RustBuffer.ByValue,`port`: Short,`options`: RustBuffer.ByValue,
+    ): Long
+    external fun uniffi_mcpline_uniffi_fn_method_server_listen_unix(`ptr`: Long,`path`: RustBuffer.ByValue,`options`: RustBuffer.ByValue,
     ): Long
     external fun uniffi_mcpline_uniffi_fn_method_server_metrics(`ptr`: Long,uniffi_out_err: UniffiRustCallStatus,
     ): RustBuffer.ByValue
@@ -1225,6 +1229,9 @@ private fun uniffiCheckApiChecksums(lib: IntegrityCheckingUniffiLib) {
     if ((lib.uniffi_mcpline_uniffi_checksum_method_server_listen() and 0xFFFF) != 51067) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
+    if ((lib.uniffi_mcpline_uniffi_checksum_method_server_listen_unix() and 0xFFFF) != 40363) {
+        throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
+    }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_server_metrics() and 0xFFFF) != 64619) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
@@ -1249,7 +1256,7 @@ private fun uniffiCheckApiChecksums(lib: IntegrityCheckingUniffiLib) {
     if ((lib.uniffi_mcpline_uniffi_checksum_method_serving_ended() and 0xFFFF) != 20926) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
-    if ((lib.uniffi_mcpline_uniffi_checksum_method_serving_port() and 0xFFFF) != 8170) {
+    if ((lib.uniffi_mcpline_uniffi_checksum_method_serving_port() and 0xFFFF) != 47049) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_serving_startup_message() and 0xFFFF) != 30977) {
@@ -1258,7 +1265,7 @@ private fun uniffiCheckApiChecksums(lib: IntegrityCheckingUniffiLib) {
     if ((lib.uniffi_mcpline_uniffi_checksum_method_serving_stop() and 0xFFFF) != 37899) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
-    if ((lib.uniffi_mcpline_uniffi_checksum_method_serving_url() and 0xFFFF) != 47009) {
+    if ((lib.uniffi_mcpline_uniffi_checksum_method_serving_url() and 0xFFFF) != 27410) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
     if ((lib.uniffi_mcpline_uniffi_checksum_constructor_client_of() and 0xFFFF) != 6030) {
@@ -4236,6 +4243,11 @@ internal interface ServerInterface {
     suspend fun `listen`(`host`: kotlin.String, `port`: kotlin.UShort, `options`: kotlin.String?): Serving
 
     /**
+     * Begins to serve a Unix socket; `options` are [`UnixServingOptions`] as JSON. Returns when the server listens.
+     */
+    suspend fun `listenUnix`(`path`: kotlin.String, `options`: kotlin.String?): Serving
+
+    /**
      * Returns the metrics in the text format of Prometheus.
      */
     fun `metrics`(): kotlin.String
@@ -4436,6 +4448,31 @@ internal open class Server: Disposable, AutoCloseable, ServerInterface
 
         FfiConverterString.lower(`host`),
         FfiConverterUShort.lower(`port`),
+        FfiConverterOptionalString.lower(`options`),
+            )
+        },
+        { future, callback, continuation -> UniffiLib.ffi_mcpline_uniffi_rust_future_poll_u64(future, callback, continuation) },
+        { future, continuation -> UniffiLib.ffi_mcpline_uniffi_rust_future_complete_u64(future, continuation) },
+        { future -> UniffiLib.ffi_mcpline_uniffi_rust_future_free_u64(future) },
+        // lift function
+        { FfiConverterTypeServing.lift(it) },
+        // Error FFI converter
+        Failure.ErrorHandler,
+    )
+    }
+
+    /**
+     * Begins to serve a Unix socket; `options` are [`UnixServingOptions`] as JSON. Returns when the server listens.
+     */
+    @Throws(Failure::class)
+    @Suppress("ASSIGNED_BUT_NEVER_ACCESSED_VARIABLE")
+    override suspend fun `listenUnix`(`path`: kotlin.String, `options`: kotlin.String?) : Serving {
+        return uniffiRustCallAsync(
+        callWithHandle { uniffiHandle ->
+            UniffiLib.uniffi_mcpline_uniffi_fn_method_server_listen_unix(
+                uniffiHandle,
+
+        FfiConverterString.lower(`path`),
         FfiConverterOptionalString.lower(`options`),
             )
         },
@@ -4685,7 +4722,7 @@ internal interface ServingInterface {
     suspend fun `ended`()
 
     /**
-     * The port; 0 for stdio.
+     * The port; 0 for other transports than HTTP.
      */
     fun `port`(): kotlin.UShort
 
@@ -4700,7 +4737,7 @@ internal interface ServingInterface {
     fun `stop`()
 
     /**
-     * The URL of the endpoint; `None` for stdio.
+     * The URL; `None` for stdio.
      */
     fun `url`(): kotlin.String?
 
@@ -4836,7 +4873,7 @@ internal open class Serving: Disposable, AutoCloseable, ServingInterface
     }
 
     /**
-     * The port; 0 for stdio.
+     * The port; 0 for other transports than HTTP.
      */override fun `port`(): kotlin.UShort {
             return FfiConverterUShort.lift(
     callWithHandle {
@@ -4876,7 +4913,7 @@ internal open class Serving: Disposable, AutoCloseable, ServingInterface
     }
 
     /**
-     * The URL of the endpoint; `None` for stdio.
+     * The URL; `None` for stdio.
      */override fun `url`(): kotlin.String? {
             return FfiConverterOptionalString.lift(
     callWithHandle {
