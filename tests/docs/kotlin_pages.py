@@ -72,7 +72,7 @@ def main() -> int:
     sources = pages()
     folder = HERE / "kotlin"
     write(sources, folder / "target" / "pages")
-    command = kotlin.program(folder, "RunnerKt", "\n".join(sources.values()))
+    command = kotlin.program(folder, "RunnerKt")
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT)
     if done.returncode != 0:
         print(f"the Kotlin of the pages ended with {done.returncode}:\n{done.stderr[-3000:]}")

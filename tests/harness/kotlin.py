@@ -20,6 +20,8 @@ PACKAGE = ROOT / "bindings-uniffi" / "kotlin"
 GENERATED = PACKAGE / "src" / "main" / "kotlin" / "mcpline" / "ffi" / "Generated.kt"
 #: Builds the package together with the programs of the tests.
 PROGRAMS = ROOT / "tests" / "kotlin"
+#: The modules of its `pom.xml`.
+PROGRAM_FOLDERS = [ROOT / "tests" / name / "kotlin" for name in ("servers", "clients", "docs")]
 #: The oldest JDK that the package supports.
 OLDEST_JDK = 17
 
@@ -117,26 +119,22 @@ def place_library(debug: bool) -> None:
     os.replace(new, place)
 
 
-def program(folder: Path, main: str, *inputs: str) -> list[str]:
-    """Builds the program in this folder, unless it is up to date, and returns its command.
-
-    `inputs` are sources that are not in the folder.
-    """
+def program(folder: Path, main: str) -> list[str]:
+    """Builds all programs of the tests, unless they are up to date, and returns the command of the one in this folder."""
     if reason := missing():
         raise SetupError(reason)
     place_library(debug=True)
-    sources = [PACKAGE / "pom.xml", PACKAGE / "src" / "main", PROGRAMS, folder]
-    files = [file for path in sources for file in ([path] if path.is_file() else sorted(path.rglob("*.*")))]
-    target = folder / "target"
-    stamp = environment.digest((file for file in files if target not in file.parents), *inputs)
-    place = target / "stamp"
-    with environment.making(place, stamp) as wanted:
+    sources = [PACKAGE / "pom.xml", PACKAGE / "src" / "main", PROGRAMS / "pom.xml", PROGRAMS / "program.xml"]
+    for module in PROGRAM_FOLDERS:
+        sources += [module / "pom.xml", module / "src", module / "target" / "pages"]
+    files = [file for path in sources for file in ([path] if path.is_file() else sorted(path.rglob("*.kt")))]
+    with environment.making(PROGRAMS / "target", environment.digest(files)) as wanted:
         if wanted:
-            say(f"mvn package {folder.relative_to(ROOT)} …")
+            say("mvn package the programs of the tests in Kotlin …")
             # With the package itself: nothing is installed outside of this tree.
-            module = os.path.relpath(folder, PROGRAMS)
-            run_maven(PROGRAMS, "package", "-DskipTests", "--projects", module, "--also-make")
-            place.mkdir(parents=True, exist_ok=True)
+            run_maven(PROGRAMS, "package", "-DskipTests")
+            (PROGRAMS / "target").mkdir(exist_ok=True)
+    target = folder / "target"
     # The library is loaded from where it was built. The tests of the package load it from the jar.
     native = PACKAGE / "native" / native_folder()
     # They run for seconds at most.
