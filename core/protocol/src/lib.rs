@@ -47,6 +47,7 @@
 //! - [`schema`]: JSON Schema, compiled once
 //! - [`uri_template`]: RFC 6570, in both directions
 //! - [`rank`]: ranks completion candidates
+//! - [`similar_names`]: names that were probably meant by other names
 //! - [`limits`]: what one peer can make this side hold or compute, each with its reason
 //!
 //! # Stability
@@ -54,7 +55,7 @@
 //! Programs that use `mcpline` need [`vocabulary`], [`revision`], [`error`], [`Raw`] and the items at the root of the crate;
 //! changes to these follow semantic versioning. Everything else is the machinery of `mcpline` itself and may change in any
 //! release: [`adapt`], [`checks`], [`client`], [`limits`], [`methods`], [`mrtr`], [`rank`], [`schema`], [`session`],
-//! [`uri_template`] and [`wire`], apart from the types that the documentation of `mcpline` names.
+//! [`similar_names`], [`uri_template`] and [`wire`], apart from the types that the documentation of `mcpline` names.
 //!
 //! # What it rejects
 //!
@@ -89,6 +90,7 @@ mod root_uri;
 pub mod schema;
 mod scopes;
 pub mod session;
+pub mod similar_names;
 pub mod uri_template;
 pub mod vocabulary;
 pub mod wire;

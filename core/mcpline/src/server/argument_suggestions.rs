@@ -3,14 +3,12 @@
 use std::fmt::Write as _;
 
 use mcpline_protocol::schema::Violation;
+use mcpline_protocol::similar_names::{MAX_NAME_BYTES, nearest};
 use mcpline_protocol::wire::Raw;
 use serde_json::Value;
 
 /// Maximum number of unknown arguments for which names are suggested.
 const MAX_SUGGESTIONS: usize = 3;
-
-/// Maximum length of compared names, in bytes: the comparison takes the product of two lengths.
-const MAX_NAME_BYTES: usize = 64;
 
 /// Maximum number of names of the schema that are compared with one argument.
 const MAX_COMPARED_NAMES: usize = 256;
@@ -45,7 +43,9 @@ pub(super) fn suggestions(violation: &Violation, arguments: &Raw, schema: &Value
         .collect();
     let mut text = String::new();
     for name in unknown.take(MAX_SUGGESTIONS) {
-        if let Some(meant) = nearest(name, &missing) {
+        let mut missing = missing.iter().map(|name| name.as_str());
+        // At most a third of the characters differ.
+        if let Some(meant) = nearest(name, &mut missing, 3) {
             let start = if text.is_empty() {
                 "; did you mean"
             } else {
@@ -59,44 +59,6 @@ pub(super) fn suggestions(violation: &Violation, arguments: &Raw, schema: &Value
         text.push('?');
     }
     text
-}
-
-/// Returns the name with the fewest changes, if these are at most a third of its characters.
-fn nearest<'a>(name: &str, known: &[&'a String]) -> Option<&'a str> {
-    let plain = plain(name);
-    let distances = known.iter().filter_map(|known| {
-        let other = self::plain(known);
-        let distance = distance(&plain, &other);
-        let longest = plain.len().max(other.len());
-        (distance * 3 <= longest).then_some((distance, known.as_str()))
-    });
-    let (_, found) = distances.min_by_key(|(distance, _)| *distance)?;
-    Some(found)
-}
-
-/// Returns the letters and digits of a name, in lower case: `userId` is like `user_id`.
-fn plain(name: &str) -> Vec<char> {
-    let letters = name.chars().filter(|char| char.is_alphanumeric());
-    letters.flat_map(char::to_lowercase).collect()
-}
-
-/// Returns how many characters have to be inserted, removed, replaced or swapped with the next one.
-fn distance(from: &[char], to: &[char]) -> usize {
-    let mut before_last = vec![0; to.len() + 1];
-    let mut last: Vec<usize> = (0..=to.len()).collect();
-    for (row, &a) in from.iter().enumerate() {
-        let mut current = vec![row + 1; to.len() + 1];
-        for (column, &b) in to.iter().enumerate() {
-            let replaced = last[column] + usize::from(a != b);
-            let mut least = replaced.min(last[column + 1] + 1).min(current[column] + 1);
-            if row > 0 && column > 0 && a == to[column - 1] && from[row - 1] == b {
-                least = least.min(before_last[column - 1] + 1);
-            }
-            current[column + 1] = least;
-        }
-        before_last = std::mem::replace(&mut last, current);
-    }
-    last[to.len()]
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use mcpline_protocol::checks;
 use mcpline_protocol::methods::{check_custom_notification, check_custom_request};
 use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::session::Peer;
@@ -119,6 +120,11 @@ impl MethodEntry {
         if let Some(schema) = &options.params_schema {
             check_is_of_objects(schema).map_err(|reason| {
                 Error::usage(format!("method {method:?}: the params schema {reason}"))
+            })?;
+            checks::author_schema(schema).map_err(|reason| {
+                Error::usage(format!(
+                    "method {method:?}: unusable params schema: {reason}"
+                ))
             })?;
         }
         let params = options.params_schema.as_ref().map(CompiledSchema::compile);

@@ -126,6 +126,12 @@ impl ToolEntry {
                 "the {which} of the tool {name} is unusable: {error}"
             ))
         };
+        checks::author_schema(&tool.input_schema)
+            .map_err(|reason| schema_error("input schema", &reason))?;
+        tool.output_schema
+            .as_ref()
+            .map_or(Ok(()), checks::author_schema)
+            .map_err(|reason| schema_error("output schema", &reason))?;
         accept_objects(&mut tool.input_schema)
             .map_err(|error| schema_error("input schema", &error))?;
         name_properties(&mut tool.input_schema);

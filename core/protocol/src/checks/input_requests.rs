@@ -7,6 +7,7 @@ use crate::input_method::InputMethod;
 use crate::vocabulary::JsonObject;
 use crate::wire::Raw;
 
+use super::schemas;
 use super::uris;
 
 /// Whether a URL elicitation's URL uses a connection that others can read.
@@ -81,6 +82,7 @@ fn check_form(params: &JsonObject) -> Result<(), String> {
     let at = "requestedSchema";
     let schema = params.get(at).and_then(Value::as_object);
     let schema = schema.ok_or_else(|| format!("{at}: must be the schema of an object"))?;
+    schemas::author_members(schema).map_err(|reason| format!("{at}: {reason}"))?;
     if schema.get("type") != Some(&Value::from("object")) {
         return Err(format!("{at}: its `type` must be `object`"));
     }

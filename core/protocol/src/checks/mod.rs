@@ -7,6 +7,7 @@ mod content;
 mod definitions;
 mod input_requests;
 mod paths;
+mod schemas;
 mod uris;
 
 pub use content::{content, meta};
@@ -14,4 +15,5 @@ pub use definitions::{prompt, resource, resource_template, tool};
 pub use input_requests::{UrlSafety, elicitation_url, input_request};
 pub(crate) use input_requests::{has_role, implies_strings, messages};
 pub use paths::{path_text, path_variables};
+pub use schemas::author_schema;
 pub use uris::uri;
