@@ -329,6 +329,35 @@ fn methods_that_no_middleware_sees_are_refused() {
 }
 
 #[test]
+fn methods_that_are_like_those_of_the_protocol_are_refused() {
+    let server = Server::new("test", "1");
+    let add = |method: &str| {
+        let middleware =
+            |request: MiddlewareRequest, next: Next| async move { next.run(request).await };
+        let scope = MiddlewareScope::all().with_methods([method]);
+        server
+            .add_middleware(scope, Arc::new(middleware))
+            .map_err(|error| error.to_string())
+    };
+    for (method, hint) in [
+        ("tools/cal", "did you mean \"tools/call\"?"),
+        ("Tools/Call", "did you mean \"tools/call\"?"),
+        ("prompt/get", "did you mean \"prompts/get\"?"),
+        (
+            "notification/message",
+            "did you mean \"notifications/message\"?",
+        ),
+        ("tools/run", "there are tools/call, tools/list, "),
+    ] {
+        let error = add(method).expect_err("refused");
+        assert!(error.contains(hint), "{error}");
+    }
+    for custom in ["notes/count", "notifications/acme", "tasks/list", "call"] {
+        add(custom).expect("a custom method");
+    }
+}
+
+#[test]
 fn a_server_has_64_middlewares_at_most() {
     let server = Server::new("test", "1");
     let middleware =

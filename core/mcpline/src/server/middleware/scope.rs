@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use mcpline_protocol::InputMethod;
 use mcpline_protocol::methods::MethodHandledBy;
+use mcpline_protocol::similar_names::nearest;
 use mcpline_protocol::wire::Method;
 
 use super::super::feature_selection::FeatureSelection;
@@ -57,6 +58,9 @@ impl MiddlewareScope {
                 spec.handled_by == MethodHandledBy::Features || spec.may_be_custom
             });
             let is_message = is_message(&method);
+            if method.spec().is_none() {
+                check_custom(name)?;
+            }
             if !is_request && !is_message {
                 return Err(Error::usage(format!(
                     "the scope of a middleware has the method {name:?}: middleware sees lists, calls, completions, input requests, \
@@ -102,6 +106,38 @@ impl MiddlewareScope {
     pub(crate) fn features(&self) -> Option<&FeatureSelection> {
         self.features.as_ref()
     }
+}
+
+/// The requests of clients in the protocol that middleware sees.
+fn requests() -> impl Iterator<Item = &'static str> {
+    let of_features = Method::KNOWN.iter().filter(|method| {
+        method
+            .spec()
+            .is_some_and(|spec| spec.handled_by == MethodHandledBy::Features)
+    });
+    of_features.map(Method::as_str)
+}
+
+/// Refuses a method that no revision defines if it is like one that middleware sees, or has its first segment: no request
+/// would ever meet the middleware.
+fn check_custom(name: &str) -> Result<(), Error> {
+    let messages = Method::KNOWN.iter().filter(|method| is_message(method));
+    let mut seen = requests().chain(messages.map(Method::as_str));
+    // At most a fifth of the characters differ.
+    let hint = if let Some(meant) = nearest(name, &mut seen, 5) {
+        format!("did you mean {meant:?}?")
+    } else {
+        let first = |name: &str| name.split_once('/').map(|(first, _)| first.to_owned());
+        let own = first(name);
+        if own.is_none() || !requests().any(|known| first(known) == own) {
+            return Ok(());
+        }
+        let known: Vec<_> = requests().collect();
+        format!("there are {}", known.join(", "))
+    };
+    Err(Error::usage(format!(
+        "the scope of a middleware has the method {name:?}, which does not exist; {hint}"
+    )))
 }
 
 /// Whether a method of the protocol is one of input requests, of notifications of handlers, or of clients' notifications that
