@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::sync::Arc;
 
 use super::Server;
+use super::call_kind::CallKind;
 use super::feature_entries::{FeatureEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 
 impl Server {
@@ -146,8 +147,12 @@ impl Server {
             .item(name)
             .ok_or_else(|| Error::usage(format!("there is no {kind} {name}")))?;
         if item.origin.is_some() {
+            let otherwise = match T::KIND {
+                CallKind::Tool => ", or pass its changes when you mount the server (`tools`)",
+                _ => "",
+            };
             return Err(Error::usage(format!(
-                "the {kind} {name} is one of a mounted server: update it there"
+                "the {kind} {name} is one of a mounted server: update it there{otherwise}"
             )));
         }
         let entry = Arc::new(changed(&item.entry)?);
