@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use mcpline::foreign::{OpenApiFunctions, OpenApiImport};
 use mcpline::foreign::options::OpenApiOptions;
+use mcpline::foreign::{OpenApiFunctions, OpenApiImport};
 use napi::{Error, Result};
 use napi_derive::napi;
 

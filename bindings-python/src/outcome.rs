@@ -184,7 +184,9 @@ impl SharedPlan {
                     has_more,
                 }))
             }
-            CallKind::Request | CallKind::Credential => Ok(Reply::Result(trusted(converted.cast::<PyBytes>()?))),
+            CallKind::Request | CallKind::Credential => {
+                Ok(Reply::Result(trusted(converted.cast::<PyBytes>()?)))
+            }
             // A whole result, or what a tool returns.
             CallKind::Middleware => match converted.cast::<PyBytes>() {
                 Ok(result) => Ok(Reply::Result(trusted(result))),

@@ -930,8 +930,8 @@ def test_what_is_no_middleware_is_refused():
 @pytest.mark.parametrize(
     ("scope", "error", "reason"),
     [
-        ({"methods": ["tools/cal"]}, UsageError, "there is no method 'tools/cal'; did you mean 'tools/call'"),
-        ({"methods": ["tools/run"]}, UsageError, "there is no method 'tools/run'; there are tools/list, tools/call"),
+        ({"methods": ["tools/cal"]}, UsageError, 'method "tools/cal", which does not exist; did you mean "tools/call"'),
+        ({"methods": ["tools/run"]}, UsageError, '"tools/run", which does not exist; there are tools/call, '),
         ({"methods": ["ping"]}, UsageError, 'the method "ping": middleware sees'),
         ({"methods": ["resources/subscribe"]}, UsageError, 'the method "resources/subscribe": middleware sees'),
         ({"methods": "tools/call"}, TypeError, "methods must be a list of strings"),

@@ -33,17 +33,6 @@ __all__ = [
     "texts",
 ]
 
-_MIDDLEWARE_METHODS = (
-    "tools/list",
-    "tools/call",
-    "resources/list",
-    "resources/templates/list",
-    "resources/read",
-    "prompts/list",
-    "prompts/get",
-    "completion/complete",
-)
-"""The protocol's methods whose requests meet middleware."""
 _MAX_WORKER_THREADS = 4096
 """Each thread has a stack, and needs the interpreter lock to run."""
 _KINDS = {"tools": "tool", "resources": "resource", "prompts": "prompt"}
@@ -101,28 +90,7 @@ def middleware_scope(
                 "without `names` and `kinds`, or add the middleware once for each"
             )
         scope["names"], scope["kinds"] = texts(argument, values), [_KINDS[argument]]
-    for method in scope.get("methods", ()):
-        _check_middleware_method(method)
     return scope
-
-
-def _check_middleware_method(method: str) -> None:
-    """Refuse names that are like those of the protocol. Others may be custom methods; the core checks the rest.
-
-    Raises:
-        UsageError: There is no such method.
-    """
-    if method in _MIDDLEWARE_METHODS:
-        return
-    from difflib import get_close_matches
-
-    close = get_close_matches(method, _MIDDLEWARE_METHODS, 1, 0.8)
-    namespace, slash, _ = method.partition("/")
-    is_like_ours = slash and any(known.startswith(f"{namespace}/") for known in _MIDDLEWARE_METHODS)
-    # The core explains why there is no middleware for other methods of the protocol.
-    if close or (is_like_ours and method not in ("resources/subscribe", "resources/unsubscribe")):
-        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(_MIDDLEWARE_METHODS)}"
-        raise UsageError(f"`methods`: there is no method {method!r}; {hint}")
 
 
 def exception_classes(classes: Iterable[type[Exception]]) -> tuple[type[Exception], ...]:
