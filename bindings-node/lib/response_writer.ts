@@ -74,9 +74,15 @@ export class ResponseWriter implements Recipient {
       }
       return;
     }
-    if (!isRead && response.req.httpVersionMajor === 1) {
-      // The rest of the request's body would have to be read before the next request.
-      headers.push("connection", "close");
+    const connection = headers.findIndex((name, index) => index % 2 === 0 && name === "connection");
+    if (response.req.httpVersionMajor === 1) {
+      if (!isRead && connection === -1) {
+        // The rest of the request's body would have to be read before the next request.
+        headers.push("connection", "close");
+      }
+    } else if (connection !== -1) {
+      // The core does not know the version. HTTP/2 has no such header.
+      headers.splice(connection, 2);
     }
     try {
       response.writeHead(status, headers);
@@ -184,7 +190,9 @@ export class ResponseWriter implements Recipient {
     this.#isSettled = true;
     const { response } = this;
     if (!response.headersSent && !response.destroyed && !this.#isLost) {
-      response.writeHead(error instanceof ClosedError ? 503 : 400, { "content-type": "text/plain" });
+      const isClosed = error instanceof ClosedError;
+      const close = isClosed && response.req.httpVersionMajor === 1 ? { connection: "close" } : {};
+      response.writeHead(isClosed ? 503 : 400, { "content-type": "text/plain", ...close });
       response.end(error instanceof Error ? error.message : String(error));
     }
   }

@@ -1,7 +1,8 @@
 // Closing a server that is mounted in another one: calls in flight, and what remains open.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { Agent, createServer, get } from "node:http";
+import { connect, createServer as createHttp2Server } from "node:http2";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -86,5 +87,52 @@ for (const revision of ["2025-11-25", "2026-07-28"]) {
     await server.close();
     await assert.rejects(client.callTool("slow"));
     await gone();
+  });
+}
+
+/** Send a request before and after the server closes, and return the status of the second and its `connection`. */
+const REFUSALS = {
+  async "HTTP/1.1"(t, server) {
+    const app = createServer(server.handler);
+    app.listen(0, "127.0.0.1");
+    await once(app, "listening");
+    const agent = new Agent({ keepAlive: true });
+    t.after(() => (agent.destroy(), app.close()));
+    const ask = async () => {
+      const [response] = await once(get({ port: app.address().port, path: "/mcp", agent }), "response");
+      response.resume();
+      await once(response, "end");
+      return [response.statusCode, response.headers.connection];
+    };
+    await ask();
+    await server.close();
+    return ask();
+  },
+  async "HTTP/2"(t, server) {
+    const app = createHttp2Server(server.handler);
+    app.listen(0, "127.0.0.1");
+    await once(app, "listening");
+    const session = connect(`http://127.0.0.1:${app.address().port}`);
+    t.after(() => (session.destroy(), app.close()));
+    const ask = async () => {
+      const [headers] = await once(session.request({ ":path": "/mcp" }), "response");
+      return [headers[":status"], headers.connection];
+    };
+    await ask();
+    await server.close();
+    return ask();
+  },
+};
+
+for (const [version, refusal] of Object.entries(REFUSALS)) {
+  // The outer server waits for connections, and clients open the stream of their session again on one that is kept.
+  test(`${version}: a closed server ends the connections of clients that go on`, async (t) => {
+    const warnings = [];
+    const onWarning = (warning) => warnings.push(warning);
+    process.on("warning", onWarning);
+    t.after(() => process.off("warning", onWarning));
+    const server = new Server({ name: "test", version: "1" });
+    assert.deepEqual(await refusal(t, server), [503, version === "HTTP/1.1" ? "close" : undefined]);
+    assert.deepEqual(warnings, []);
   });
 }

@@ -14,9 +14,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body_util::BodyExt;
 use mcpline_protocol::wire::encode;
 use mcpline_protocol::{ErrorCode, RpcError};
@@ -170,7 +170,14 @@ impl HttpService {
         if shared.closed.load(Ordering::Acquire) {
             let mut body = Vec::new();
             encode::error_without_id(&mut body, &RpcError::shutting_down());
-            return json(StatusCode::SERVICE_UNAVAILABLE, body);
+            let mut response = json(StatusCode::SERVICE_UNAVAILABLE, body);
+            // An HTTP server that shuts down, and in which the service is mounted, would wait for the connection as long as
+            // the client tries again. HTTP/2 has no such header (RFC 9113, section 8.2.2).
+            if parts.version < Version::HTTP_2 {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(CONNECTION, close);
+            }
+            return response;
         }
         let endpoint = Endpoint::of(shared, parts);
         #[cfg(feature = "routes")]
