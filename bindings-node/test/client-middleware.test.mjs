@@ -231,7 +231,7 @@ test("functions see what is sent, and keep what they return", async () => {
   const kept = Object.freeze({ content: [], structuredContent: { n: 1 } });
   const answer = (request, next) => (request.name === "kept" ? kept : next());
   await using(make(), { middleware: [deny, answer] }, async (client) => {
-    await assert.rejects(client.callTool(new String("delete")), /delete/);
+    await assert.rejects(client.callTool(new String("delete")), /must be a string/);
     await assert.rejects(client.request("tools/call", { name: "echo", toJSON: () => ({ name: "delete" }) }), /delete/);
     const args = { a: 1 };
     await client.callTool("echo", args);

@@ -117,3 +117,43 @@ test("requests refuse option values of another form before middleware sees them"
   const { content } = await call({ timeout: undefined, unknown: undefined });
   assert.equal(content[0].text, "done");
 });
+
+test("arguments in the form of other libraries are refused, with the call to write", async (t) => {
+  const client = await Client.memory(new Server({ name: "test", version: "1" }));
+  t.after(() => client.close());
+  const argument = { name: "a", value: "" };
+  for (const [call, message] of [
+    [
+      () => client.callTool({ name: "add", arguments: {} }),
+      '`callTool`: the name of the tool must be a string, not object: call `callTool("add", { … })`',
+    ],
+    [() => client.callTool(), "`callTool`: the name of the tool must be a string, not undefined"],
+    [
+      () => client.getPrompt({ name: "greet" }),
+      '`getPrompt`: the name of the prompt must be a string, not object: call `getPrompt("greet", { … })`',
+    ],
+    [
+      () => client.readResource({ uri: "a://b" }),
+      '`readResource`: the URI must be a string or a URL, not object: call `readResource("a://b")`',
+    ],
+    [
+      () => client.subscribe({ uri: "a://b" }),
+      '`subscribe`: the URI must be a string or a URL, not object: call `subscribe("a://b")`',
+    ],
+    [() => client.unsubscribe(5), "`unsubscribe`: the URI must be a string or a URL, not number"],
+    [
+      () => client.complete({ type: "ref/resource", uri: "a://{b}" }, argument),
+      '`complete`: the first argument must be { template: "a://{b}" }',
+    ],
+    [
+      () => client.complete({ type: "ref/prompt", name: "greet" }, argument),
+      '`complete`: the first argument must be { prompt: "greet" }',
+    ],
+    [
+      () => client.complete("greet", argument),
+      "`complete`: the first argument must be { prompt: … } or { template: … }",
+    ],
+  ]) {
+    await assert.rejects(call(), { name: "UsageError", message });
+  }
+});

@@ -23,6 +23,7 @@ import { typeName } from "../option_checks.js";
 import type { Parsed, SchemaShape, StandardSchema } from "../schemas.js";
 import type { SentRequest } from "../sent_requests.js";
 import type { Server } from "../server.js";
+import { checkNamed, checkUri, referenceOf } from "./argument_checks.js";
 import { authorizationOf } from "./auth.js";
 import { Channels, type ClientTransport } from "../channel.js";
 import { type ClientStats, clientStatsOf } from "../stats.js";
@@ -372,6 +373,7 @@ export class Client {
     args?: object,
     options?: RequestOptions & { schema?: unknown },
   ): Promise<ToolCallResult> {
+    checkNamed("callTool", "the name of the tool", name);
     const schema = options?.schema;
     const validate = schema === undefined ? undefined : dataSchema(name, schema);
     const result = await this.#ask(
@@ -385,12 +387,18 @@ export class Client {
   }
 
   /** Reads a resource (`server/resources`). Throws the errors of {@link callTool}. */
-  readResource(uri: string | URL, options?: RequestOptions): Promise<ReadResourceResult> {
+  async readResource(uri: string | URL, options?: RequestOptions): Promise<ReadResourceResult> {
+    checkUri("readResource", uri);
     return this.#ask("resources/read", { uri }, options, readResult);
   }
 
   /** Gets a prompt with its arguments filled in (`server/prompts`). Throws the errors of {@link callTool}. */
-  getPrompt(name: string, args?: Readonly<Record<string, string>>, options?: RequestOptions): Promise<GetPromptResult> {
+  async getPrompt(
+    name: string,
+    args?: Readonly<Record<string, string>>,
+    options?: RequestOptions,
+  ): Promise<GetPromptResult> {
+    checkNamed("getPrompt", "the name of the prompt", name);
     return this.#ask("prompts/get", { name, arguments: args }, options, promptResult);
   }
 
@@ -401,13 +409,13 @@ export class Client {
    * @param argument Name of the argument or variable, and the text typed so far.
    * @param options `context` contains the other arguments given so far.
    */
-  complete(
+  async complete(
     of: { readonly prompt: string } | { readonly template: string },
     argument: { readonly name: string; readonly value: string },
     options?: RequestOptions & { context?: Readonly<Record<string, string>> },
   ): Promise<CompleteResult> {
     const context = options?.context;
-    const ref = "prompt" in of ? { type: "ref/prompt", name: of.prompt } : { type: "ref/resource", uri: of.template };
+    const ref = referenceOf(of);
     const params = { ref, argument, ...(context === undefined ? {} : { context: { arguments: context } }) };
     return this.#ask("completion/complete", params, options, completeResult, REQUEST_OPTIONS.complete);
   }
@@ -428,11 +436,13 @@ export class Client {
 
   /** Subscribes to updates of a resource (`notifications/resources/updated`). Kept on new connections. */
   async subscribe(uri: string | URL, options?: WaitOptions): Promise<void> {
+    checkUri("subscribe", uri);
     await this.#do("resources/subscribe", String(uri), options);
   }
 
   /** Unsubscribes from updates of a resource. */
   async unsubscribe(uri: string | URL, options?: WaitOptions): Promise<void> {
+    checkUri("unsubscribe", uri);
     await this.#do("resources/unsubscribe", String(uri), options);
   }
 
