@@ -176,12 +176,20 @@ export interface Native extends NativeClientPart {
   ) => NativeOpenApi;
 }
 
-/** Paths of the addon: next to this file, or next to the bundle that contains it, or in the package of this platform. */
+/**
+ * Paths of the addon: next to this file, or next to the bundle that contains it, or in the package of this platform, or in
+ * a package of this name that contains it (an installation from a checkout, beside a bundle).
+ */
 function places(): string[] {
   const name = `${process.platform}-${process.arch}`;
   // Detecting the libc takes ten milliseconds, and an addon for the other one fails to load.
   const names = process.platform === "linux" ? [`${name}-gnu`, `${name}-musl`] : [name];
-  return ["./mcpline.node", ...names.map((name) => `mcpline-${name}`), ...names.flatMap(installedNextToThis)];
+  return [
+    "./mcpline.node",
+    ...names.map((name) => `mcpline-${name}`),
+    ...names.flatMap(installedNextToThis),
+    "mcpline/mcpline.node",
+  ];
 }
 
 /**

@@ -60,6 +60,14 @@ test("finds the addon in the package next to this one, copied without its packag
   assert.match(stdout, /^\d+\.\d+\.\d+/);
 });
 
+test("a bundle finds the addon in an installed package that contains it", async (t) => {
+  const { folder, path } = await bundled(t, undefined);
+  await mkdir(join(folder, "node_modules"));
+  await symlink(join(dist, ".."), join(folder, "node_modules", "mcpline"));
+  const { stdout } = await run(process.execPath, [path]);
+  assert.match(stdout, /^\d+\.\d+\.\d+/);
+});
+
 test("a bundle without the addon says where it was looked up", async (t) => {
   const { path } = await bundled(t, "/nowhere/index.js");
   await assert.rejects(run(process.execPath, [path]), (error) => {
