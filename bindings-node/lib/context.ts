@@ -19,8 +19,8 @@ import type {
   Revision,
   Root,
 } from "./protocol.js";
-import { elicitForm, elicitUrl, listRoots, sample, type InputRequest } from "./input_requests.js";
-import { type Parsed, type Schema, validationOf } from "./schemas.js";
+import { elicitUrl, formRequest, listRoots, sample, type InputRequest } from "./input_requests.js";
+import { formOf, type Parsed, type Schema, SINGLE_FIELD, validationOf } from "./schemas.js";
 import { SentRequest } from "./sent_requests.js";
 import type { Server } from "./server.js";
 
@@ -191,8 +191,9 @@ export class Context<C = unknown, State = unknown> {
    * Asks the user to fill in a form (`client/elicitation`).
    *
    * @param message Message to the user.
-   * @param schema The form: the schema of an object with properties of primitive types. The content is validated
-   *   against it. Without a schema the user can only accept or decline.
+   * @param schema The form: the schema of an object with properties of primitive types, or that of a single value, such
+   *   as `z.boolean()`, which is then the content. The content is validated against it. Without a schema the user can only
+   *   accept or decline.
    * @throws NotSupportedError if the client does not support elicitation.
    * @throws InputRequestFailedError if the client returns an error.
    * @throws RequestTimedOutError if no response arrives in time.
@@ -205,14 +206,16 @@ export class Context<C = unknown, State = unknown> {
   ): Promise<ElicitResult<Parsed<S>>>;
   async elicit(message: string): Promise<ElicitResult<Record<string, unknown>>>;
   async elicit(message: string, schema?: Schema, options?: AskOptions): Promise<ElicitResult<unknown>> {
-    const answer = (await this.#ask(elicitForm(message, schema), options)) as {
+    const form = schema === undefined ? undefined : formOf(schema, "`schema` of the form");
+    const answer = (await this.#ask(formRequest(message, form), options)) as {
       action: ElicitAction;
-      content?: unknown;
+      content?: Record<string, unknown>;
     };
     if (answer.action !== "accept") {
       return { action: answer.action };
     }
-    const content = answer.content ?? {};
+    const fields = answer.content ?? {};
+    const content = form?.isSingle === true ? fields[SINGLE_FIELD] : fields;
     const refused = (issues: string) => new ToolError(`Invalid answer of the user: ${issues}`);
     const validate = schema === undefined ? undefined : validationOf(schema, "`schema` of the form", refused);
     return { action: "accept", content: validate === undefined ? content : await validate(content) };

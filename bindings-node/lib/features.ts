@@ -19,7 +19,7 @@ import { hub } from "./hub.js";
 import { isPromise } from "./is_promise.js";
 import { checkHandler } from "./option_checks.js";
 import { usableArguments } from "./prompt_arguments.js";
-import type { CompleteParams, JsonSchema } from "./protocol.js";
+import type { CompleteParams } from "./protocol.js";
 import { finishCompletion, finishEvent, finishPrompt, finishRequest, finishResource, finishTool } from "./results.js";
 import { callRoute, finishRoute, type RouteHandler, type RouteOptions } from "./routes.js";
 import { type Schema, usableSchema, type Validate } from "./schemas.js";
@@ -45,7 +45,7 @@ export function addTool(
   const definition = {
     name,
     ...rest,
-    inputSchema: objectSchema(taken?.json ?? {}),
+    inputSchema: taken?.json ?? {},
     ...(given === undefined ? {} : { outputSchema: given.json }),
     ...metaOf(meta),
   };
@@ -254,16 +254,4 @@ function invalidParams(issues: string): RpcError {
 /** JSON Schema is applied by the core. */
 function unchanged(value: unknown): unknown {
   return value;
-}
-
-/** Checks that the schema of arguments describes an object. */
-function objectSchema(schema: JsonSchema): JsonSchema {
-  // The core rejects invalid schemas.
-  if (Object(schema) !== schema || schema.type === "object" || "$ref" in schema) {
-    return schema;
-  }
-  if (schema.type === undefined) {
-    return { type: "object", ...schema };
-  }
-  throw new UsageError("a tool's arguments are an object");
 }

@@ -2,8 +2,8 @@
  * Input requests of a server, sent during a call ({@link Context}) or returned by a handler ({@link InputRequired}).
  */
 
-import { jsonSchemaOf, type Schema } from "./schemas.js";
-import type { CreateMessageParams, JsonSchema } from "./protocol.js";
+import { type Form, formOf, type Schema } from "./schemas.js";
+import type { CreateMessageParams } from "./protocol.js";
 
 /** An input request: method and parameters. */
 export interface InputRequest {
@@ -15,11 +15,16 @@ export interface InputRequest {
  * Returns an elicitation with a form (`client/elicitation`, form mode).
  *
  * @param message Message to the user.
- * @param schema The form: the schema of an object with properties of primitive types. Without a schema the user can
- *   only accept or decline.
+ * @param schema The form: the schema of an object with properties of primitive types, or that of a single value, which
+ *   the user's answer has as `value`. Without a schema the user can only accept or decline.
  */
 export function elicitForm(message: string, schema?: Schema): InputRequest {
-  const requestedSchema = schema === undefined ? { type: "object", properties: {} } : formSchema(schema);
+  return formRequest(message, schema === undefined ? undefined : formOf(schema, "`schema` of the form"));
+}
+
+/** Returns the elicitation with a form that {@link formOf} has made. */
+export function formRequest(message: string, form: Form | undefined): InputRequest {
+  const requestedSchema = form?.schema ?? { type: "object", properties: {} };
   return { method: "elicitation/create", params: { message, requestedSchema } };
 }
 
@@ -68,10 +73,4 @@ export class InputRequired {
     readonly requests: Readonly<Record<string, InputRequest>>,
     readonly state?: string,
   ) {}
-}
-
-/** Reduces the schema of a form to the members that the protocol allows. */
-function formSchema(schema: Schema): JsonSchema {
-  const { properties, required } = jsonSchemaOf(schema, "`schema` of the form");
-  return { type: "object", properties: properties ?? {}, ...(required === undefined ? {} : { required }) };
 }

@@ -11,7 +11,8 @@ import { UsageError } from "./errors.js";
 import { isPromise } from "./is_promise.js";
 import { objectOf } from "./schema_shape.js";
 import type { JsonSchema } from "./protocol.js";
-import { standardValidate } from "./standard_validation.js";
+import { isObject, typeName } from "./option_checks.js";
+import { isRequired, standardValidate } from "./standard_validation.js";
 
 /** A validation issue, as defined by Standard Schema (standardschema.dev, version 1). */
 export interface StandardIssue {
@@ -174,10 +175,45 @@ export function validationOf(schema: Schema, where: string, refused: (issues: st
   return standard === undefined ? undefined : validation(standard, refused);
 }
 
-/** Converts a schema to JSON Schema that describes values before validation. Throws as {@link usableSchema} does. */
-export function jsonSchemaOf(schema: Schema, where: string): JsonSchema {
+/** A form of an elicitation. */
+export interface Form {
+  /** The JSON Schema of the form. */
+  readonly schema: JsonSchema;
+  /** Whether the form has one field, {@link SINGLE_FIELD}, whose value the schema describes. */
+  readonly isSingle: boolean;
+}
+
+/** The field of a form that asks for a single value, such as `z.boolean()`. */
+export const SINGLE_FIELD = "value";
+
+/** Returns the form of a schema. The core checks that clients can display it. Throws as {@link usableSchema} does. */
+export function formOf(schema: Schema, where: string): Form {
   const standard = standardOf(schema, where);
-  return standard === undefined ? (schema as JsonSchema) : converted(standard, "input", where);
+  const { $schema: _, ...json } = (standard === undefined ? schema : converted(standard, "input", where)) as Record<
+    string,
+    unknown
+  >;
+  if (isSingleValue(json)) {
+    const isOptional = standard !== undefined && !isRequired(standard, "input");
+    const required = isOptional ? {} : { required: [SINGLE_FIELD] };
+    return { schema: { type: "object", properties: { [SINGLE_FIELD]: json }, ...required }, isSingle: true };
+  }
+  if (standard === undefined || json["properties"] === undefined) {
+    return { schema: json, isSingle: false };
+  }
+  // Reduced to the members that the protocol allows.
+  const { properties, required } = json;
+  return {
+    schema: { type: "object", properties, ...(required === undefined ? {} : { required }) },
+    isSingle: false,
+  };
+}
+
+/** Whether a JSON Schema describes another value than an object. */
+function isSingleValue({ type, ...others }: Record<string, unknown>): boolean {
+  return type === undefined
+    ? ["const", "enum", "oneOf", "anyOf"].some((keyword) => keyword in others) && !("properties" in others)
+    : type !== "object";
 }
 
 /** Whether a value is a schema of a library, or a shape of such schemas. An empty object is neither. */
@@ -199,10 +235,12 @@ function standardOf(schema: Schema, where: string): StandardSchema | undefined {
   if (isStandard(schema)) {
     return schema;
   }
-  // JavaScript programs are not type-checked. The core rejects what is no schema.
+  // JavaScript programs are not type-checked. The core rejects objects that are not JSON Schema.
   const given: unknown = schema;
-  if (typeof given !== "object" || given === null || Array.isArray(given)) {
-    return undefined;
+  if (!isObject(given)) {
+    throw new UsageError(
+      `${where} must be a schema, such as { city: z.string() } or { type: "object", properties: { city: {} } }, not ${typeName(given)}`,
+    );
   }
   const members = Object.entries(given);
   const foreign = members.find(([, member]) => !isStandard(member));
@@ -219,8 +257,22 @@ function standardOf(schema: Schema, where: string): StandardSchema | undefined {
   if (members.some(([, member]) => isStandard(member))) {
     throw new UsageError(`${where}: \`${foreign[0]}\` is not a schema, but other properties are`);
   }
+  if (isOldZod(given) || members.some(([, member]) => isOldZod(member))) {
+    throw new UsageError(`${where} cannot be converted to JSON Schema: ${ZOD}`);
+  }
+  const method = members.find(([, member]) => typeof member === "function");
+  if (method !== undefined) {
+    throw new UsageError(`${where} is not a schema: its member \`${method[0]}\` is a function`);
+  }
   return undefined;
 }
+
+/** Whether a value is a schema of a version of zod before Standard Schema. */
+function isOldZod(value: unknown): boolean {
+  return isObject(value) && "_def" in value && "safeParse" in value;
+}
+
+const ZOD = "use schemas of zod 4.2 or later, not those of `zod/v3` or `zod/mini`, or pass a JSON Schema";
 
 function converted(schema: StandardSchema, side: "input" | "output", where: string): JsonSchema {
   const { jsonSchema, vendor } = schema["~standard"];
@@ -229,7 +281,9 @@ function converted(schema: StandardSchema, side: "input" | "output", where: stri
     const help =
       vendor === "valibot"
         ? "wrap it in `toStandardJsonSchema` of @valibot/to-json-schema"
-        : `use a version of ${vendor} that implements Standard JSON Schema, or pass a JSON Schema`;
+        : vendor === "zod"
+          ? ZOD
+          : `use a version of ${vendor} that implements Standard JSON Schema, or pass a JSON Schema`;
     throw new UsageError(`${where} cannot be converted to JSON Schema: ${help}`);
   }
   try {

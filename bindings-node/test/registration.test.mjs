@@ -4,7 +4,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Client, Extension, OAuth, Server } from "mcpline";
+import Type from "typebox";
 import * as z from "zod";
+import * as mini from "zod/mini";
+import * as z3 from "zod/v3";
 
 const done = () => "";
 const make = (options = {}) => new Server({ name: "registration", version: "1", ...options });
@@ -22,6 +25,64 @@ const REFUSED = {
   "an option of another library": [
     (server) => server.tool("x", { inputSchema: z.object({}) }, done),
     "tool `x`: unknown option `inputSchema`; did you mean `input`?",
+  ],
+  "JSON Schema without `properties`": [
+    (server) => server.tool("x", { input: { city: { type: "string" } } }, done),
+    /the input schema of the tool x .*: "city" is not a keyword of JSON Schema; .* \{"type": "object", "properties": \{"city": …\}\}/,
+  ],
+  "an output schema without `properties`": [
+    (server) => server.tool("x", { output: { city: { type: "string" } } }, done),
+    /the output schema of the tool x .*: "city" is not a keyword of JSON Schema/,
+  ],
+  "the params schema of a method without `properties`": [
+    (server) => server.onRequest("acme/x", { params: { city: { type: "string" } } }, done),
+    /method "acme\/x": unusable params schema: "city" is not a keyword of JSON Schema/,
+  ],
+  "schemas of TypeBox without an object around them": [
+    (server) => server.tool("x", { input: { city: Type.String() } }, done),
+    /"city" is not a keyword of JSON Schema/,
+  ],
+  "a misspelt keyword of JSON Schema": [
+    (server) => server.tool("x", { input: { type: "object", propertes: { city: { type: "string" } } } }, done),
+    /"propertes" is not a keyword of JSON Schema; did you mean "properties"\?/,
+  ],
+  "names of types as a schema": [
+    (server) => server.tool("x", { input: { city: "string" } }, done),
+    /"city" is not a keyword of JSON Schema/,
+  ],
+  "a constructor as a schema": [
+    (server) => server.tool("x", { input: String }, done),
+    /^tool `x`: `input` must be a schema, such as \{ city: z\.string\(\) \} or .*, not function$/,
+  ],
+  "null as a schema": [(server) => server.tool("x", { output: null }, done), /`output` must be a schema, .* not null$/],
+  "the module of a library as a schema": [
+    (server) => server.tool("x", { input: z }, done),
+    /^tool `x`: .*`\w+` is not a schema, but other properties are$|^tool `x`: `input` is not a schema: its member `\w+` is a function$/,
+  ],
+  "a schema of zod 3": [
+    (server) => server.tool("x", { input: z3.object({ a: z3.string() }) }, done),
+    /^tool `x`: `input` cannot be converted to JSON Schema: use schemas of zod 4\.2 or later, /,
+  ],
+  "a schema of zod 3 before Standard Schema": [
+    (server) => server.tool("x", { input: { a: { _def: {}, parse() {}, safeParse() {} } } }, done),
+    /^tool `x`: `input` cannot be converted to JSON Schema: use schemas of zod 4\.2 or later, /,
+  ],
+  "a schema of zod mini": [
+    (server) => server.tool("x", { input: mini.object({ a: mini.string() }) }, done),
+    /^tool `x`: `input` cannot be converted to JSON Schema: use schemas of zod 4\.2 or later, /,
+  ],
+  "middleware for a misspelt method": [
+    (server) => server.use({ methods: ["tools/cal"] }, (request, next) => next(request)),
+    'the scope of a middleware has the method "tools/cal", which does not exist; did you mean "tools/call"?',
+  ],
+  "an update of a mounted tool": [
+    (server) => {
+      const mounted = make();
+      mounted.tool("x", {}, done);
+      server.mount(mounted);
+      server.transformTool("x", { name: "y" });
+    },
+    /the tool x is one of a mounted server: update it there, or pass its changes when you mount the server \(`tools`\)/,
   ],
   "an option that is like no other": [
     (server) => server.tool("x", { colour: 1 }, done),
