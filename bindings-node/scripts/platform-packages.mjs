@@ -3,6 +3,7 @@
 //
 //     node scripts/platform-packages.mjs ADDONS OUT [--without PLATFORM]...
 //     node scripts/platform-packages.mjs --list                               prints the platforms as JSON
+//     node scripts/platform-packages.mjs --whole OUT                          the package with this platform's addon in it
 //
 // ADDONS has `PLATFORM.node` for each platform below; one that is missing is an error, unless it is named. The compiled
 // JavaScript and the types are taken from dist/. OUT gets a folder for each package, ready for `npm publish`.
@@ -28,17 +29,26 @@ const PLATFORMS = {
 function main() {
   const { positionals, values } = parseArgs({
     allowPositionals: true,
-    options: { without: { type: "string", multiple: true, default: [] }, list: { type: "boolean", default: false } },
+    options: {
+      without: { type: "string", multiple: true, default: [] },
+      list: { type: "boolean", default: false },
+      whole: { type: "boolean", default: false },
+    },
   });
   if (values.list) {
     console.log(JSON.stringify(Object.keys(PLATFORMS)));
+    return;
+  }
+  const manifest = JSON.parse(readFileSync(join(PACKAGE, "package.json"), "utf8"));
+  if (values.whole && positionals.length === 1) {
+    writeMain(manifest, [], positionals[0]);
+    cpSync(join(PACKAGE, "dist", ADDON), join(positionals[0], manifest.name, "dist", ADDON));
     return;
   }
   const [addons, out] = positionals;
   if (addons === undefined || out === undefined) {
     throw new Error("usage: platform-packages.mjs ADDONS OUT [--without PLATFORM]...");
   }
-  const manifest = JSON.parse(readFileSync(join(PACKAGE, "package.json"), "utf8"));
   const platforms = Object.keys(PLATFORMS).filter((platform) => !values.without.includes(platform));
   rmSync(out, { recursive: true, force: true });
   for (const platform of platforms) {
@@ -92,7 +102,7 @@ function writeMain(manifest, platforms, out) {
   const optionalDependencies = Object.fromEntries(
     platforms.map((platform) => [platformName(manifest, platform), manifest.version]),
   );
-  writeManifest(folder, { ...published, optionalDependencies });
+  writeManifest(folder, platforms.length === 0 ? published : { ...published, optionalDependencies });
 }
 
 function writeManifest(folder, manifest) {

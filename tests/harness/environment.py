@@ -226,8 +226,12 @@ def node_tarball() -> Path:
             place.mkdir(parents=True)
             builds = os.environ | {"CARGO_TARGET_DIR": str(target_directory())}
             checked(["npm", "run", "build"], "npm run build in ./bindings-node", cwd=package, env=builds)
+            # Without what only a checkout has, such as the script that builds it.
+            whole = [node(oldest=20), str(package / "scripts" / "platform-packages.mjs"), "--whole", str(place / "whole")]
+            checked(whole, "platform-packages.mjs in ./bindings-node")
             pack = ["npm", "pack", "--ignore-scripts", "--pack-destination", str(place)]
-            checked(pack, "npm pack in ./bindings-node", cwd=package)
+            checked(pack, "npm pack of ./bindings-node", cwd=place / "whole" / "mcpline")
+            shutil.rmtree(place / "whole")
     (tarball,) = place.glob("*.tgz")
     return tarball
 
