@@ -3,8 +3,8 @@
 //! Every binding has the same names, in the style of its language; here they are in snake_case, and times are in
 //! seconds. [`read`] reads each of these from JSON:
 //!
-//! - [`ServerOptions`], [`HttpServingOptions`] and `UnixServingOptions` for servers, [`ResourceServerOptions`] for their authorization, and
-//!   [`CallerOptions`] for a caller that a foreign verifier or transport has authenticated, [`TlsOptions`] for TLS;
+//! - [`ServerOptions`], [`HttpServingOptions`] and `UnixServingOptions` for servers, [`ResourceServerOptions`] for their
+//!   authorization, and [`CallerOptions`] for a caller that a foreign verifier or transport has authenticated, [`TlsOptions`] for TLS;
 //! - [`ClientOptions`] for clients, [`HostOptions`] for their host, [`HttpClientOptions`], [`ProgramOptions`] and
 //!   [`MemoryClientOptions`] for the server, [`HostExtensionOptions`] for supported extensions;
 //! - [`FeatureOptions`] for a server's features, with [`MethodDefinition`], [`CompletionDefinition`] and `RouteDefinition`;
