@@ -103,7 +103,8 @@ def generated() -> str:
 def wrong_version() -> str | None:
     """Returns what is wrong with the version of the package; `None` if it is that of the workspace."""
     workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
-    version = re.search(r"<artifactId>mcpline</artifactId>.*?<version>([^<]+)</version>", (PACKAGE / "pom.xml").read_text(), re.DOTALL)
+    pom = (PACKAGE / "pom.xml").read_text()
+    version = re.search(r"<artifactId>mcpline</artifactId>.*?<version>([^<]+)</version>", pom, re.DOTALL)
     if version and version[1] == workspace:
         return None
     return f"bindings-uniffi/kotlin/pom.xml does not have the version of the workspace, {workspace}"
@@ -187,7 +188,8 @@ def wrong_settings() -> list[str]:
             problems.append(f"{name}: no class in Kotlin, or no struct {struct} in {file}.rs")
             continue
         core = set(re.findall(r"^ +(?:pub(?:\(super\))? )?(\w+): ", body[1], re.MULTILINE)) - others
-        kotlin = {re.sub(r"[A-Z]", lambda c: f"_{c[0].lower()}", name) for name in re.findall(r"^    public val (\w+):", own[1], re.MULTILINE)}
+        names = re.findall(r"^    public val (\w+):", own[1], re.MULTILINE)
+        kotlin = {re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name) for name in names}
         problems += [f"{name} lacks {missed}" for missed in sorted(core - kotlin)]
         problems += [f"{name} has {extra}, which is not an option of the core" for extra in sorted(kotlin - core)]
     return problems

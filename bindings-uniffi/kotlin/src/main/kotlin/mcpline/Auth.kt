@@ -1,7 +1,9 @@
 package mcpline
 
 import java.util.Base64
+import java.util.Collections
 import java.util.UUID
+import java.util.WeakHashMap
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 import kotlin.time.Duration
@@ -297,7 +299,7 @@ public class OAuth(
 
     private companion object {
         /** Identifies stores: clients with the same store share its refreshes. */
-        private val groups = java.util.Collections.synchronizedMap(java.util.WeakHashMap<TokenStore, String>())
+        private val groups = Collections.synchronizedMap(WeakHashMap<TokenStore, String>())
         private val lastGroup = AtomicLong()
         private val process = UUID.randomUUID().toString()
     }

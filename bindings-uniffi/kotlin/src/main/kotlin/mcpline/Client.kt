@@ -14,14 +14,14 @@ import kotlinx.coroutines.withContext
 import kotlinx.serialization.KSerializer
 import kotlinx.serialization.Serializable
 import kotlinx.serialization.builtins.ListSerializer
-import kotlinx.serialization.json.JsonElement
+import kotlinx.serialization.json.JsonArray
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.JsonPrimitive
 import kotlinx.serialization.json.buildJsonObject
 import kotlinx.serialization.json.jsonObject
 import kotlinx.serialization.serializer
-import mcpline.ffi.ProgressListener
 import mcpline.ffi.Client as NativeClient
+import mcpline.ffi.ProgressListener
 
 /**
  * A client of one server.
@@ -300,7 +300,7 @@ public class Client private constructor(private val native: NativeClient, privat
             val command = buildJsonObject {
                 given.forEach { (name, value) -> put(name, value) }
                 put("program", JsonPrimitive(program))
-                put("arguments", kotlinx.serialization.json.JsonArray(arguments.map(::JsonPrimitive)))
+                put("arguments", JsonArray(arguments.map(::JsonPrimitive)))
             }
             return open(ClientBuilder().apply(configure), "program", "", command, context)
         }

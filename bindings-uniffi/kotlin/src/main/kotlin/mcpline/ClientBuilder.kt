@@ -9,12 +9,12 @@ import kotlinx.coroutines.async
 import kotlinx.coroutines.ensureActive
 import kotlinx.coroutines.flow.MutableSharedFlow
 import kotlinx.coroutines.launch
-import kotlinx.serialization.KSerializer
+import kotlinx.serialization.SerialName
 import kotlinx.serialization.Serializable
+import kotlinx.serialization.json.JsonArray
 import kotlinx.serialization.json.JsonElement
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.JsonPrimitive
-import kotlinx.serialization.json.contentOrNull
 import kotlinx.serialization.json.jsonObject
 import kotlinx.serialization.serializer
 import mcpline.ffi.ClientEvent
@@ -32,7 +32,7 @@ import mcpline.ffi.InputAnswer
 @Serializable
 public class Elicitation internal constructor(
     public val message: String,
-    @kotlinx.serialization.SerialName("requestedSchema") public val schema: JsonObject? = null,
+    @SerialName("requestedSchema") public val schema: JsonObject? = null,
     public val url: String? = null,
     public val elicitationId: String? = null,
 ) {
@@ -160,7 +160,7 @@ public class ClientBuilder internal constructor() {
                 "elicit" to JsonPrimitive("elicitation/create" in answers),
                 "sample" to JsonPrimitive("sampling/createMessage" in answers),
                 "roots" to JsonPrimitive("roots/list" in answers),
-                "requests" to kotlinx.serialization.json.JsonArray(custom.map(::JsonPrimitive)),
+                "requests" to JsonArray(custom.map(::JsonPrimitive)),
                 "notifications" to JsonPrimitive(notification != null),
                 "logs" to JsonPrimitive(log != null),
                 "connection" to JsonPrimitive(connection != null),
@@ -182,7 +182,8 @@ internal class ClientHost(private val builder: ClientBuilder, context: Coroutine
 
     override suspend fun inputRequest(method: String, params: String?): InputAnswer = inScope {
         try {
-            val handler = builder.answers[method] ?: builder.auth?.answers?.get(method) ?: throw RpcException(-32601, "no handler for $method")
+            val handler = builder.answers[method] ?: builder.auth?.answers?.get(method)
+            handler ?: throw RpcException(-32601, "no handler for $method")
             val given = params?.let { json.parseToJsonElement(it).jsonObject } ?: JsonObject(emptyMap())
             InputAnswer.Answered(handler(given).text())
         } catch (error: RpcException) {

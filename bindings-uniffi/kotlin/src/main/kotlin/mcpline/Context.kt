@@ -3,13 +3,14 @@ package mcpline
 import kotlinx.serialization.KSerializer
 import kotlinx.serialization.SerialName
 import kotlinx.serialization.Serializable
+import kotlinx.serialization.json.JsonArray
 import kotlinx.serialization.json.JsonElement
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.JsonPrimitive
+import kotlinx.serialization.json.buildJsonObject
 import kotlinx.serialization.json.contentOrNull
 import kotlinx.serialization.json.jsonObject
 import kotlinx.serialization.json.put
-import kotlinx.serialization.json.buildJsonObject
 import kotlinx.serialization.serializer
 import mcpline.ffi.Call
 
@@ -106,7 +107,7 @@ public class CallContext internal constructor(private val call: Call) {
     /** The HTTP headers of the request: values by name, in lower case. `null` on other transports. */
     public val headers: Map<String, List<String>>? by lazy {
         (info["headers"] as? JsonObject)?.mapValues { (_, values) ->
-            (values as kotlinx.serialization.json.JsonArray).map { (it as JsonPrimitive).content }
+            (values as JsonArray).map { (it as JsonPrimitive).content }
         }
     }
 

@@ -100,7 +100,11 @@ public sealed class McplineException(
  * outside of -32768 to -32000, which JSON-RPC and the protocol reserve.
  */
 public class RpcException internal constructor(error: JsonObject, facts: ErrorFacts, text: String) :
-    McplineException(text, "rpc_error", ErrorFacts(facts.retrySafe, facts.outcomeUnknown, facts.operation, null, facts.isForModel)) {
+    McplineException(
+        text,
+        "rpc_error",
+        ErrorFacts(facts.retrySafe, facts.outcomeUnknown, facts.operation, null, facts.isForModel),
+    ) {
     internal constructor(error: JsonObject, facts: ErrorFacts) :
         this(error, facts, (error["message"] as? JsonPrimitive)?.contentOrNull ?: "")
 

@@ -7,11 +7,11 @@ import kotlinx.serialization.SerialName
 import kotlinx.serialization.Serializable
 import kotlinx.serialization.builtins.ListSerializer
 import kotlinx.serialization.json.JsonArray
+import kotlinx.serialization.json.JsonClassDiscriminator
 import kotlinx.serialization.json.JsonElement
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.JsonPrimitive
 import kotlinx.serialization.json.JsonTransformingSerializer
-import kotlinx.serialization.json.JsonClassDiscriminator
 
 /** Author of a message. */
 @Serializable
@@ -52,7 +52,7 @@ public enum class LogLevel {
     @SerialName("critical")
     Critical,
 
-    /** Somebody must act at once. */
+    /** Action must be taken immediately. */
     @SerialName("alert")
     Alert,
 

@@ -24,8 +24,8 @@ import kotlinx.serialization.serializer
 import mcpline.ffi.Call
 import mcpline.ffi.Handler
 import mcpline.ffi.Outcome
-import mcpline.ffi.Serving
 import mcpline.ffi.Server as NativeServer
+import mcpline.ffi.Serving
 
 /**
  * Creates a server.
@@ -411,8 +411,8 @@ public class Server internal constructor(
     }
 
     /**
-     * Stops serving: calls in flight may finish within [ServerSettings.shutdownGrace]. Then [run], [runHttp] and [runUnix] return. Also
-     * from a handler of signals or a shutdown hook.
+     * Stops serving: calls in flight may finish within [ServerSettings.shutdownGrace]. Then [run], [runHttp] and
+     * [runUnix] return. It may be called from a shutdown hook.
      */
     public fun close() {
         val all = synchronized(serving) { serving.toList() }

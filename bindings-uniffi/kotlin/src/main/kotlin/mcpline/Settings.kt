@@ -175,7 +175,7 @@ public class HttpSettings(
      * Accepted host names of the `Host` header, without port. `*.example.com` accepts all names below `example.com`,
      * but not the web pages of these hosts; `*` accepts any name. Loopback names and the bound address are always
      * accepted. The check prevents DNS rebinding: with `*`, a web page can send requests to a server that only this
-     * machine or its network reaches, so use it only if everybody may reach the server. Default: none.
+     * machine or its network reaches, so use it only if any program may reach the server. Default: none.
      */
     public val allowedHosts: List<String>? = null,
     /**

@@ -143,7 +143,9 @@ class ClientTest {
         assertTrue(unreachable.retrySafe)
         assertEquals("connect", unreachable.operation)
         assertFailsWith<ServerUnreachableException> { Client.spawn("/no/such/program") }
-        assertFailsWith<UsageException> { Client.connect("http://127.0.0.1:9/mcp") { settings = ClientSettings(revisions = emptyList()) } }
+        assertFailsWith<UsageException> {
+            Client.connect("http://127.0.0.1:9/mcp") { settings = ClientSettings(revisions = emptyList()) }
+        }
     }
 
     @Test

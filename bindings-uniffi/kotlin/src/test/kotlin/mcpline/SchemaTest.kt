@@ -92,7 +92,8 @@ class SchemaTest {
         """
         val defs = JsonObject(mapOf("\$defs" to obj("""{"Tree": $tree}""")))
         assertEquals(JsonObject(obj(tree) + defs), jsonSchema<Tree>())
-        val forest = obj("""{"type": "object", "properties": {"tree": {"${'$'}ref": "#/${'$'}defs/Tree"}}, "required": ["tree"]}""")
+        val reference = """{"${'$'}ref": "#/${'$'}defs/Tree"}"""
+        val forest = obj("""{"type": "object", "properties": {"tree": $reference}, "required": ["tree"]}""")
         assertEquals(JsonObject(forest + defs), jsonSchema<Forest>())
     }
 }

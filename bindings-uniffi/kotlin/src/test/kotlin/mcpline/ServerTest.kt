@@ -159,7 +159,7 @@ class ServerTest {
     fun `prompts convert their arguments`() = testing {
         val server = server("plans", "1.0.0") {
             prompt<Plan>("plan", "Plan a day") { "Plan ${it.days} day(s) in ${it.city}." }
-            prompt("talk") { listOf(PromptMessage(Role.User, TextContent("2 + 2?")), PromptMessage(Role.Assistant, TextContent("4"))) }
+            prompt("talk") { listOf("2 + 2?", PromptMessage(Role.Assistant, TextContent("4"))) }
             completion("plan", "city") { value, others -> listOf("$value of ${others["days"]}") }
         }
         Client.memory(server).use { client ->
