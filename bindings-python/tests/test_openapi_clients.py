@@ -10,6 +10,7 @@ import json
 import logging
 import threading
 import weakref
+import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -226,6 +227,76 @@ async def test_encoded_bodies_redirects_and_errors_arrive_as_the_client_returns_
     assert "secret" not in text(redirected)
     assert failed["isError"] and text(failed).startswith("HTTP 404")
     assert 4_000 < len(text(failed)) < 5_000
+
+
+@pytest.mark.parametrize("kind", ["async", "sync"])
+@on_loop
+async def test_headers_that_are_not_ascii_pass_through_a_client_of_httpx(api: Any, kind: str) -> None:
+    def answer(received: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
+        # `send_header` writes Latin-1: these are the bytes of UTF-8.
+        raw = {"Content-Disposition": 'filename="日本.json"', "Location": "/日本"}
+        status = 302 if "/pets/2" in received["path"] else 200
+        headers = {name: value.encode().decode("latin-1") for name, value in raw.items()}
+        return status, {**headers, "Content-Type": "application/json"}, json.dumps(received).encode()
+
+    api.answer = answer
+    client: Any = httpx.AsyncClient(base_url=api.url) if kind == "async" else httpx.Client(base_url=api.url)
+    server = Server("pets")
+    server.add_openapi(pets(), client=client, headers={"X-Trace": "Zürich"})
+    async with server.test_client() as own:
+        result = await own.call_tool("getPet", {"id": 1, "X-Tenant": "日本"})
+        redirected = await own.call_tool("getPet", {"id": 2})
+    if kind == "async":
+        await client.aclose()
+    else:
+        client.close()
+    received = result["structuredContent"]["headers"]
+    assert received["x-trace"].encode("latin-1").decode() == "Zürich"
+    assert received["x-tenant"].encode("latin-1").decode() == "日本"
+    assert "/日本" in text(redirected)
+
+
+@pytest.mark.parametrize("encoding", ["x-unknown", "gzip, x-unknown", "identity, GZip", "gzip,", "deflate"])
+@on_loop
+async def test_a_body_that_httpx_does_not_decode_is_refused(api: Any, encoding: str) -> None:
+    body = zlib.compress(b'{"name": "Rex"}') if encoding == "deflate" else gzip.compress(b'{"name": "Rex"}')
+    headers = {"Content-Type": "application/json", "Content-Encoding": encoding}
+    api.answer = lambda received: (200, headers, body)
+    async with httpx.AsyncClient(base_url=api.url) as client:
+        server = Server("pets")
+        server.add_openapi(pets(), client=client)
+        result = await call(server, "getPet", {"id": 1})
+    if "x-unknown" in encoding:
+        assert result["isError"] and f'the encoding "{encoding}"' in text(result)
+    else:
+        assert result["structuredContent"] == {"name": "Rex"}
+
+
+@on_loop
+async def test_decoders_that_are_added_to_httpx_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Reverse:
+        def decode(self, data: bytes) -> bytes:
+            return data[::-1]
+
+        def flush(self) -> bytes:
+            return b""
+
+    # As with the packages `brotli` and `zstandard`.
+    monkeypatch.setitem(httpx._decoders.SUPPORTED_DECODERS, "br", Reverse)  # type: ignore[arg-type]
+    headers = {"Content-Type": "application/json", "Content-Encoding": "br"}
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, headers=headers, stream=Reversed()))
+    async with httpx.AsyncClient(transport=transport, base_url="http://api.test") as client:
+        server = Server("pets")
+        server.add_openapi(pets(), client=client)
+        result = await call(server, "getPet", {"id": 1})
+    assert result["structuredContent"] == {"name": "Rex"}
+
+
+class Reversed(httpx.AsyncByteStream):
+    """A JSON object, backwards."""
+
+    async def __aiter__(self) -> Any:
+        yield b'{"name": "Rex"}'[::-1]
 
 
 class Endless(httpx.AsyncByteStream):

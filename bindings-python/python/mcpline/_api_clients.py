@@ -22,8 +22,10 @@ __all__ = ["base_url", "header_names", "plan"]
 
 # Headers that every client of `httpx` has. Parameters with these names stay arguments.
 _DEFAULT_HEADERS = frozenset({"accept", "accept-encoding", "connection", "user-agent"})
-# What describes the body as it was transferred; `httpx` has decoded it.
-_TRANSFER_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+# What describes the body as it was transferred. `content-encoding` is removed as well if the client has decoded it.
+_TRANSFER_HEADERS = frozenset({"content-length", "transfer-encoding"})
+# What every version of `httpx` decodes; others need packages, such as `brotli`.
+_DECODED = frozenset({"identity", "gzip", "deflate"})
 
 
 def plan(server: Server, client: Any) -> _native.Plan:
@@ -109,7 +111,9 @@ def _sync_sender(client: Any) -> Callable[[ApiRequest], Any]:
 
 def _built(client: Any, request: ApiRequest) -> Any:
     """Build the request of a client, which adds its own headers, cookies and parameters."""
-    built = client.build_request(request.method, request.url, headers=request.headers, content=request.body or None)
+    # As bytes, because `httpx` takes only ASCII in a `str`. The core reads each byte as a character of Latin-1.
+    headers = [(name.encode("ascii"), value.encode("latin-1")) for name, value in request.headers]
+    built = client.build_request(request.method, request.url, headers=headers, content=request.body or None)
     params = str(getattr(client, "params", ""))
     if params:
         # The parameters of a client replace the query of the URL.
@@ -141,7 +145,23 @@ class _BodyBeginning:
 def _response(response: Any, body: _BodyBeginning) -> HttpResponse:
     answer = HttpResponse(status=response.status_code)
     answer.body = body.joined()
-    answer.headers = [
-        (name, value) for name, value in response.headers.multi_items() if name.lower() not in _TRANSFER_HEADERS
+    # `httpx` guesses the character set of the text; the core expects a character of Latin-1 for each byte.
+    headers = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers.raw]
+    encodings = [
+        item.strip().lower() for name, value in headers if name == "content-encoding" for item in value.split(",")
     ]
+    omitted = _TRANSFER_HEADERS
+    if all(not encoding or encoding in _DECODED or _is_decoded(response, encoding) for encoding in encodings):
+        omitted |= {"content-encoding"}
+    answer.headers = [(name, value) for name, value in headers if name not in omitted]
     return answer
+
+
+def _is_decoded(response: Any, encoding: str) -> bool:
+    """Return whether the client decodes an encoding: it leaves bodies in others as they are."""
+    probe = b"not encoded"
+    try:
+        body: bytes = type(response)(200, headers={"content-encoding": encoding}, content=probe).content
+    except Exception:  # noqa: BLE001 - a decoder refused the body
+        return True
+    return body != probe
