@@ -35,6 +35,26 @@ def test_a_misspelt_option_of_a_decorator_gets_a_suggestion():
         server.prompt("name", titel="x")
 
 
+def test_a_decorator_takes_the_options_of_a_subclass():
+    audited = []
+
+    class Audited(Server):
+        def add_tool(self, call, *, audited_by, **options):
+            audited.append(audited_by)
+            super().add_tool(call, **options)
+
+        def add_prompt(self, call, *, audited_by="none", **options):
+            audited.append(audited_by)
+            super().add_prompt(call, **options)
+
+    server = Audited("test", "1")
+    server.tool(title="Title", audited_by="ada")(handler)
+    server.prompt("name", title="Title")(handler)
+    assert audited == ["ada", "none"]
+    with pytest.raises(TypeError, match="descripton"):
+        server.tool(descripton="x", audited_by="ada")(handler)
+
+
 @pytest.mark.parametrize("number", [0, -1, 2.5, True, "8", 1_000_000])
 def test_the_number_of_worker_threads_is_checked(number):
     with pytest.raises(UsageError, match=r"`worker_threads` must be an int from 1 to 4096, not"):

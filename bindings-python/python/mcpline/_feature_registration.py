@@ -124,7 +124,7 @@ class FeatureRegistration:
         """
         if isinstance(call, str):
             options["name"], call = call, None
-        _check_options("tool", options, self.add_tool)
+        _check_options("tool", options, self.add_tool, FeatureRegistration.add_tool)
         if call is not None:
             self.add_tool(call, **options)
             return call
@@ -367,7 +367,7 @@ class FeatureRegistration:
         """
         if isinstance(call, str):
             options["name"], call = call, None
-        _check_options("prompt", options, self.add_prompt)
+        _check_options("prompt", options, self.add_prompt, FeatureRegistration.add_prompt)
         if call is not None:
             self.add_prompt(call, **options)
             return call
@@ -491,16 +491,23 @@ class FeatureRegistration:
         _registrations.add(server, plan, None if reference is None else {"reference": reference, "argument": argument})
 
 
-def _check_options(decorator: str, options: dict[str, Any], register: Any) -> None:
+def _check_options(decorator: str, options: dict[str, Any], register: Any, own: Any) -> None:
     """Check the options of a decorator before there is a function.
 
+    Args:
+        decorator: Its name, for the error.
+        options: The options.
+        register: The method that registers the function. One of a subclass may take other options, and checks them.
+        own: The method of this package.
+
     Raises:
-        TypeError: The function that registers features has no such option.
+        TypeError: The method has no such option.
     """
-    # A subclass may take others, and pass them on.
-    known = getattr(register, "__kwdefaults__", None)
+    known: dict[str, Any] = own.__kwdefaults__
+    if getattr(register, "__func__", None) is not own:
+        return
     for name in options:
-        if known is not None and name not in known:
+        if name not in known:
             from ._option_checks import suggestion
 
             raise TypeError(f"Server.{decorator}() has no option {name!r}: {suggestion(name, known)}")
