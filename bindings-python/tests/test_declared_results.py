@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,7 +15,7 @@ import msgspec
 import pydantic
 import pytest
 from mcpline import Image, Server
-from support import run
+from support import run, text
 from typing_extensions import TypedDict
 
 
@@ -263,14 +265,13 @@ class Named(Protocol):
 
 
 UNENCODABLE = [
-    Plain,
-    Box[int],
     Fraction,
-    list[Plain],
-    Optional[Plain],
-    dict[str, Plain],
-    tuple[int, Plain],
-    Annotated[Plain, "d"],
+    complex,
+    list[Fraction],
+    Optional[Fraction],
+    dict[str, Fraction],
+    tuple[int, Fraction],
+    Annotated[Fraction, "d"],
 ]
 
 
@@ -284,6 +285,55 @@ def test_results_that_cannot_be_encoded_are_refused(annotation: Any) -> None:
     for register in (server.tool, server.resource("a://b"), server.prompt, server.on_request("acme/handler")):
         with pytest.raises(TypeError, match=r"^handler: returns \w+, which can't be written as JSON: "):
             register(handler)
+
+
+@pytest.mark.parametrize("annotation", [Plain, Box[int], list[Plain], Optional[Plain]], ids=str)
+def test_classes_of_the_program_that_cannot_be_encoded_are_logged(annotation: Any, caplog: Any) -> None:
+    def handler() -> Any:
+        return None
+
+    handler.__annotations__["return"] = annotation
+    Server("test").add_tool(handler)
+    [record] = caplog.records
+    assert record.levelname == "WARNING"
+    assert re.match(r"handler: returns (Plain|Box), which can't be written as JSON: ", record.message)
+
+
+def test_a_class_may_get_its_subclasses_after_the_handler_is_registered(caplog: Any) -> None:
+    class Figure:
+        pass
+
+    class Container(Generic[T]):
+        pass
+
+    server = Server("test")
+
+    def figure() -> Any:
+        return Circle()
+
+    def container() -> Any:
+        return Crate()
+
+    figure.__annotations__["return"] = Figure
+    container.__annotations__["return"] = Container[int]
+    server.add_tool(figure)
+    server.add_tool(container)
+
+    @dataclass
+    class Circle(Figure):
+        radius: int = 1
+
+    @dataclass
+    class Crate(Container[int]):
+        item: int = 2
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            assert json.loads(text(await client.call_tool("figure"))) == {"radius": 1}
+            assert json.loads(text(await client.call_tool("container"))) == {"item": 2}
+
+    run(main())
+    assert len(caplog.records) == 2
 
 
 @pytest.mark.parametrize("annotation", [Shape, Named, Iterator[int], Exception, object, type(None)], ids=str)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import typing
 from enum import Enum
 from typing import Any, Union
@@ -59,22 +60,31 @@ ToolReply = tuple[typing.Optional[bytes], typing.Optional[bytes], bool, typing.O
 def check_returns(returns: Any, name: str) -> None:
     """Check that a handler declares a result that can be encoded.
 
+    Whether a class of the program has a subclass that can be encoded may show only later, when its module is imported:
+    the log has a warning then. Classes of Python's own are refused.
+
     Args:
         returns: The return annotation.
-        name: The handler's name, for errors.
+        name: The handler's name, for messages.
 
     Raises:
-        TypeError: The annotation contains a class whose instances can't be encoded.
+        TypeError: The annotation contains a class of the standard library whose instances can't be encoded.
     """
-    if (found := _unencodable(returns)) is not None:
-        raise TypeError(
-            f"{name}: returns {found.__qualname__}, which can't be written as JSON: return a dataclass, a TypedDict, a "
-            "model, or an object with `to_content()`"
-        )
+    if (found := _unencodable(returns)) is None:
+        return
+    text = (
+        f"{name}: returns {found.__qualname__}, which can't be written as JSON: return a dataclass, a TypedDict, a "
+        "model, or an object with `to_content()`"
+    )
+    if found.__module__.partition(".")[0] in sys.stdlib_module_names:
+        raise TypeError(text)
+    from logging import getLogger
+
+    getLogger("mcpline").warning("%s; if only subclasses are returned, derive the class from `abc.ABC`", text)
 
 
 def _unencodable(annotation: Any) -> type | None:
-    """Return a class in a type whose instances can't be encoded, nor those of a known subclass."""
+    """Return a class in a type whose instances can't be encoded, nor those of a subclass defined so far."""
     annotation = unwrapped(annotation)
     if annotation is MISSING or annotation in _WITHOUT_MEMBERS:
         return None
@@ -87,7 +97,7 @@ def _unencodable(annotation: Any) -> type | None:
 
 
 def _may_be_encoded(cls: type) -> bool:
-    """Return whether an instance of a class, or of a subclass, can be encoded."""
+    """Return whether an instance of a class, or of a subclass defined so far, can be encoded."""
     if cls is object or _types.is_scalar(cls) or _schemas.is_structured_class(cls) or _is_content(cls):
         return True
     # Abstract classes and protocols stand for others. Subclasses of scalars are encoded as these.
