@@ -623,11 +623,14 @@ def test_constraints_of_pydantic_have_no_keywords_that_json_schema_does_not_have
     ("annotation", "default"),
     [
         (int, "x"),
+        (int, ""),
+        (int, "5"),
         (int, 1.5),
         (str, 5),
         (bool, 2),
         (Optional[int], "x"),
         (list[int], "x"),
+        (set[str], {}),
         (dict[str, int], []),
         (datetime.timedelta, 5),
         (Share, 5),
@@ -635,42 +638,87 @@ def test_constraints_of_pydantic_have_no_keywords_that_json_schema_does_not_have
     ],
     ids=str,
 )
-def test_defaults_of_another_type_are_refused(annotation: Any, default: Any) -> None:
+def test_defaults_of_another_type_are_not_published(annotation: Any, default: Any) -> None:
+    seen: list[Any] = []
+
     def tool(value: Any = default) -> str:
+        seen.append(value)
         return ""
 
     tool.__annotations__["value"] = annotation
-    with pytest.raises(TypeError, match=r"^tool: the default of the parameter value is "):
-        Server("test").add_tool(tool)
+    server = Server("test")
+    server.add_tool(tool)
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            schema = (await client.list_tools())[0]["inputSchema"]
+            assert "default" not in schema["properties"]["value"]
+            assert "required" not in schema
+            assert not (await client.call_tool("tool", {})).get("isError")
+
+    run(main())
+    assert seen == ["x" if type(default) is pydantic.fields.FieldInfo else default]
+
+
+def test_defaults_of_another_type_are_not_published_for_fields() -> None:
+    @dataclass
+    class Wrong:
+        count: int = ""  # type: ignore[assignment]
+        name: str = "x"
+
+    server, _ = reading(Wrong)
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            fields = (await client.list_tools())[0]["inputSchema"]["properties"]["value"]["properties"]
+        assert "default" not in fields["count"]
+        assert fields["name"]["default"] == "x"
+
+    run(main())
 
 
 @pytest.mark.parametrize(
-    ("annotation", "default"),
+    ("annotation", "default", "published"),
     [
-        (int, None),
-        (int, "5"),
-        (int, 5.0),
-        (int, object()),
-        (float, 1),
-        (bool, 0),
-        (list[int], ()),
-        (Literal["a"], ""),
-        (Annotated[int, pydantic.Field(ge=5)], 0),
-        (pathlib.Path, "x"),
-        (datetime.date, "2020-01-01"),
-        (decimal.Decimal, "1.5"),
-        (Share, {"part": 1}),
-        (Any, 5),
-        (pydantic.HttpUrl, "https://example.com"),
-        (pydantic.Json[list[int]], "[1]"),
+        (int, None, None),
+        (int, 5.0, 5.0),
+        (float, 1, 1),
+        (list[int], (), []),
+        (set[str], {"a"}, ["a"]),
+        (Literal["a"], "", ""),
+        (Annotated[int, pydantic.Field(ge=5)], 0, 0),
+        (pathlib.Path, "x", "x"),
+        (datetime.date, "2020-01-01", "2020-01-01"),
+        (datetime.timedelta, datetime.timedelta(seconds=5), "PT5S"),
+        (decimal.Decimal, "1.5", "1.5"),
+        (Share, {"part": 1}, {"part": 1}),
+        (Any, 5, 5),
+        (pydantic.HttpUrl, "https://example.com", "https://example.com"),
+        (pydantic.Json[list[int]], "[1]", "[1]"),
     ],
     ids=str,
 )
-def test_defaults_that_may_be_meant_are_accepted(annotation: Any, default: Any) -> None:
+def test_defaults_of_the_type_are_published(annotation: Any, default: Any, published: Any) -> None:
     def tool(value: Any = default) -> str:
         return ""
 
     tool.__annotations__["value"] = annotation
+    server = Server("test")
+    server.add_tool(tool)
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            schema = (await client.list_tools())[0]["inputSchema"]
+            assert schema["properties"]["value"]["default"] == published
+
+    run(main())
+
+
+def test_a_default_may_be_any_object() -> None:
+    def tool(value: Any = object()) -> str:  # noqa: B008 - one object for all calls, as usual
+        return ""
+
+    tool.__annotations__["value"] = int
     Server("test").add_tool(tool)
 
 

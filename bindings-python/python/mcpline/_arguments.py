@@ -67,8 +67,6 @@ class Arguments:
         self.positional = tuple(p.name for p in parameters if not p.keyword_only)
         self.keywords = tuple(p.name for p in parameters if p.keyword_only)
         types, reader = _read(function.name, parameters, lax=texts)
-        for parameter, type_ in zip(parameters, types):
-            _check_default(function.name, parameter, type_, coerce=coerce or texts)
         self.schema, self.properties = _describe(parameters, types, reader.definitions)
         if refuse_unknown:
             self.schema["additionalProperties"] = False
@@ -295,65 +293,6 @@ def _read(function: str, parameters: list[Parameter], *, lax: bool) -> tuple[lis
         except _types.UnsupportedType as error:
             raise _undecodable(function, parameter, error) from None
     return types, reader
-
-
-_DEFAULTS: dict[type, tuple[str, ...]] = {
-    str: ("string",),
-    int: ("integer", "number"),
-    float: ("number",),
-    list: ("array",),
-    tuple: ("array",),
-    set: ("array",),
-    dict: ("object",),
-}
-"""The types of JSON that match a default. `None` and objects of other classes may be placeholders."""
-
-
-def _check_default(function: str, parameter: Parameter, type_: _types.Type, *, coerce: bool) -> None:
-    """Check that the default is of the type. Handlers get it as it is.
-
-    Args:
-        function: The handler's name.
-        parameter: The parameter.
-        type_: Its type.
-        coerce: Texts may stand for other values.
-
-    Raises:
-        TypeError: The default has another type in JSON.
-    """
-    default = parameter.default
-    # Pydantic converts in ways that the schema does not tell.
-    if type(default) not in _DEFAULTS or type_.decoder is not None:
-        return
-    kinds = _kinds(type_.schema)
-    if kinds is None or kinds.intersection(_DEFAULTS[type(default)]):
-        return
-    if type(default) is float and default.is_integer() and "integer" in kinds:
-        return
-    if type(default) is int and default in (0, 1) and "boolean" in kinds:
-        return
-    if coerce and type(default) is str:
-        try:
-            msgspec.convert(default, type_.decoded, strict=False, dec_hook=_decoding.lax_hook)
-            return
-        except Exception:  # noqa: BLE001 - the types' own checks may raise anything
-            pass
-    spelled = _annotations.spelled(parameter.annotation)
-    raise TypeError(
-        f"{function}: the default of the parameter {parameter.name} is {default!r:.80}, which is not of its type, "
-        f"{spelled}"
-    )
-
-
-def _kinds(schema: dict[str, Any]) -> set[str] | None:
-    """Return the types of the JSON values of a schema; `None` if any value may match."""
-    if "anyOf" in schema:
-        options = [_kinds(option) for option in schema["anyOf"]]
-        return None if None in options else set().union(*(option for option in options if option is not None))
-    kind = schema.get("type")
-    if kind is None:
-        return None
-    return {kind} if isinstance(kind, str) else set(kind)
 
 
 def _undecodable(function: str, parameter: Parameter, reason: object) -> TypeError:

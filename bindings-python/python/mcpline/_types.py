@@ -479,13 +479,35 @@ def is_scalar(cls: type) -> bool:
 
 
 def with_default(schema: dict[str, Any], default: Any) -> dict[str, Any]:
-    """Return a schema with a default, unless the default has no JSON."""
+    """Return a schema with a default, unless the default has no JSON, or JSON of another type than the schema's.
+
+    Python does not check defaults, and handlers get them as they are: `x: str = 5`. `None` may stand for any type.
+    """
     if default is MISSING or default is msgspec.UNSET:
         return schema
     try:
-        return {**schema, "default": msgspec.to_builtins(default, str_keys=True, enc_hook=_json.encode_hook)}
+        value = msgspec.to_builtins(default, str_keys=True, enc_hook=_json.encode_hook)
     except (TypeError, NotImplementedError, ValueError):
         return schema
+    return {**schema, "default": value} if _has_json_type(value, schema) else schema
+
+
+def _has_json_type(value: Any, schema: dict[str, Any]) -> bool:
+    """Return whether a default has a type that a schema accepts, as far as its own keywords say."""
+    if value is None:
+        return True
+    if "anyOf" in schema:
+        return any(_has_json_type(value, option) for option in schema["anyOf"])
+    accepted = schema.get("type")
+    if accepted is None:
+        return True
+    names = {bool: "boolean", int: "integer", float: "number", str: "string", dict: "object"}
+    # The rest are lists, tuples and sets.
+    name = names.get(type(value), "array")
+    if name == "number" and value.is_integer():
+        name = "integer"
+    accepted = {accepted} if isinstance(accepted, str) else set(accepted)
+    return name in accepted or (name == "integer" and "number" in accepted)
 
 
 def _same(value: Any) -> Any:
