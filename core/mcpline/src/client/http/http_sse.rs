@@ -291,7 +291,8 @@ impl HttpSseShared {
             answer.drain().await;
             return Ok(());
         }
-        Err(refusal(answer, false).await)
+        // The endpoint names a session: 404 says that it has ended, which its stream may not have shown yet.
+        Err(refusal(answer, true).await)
     }
 
     /// Waits until the endpoint is known and returns it.

@@ -160,6 +160,28 @@ async fn a_refused_post_fails_its_request_and_no_other() {
 }
 
 #[runtimes::test]
+async fn a_post_to_an_unknown_session_reports_that_the_session_has_ended() {
+    let unknown =
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"unknown session"}}"#;
+    let peer = Peer::new(move |_, seen: &Seen| {
+        if seen.method == "POST" {
+            return vec![Step::Send(answer("404 Not Found", &[], unknown))];
+        }
+        let first = "event: endpoint\ndata: /x\n\n";
+        vec![
+            Step::Send(events()),
+            Step::Send(chunk(first)),
+            Step::Silence(Arc::default()),
+        ]
+    })
+    .await;
+    let (link, mut receiver) = pair(&peer.url());
+    link.send(call(1, REVISION));
+    assert_eq!(receiver.failure().await, ClientError::SessionExpired);
+    close(&link).await;
+}
+
+#[runtimes::test]
 async fn closing_closes_the_stream() {
     let gone = Arc::new(Notify::new());
     let silence = gone.clone();
