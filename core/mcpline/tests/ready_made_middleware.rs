@@ -7,16 +7,19 @@ mod audit_log;
 mod redaction;
 mod support;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpline::middleware::{
-    ConcurrencyLimit, LimitKey, Middleware, RateLimit, ResponseCache, ResponseSizeLimit,
+    ConcurrencyLimit, LimitKey, Middleware, MiddlewareFuture, MiddlewareRequest, Next, RateLimit,
+    ResponseCache, ResponseSizeLimit,
 };
+use mcpline::protocol::session::Change;
 use mcpline::protocol::vocabulary::{CacheHints, CacheScope, Resource, Tool};
 use mcpline::server::{
-    Caller, FeatureSelection, MiddlewareScope, ResourceOptions, ToolOptions, resource_handler,
+    Caller, FeatureSelection, MiddlewareScope, MountOptions, ResourceOptions, ToolOptions,
+    resource_handler,
 };
 use mcpline::{Context, HandlerError, Server, Settings};
 use serde_json::{Value, json};
@@ -340,6 +343,42 @@ async fn a_cache_forgets_what_changes_concern() {
     server.remove_resource("note://a");
     let id = reader.begin_modern("resources/read", json!({"uri": "note://a"}));
     reader.response(&id).await.expect_err("it is removed");
+}
+
+/// Writes down the changes that it hears of.
+struct Changes(&'static str, Arc<Mutex<Vec<&'static str>>>);
+
+impl Middleware for Changes {
+    fn handle(&self, request: MiddlewareRequest, next: Next) -> MiddlewareFuture {
+        Box::pin(async move { next.run(request).await })
+    }
+
+    fn changed(&self, _: &Change) {
+        self.1.lock().expect("not poisoned").push(self.0);
+    }
+}
+
+#[runtimes::test]
+async fn caches_of_mounted_servers_forget_before_those_of_their_parents() {
+    let heard = Arc::default();
+    let mounted = with(
+        counting(&Arc::default()),
+        Changes("mounted", Arc::clone(&heard)),
+    );
+    let parent = with(
+        Server::new("parent", "1"),
+        Changes("parent", Arc::clone(&heard)),
+    );
+    parent
+        .mount(&mounted, MountOptions::default())
+        .expect("mounts");
+    let take = || std::mem::take(&mut *heard.lock().expect("not poisoned"));
+    take();
+    // Again after the parent has the change: a request may have run the previous handler meanwhile.
+    mounted.disable(FeatureSelection::all().with_names(["a"]));
+    assert_eq!(take(), ["mounted", "mounted", "parent"]);
+    mounted.notify_resource_updated("note://a");
+    assert_eq!(take()[..2], ["mounted", "parent"]);
 }
 
 #[runtimes::test]

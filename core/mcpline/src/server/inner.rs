@@ -373,14 +373,25 @@ impl Inner {
 
     /// Reports a change to middleware, and notifies the clients of this process.
     pub(super) fn notify_change(&self, change: &Change) {
-        self.middlewares.changed(change);
+        self.report_change(change);
         for connection in self.connections() {
             connection.changed(change);
         }
     }
 
+    /// Reports a change to middleware: to that of mounted servers first, because a cache here would keep what one of theirs
+    /// answers.
+    pub(super) fn report_change(&self, change: &Change) {
+        // Mounted servers have other URIs, and report changes of their resources themselves.
+        if !matches!(change, Change::Resource(_)) {
+            self.report_change_to_mounted(change);
+        }
+        self.middlewares.changed(change);
+    }
+
     /// Notifies the clients of every process, and those of servers that this one is mounted in.
     pub(super) fn tell_everywhere(&self, change: &Change) {
+        self.report_change(change);
         self.tell_parents(change);
         self.notify_change(change);
         if let Some(others) = &self.others {

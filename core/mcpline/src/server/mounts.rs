@@ -364,6 +364,14 @@ impl Inner {
         })
     }
 
+    /// Reports a change of features to the middleware of mounted servers: a request that ran the previous handler meanwhile may
+    /// have filled a cache there.
+    pub(super) fn report_change_to_mounted(&self, change: &Change) {
+        for mounted in self.mounts.all().iter() {
+            mounted.server.report_change(change);
+        }
+    }
+
     /// Adds what was left out before, because a name may have become free.
     pub(super) fn publish_again(&self) {
         let changed = self.copy_again();
