@@ -246,3 +246,29 @@ async fn without_an_exporter_messages_carry_no_trace_context() {
     let result: Value = serde_json::to_value(&result).expect("JSON");
     assert!(!result.to_string().contains("traceparent"), "{result}");
 }
+
+#[tokio::test]
+async fn the_text_of_an_error_is_cut() {
+    let recording = Recording::new();
+    let server = Server::new("traced", "1").tool("fails", "", async || {
+        let text = format!("\u{1b}[31m{}", "x".repeat(5_000));
+        Err::<String, _>(RpcError::new(ErrorCode(-7), text))
+    });
+    let client = Client::builder("test", "1")
+        .connect(&server)
+        .await
+        .expect("connects");
+    recording.take();
+    let failed = client.call_tool("fails", json!({})).await;
+    failed.expect_err("an error of the protocol");
+    let spans = recording.take();
+    for kind in [SpanKind::Server, SpanKind::Client] {
+        let span = named(&spans, "tools/call fails", kind);
+        let Status::Error { description } = &span.status else {
+            panic!("{:?}", span.status);
+        };
+        let length = description.chars().count();
+        assert!((300..=1_000).contains(&length), "{length}");
+        assert!(!description.contains('\u{1b}'), "{description}");
+    }
+}

@@ -10,6 +10,7 @@ use mcpline_protocol::wire::{Kind as JsonKind, Raw, encode};
 use mcpline_protocol::{ErrorCode, Printable, Quoted, Revision, RpcError};
 
 use crate::message_sink::{self, MessageKind, ResponseStatus};
+use crate::span::shown_failure;
 
 use super::asking::{self, InputResponseCallback};
 use super::call::{CallState, CurrentRequest, Target};
@@ -402,7 +403,7 @@ fn replace_reserved_code(call: &CallState, mut error: RpcError) -> RpcError {
         method = call.method.as_str(),
         name = %Quoted(call.name()),
         code = error.code.0,
-        said = %Printable(&error.message),
+        said = shown_failure(&error.message),
         "{reason}"
     );
     error.code = ErrorCode::INTERNAL_ERROR;

@@ -186,7 +186,7 @@ impl RequestSpan {
 
     /// Sets the error that the request ends with.
     pub(super) fn set_error(&self, error: &RpcError) {
-        self.span.record("otel.status_description", &*error.message);
+        span::describe_failure(&self.span, &error.message);
         if let Some(traced) = &self.traced {
             *traced.error.lock().unwrap_or_else(PoisonError::into_inner) =
                 Some(span::shown_failure(&error.message));
