@@ -11,8 +11,8 @@ use mcpline::middleware::{MiddlewareOutcome, MiddlewareRequest, Next};
 use mcpline::protocol::vocabulary::{Prompt, PromptArgument, Resource, ResourceTemplate, Tool};
 use mcpline::protocol::{ErrorCode, Raw, RpcError};
 use mcpline::server::{
-    CallKind, Completer, FeatureSelection, MiddlewareScope, MountOptions, RequestOutcome,
-    ToolOptions,
+    CallKind, Completer, FeatureSelection, MethodOptions, MiddlewareScope, MountOptions,
+    RequestOutcome, ToolOptions,
 };
 use mcpline::{Ask, AskMethod, Call, Context, ErrorKind, Handler, HandlerError, Server};
 use serde_json::{Value, json};
@@ -355,6 +355,12 @@ fn methods_that_are_like_those_of_the_protocol_are_refused() {
     for custom in ["notes/count", "notifications/acme", "tasks/list", "call"] {
         add(custom).expect("a custom method");
     }
+    // The author has a method of this name.
+    let handler = |_: Value, _: Context| async { Ok::<_, RpcError>(json!({})) };
+    server
+        .add_request_fn("tools/run", MethodOptions::default(), handler)
+        .expect("a custom method");
+    add("tools/run").expect("a custom method");
 }
 
 #[test]

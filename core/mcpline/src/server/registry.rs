@@ -160,6 +160,11 @@ struct Rendered {
 }
 
 impl Registry {
+    /// Whether a custom method has a handler.
+    pub(crate) fn has_custom_method(&self, method: &str) -> bool {
+        self.requests.contains_key(method) || self.notifications.contains_key(method)
+    }
+
     /// Changes the registry and discards the rendered lists.
     pub(crate) fn change(&mut self, apply: impl FnOnce(&mut Self) -> bool) -> bool {
         self.rendered = Rendered::default();

@@ -166,7 +166,7 @@ impl Server {
         scope: MiddlewareScope,
         middleware: Arc<dyn Middleware>,
     ) -> Result<(), Error> {
-        scope.check()?;
+        self.check_scope(&scope)?;
         if middleware.cuts_results() && self.inner().middlewares.redact_results() {
             return Err(Error::usage(
                 "a `ResponseSizeLimit` that is added after a `Redaction` cuts results before they are redacted: add it first",
@@ -208,8 +208,13 @@ impl Server {
         self.register_middleware(scope, Code::Handler(handler))
     }
 
+    fn check_scope(&self, scope: &MiddlewareScope) -> Result<(), Error> {
+        let registry = self.inner().registry();
+        scope.check(|method| registry.has_custom_method(method))
+    }
+
     fn register_middleware(&self, scope: MiddlewareScope, code: Code) -> Result<(), Error> {
-        scope.check()?;
+        self.check_scope(&scope)?;
         let registered = Registered { scope, code };
         let sees_messages = registered.scope.has_messages() || registered.redacts_everything();
         self.inner().middlewares.add(registered)?;

@@ -50,15 +50,16 @@ impl MiddlewareScope {
         self
     }
 
-    /// Refuses methods that no middleware sees, and those of messages that are for no feature beside features.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    /// Refuses methods that no middleware sees, and those of messages that are for no feature beside features. `is_custom` says
+    /// whether a method has a handler of the author.
+    pub(crate) fn check(&self, is_custom: impl Fn(&str) -> bool) -> Result<(), Error> {
         for name in self.methods.iter().flatten() {
             let method = Method::parse(name);
             let is_request = method.spec().is_none_or(|spec| {
                 spec.handled_by == MethodHandledBy::Features || spec.may_be_custom
             });
             let is_message = is_message(&method);
-            if method.spec().is_none() {
+            if method.spec().is_none() && !is_custom(name) {
                 check_custom(name)?;
             }
             if !is_request && !is_message {
@@ -118,8 +119,8 @@ fn requests() -> impl Iterator<Item = &'static str> {
     of_features.map(Method::as_str)
 }
 
-/// Refuses a method that no revision defines if it is like one that middleware sees, or has its first segment: no request
-/// would ever meet the middleware.
+/// Refuses a method that neither a revision defines nor the author handles, if it is like one that middleware sees, or has its
+/// first segment: no request would ever meet the middleware.
 fn check_custom(name: &str) -> Result<(), Error> {
     let messages = Method::KNOWN.iter().filter(|method| is_message(method));
     let mut seen = requests().chain(messages.map(Method::as_str));
@@ -133,7 +134,10 @@ fn check_custom(name: &str) -> Result<(), Error> {
             return Ok(());
         }
         let known: Vec<_> = requests().collect();
-        format!("there are {}", known.join(", "))
+        format!(
+            "there are {}; register the handler of a custom method before the middleware",
+            known.join(", ")
+        )
     };
     Err(Error::usage(format!(
         "the scope of a middleware has the method {name:?}, which does not exist; {hint}"
