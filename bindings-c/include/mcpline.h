@@ -3647,9 +3647,10 @@ mcpl_status mcpl_server_start_unix(mcpl_server *server, const char *path, const 
 mcpl_status mcpl_export_spans(const char *options);
 
 /**
- * Sends the spans that have ended, and ends the exporter and its threads. Without an exporter it does nothing.
+ * Sends the spans that have ended, and ends the exporter. Without an exporter it does nothing.
  *
- * Call it at the end of the program, after servers and clients are freed. Waits for the collector, for a few seconds at most.
+ * Call it at the end of the program, after servers and clients are freed. Waits for the collector for at most five seconds; if it has
+ * not answered by then, the exporter's thread ends when its request does, at most ten seconds later.
  * Returns `MCPL_TRANSPORT_ERROR` if the collector did not take them, and `MCPL_WOULD_DEADLOCK` within a callback. Any other thread.
  */
 mcpl_status mcpl_stop_exporting_spans(void);

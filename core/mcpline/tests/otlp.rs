@@ -40,11 +40,24 @@ impl Received {
 
 /// Starts a collector that answers with this status; returns its URL.
 async fn collector(received: &Received, status: StatusCode) -> String {
+    collector_after(received, Vec::new(), status).await
+}
+
+/// Like [`collector`], but the first answers have other statuses.
+async fn collector_after(
+    received: &Received,
+    first: Vec<StatusCode>,
+    status: StatusCode,
+) -> String {
+    let first = Arc::new(Mutex::new(first.into_iter()));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let received = received.clone();
     let traces = post(move |headers: HeaderMap, body: Bytes| async move {
         let request = ExportTraceServiceRequest::decode(body).unwrap();
+        if let Some(status) = first.lock().unwrap().next() {
+            return status;
+        }
         received.0.lock().unwrap().push((headers, request));
         status
     });
@@ -157,6 +170,39 @@ async fn collectors_that_do_not_take_spans_fail_the_export_alone() {
     }
 }
 
+#[tokio::test]
+async fn a_batch_that_arrives_at_the_second_attempt_is_exported() {
+    let received = Received::default();
+    let first = vec![StatusCode::SERVICE_UNAVAILABLE];
+    let endpoint = collector_after(&received, first, StatusCode::OK).await;
+    let exporter = OtlpExporter::start(settings(&endpoint)).unwrap();
+    let recording =
+        tracing::subscriber::set_default(tracing_subscriber::registry().with(exporter.layer()));
+    call_tool().await;
+    exporter.flush().await.expect("the second attempt succeeds");
+    assert!(received.spans().iter().any(|span| span.name == "working"));
+    exporter.shut_down().await.expect("nothing is left");
+    drop(recording);
+}
+
+#[tokio::test]
+async fn a_failure_is_reported_once() {
+    let received = Received::default();
+    let first = vec![StatusCode::BAD_REQUEST];
+    let endpoint = collector_after(&received, first, StatusCode::OK).await;
+    let exporter = OtlpExporter::start(settings(&endpoint)).unwrap();
+    let recording =
+        tracing::subscriber::set_default(tracing_subscriber::registry().with(exporter.layer()));
+    call_tool().await;
+    exporter
+        .flush()
+        .await
+        .expect_err("the collector refuses it");
+    call_tool().await;
+    exporter.flush().await.expect("the collector takes it");
+    drop(recording);
+}
+
 #[test]
 fn an_exporter_needs_a_runtime_and_a_url() {
     let error = OtlpExporter::start(OtlpSettings::default()).unwrap_err();
@@ -172,6 +218,13 @@ fn an_exporter_needs_a_runtime_and_a_url() {
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
     assert!(error.to_string().contains("`endpoint`"), "{error}");
+    let mut unusable = settings("http://localhost:4318");
+    unusable.headers = vec![("api-key".to_owned(), "hidden\n".to_owned())];
+    let error = runtime
+        .block_on(async { OtlpExporter::start(unusable) })
+        .unwrap_err();
+    assert!(error.to_string().contains("\"api-key\""), "{error}");
+    assert!(!error.to_string().contains("hidden"), "{error}");
     // Ends at once, because nothing waits for the collector.
     runtime.shutdown_timeout(Duration::from_secs(1));
 }

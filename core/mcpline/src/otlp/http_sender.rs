@@ -15,8 +15,10 @@ use crate::error::Error;
 use crate::http_client::answer::BodyError;
 use crate::http_client::target::Target;
 use crate::http_client::{HttpClient, HttpSettings, Reuse};
-use crate::sync::{Arc, Mutex, PoisonError};
-use crate::warning_limit::warn_limited;
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicBool, Ordering};
+
+use super::batch_exporter::FailureText;
 
 /// How long a request may take: the default of OpenTelemetry for OTLP.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -33,26 +35,19 @@ const MAX_SHOWN_CHARS: usize = 200;
 pub(super) struct HttpSender {
     client: Arc<HttpClient>,
     handle: Handle,
-    failure: LastFailure,
-}
-
-/// Why the last batch that failed was not exported: the exporter of the SDK keeps this for itself.
-#[derive(Debug, Clone, Default)]
-pub(super) struct LastFailure(Arc<Mutex<Option<String>>>);
-
-impl LastFailure {
-    pub(super) fn take(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    fn set(&self, failure: String) {
-        warn_limited!(%failure, "spans were not exported");
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
-    }
+    /// The program's headers, which replace those of the environment.
+    headers: HeaderMap,
+    /// Of the last request.
+    failure: FailureText,
+    is_closed: Arc<AtomicBool>,
 }
 
 impl HttpSender {
-    pub(super) fn new(settings: HttpSettings, handle: Handle) -> Result<Self, Error> {
+    pub(super) fn new(
+        settings: HttpSettings,
+        headers: HeaderMap,
+        handle: Handle,
+    ) -> Result<Self, Error> {
         let settings = HttpSettings {
             headers: Vec::new(),
             #[cfg(feature = "auth")]
@@ -64,12 +59,20 @@ impl HttpSender {
         Ok(Self {
             client,
             handle,
-            failure: LastFailure::default(),
+            headers,
+            failure: FailureText::default(),
+            is_closed: Arc::default(),
         })
     }
 
-    pub(super) fn failure(&self) -> LastFailure {
+    /// Returns where the failure of the last request is.
+    pub(super) fn failure(&self) -> FailureText {
         self.failure.clone()
+    }
+
+    /// Returns the switch that makes further requests fail at once.
+    pub(super) fn closing_switch(&self) -> Arc<AtomicBool> {
+        self.is_closed.clone()
     }
 }
 
@@ -89,10 +92,13 @@ impl OtelHttpClient for HttpSender {
         'sender: 'future,
         Self: 'future,
     {
-        let client = self.client.clone();
-        let sent = self
-            .handle
-            .spawn(async move { tokio::time::timeout(TIMEOUT, send(&client, request)).await });
+        if self.is_closed.load(Ordering::Acquire) {
+            return Box::pin(std::future::ready(Err("the exporter has ended".into())));
+        }
+        let (client, headers) = (self.client.clone(), self.headers.clone());
+        let sent = self.handle.spawn(async move {
+            tokio::time::timeout(TIMEOUT, send(&client, &headers, request)).await
+        });
         let failure = self.failure.clone();
         Box::pin(async move {
             let response = match sent.await? {
@@ -123,12 +129,19 @@ fn status_text(response: &Response<Bytes>) -> String {
     }
 }
 
-async fn send(client: &HttpClient, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+async fn send(
+    client: &HttpClient,
+    own: &HeaderMap,
+    request: Request<Bytes>,
+) -> Result<Response<Bytes>, HttpError> {
     let (head, body) = request.into_parts();
     let target = Target::parse(&head.uri.to_string())?;
     let mut headers: HeaderMap = head.headers;
     headers.remove(CONTENT_LENGTH);
     headers.insert(HOST, target.host.clone());
+    for (name, value) in own {
+        headers.insert(name, value.clone());
+    }
     let headers = || headers.clone();
     // A batch that arrives twice has spans with the same ids, which collectors tolerate.
     let reuse = Reuse::Repeatable;

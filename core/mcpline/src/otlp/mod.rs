@@ -3,10 +3,11 @@
 //! The [spans](crate#cargo-features) of requests, and the program's own, go to a collector with OTLP over HTTP, in the background.
 //! Programs that have set up OpenTelemetry need nothing of this: `tracing-opentelemetry` exports the spans of `mcpline` as well.
 
+mod batch_exporter;
 mod http_sender;
 
-use std::collections::HashMap;
-
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
@@ -18,8 +19,12 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::error::Error;
 use crate::http_client::HttpSettings;
+use crate::http_client::target::Target;
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicBool, Ordering};
 
-use http_sender::{HttpSender, LastFailure};
+use batch_exporter::{BatchExporter, FailureText};
+use http_sender::HttpSender;
 
 /// Path of spans at a collector (OTLP, "OTLP/HTTP Request").
 const TRACES_PATH: &str = "v1/traces";
@@ -58,7 +63,7 @@ impl std::fmt::Debug for OtlpSettings {
 
 /// Exports spans with OTLP over HTTP, in batches, from a thread of its own.
 ///
-/// Failures are logged as warnings. Spans of batches that fail are lost, and so are those that end while 2,048 others wait
+/// Batches that fail are logged as warnings. Their spans are lost, as are those that the collector refuses one by one (partial success), and so are those that end while 2,048 others wait
 /// (`OTEL_BSP_MAX_QUEUE_SIZE`).
 ///
 /// ```no_run
@@ -77,7 +82,10 @@ impl std::fmt::Debug for OtlpSettings {
 #[derive(Debug, Clone)]
 pub struct OtlpExporter {
     provider: SdkTracerProvider,
-    failure: LastFailure,
+    /// Of the last batch that was lost.
+    failure: FailureText,
+    /// Makes further requests fail at once.
+    is_closed: Arc<AtomicBool>,
 }
 
 impl OtlpExporter {
@@ -89,19 +97,23 @@ impl OtlpExporter {
     pub fn start(settings: OtlpSettings) -> Result<Self, Error> {
         let handle = Handle::try_current()
             .map_err(|_| Error::usage("an exporter of spans needs a runtime of tokio"))?;
-        let sender = HttpSender::new(settings.http, handle)?;
-        let failure = sender.failure();
+        let mut headers = headers(&settings.headers)?;
+        let endpoint = match &settings.endpoint {
+            Some(endpoint) => Some(traces_url(endpoint, &mut headers)?),
+            None => None,
+        };
+        let sender = HttpSender::new(settings.http, headers, handle)?;
+        let (attempt, failure) = (sender.failure(), FailureText::default());
+        let is_closed = sender.closing_switch();
         let mut exporter = SpanExporter::builder().with_http().with_http_client(sender);
-        if let Some(endpoint) = &settings.endpoint {
-            exporter = exporter.with_endpoint(traces_url(endpoint)?);
+        if let Some(endpoint) = endpoint {
+            exporter = exporter.with_endpoint(endpoint);
         }
-        if !settings.headers.is_empty() {
-            let headers: HashMap<_, _> = settings.headers.into_iter().collect();
-            exporter = exporter.with_headers(headers);
-        }
-        let exporter = exporter
-            .build()
-            .map_err(|error| Error::usage(format!("spans cannot be exported: {error}")))?;
+        // Without the text of the error, which may have secrets of a URL.
+        let exporter = exporter.build().map_err(|_| {
+            Error::usage("spans cannot be exported: an environment variable (`OTEL_EXPORTER_OTLP_…`) is invalid")
+        })?;
+        let exporter = BatchExporter::new(exporter, attempt, failure.clone());
         // Reads the environment as well.
         let mut resource = Resource::builder();
         if let Some(name) = settings.service_name {
@@ -111,7 +123,11 @@ impl OtlpExporter {
             .with_batch_exporter(exporter)
             .with_resource(resource.build())
             .build();
-        Ok(Self { provider, failure })
+        Ok(Self {
+            provider,
+            failure,
+            is_closed,
+        })
     }
 
     /// Returns the layer that takes spans from `tracing`: those of `mcpline` (target `mcpline::spans`, level INFO) and all others
@@ -130,7 +146,11 @@ impl OtlpExporter {
     /// [`ErrorKind::Transport`](crate::ErrorKind::Transport): the collector did not take them.
     pub async fn flush(&self) -> Result<(), Error> {
         let exporter = self.clone();
-        wait_for(move || exporter.exported(exporter.provider.force_flush())).await
+        wait_for(move || {
+            exporter.failure.take();
+            exporter.exported(exporter.provider.force_flush())
+        })
+        .await
     }
 
     /// Sends the spans that have ended, and ends the exporter and its thread. Later spans are dropped.
@@ -144,7 +164,10 @@ impl OtlpExporter {
 
     /// Like [`shut_down`](Self::shut_down), but blocks this thread, which must not be one of the runtime.
     pub(crate) fn shut_down_here(self) -> Result<(), Error> {
-        self.exported(self.provider.shutdown())
+        self.failure.take();
+        let done = self.provider.shutdown();
+        self.is_closed.store(true, Ordering::Release);
+        self.exported(done)
     }
 
     fn exported(&self, done: Result<(), OTelSdkError>) -> Result<(), Error> {
@@ -170,25 +193,66 @@ async fn wait_for(work: impl FnOnce() -> Result<(), Error> + Send + 'static) -> 
         })
 }
 
-/// Returns the URL of spans at a collector.
-fn traces_url(endpoint: &str) -> Result<String, Error> {
-    let is_url = ["http://", "https://"].iter().any(|scheme| {
-        endpoint
-            .get(..scheme.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
-    });
-    if !is_url {
-        return Err(Error::usage(format!(
-            "`endpoint` must be the URL of a collector, such as \"http://localhost:4318\", not {:?}",
-            mcpline_protocol::without_secrets(endpoint)
-        )));
+/// Checks the program's headers.
+fn headers(given: &[(String, String)]) -> Result<HeaderMap, Error> {
+    let mut headers = HeaderMap::with_capacity(given.len());
+    for (name, value) in given {
+        let key = HeaderName::from_bytes(name.as_bytes()).ok();
+        let pair = key.zip(HeaderValue::from_bytes(value.as_bytes()).ok());
+        // The value may be a secret, so the error does not repeat it.
+        let (key, mut value) = pair.ok_or_else(|| {
+            Error::usage(format!(
+                "`headers`: the header {name:?} has a name or a value that HTTP does not allow"
+            ))
+        })?;
+        value.set_sensitive(true);
+        headers.append(key, value);
     }
-    Ok(format!("{}/{TRACES_PATH}", endpoint.trim_end_matches('/')))
+    Ok(headers)
+}
+
+/// Returns the URL of spans at a collector. Credentials in the URL become a header.
+fn traces_url(endpoint: &str, headers: &mut HeaderMap) -> Result<String, Error> {
+    // Without the value, which may have secrets in any form.
+    let unusable = |reason: &str| {
+        Error::usage(format!(
+            "`endpoint` must be the URL of a collector, such as \"http://localhost:4318\"{reason}"
+        ))
+    };
+    let target = Target::parse(endpoint).map_err(|_| unusable(""))?;
+    if target.uri.query().is_some() || endpoint.contains('#') {
+        return Err(unusable(", and this one has a query or a fragment"));
+    }
+    if let Some(credentials) = target.credentials {
+        headers.entry(AUTHORIZATION).or_insert(credentials);
+    }
+    let base = target.uri.to_string();
+    Ok(format!("{}/{TRACES_PATH}", base.trim_end_matches('/')))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn traces_url(endpoint: &str) -> Result<String, Error> {
+        super::traces_url(endpoint, &mut HeaderMap::new())
+    }
+
+    #[test]
+    fn credentials_of_the_endpoint_become_a_header() {
+        let mut headers = HeaderMap::new();
+        let url = super::traces_url("https://user:word@collector.example", &mut headers);
+        assert_eq!(url.unwrap(), "https://collector.example/v1/traces");
+        assert_eq!(headers[AUTHORIZATION], "Basic dXNlcjp3b3Jk");
+        for endpoint in [
+            "http://user:word@bad host",
+            "http://host?key=word",
+            "user:word@host",
+        ] {
+            let refused = traces_url(endpoint).unwrap_err().to_string();
+            assert!(!refused.contains("word"), "{refused}");
+        }
+    }
 
     #[test]
     fn the_path_of_spans_is_added_to_the_endpoint() {
@@ -200,7 +264,7 @@ mod tests {
         }
         assert_eq!(
             traces_url("HTTPS://collector.example/otlp").unwrap(),
-            "HTTPS://collector.example/otlp/v1/traces"
+            "https://collector.example/otlp/v1/traces"
         );
         let refused = traces_url("localhost:4318").unwrap_err();
         assert!(
