@@ -178,9 +178,10 @@ export interface Native extends NativeClientPart {
 
 /**
  * Paths of the addon: next to this file, or next to the bundle that contains it, or in the package of this platform, or in
- * a package of this name that contains it (an installation from a checkout, beside a bundle).
+ * a package of this name that contains it (an installation from a checkout, beside a bundle). A package near the executable of
+ * Node is none of the program's.
  */
-function places(): string[] {
+function places(from: string): string[] {
   const name = `${process.platform}-${process.arch}`;
   // Detecting the libc takes ten milliseconds, and an addon for the other one fails to load.
   const names = process.platform === "linux" ? [`${name}-gnu`, `${name}-musl`] : [name];
@@ -188,7 +189,7 @@ function places(): string[] {
     "./mcpline.node",
     ...names.map((name) => `mcpline-${name}`),
     ...names.flatMap(installedNextToThis),
-    "mcpline/mcpline.node",
+    ...(from === process.execPath ? [] : ["mcpline/mcpline.node"]),
   ];
 }
 
@@ -219,7 +220,7 @@ function load(): Native {
   for (const from of origins()) {
     // Not a plain `require`, which bundlers would resolve when they build.
     const load = createRequire(from);
-    for (const place of places()) {
+    for (const place of places(from)) {
       try {
         return load(place) as Native;
       } catch (error) {
