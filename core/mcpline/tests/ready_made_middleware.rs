@@ -345,7 +345,7 @@ async fn a_cache_forgets_what_changes_concern() {
     reader.response(&id).await.expect_err("it is removed");
 }
 
-/// Writes down the changes that it hears of.
+/// Records the changes that are reported to it.
 struct Changes(&'static str, Arc<Mutex<Vec<&'static str>>>);
 
 impl Middleware for Changes {
@@ -360,19 +360,19 @@ impl Middleware for Changes {
 
 #[runtimes::test]
 async fn caches_of_mounted_servers_forget_before_those_of_their_parents() {
-    let heard = Arc::default();
+    let reported = Arc::default();
     let mounted = with(
         counting(&Arc::default()),
-        Changes("mounted", Arc::clone(&heard)),
+        Changes("mounted", Arc::clone(&reported)),
     );
     let parent = with(
         Server::new("parent", "1"),
-        Changes("parent", Arc::clone(&heard)),
+        Changes("parent", Arc::clone(&reported)),
     );
     parent
         .mount(&mounted, MountOptions::default())
         .expect("mounts");
-    let take = || std::mem::take(&mut *heard.lock().expect("not poisoned"));
+    let take = || std::mem::take(&mut *reported.lock().expect("not poisoned"));
     take();
     // Again after the parent has the change: a request may have run the previous handler meanwhile.
     mounted.disable(FeatureSelection::all().with_names(["a"]));
