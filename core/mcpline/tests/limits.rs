@@ -236,7 +236,7 @@ async fn enforces_the_configured_wire_limits() {
     }
     let (reader, mut output) = tokio::io::duplex(1 << 16);
     server
-        .serve(lines(input.as_slice(), reader))
+        .serve(lines(std::io::Cursor::new(input), reader))
         .await
         .expect("its input has ended");
     let mut text = String::new();
@@ -269,7 +269,9 @@ async fn a_modern_only_server_names_its_revision_in_handshake_errors() {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}});
     let input = format!("{hello}\n");
     let (reader, mut output) = tokio::io::duplex(1 << 16);
-    let served = server.serve(lines(input.as_bytes(), reader)).await;
+    let served = server
+        .serve(lines(std::io::Cursor::new(input), reader))
+        .await;
     served.expect("its input has ended");
     let mut text = String::new();
     output.read_to_string(&mut text).await.expect("read");

@@ -8,13 +8,12 @@ use std::time::Duration;
 
 use mcpline_protocol::Revision;
 use mcpline_protocol::limits::MAX_LINE;
-use mcpline_protocol::wire::LineDecoder;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use crate::background;
 use crate::client_error::ClientError;
 use crate::line_io::outbox::Outbox;
-use crate::line_io::pump::{Writing, pump, write_out};
+use crate::line_io::pump::{Pumped, Reading, Writing, pump, write_out};
 use crate::message_sink;
 use crate::stop::Stop;
 
@@ -78,29 +77,28 @@ where
     F: FnOnce(R, bool, io::Result<()>) -> Fut,
     Fut: Future<Output = ClientError>,
 {
-    let stopped = pin!(stop.stopped());
-    let mut decoder = LineDecoder::new(MAX_LINE);
+    let mut stopped = pin!(stop.stopped());
+    let mut reading = Reading::new(MAX_LINE);
     let mut writing = Writing::default();
-    let pumped = pump(
-        &mut reader,
-        &mut writer,
-        outbox,
-        &mut decoder,
-        &mut writing,
-        stopped,
-        |line| match line {
-            Ok(line) => drop(sink.message(line, None)),
-            Err(error) => sink.warning(format!("invalid JSON-RPC message from server: {error}")),
-        },
-    )
-    .await;
+    let pumped = loop {
+        let (reading, writing) = (&mut reading, &mut writing);
+        let stopped = stopped.as_mut();
+        match pump(&mut reader, &mut writer, outbox, reading, writing, stopped).await {
+            Ok(Pumped::Line(Ok(line))) => drop(sink.message(line, None)),
+            Ok(Pumped::Line(Err(error))) => {
+                sink.warning(format!("invalid JSON-RPC message from server: {error}"));
+            }
+            Ok(Pumped::InputEnded | Pumped::Stopped(())) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
     let closed = stop.is_stopped();
     if closed && pumped.is_ok() {
         // Not worth waiting longer for what cannot be written by now.
         let _ = tokio::time::timeout(FLUSH, flush(&mut writer, outbox, writing)).await;
     }
     drop(writer);
-    end(reader, closed, pumped.map(drop)).await
+    end(reader, closed, pumped).await
 }
 
 async fn flush<W: AsyncWrite + Unpin>(

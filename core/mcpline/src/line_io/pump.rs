@@ -13,31 +13,38 @@ use super::outbox::{OUTBOX_LIMIT, Outbox};
 /// Number of bytes per read: a pipe's buffer on Linux.
 const READ_SIZE: usize = 64 * 1024;
 
-/// Why [`pump`] has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What [`pump`] returns for.
+#[derive(Debug)]
 pub(crate) enum Pumped<S> {
+    /// The other end has sent this line.
+    Line(Result<Bytes, LineTooLong>),
     /// The other end has closed its direction.
     InputEnded,
     /// `stopped` resolved to this reason.
     Stopped(S),
 }
 
-/// Reads lines and writes the outbox until the input ends or `stopped` resolves, and returns which. `decoder` keeps a
-/// partially read line, and `writing` a partially written one.
+/// Writes the outbox until a line has arrived, the input ends or `stopped` resolves. Lines that have arrived are returned
+/// first.
 pub(crate) async fn pump<R, W, S>(
     reader: &mut R,
     writer: &mut W,
     outbox: &Outbox,
-    decoder: &mut LineDecoder,
+    reading: &mut Reading,
     writing: &mut Writing,
-    mut stopped: Pin<&mut impl Future<Output = S>>,
-    mut receive: impl FnMut(Result<Bytes, LineTooLong>),
+    mut stopped: Pin<&mut (impl Future<Output = S> + ?Sized)>,
 ) -> io::Result<Pumped<S>>
 where
     R: AsyncRead + Unpin + ?Sized,
     W: AsyncWrite + Unpin + ?Sized,
 {
     loop {
+        if let Some(line) = reading.decoder.next_line() {
+            return Ok(Pumped::Line(line));
+        }
+        if reading.has_ended {
+            return Ok(Pumped::InputEnded);
+        }
         if writing.is_done() {
             writing.refill(outbox);
         }
@@ -47,15 +54,12 @@ where
             written = writer.write(writing.rest()), if !writing.is_done() => {
                 writing.advance(written?)?;
             }
-            read = read(reader, decoder.buffer()), if room => {
+            read = read(reader, reading.decoder.buffer()), if room => {
                 if read? == 0 {
-                    if let Some(line) = decoder.finish() {
-                        receive(line);
+                    reading.has_ended = true;
+                    if let Some(line) = reading.decoder.finish() {
+                        return Ok(Pumped::Line(line));
                     }
-                    return Ok(Pumped::InputEnded);
-                }
-                while let Some(line) = decoder.next_line() {
-                    receive(line);
                 }
             }
             () = outbox.filled(), if writing.is_done() => {}
@@ -88,6 +92,22 @@ async fn read(
 ) -> io::Result<usize> {
     buffer.reserve(READ_SIZE);
     reader.read_buf(buffer).await
+}
+
+/// What was read and is not yet a whole line.
+pub(crate) struct Reading {
+    decoder: LineDecoder,
+    has_ended: bool,
+}
+
+impl Reading {
+    /// Lines may have `limit` bytes.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            decoder: LineDecoder::new(limit),
+            has_ended: false,
+        }
+    }
 }
 
 /// A partially written buffer.

@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use tracing::Span;
 
 use crate::background;
+use crate::line_io::handover::while_lent;
 use crate::warning_limit::warn_limited;
 
 use super::call::Call;
@@ -47,44 +48,51 @@ where
             .fetch_add(1, Ordering::Relaxed)
             .is_multiple_of(TIMED_CALLS);
         let started = is_timed.then(Instant::now);
-        let mut answer = match std::panic::catch_unwind(AssertUnwindSafe(|| (self.function)(&call)))
-        {
-            Ok(answer) => answer,
-            Err(panic) => {
-                call.reply(Err(panicked(&*panic)));
-                return;
-            }
-        };
         // Most handlers finish without waiting and need no task.
-        let mut now = std::task::Context::from_waker(Waker::noop());
-        let polled = poll_caught(&mut answer, &mut now);
+        let begun = while_lent(|| begin(&self.function, &call));
         if let Some(started) = started {
             warn_if_slow(&call, started.elapsed());
         }
-        match polled {
-            Poll::Ready(outcome) => call.reply(outcome),
-            Poll::Pending => spawn(call, answer, span),
+        match begun {
+            Ok(outcome) => call.reply(outcome),
+            Err(answer) => spawn(call, answer, span),
         }
     }
 }
 
-/// How long a handler may run before it waits for the first time. Longer ones are felt: until then the client's other
-/// messages are not read.
+/// Runs a handler until it ends or waits. In the second case its future is returned.
+fn begin(
+    function: impl Fn(&Call) -> HandlerFuture,
+    call: &Call,
+) -> Result<Result<Reply, HandlerError>, HandlerFuture> {
+    let mut answer = match std::panic::catch_unwind(AssertUnwindSafe(|| function(call))) {
+        Ok(answer) => answer,
+        Err(panic) => return Ok(Err(panicked(&*panic))),
+    };
+    let mut now = std::task::Context::from_waker(Waker::noop());
+    match poll_caught(&mut answer, &mut now) {
+        Poll::Ready(outcome) => Ok(outcome),
+        Poll::Pending => Err(answer),
+    }
+}
+
+/// How long a handler may run before it waits for the first time. Longer ones are felt where the runtime has one thread
+/// only: until then the client's other messages are not read.
 const MAX_FIRST_POLL: Duration = Duration::from_millis(50);
 
 /// One call in this many is timed, the first included: reading the clock takes longer than a handler that returns at once.
 /// A handler that blocks does so in most calls.
 const TIMED_CALLS: u32 = 16;
 
-/// Logs that a handler kept the thread that reads the client's messages.
+/// Logs that a handler kept a thread of the runtime.
 fn warn_if_slow(call: &Call, took: Duration) {
     if took < MAX_FIRST_POLL {
         return;
     }
     warn_limited!(
         name = call.name(),
-        "a handler ran for {} ms before it waited for the first time, and no message of the client was read meanwhile: if \
-         it blocks or computes, wrap it in `mcpline::server::Blocking` or use `tokio::task::spawn_blocking`",
+        "a handler ran for {} ms before it waited for the first time, and kept a thread of the runtime: if it blocks or \
+         computes, wrap it in `mcpline::server::Blocking` or use `tokio::task::spawn_blocking`",
         took.as_millis()
     );
 }

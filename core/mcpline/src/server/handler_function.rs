@@ -130,8 +130,9 @@ where
 /// A handler that blocks or computes for long: an ordinary function, run on tokio's threads for blocking work.
 ///
 /// Async handlers run on the thread that reads the client's messages until they wait for the first time. A function that
-/// blocks there delays every other request of the client, its pings and its cancellations included; more than a
-/// millisecond is too long. The parameters are those of other handlers: none, the arguments, the [`Context`], or both.
+/// blocks there for more than a millisecond keeps a thread of the runtime that other clients need. On a runtime with one
+/// thread, and over connections in memory, it delays every other request of the client, its pings and its cancellations
+/// included; over a pipe another thread of the runtime reads on after 10 ms. The parameters are those of other handlers: none, the arguments, the [`Context`], or both.
 ///
 /// If the client cancels the request, the function goes on, because threads can't be stopped, and its result is dropped:
 /// check [`Context::is_cancelled`] in loops. As many functions run at the same time as the runtime has threads for

@@ -5,7 +5,6 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
-use mcpline_protocol::wire::LineDecoder;
 use shuttle::future::block_on;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
@@ -16,7 +15,7 @@ use crate::server::models::Threads;
 use crate::sync::Arc;
 
 use crate::line_io::outbox::Outbox;
-use crate::line_io::pump::{Writing, pump};
+use crate::line_io::pump::{Pumped, Reading, Writing, pump};
 
 /// Number of bytes that the writer accepts at once.
 const WRITTEN_AT_ONCE: usize = 5;
@@ -78,18 +77,18 @@ fn messages_race_the_writing_task() {
         let task = spawn(async move {
             let (mut silent, mut written) = (OtherEnd::default(), written);
             let stopped = pin!(async { drop(stopped.await) });
-            let mut decoder = LineDecoder::new(1_000);
+            let mut reading = Reading::new(1_000);
             let mut writing = Writing::default();
             let pumped = pump(
                 &mut silent,
                 &mut written,
                 &draining,
-                &mut decoder,
+                &mut reading,
                 &mut writing,
                 stopped,
-                |_| panic!("nothing is said"),
             );
-            pumped.await.expect("it can be written");
+            let pumped = pumped.await.expect("it can be written");
+            assert!(matches!(pumped, Pumped::Stopped(())), "{pumped:?}");
             assert!(writing.is_done() && written.begun.is_empty());
         });
         let threads = Threads::default();

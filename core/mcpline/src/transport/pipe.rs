@@ -2,18 +2,23 @@
 
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mcpline_protocol::wire::{LineDecoder, LineTooLong, ReadError};
+use mcpline_protocol::wire::{LineTooLong, ReadError};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tracing::{Instrument, Span};
 
+use crate::background;
 use crate::caller::Caller;
 use crate::error::Error;
+use crate::line_io::handover::{Handover, Lent};
 use crate::line_io::outbox::Outbox;
-use crate::line_io::pump::{Pumped, Writing, pump, write_out};
+use crate::line_io::pump::{Pumped, Reading, Writing, pump, write_out};
 use crate::message_sink::MessageSink;
 use crate::server::Server;
 use crate::server::connection::Connection;
@@ -23,10 +28,10 @@ use super::single::{self, Peer};
 use super::{EOF_GRACE, LAST_ANSWERS, Stop, Transport};
 
 /// What a client writes.
-type Reader<'a> = dyn AsyncRead + Send + Unpin + 'a;
+type Reader = Box<dyn AsyncRead + Send + Unpin>;
 
 /// What a client reads.
-type Writer<'a> = dyn AsyncWrite + Send + Unpin + 'a;
+type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// How often a shutdown checks whether calls have ended.
 const SETTLING: Duration = Duration::from_millis(10);
@@ -54,8 +59,8 @@ impl<R, W> Lines<R, W> {
 /// The client is anonymous and may use everything, unless [`Lines::with_principal`] names it.
 pub fn lines<R, W>(reader: R, writer: W) -> Lines<R, W>
 where
-    R: AsyncRead + Send + Unpin,
-    W: AsyncWrite + Send + Unpin,
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
 {
     Lines {
         reader,
@@ -66,13 +71,13 @@ where
 
 impl<R, W> Transport for Lines<R, W>
 where
-    R: AsyncRead + Send + Unpin,
-    W: AsyncWrite + Send + Unpin,
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
 {
-    async fn serve(mut self, server: Server, stop: Stop) -> Result<(), Error> {
+    async fn serve(self, server: Server, stop: Stop) -> Result<(), Error> {
         serve(
-            &mut self.reader,
-            &mut self.writer,
+            Box::new(self.reader),
+            Box::new(self.writer),
             &server,
             self.principal.into(),
             TransportKind::Lines,
@@ -87,8 +92,8 @@ where
 ///
 /// Takes trait objects, because the code for one type of stream is large.
 pub(super) async fn serve(
-    reader: &mut Reader<'_>,
-    writer: &mut Writer<'_>,
+    reader: Reader,
+    writer: Writer,
     server: &Server,
     peer: Peer,
     kind: TransportKind,
@@ -102,34 +107,127 @@ pub(super) async fn serve(
         // Serving may have ended.
         let _ = died.send(());
     });
-    let stopped = pin!(async {
-        tokio::select! {
-            biased;
-            Ok(()) = dead => StopReason::ClientDead,
-            () = stop.stopped() => StopReason::Requested,
-        }
-    });
+    let stop = stop.clone();
     let settings = &server.inner().settings;
-    let mut pipe = Pipe {
+    let pipe = Box::new(Pipe {
         reader,
         writer,
-        outbox: &outbox,
-        decoder: LineDecoder::new(settings.wire.line),
+        outbox,
+        reading: Reading::new(settings.wire.line),
         writing: Writing::default(),
+        connection: connection.clone(),
+        sink,
+        stopped: Box::pin(async move {
+            tokio::select! {
+                biased;
+                Ok(()) = dead => StopReason::ClientDead,
+                () = stop.stopped() => StopReason::Requested,
+            }
+        }),
+    });
+    // A runtime with one thread has none that could read on.
+    let (mut pipe, end) = match Handle::current().runtime_flavor() {
+        RuntimeFlavor::CurrentThread => serve_calls(pipe).await,
+        _ => serve_calls_in_tasks(pipe).await?,
     };
-    let served = match pipe.pump(stopped, &connection, &sink).await {
+    let served = match end {
         // A client that no longer answers pings gets no further messages.
-        Ok(Pumped::Stopped(StopReason::ClientDead)) => Ok(()),
-        Ok(Pumped::Stopped(StopReason::Requested)) => {
-            let end = Instant::now() + settings.shutdown_grace;
-            pipe.wind_down(&connection, &sink, end).await
+        Ok(End::Stopped(StopReason::ClientDead)) => Ok(()),
+        Ok(End::Stopped(StopReason::Requested)) => {
+            pipe.wind_down(Instant::now() + settings.shutdown_grace)
+                .await
         }
-        Ok(Pumped::InputEnded) => pipe.drain(&connection, Instant::now() + EOF_GRACE).await,
+        Ok(End::InputEnded) => pipe.drain(Instant::now() + EOF_GRACE).await,
         Err(error) => Err(error),
     };
     connection.close();
     server.inner().cancel_suspended_of(&connection);
     served
+}
+
+/// A pipe that is no longer served, and why.
+type Served = (Box<Pipe>, io::Result<End<StopReason>>);
+
+/// Serves on this task until the client closes its end, or serving shall stop.
+async fn serve_calls(mut pipe: Box<Pipe>) -> Served {
+    let end = loop {
+        match pipe.next_line().await {
+            Ok(Ok(line)) => pipe.receive(line),
+            Ok(Err(end)) => break Ok(end),
+            Err(error) => break Err(error),
+        }
+    };
+    (pipe, end)
+}
+
+/// Serves like [`serve_calls`], on another task. While a handler keeps its thread, a further task reads on.
+async fn serve_calls_in_tasks(pipe: Box<Pipe>) -> io::Result<Served> {
+    let (ended, end) = oneshot::channel();
+    let tasks = Tasks::default();
+    let (running, runtime, span) = (tasks.0.clone(), Handle::current(), Span::current());
+    let handover = Handover::new(move |handover, pipe: Lent| {
+        let Ok(pipe) = pipe.downcast() else { return };
+        let task = serve_calls_lending(pipe, handover).instrument(span.clone());
+        if let Some(running) = &mut *lock(&running) {
+            // Those that have ended.
+            while running.try_join_next().is_some() {}
+            running.spawn_on(background::task(task), &runtime);
+        }
+    });
+    handover.read_on(Box::new(LentPipe { pipe, ended }));
+    drop(handover);
+    end.await
+        .map_err(|_| io::Error::other("the task that reads the pipe panicked"))
+}
+
+/// The tasks that read one pipe, of which all but one only run a handler. They end when this is dropped.
+struct Tasks(Arc<Mutex<Option<JoinSet<()>>>>);
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Some(JoinSet::new()))))
+    }
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        let tasks = lock(&self.0).take();
+        drop(tasks);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A pipe that tasks hand over to each other. The one that sees its end passes it back.
+struct LentPipe {
+    pipe: Box<Pipe>,
+    ended: oneshot::Sender<Served>,
+}
+
+/// Serves until the end, or until another task has taken over the pipe.
+async fn serve_calls_lending(mut lent: Box<LentPipe>, handover: Arc<Handover>) {
+    loop {
+        let end = match lent.pipe.next_line().await {
+            Ok(Ok(line)) => {
+                let (connection, sink) = (lent.pipe.connection.clone(), lent.pipe.sink.clone());
+                let pipe: Lent = lent;
+                let pipe = handover.process(pipe, || receive(&connection, &sink, line));
+                match pipe.and_then(|pipe| pipe.downcast().ok()) {
+                    Some(pipe) => lent = pipe,
+                    None => return,
+                }
+                continue;
+            }
+            Ok(Err(end)) => Ok(end),
+            Err(error) => Err(error),
+        };
+        let LentPipe { pipe, ended } = *lent;
+        // Whoever serves may be gone.
+        let _ = ended.send((pipe, end));
+        return;
+    }
 }
 
 /// Why serving stops before the client closes its end.
@@ -140,63 +238,84 @@ enum StopReason {
     ClientDead,
 }
 
-/// Two byte streams with their buffers.
-struct Pipe<'a> {
-    reader: &'a mut Reader<'a>,
-    writer: &'a mut Writer<'a>,
-    outbox: &'a Outbox,
-    decoder: LineDecoder,
-    writing: Writing,
+/// Why no further line is read.
+enum End<S> {
+    InputEnded,
+    Stopped(S),
 }
 
-impl Pipe<'_> {
-    async fn pump<S>(
-        &mut self,
-        stopped: Pin<&mut impl Future<Output = S>>,
-        connection: &Arc<Connection>,
-        sink: &Arc<dyn MessageSink>,
-    ) -> io::Result<Pumped<S>> {
-        pump(
-            self.reader,
-            self.writer,
-            self.outbox,
-            &mut self.decoder,
+/// Two byte streams with their buffers.
+struct Pipe {
+    reader: Reader,
+    writer: Writer,
+    outbox: Arc<Outbox>,
+    reading: Reading,
+    writing: Writing,
+    connection: Arc<Connection>,
+    sink: Arc<dyn MessageSink>,
+    stopped: Pin<Box<dyn Future<Output = StopReason> + Send>>,
+}
+
+type Line = Result<bytes::Bytes, LineTooLong>;
+
+impl Pipe {
+    /// Writes until the client has sent a line, or serving shall end.
+    async fn next_line(&mut self) -> io::Result<Result<Line, End<StopReason>>> {
+        let pumped = pump(
+            &mut self.reader,
+            &mut self.writer,
+            &self.outbox,
+            &mut self.reading,
             &mut self.writing,
-            stopped,
-            |line| receive(connection, sink, line),
-        )
-        .await
+            self.stopped.as_mut(),
+        );
+        Ok(line_or_end(pumped.await?))
+    }
+
+    fn receive(&self, line: Line) {
+        receive(&self.connection, &self.sink, line);
     }
 
     /// Shuts down: waits for calls in flight until `end`, refuses new ones, and cancels those that are left. The client
     /// may still cancel calls.
-    async fn wind_down(
-        &mut self,
-        connection: &Arc<Connection>,
-        sink: &Arc<dyn MessageSink>,
-        end: Instant,
-    ) -> io::Result<()> {
-        connection.wind_down();
-        let outbox = self.outbox;
-        let settled = pin!(async {
+    async fn wind_down(&mut self, end: Instant) -> io::Result<()> {
+        self.connection.wind_down();
+        match tokio::time::timeout_at(end, self.settle()).await {
+            Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+            Ok(Ok(End::InputEnded)) => self.drain(end.min(Instant::now() + EOF_GRACE)).await,
+            // The message that is being written has until `end` as well.
+            _ => self.drain(end).await,
+        }
+    }
+
+    /// Reads and writes until nothing is in flight.
+    async fn settle(&mut self) -> io::Result<End<()>> {
+        let (connection, outbox) = (self.connection.clone(), self.outbox.clone());
+        let mut settled = pin!(async {
             while !connection.is_idle() || outbox.len() > 0 {
                 tokio::time::sleep(SETTLING).await;
             }
         });
-        match tokio::time::timeout_at(end, self.pump(settled, connection, sink)).await {
-            Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-            Ok(Ok(Pumped::InputEnded)) => {
-                self.drain(connection, end.min(Instant::now() + EOF_GRACE))
-                    .await
+        loop {
+            let pumped = pump(
+                &mut self.reader,
+                &mut self.writer,
+                &outbox,
+                &mut self.reading,
+                &mut self.writing,
+                settled.as_mut(),
+            );
+            match line_or_end(pumped.await?) {
+                Ok(line) => self.receive(line),
+                Err(end) => return Ok(end),
             }
-            // The message that is being written has until `end` as well.
-            _ => self.drain(connection, end).await,
         }
     }
 
     /// Waits for calls in flight until `end`, cancels those that are left, and writes all responses. Reads nothing
     /// more.
-    async fn drain(&mut self, connection: &Connection, end: Instant) -> io::Result<()> {
+    async fn drain(&mut self, end: Instant) -> io::Result<()> {
+        let connection = self.connection.clone();
         connection.wind_down();
         let answered = async {
             loop {
@@ -228,15 +347,19 @@ impl Pipe<'_> {
     }
 
     async fn write_out(&mut self) -> io::Result<()> {
-        write_out(self.writer, self.outbox, &mut self.writing).await
+        write_out(&mut self.writer, &self.outbox, &mut self.writing).await
     }
 }
 
-fn receive(
-    connection: &Arc<Connection>,
-    sink: &Arc<dyn MessageSink>,
-    line: Result<bytes::Bytes, LineTooLong>,
-) {
+fn line_or_end<S>(pumped: Pumped<S>) -> Result<Line, End<S>> {
+    match pumped {
+        Pumped::Line(line) => Ok(line),
+        Pumped::InputEnded => Err(End::InputEnded),
+        Pumped::Stopped(reason) => Err(End::Stopped(reason)),
+    }
+}
+
+fn receive(connection: &Arc<Connection>, sink: &Arc<dyn MessageSink>, line: Line) {
     match line {
         Ok(line) => single::receive(connection, sink, line),
         Err(error) => {

@@ -72,14 +72,15 @@ impl Transport for Stdio {
         let ready = server.startup_message(None);
         let taken = Taken::take()?;
         let broke = |error| Error::transport("serve", "stdio failed", error);
-        let mut reader = Stream::new(taken.input.as_fd(), OFlags::RDONLY).map_err(broke)?;
-        let mut writer = Stream::new(taken.output.as_fd(), OFlags::WRONLY).map_err(broke)?;
+        let reader = Stream::new(taken.input.as_fd(), OFlags::RDONLY).map_err(broke)?;
+        let writer = Stream::new(taken.output.as_fd(), OFlags::WRONLY).map_err(broke)?;
         if let Some(ready) = ready {
             tracing::info!("{ready}");
         }
         let kind = TransportKind::Stdio;
         let peer = Peer::Anonymous;
-        let served = lines::serve(&mut reader, &mut writer, &server, peer, kind, &stop).await;
+        let (reader, writer) = (Box::new(reader), Box::new(writer));
+        let served = lines::serve(reader, writer, &server, peer, kind, &stop).await;
         if let Some(flush) = self.flush {
             flush().await;
         }

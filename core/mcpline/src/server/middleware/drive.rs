@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tracing::Span;
 
 use crate::background;
+use crate::line_io::handover::while_lent;
 use crate::middleware::{MiddlewareFuture, MiddlewareOutcome};
 
 /// Polls a chain on this thread, because most need no task, and continues in a task. `finish` gets `None` if `end` is closed
@@ -20,7 +21,7 @@ pub(in super::super) fn drive(
     finish: impl FnOnce(Option<MiddlewareOutcome>) + Send + 'static,
 ) {
     let mut now = TaskContext::from_waker(Waker::noop());
-    if let Poll::Ready(outcome) = poll_caught(&mut chain, &mut now) {
+    if let Poll::Ready(outcome) = while_lent(|| poll_caught(&mut chain, &mut now)) {
         return finish(Some(outcome));
     }
     let span = Span::current();

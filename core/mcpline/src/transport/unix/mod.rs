@@ -210,9 +210,10 @@ fn admit(
 }
 
 async fn serve_client(stream: UnixStream, peer: Peer, server: &Server, stop: &Stop) {
-    let (mut reader, mut writer) = stream.into_split();
+    let (reader, writer) = stream.into_split();
+    let (reader, writer) = (Box::new(reader), Box::new(writer));
     let kind = TransportKind::Unix;
-    if let Err(error) = pipe::serve(&mut reader, &mut writer, server, peer, kind, stop).await {
+    if let Err(error) = pipe::serve(reader, writer, server, peer, kind, stop).await {
         tracing::debug!(%error, "a connection ended");
     }
 }

@@ -1,0 +1,77 @@
+//! A thread that looks for handlers that keep a thread of their runtime, while there are calls.
+//!
+//! It is none of the runtime's: a task that a blocked thread has woken may wait for this very thread.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::handover::Handover;
+
+/// How long a handler may keep its thread, at least; at most twice as long. Shorter than what users notice, and longer than a
+/// busy machine interrupts most handlers.
+const MAX_LOAN: Duration = Duration::from_millis(10);
+
+/// How long the thread waits for further calls before it ends: starting it costs as much as many calls.
+const LINGERING: Duration = Duration::from_secs(1);
+
+static WATCHED: Mutex<Watched> = Mutex::new(Watched {
+    handovers: Vec::new(),
+    is_running: false,
+});
+
+/// Notified of pipes to watch.
+static ADDED: Condvar = Condvar::new();
+
+struct Watched {
+    handovers: Vec<Arc<Handover>>,
+    is_running: bool,
+}
+
+fn lock() -> MutexGuard<'static, Watched> {
+    WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Looks at the pipe from time to time, until nothing happens there.
+pub(super) fn watch(handover: Arc<Handover>) {
+    let mut watched = lock();
+    watched.handovers.push(handover);
+    if watched.is_running {
+        if watched.handovers.len() == 1 {
+            ADDED.notify_one();
+        }
+        return;
+    }
+    let thread = std::thread::Builder::new()
+        .name("mcpline-watcher".to_owned())
+        .spawn(run);
+    match thread {
+        Ok(_) => watched.is_running = true,
+        Err(error) => {
+            tracing::debug!(%error, "handlers that block are not noticed");
+            // A later call tries again.
+            for handover in std::mem::take(&mut watched.handovers) {
+                handover.set_unwatched();
+            }
+        }
+    }
+}
+
+fn run() {
+    loop {
+        std::thread::sleep(MAX_LOAN);
+        let mut looking = std::mem::take(&mut lock().handovers);
+        looking.retain(|handover| handover.look());
+        let mut watched = lock();
+        watched.handovers.append(&mut looking);
+        if !watched.handovers.is_empty() {
+            continue;
+        }
+        let waited =
+            ADDED.wait_timeout_while(watched, LINGERING, |watched| watched.handovers.is_empty());
+        let (mut watched, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        if timeout.timed_out() {
+            watched.is_running = false;
+            return;
+        }
+    }
+}
