@@ -101,6 +101,8 @@ test("paths and settings are checked", async () => {
     ["\0name", {}, /abstract/],
     [7, {}, /`path` must be a string/],
     [path, { mode: 660 }, /`mode`: 660 is not a file mode/],
+    [path, { mode: 0o400 }, /`mode`: 0o400 .*own user/],
+    [path, { connections: 0 }, /`connections`: 0/],
     [path, { modes: 0o600 }, /unknown option `modes`; did you mean `mode`\?/],
     [path, { connections: "many" }, /connections/],
   ]) {

@@ -163,6 +163,10 @@ def test_a_stale_socket_is_replaced(path):
 def test_options_and_paths_are_checked(path):
     with pytest.raises(UsageError, match=r"`mode`: 660 is not a file mode"):
         make().run_unix(path, mode=660)
+    with pytest.raises(UsageError, match=r"`mode`: 0o400 .*own user"):
+        make().run_unix(path, mode=0o400)
+    with pytest.raises(UsageError, match=r"`connections`: 0"):
+        make().run_unix(path, connections=0)
     with pytest.raises(UsageError, match=r"connections"):
         make().run_unix(path, connections="many")  # type: ignore[typeddict-item]
     with pytest.raises(UsageError, match=r"did you mean 'mode'"):

@@ -186,7 +186,7 @@ async fn serves_clients_of_both_eras_at_once() {
 #[runtimes::test]
 async fn the_file_has_its_mode_before_it_is_served_whatever_the_umask_is() {
     let folder = Folder::new();
-    for mode in [0o600, 0o660, 0o666, 0o400] {
+    for mode in [0o600, 0o660, 0o666] {
         let mut options = UnixOptions::default();
         assert_eq!(options.mode, 0o600);
         options.mode = mode;
@@ -265,13 +265,25 @@ async fn refuses_paths_and_modes_that_a_socket_cannot_have() {
     }
     let mut options = UnixOptions::default();
     // Decimal by mistake.
-    options.mode = 660;
+    for (mode, expected) in [
+        (660, "`mode`: 660 is not a file mode"),
+        (
+            0o400,
+            "`mode`: 0o400 (decimal 256) keeps the server's own user",
+        ),
+    ] {
+        options.mode = mode;
+        let error = unix(folder.path(), options.clone())
+            .await
+            .expect_err("refused");
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        assert!(error.to_string().starts_with(expected), "{error}");
+    }
+    options.mode = 0o600;
+    options.connections = 0;
     let error = unix(folder.path(), options).await.expect_err("refused");
     assert_eq!(error.kind(), ErrorKind::Usage);
-    assert!(
-        error.to_string().starts_with("`mode`: 660 is not"),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("`connections`: 0"), "{error}");
     let error = listen(&folder.0.join("missing/server.sock")).await;
     assert_eq!(error.expect_err("no folder").kind(), ErrorKind::Transport);
     assert_eq!(fs::read_dir(&folder.0).expect("read").count(), 0);

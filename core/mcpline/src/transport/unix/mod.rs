@@ -29,7 +29,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub struct UnixOptions {
     /// Permissions of the socket file, which say who may connect. Default: `0o600`, the user of the server.
     ///
-    /// `0o660` admits the group of the file too. The process's umask does not change them. Programs that can write the
+    /// `0o660` admits the group of the file too. The user of the server can always connect. The process's umask does not change them. Programs that can write the
     /// directory of the socket can replace it, whatever its permissions are.
     pub mode: u32,
     /// Maximum number of open connections; further ones are closed at once. Default: 256.
@@ -87,6 +87,7 @@ pub async fn unix(path: impl AsRef<Path>, options: UnixOptions) -> Result<Unix, 
 
 impl Unix {
     async fn bind(path: &Path, options: UnixOptions) -> Result<Self, Error> {
+        check_connections(&options)?;
         let (file, listener) = socket_file::listen(path, options.mode).await?;
         Ok(Self {
             _file: Some(file),
@@ -101,7 +102,9 @@ impl Unix {
     /// # Errors
     ///
     /// [`ErrorKind::Transport`](crate::ErrorKind::Transport): its address is unknown.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): an option is invalid.
     pub fn from_listener(listener: UnixListener, options: UnixOptions) -> Result<Self, Error> {
+        check_connections(&options)?;
         let address = listener.local_addr().map_err(|error| {
             Error::transport("listen", "cannot read the address of the listener", error)
         })?;
@@ -124,6 +127,15 @@ impl Unix {
     /// Returns the address as messages show it, such as `unix:/run/weather.sock`.
     pub fn url(&self) -> String {
         format!("unix:{}", self.path.display())
+    }
+}
+
+fn check_connections(options: &UnixOptions) -> Result<(), Error> {
+    match options.connections {
+        0 => Err(Error::usage(
+            "`connections`: 0 would close every connection; at least 1 is needed",
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -8,11 +8,15 @@
 
 use std::fs::{self, File, Metadata, Permissions};
 use std::io;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use rustix::fs::OFlags;
 use rustix::fs::{FlockOperation, Mode};
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
 use tokio::time::Instant;
@@ -32,6 +36,9 @@ const MAX_PATH_BYTES: usize = if cfg!(any(target_os = "linux", target_os = "andr
 /// How long to wait for the lock on the directory. Other servers hold it for less than a millisecond. But every process
 /// that can read the directory can lock it, so after this time the socket is created without the lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Permissions that the server's own user needs to connect. Numbers that were meant as octal ones mostly lack them.
+const OWNER: u32 = 0o600;
 
 /// Delay between two attempts to lock the directory.
 const LOCK_RETRY: Duration = Duration::from_millis(1);
@@ -89,6 +96,10 @@ fn check(path: &Path, mode: u32) -> Result<(), Error> {
         )
     } else if mode & !0o777 != 0 {
         format!("`mode`: {mode} is not a file mode; write it in octal, such as 0o660")
+    } else if mode & OWNER != OWNER {
+        format!(
+            "`mode`: 0o{mode:o} (decimal {mode}) keeps the server's own user from connecting; use 0o600 or more, in octal"
+        )
     } else {
         return Ok(());
     };
@@ -149,10 +160,43 @@ fn create(path: &Path, mode: u32) -> io::Result<(SocketFile, UnixListener)> {
     let file = SocketFile::new(path, &metadata)?;
     // The umask may have removed some.
     if metadata.permissions().mode() & 0o777 != mode {
-        fs::set_permissions(path, Permissions::from_mode(mode))?;
+        set_mode(path, mode, file.identity)?;
     }
     let listener = socket.listen(BACKLOG)?;
     Ok((file, listener))
+}
+
+/// Changes the permissions of a socket, if the path still names this one. In a directory that others can write, they may have
+/// replaced it with a link.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn set_mode(path: &Path, mode: u32, expected: (u64, u64)) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if identity(&file.metadata()?) != expected {
+        return Err(replaced());
+    }
+    // A descriptor of this kind has no other way to change the mode.
+    let opened = format!("/proc/self/fd/{}", file.as_raw_fd());
+    fs::set_permissions(opened, Permissions::from_mode(mode))
+}
+
+/// Changes the permissions of a socket, without following a link.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn set_mode(path: &Path, mode: u32, expected: (u64, u64)) -> io::Result<()> {
+    if identity(&fs::symlink_metadata(path)?) != expected {
+        return Err(replaced());
+    }
+    let mode = Mode::from_raw_mode(mode as _);
+    Ok(rustix::fs::chmodat(
+        rustix::fs::CWD,
+        path,
+        mode,
+        rustix::fs::AtFlags::SYMLINK_NOFOLLOW,
+    )?)
+}
+
+fn replaced() -> io::Error {
+    io::Error::other("another process has replaced the socket")
 }
 
 /// Removes the file if it is still this one.
