@@ -8,7 +8,8 @@
 
 use std::any::Any;
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, thread_local};
 
 use super::watcher;
 
@@ -65,14 +66,14 @@ impl Handover {
         struct Restore(Option<Loan>);
         impl Drop for Restore {
             fn drop(&mut self) {
-                READ.set(self.0.take());
+                READ.with(|read| read.set(self.0.take()));
             }
         }
         let handover = self.clone();
         // A handler may process messages of another pipe.
-        let _outer = Restore(READ.replace(Some(Loan { pipe, handover })));
+        let _outer = Restore(READ.with(|read| read.replace(Some(Loan { pipe, handover }))));
         receive();
-        READ.take().map(|loan| loan.pipe)
+        READ.with(Cell::take).map(|loan| loan.pipe)
     }
 
     fn lend(self: &Arc<Self>, pipe: Lent) {
@@ -112,7 +113,7 @@ impl Handover {
 
 /// Runs what may block. Meanwhile, another task can take over the pipe that this thread reads.
 pub(crate) fn while_lent<T>(run: impl FnOnce() -> T) -> T {
-    let Some(Loan { pipe, handover }) = READ.take() else {
+    let Some(Loan { pipe, handover }) = READ.with(Cell::take) else {
         return run();
     };
     handover.lend(pipe);
@@ -120,7 +121,7 @@ pub(crate) fn while_lent<T>(run: impl FnOnce() -> T) -> T {
     // If it was taken over, it may be lent again, by another thread: then this one reads on.
     let pipe = handover.lock().pipe.take();
     if let Some(pipe) = pipe {
-        READ.set(Some(Loan { pipe, handover }));
+        READ.with(|read| read.set(Some(Loan { pipe, handover })));
     }
     result
 }

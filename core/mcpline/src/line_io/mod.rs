@@ -2,6 +2,8 @@
 
 #[cfg(feature = "server")]
 pub(crate) mod handover;
+#[cfg(all(feature = "server", test, mcpline_models))]
+mod models;
 pub(crate) mod outbox;
 pub(crate) mod pump;
 #[cfg(feature = "server")]

@@ -1,0 +1,60 @@
+//! A model of the handover of a pipe: threads that process its messages, and one that looks for handlers that keep theirs,
+//! at any moment. Each message is processed once and in order, and one thread sees the end.
+
+use std::collections::VecDeque;
+
+use crate::models::{Record, check};
+use crate::server::models::Threads;
+use crate::sync::{Arc, switch};
+
+use super::handover::{Handover, Lent, while_lent};
+
+const MESSAGES: usize = 4;
+
+/// What a thread of the model has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Processed(usize),
+    Ended,
+}
+
+/// The messages that a pipe still has.
+type Pipe = VecDeque<usize>;
+
+fn read(mut pipe: Box<Pipe>, handover: &Arc<Handover>, events: &Record<Event>) {
+    while let Some(message) = pipe.pop_front() {
+        let pipe_or_none = handover.process(pipe, || {
+            events.add(Event::Processed(message));
+            while_lent(switch);
+        });
+        match pipe_or_none.map(Lent::downcast) {
+            Some(lent) => pipe = lent.expect("a pipe"),
+            None => return,
+        }
+    }
+    events.add(Event::Ended);
+}
+
+#[test]
+fn a_pipe_is_handed_over_at_any_moment() {
+    check(|| {
+        let (threads, events) = (Arc::new(Threads::default()), Arc::new(Record::default()));
+        let (starting, recorded) = (threads.clone(), events.clone());
+        let handover = Handover::new(move |handover, pipe| {
+            let recorded = recorded.clone();
+            let pipe = pipe.downcast().expect("a pipe");
+            starting.start(move || read(pipe, &handover, &recorded));
+        });
+        handover.read_on(Box::new((0..MESSAGES).collect::<Pipe>()));
+        let looking = handover.clone();
+        threads.start(move || {
+            for _ in 0..3 * MESSAGES {
+                looking.look();
+            }
+        });
+        events.wait_for(MESSAGES);
+        threads.join();
+        let expected = (0..MESSAGES).map(Event::Processed).chain([Event::Ended]);
+        assert!(events.all().into_iter().eq(expected), "{:?}", events.all());
+    });
+}
