@@ -4,7 +4,7 @@ import { AsyncResource } from "node:async_hooks";
 
 import { type Caller, callerOf } from "./auth.js";
 import { jsonOf } from "./content.js";
-import { attempt, ClosedError, RequestCancelledError, RpcError, ToolError } from "./errors.js";
+import { attempt, ClosedError, RequestCancelledError, RpcError, ToolError, UsageError } from "./errors.js";
 import { ask, hasReported, hub, sessionStateOf, watch } from "./hub.js";
 import type { Exchange } from "./http.js";
 import type { NativeRequestInfo } from "./native.js";
@@ -410,6 +410,26 @@ export class Context<C = unknown, State = unknown> {
   get auth(): Caller | undefined {
     const { auth } = this.#info;
     return auth === undefined ? undefined : callerOf(auth);
+  }
+
+  /**
+   * Requires that the caller has these scopes: for scopes that depend on the arguments. Otherwise use the option `scopes` of
+   * the feature. Where callers are not authenticated, each has all scopes.
+   *
+   * @throws RpcError if a scope is missing. Do not catch it: it names the scopes that the client must request, over HTTP with
+   *   status 403 and a `WWW-Authenticate` challenge.
+   */
+  requireScopes(...scopes: string[]): void {
+    for (const scope of scopes) {
+      if (typeof scope !== "string") {
+        throw new UsageError("requireScopes: each scope must be a string, as an argument of its own");
+      }
+    }
+    const lacks = attempt(() => hub.callLacks(this.#call, scopes));
+    if (lacks !== null) {
+      const { code, message, data } = JSON.parse(lacks) as { code: number; message: string; data?: unknown };
+      throw new RpcError(code, message, data);
+    }
   }
 
   /** `_meta` of the request. */

@@ -18,6 +18,7 @@ export interface NativeHub {
   replyHttp(call: number, status: number, headers: string[], body: Uint8Array): void;
   callInfo(call: number): NativeRequestInfo | null;
   callName(call: number): string | null;
+  callLacks(call: number, scopes: string[]): string | null;
   callSession(call: number): number;
   beginSpan(call: number): string | null;
   callCancelled(call: number): boolean;

@@ -208,6 +208,16 @@ impl Hub {
         })
     }
 
+    /// Returns the error for missing scopes as JSON, if the caller lacks one of these.
+    #[napi(catch_unwind)]
+    pub fn call_lacks(&self, call: f64, scopes: Vec<String>) -> Result<Option<String>> {
+        let Some(context) = self.context(call) else {
+            return Err(Failure::closed("the request has ended").into());
+        };
+        let error = context.require_scopes(scopes).err();
+        Ok(error.and_then(|error| serde_json::to_string(&error).ok()))
+    }
+
     /// Returns the number of the state of the client's session; the event `SessionEnded` has the same number.
     #[napi(catch_unwind)]
     pub fn call_session(&self, call: f64) -> Result<u32> {

@@ -8,7 +8,7 @@ import { connect } from "node:net";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { Server, UsageError } from "mcpline";
+import { Client, Server, UsageError } from "mcpline";
 
 const ISSUER = "https://auth.example.com";
 const RESOURCE = "https://mcp.example.com/tools/mcp";
@@ -115,6 +115,42 @@ test("a handler sees its caller but not the token", async (t) => {
     scopes: ["use"],
     expiresAt,
   });
+});
+
+test("a handler requires scopes that depend on the arguments", async (t) => {
+  const server = guarded();
+  server.tool("open", { input: { type: "object", properties: { door: { type: "string" } } } }, ({ door }, ctx) => {
+    ctx.requireScopes("use", `doors:${door}`);
+    return "open";
+  });
+  server.tool("wrong", {}, (_, ctx) => ctx.requireScopes(["use"]));
+  server.route("/door", { scopes: ["use"] }, (_, ctx) => {
+    ctx.requireScopes("doors:back");
+    return new Response("open");
+  });
+  const { url } = await server.listen({ auth });
+  t.after(() => server.close());
+  const params = { name: "open", arguments: { door: "back" } };
+  const refused = await ask(url, token("use"), "tools/call", params);
+  assert.equal(refused.status, 403);
+  assert.match(refused.challenge, /error="insufficient_scope"/);
+  assert.match(refused.challenge, /scope="[^"]*\bdoors:back\b/);
+  const allowed = await ask(url, token("use doors:back"), "tools/call", params);
+  assert.equal(allowed.body.result.content[0].text, "open");
+  const { body } = await ask(url, token("use"), "tools/call", { name: "wrong", arguments: {} });
+  assert.equal(body.result.isError, true, JSON.stringify(body));
+  for (const [scope, status] of [
+    ["use", 403],
+    ["use doors:back", 200],
+  ]) {
+    const door = new URL("/door", url);
+    const response = await fetch(door, { headers: { authorization: `Bearer ${token(scope)}` } });
+    assert.equal(response.status, status, await response.text());
+  }
+  const anonymous = await Client.memory(server);
+  t.after(() => anonymous.close());
+  const opened = await anonymous.callTool("open", { door: "back" });
+  assert.equal(opened.content[0].text, "open");
 });
 
 test("features without the required scopes are hidden, and calling them names the missing scopes", async (t) => {
