@@ -2580,7 +2580,7 @@ mcpl_status mcpl_client_notify_async(mcpl_client *client,
  * Sets the callback for diagnostics: rejected messages, failed handlers, broken transports. There is none by default.
  *
  * At level `MCPL_LOG_INFO` each request is one of them, when it ends, with the target `mcpline::requests`: method, name,
- * outcome, duration, client and session. In debug mode (the option `debug` of `mcpl_server_new_with`) each message of a
+ * outcome, duration, client, session, the issuer, subject and client id of the authenticated caller, and the trace id. In debug mode (the option `debug` of `mcpl_server_new_with`) each message of a
  * client and to it is another, with the target `mcpline::traffic`. Those are delivered by a thread of their own, one at a
  * time: while the callback takes its time, up to 1,024 wait, further ones are left out, and a diagnostic says how many.
  * They go to stderr if no callback receives this level.

@@ -21,6 +21,7 @@ export type Time = [seconds: number, nanoseconds: number];
 
 /** Identity of a span. */
 interface SpanContext {
+  readonly traceId: string;
   readonly traceFlags: number;
 }
 

@@ -3,6 +3,7 @@
 import { captureContext } from "./async_context.js";
 import { errorText, warn } from "./client/host.js";
 import { isPromise } from "./is_promise.js";
+import { takeTraceId } from "./request_spans.js";
 
 /** One request that has ended. */
 export interface RequestRecord {
@@ -26,7 +27,24 @@ export interface RequestRecord {
    * too few to use one.
    */
   readonly session: string | undefined;
+  /** Issuer of the authenticated caller's token; at most 200 characters. */
+  readonly issuer: string | undefined;
+  /** Subject of the authenticated caller's token; at most 200 characters. */
+  readonly subject: string | undefined;
+  /** Client that acts for the subject, as the token says; at most 200 characters. */
+  readonly clientId: string | undefined;
+  /**
+   * Id of the trace that the request belongs to, as 32 hexadecimal digits: that of its span, or else the one that the message or
+   * the headers of its HTTP request name.
+   */
+  readonly traceId: string | undefined;
 }
+
+/** A record as the core reports it: members without a value are `null`. */
+type ReportedRecord = { [Name in keyof RequestRecord]: RequestRecord[Name] | null } & {
+  /** Number of the request, if it is traced. */
+  number: number | null;
+};
 
 /** Called at the end of each request; see {@link ServerOptions.onRequestEnd}. */
 export type OnRequestEnd = (record: RequestRecord) => unknown;
@@ -41,15 +59,17 @@ export function requestRecorder(onRequestEnd: OnRequestEnd): (record: string) =>
 
 /** Passes a record to the program. What it throws must not end the process. */
 function reportRequest(onRequestEnd: OnRequestEnd, json: string): void {
-  const { code, client, session, ...rest } = JSON.parse(json) as RequestRecord;
-  const record = { ...rest, code: code ?? undefined, client: client ?? undefined, session: session ?? undefined };
+  const { number, ...reported } = JSON.parse(json) as ReportedRecord;
+  const members = Object.entries(reported).map(([name, value]) => [name, value ?? undefined]);
+  const record = Object.fromEntries(members) as { -readonly [Name in keyof RequestRecord]: RequestRecord[Name] };
+  record.traceId ??= number === null ? undefined : takeTraceId(number);
   const failure = (reason: unknown) => {
     warn(`\`onRequestEnd\` failed for ${record.method}: ${errorText(reason)}`, reason);
   };
   try {
-    const reported = onRequestEnd(record);
-    if (isPromise(reported)) {
-      reported.then(undefined, failure);
+    const returned = onRequestEnd(record);
+    if (isPromise(returned)) {
+      returned.then(undefined, failure);
     }
   } catch (reason) {
     failure(reason);

@@ -112,6 +112,36 @@ export function spanOfCall(number: number, call: number): RequestSpan | undefine
   return live;
 }
 
+/**
+ * Maximum number of ended spans whose traces are remembered for the records of their requests. A record directly follows the end
+ * of its span, apart from those of other threads.
+ */
+const MAX_RECENT_TRACES = 64;
+
+/** The traces of requests whose spans have just ended, by the number of the request. */
+const recentTraces = new Map<number, string>();
+
+/** Returns the id of the trace that a request has begun, once. */
+export function takeTraceId(number: number): string | undefined {
+  const traceId = recentTraces.get(number);
+  recentTraces.delete(number);
+  return traceId;
+}
+
+function rememberTrace(number: number, traceId: string): void {
+  if (/^0*$/.test(traceId)) {
+    // The span is not of a trace: it comes from a provider that does nothing.
+    return;
+  }
+  recentTraces.set(number, traceId);
+  for (const oldest of recentTraces.keys()) {
+    if (recentTraces.size <= MAX_RECENT_TRACES) {
+      break;
+    }
+    recentTraces.delete(oldest);
+  }
+}
+
 /** Ends the span of a request that has ended. `json` describes its end. */
 export function endRequestSpan(json: string): void {
   const { number, end, attributes, error, description } = JSON.parse(json) as Ending;
@@ -125,6 +155,7 @@ export function endRequestSpan(json: string): void {
   const ended = span;
   if (ended !== undefined) {
     guarded(() => {
+      rememberTrace(number, ended.spanContext().traceId);
       ended.setAttributes(attributes);
       if (error !== null) {
         setFailed(ended, error);

@@ -254,6 +254,11 @@ impl Server {
                 "duration": record.duration.as_secs_f64() * 1e3,
                 "client": record.client,
                 "session": record.session,
+                "issuer": record.issuer,
+                "subject": record.subject,
+                "clientId": record.client_id,
+                "traceId": record.trace_id,
+                "number": foreign::span_number_of_record(record),
             });
             if let Some(shared) = shared.upgrade() {
                 let record = Raw::from_trusted(record.to_string());

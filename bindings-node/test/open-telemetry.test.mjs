@@ -657,6 +657,25 @@ test("a client or server with `tracing: false` makes no spans", async (t) => {
   ]);
 });
 
+test("records of requests have the trace of their span", async (t) => {
+  const records = [];
+  const server = make({ onRequestEnd: ({ method, traceId }) => records.push([method, traceId]) });
+  const client = await Client.memory(server, { tracing: false, revisions: ["2025-11-25"] });
+  t.after(() => client.close());
+  await client.callTool("echo");
+  await client.listTools();
+  const taken = await spans.take(4);
+  while (records.length < 3) {
+    await new Promise(setImmediate);
+  }
+  const traceIdOf = (name) => traceOf(only(taken, SERVER, name));
+  assert.deepEqual(records, [
+    ["initialize", traceIdOf("initialize")],
+    ["tools/call", traceIdOf("tools/call echo")],
+    ["tools/list", traceIdOf("tools/list")],
+  ]);
+});
+
 test("`tracing` must be a boolean", async () => {
   assert.throws(() => make({ tracing: "yes" }), UsageError);
   await assert.rejects(Client.memory(make(), { tracing: 1 }), UsageError);

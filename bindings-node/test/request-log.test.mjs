@@ -51,6 +51,22 @@ test("every request is recorded with its outcome, duration and client", async ()
   assert.ok(records.every(({ client: name, session }) => name === "tester" && session === undefined));
 });
 
+test("records have the caller and the trace", async () => {
+  const { records, server } = recorded();
+  const principal = { issuer: "https://issuer.example", subject: "alice", clientId: "app" };
+  const client = await Client.memory(server, { principal, revisions: ["2025-11-25"] });
+  const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
+  await client.callTool("ok", {}, { meta: { traceparent: `00-${traceId}-00f067aa0ba902b7-01` } });
+  await until(records, 2);
+  await client.close();
+  const seen = records.map(({ issuer, subject, clientId, traceId: trace }) => [issuer, subject, clientId, trace]);
+  assert.deepEqual(seen, [
+    ["https://issuer.example", "alice", "app", undefined],
+    ["https://issuer.example", "alice", "app", traceId],
+  ]);
+  assert.ok(!("number" in records[0]));
+});
+
 test("requests of a mounted server are recorded, in the context in which the server was created", async () => {
   const storage = new AsyncLocalStorage();
   const seen = [];

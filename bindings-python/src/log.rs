@@ -4,6 +4,7 @@
 //! The core's threads must not wait for Python, so a separate thread passes them on. It is started with the first one: most
 //! servers never need it. It ends before the interpreter does (`exit.rs`).
 
+use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
@@ -46,6 +47,44 @@ struct Record {
     duration: f64,
     client: Option<String>,
     session: Option<String>,
+    issuer: Option<String>,
+    subject: Option<String>,
+    client_id: Option<String>,
+    trace_id: Option<String>,
+    /// The number of the request, if it is traced.
+    number: Option<u64>,
+}
+
+impl Record {
+    /// Sets the trace, if the record has none: the program's OpenTelemetry has begun one for the request.
+    fn set_trace(&mut self, trace_id: String) {
+        if self.trace_id.is_none() {
+            self.text += &format!(", trace {trace_id}");
+            self.trace_id = Some(trace_id);
+        }
+    }
+}
+
+/// Maximum number of ended spans whose traces are remembered for their records. A record directly follows the end of its span,
+/// apart from those of other threads.
+const RECENT_SPANS: usize = 64;
+
+/// The traces of requests whose spans have just ended, by the number of the request.
+#[derive(Default)]
+struct RecentTraces(VecDeque<(u64, String)>);
+
+impl RecentTraces {
+    fn add(&mut self, number: u64, trace_id: String) {
+        if self.0.len() == RECENT_SPANS {
+            self.0.pop_front();
+        }
+        self.0.push_back((number, trace_id));
+    }
+
+    fn take(&mut self, number: u64) -> Option<String> {
+        let index = self.0.iter().position(|(known, _)| *known == number)?;
+        self.0.remove(index).map(|(_, trace_id)| trace_id)
+    }
 }
 
 /// The thread that passes entries on.
@@ -100,6 +139,11 @@ pub(crate) fn record_requests(server: &mcpline::Server) {
             duration: record.duration.as_secs_f64(),
             client: record.client.map(str::to_owned),
             session: record.session.map(str::to_owned),
+            issuer: record.issuer.map(str::to_owned),
+            subject: record.subject.map(str::to_owned),
+            client_id: record.client_id.map(str::to_owned),
+            trace_id: record.trace_id.map(str::to_owned),
+            number: foreign::span_number_of_record(record),
         })));
     });
 }
@@ -186,7 +230,10 @@ fn start() -> Option<LogThread> {
     let thread = std::thread::Builder::new().name("mcpline-log".into());
     let started = thread.spawn(move || {
         flush_before_logging_ends();
-        receiver.into_iter().for_each(|entry| hand_over(&entry));
+        let mut traces = RecentTraces::default();
+        for entry in receiver {
+            hand_over(entry, &mut traces);
+        }
         drop(running);
     });
     started.ok().map(|_| LogThread {
@@ -236,8 +283,8 @@ pub(crate) fn report_lost_entries() {
     }
 }
 
-fn hand_over(entry: &Entry) {
-    if let Entry::Flush(passed_on) = entry {
+fn hand_over(entry: Entry, traces: &mut RecentTraces) {
+    if let Entry::Flush(passed_on) = &entry {
         // It has room for this one; the receiver may have stopped waiting.
         let _ = passed_on.try_send(());
         return;
@@ -248,23 +295,32 @@ fn hand_over(entry: &Entry) {
     LOG.get().waiting.fetch_sub(1, Ordering::Relaxed);
     // Errors of logging cannot be reported.
     let _ = Python::try_attach(|py| match entry {
-        Entry::Warning(level, text) => warn(py, *level, text),
-        Entry::Request(record) => {
+        Entry::Warning(level, text) => warn(py, level, &text),
+        Entry::Request(mut record) => {
             let dropped = LOG.get().dropped.swap(0, Ordering::Relaxed);
             if dropped > 0 {
                 let text = format!("the log is too slow: {dropped} requests were not recorded");
                 warn(py, 30, &text)?;
             }
-            log_request(py, record)
+            if let Some(trace_id) = record.number.and_then(|number| traces.take(number)) {
+                record.set_trace(trace_id);
+            }
+            log_request(py, &record)
         }
         Entry::Flush(_) => Ok(()),
-        Entry::Message(text) => log_message(py, text),
-        Entry::Span(ended) => end_span(py, ended),
+        Entry::Message(text) => log_message(py, &text),
+        Entry::Span(ended) => {
+            if let Some((number, trace_id)) = end_span(py, &ended)? {
+                traces.add(number, trace_id);
+            }
+            Ok(())
+        }
     });
     let dropped = std::mem::take(&mut *lock(&LOG.get().dropped_spans));
     for number in dropped {
         // Errors of OpenTelemetry cannot be reported.
-        let _ = Python::try_attach(|py| end_span(py, &format!(r#"{{"number":{number}}}"#)));
+        let _ =
+            Python::try_attach(|py| end_span(py, &format!(r#"{{"number":{number}}}"#)).map(drop));
     }
     // Only a full queue drops messages, so this is reached after the last of them.
     let dropped = LOG.get().dropped_messages.swap(0, Ordering::Relaxed);
@@ -274,11 +330,11 @@ fn hand_over(entry: &Entry) {
     }
 }
 
-/// Ends the span of a request.
-fn end_span(py: Python<'_>, ended: &str) -> PyResult<()> {
+/// Ends the span of a request. Returns the number of the request and the id of its trace, if there is one.
+fn end_span(py: Python<'_>, ended: &str) -> PyResult<Option<(u64, String)>> {
     py.import("mcpline._open_telemetry")?
-        .call_method1("end_span", (PyBytes::new(py, ended.as_bytes()),))
-        .map(drop)
+        .call_method1("end_span", (PyBytes::new(py, ended.as_bytes()),))?
+        .extract()
 }
 
 /// Appends a message to the log or prints it.
@@ -308,6 +364,10 @@ fn log_request(py: Python<'_>, record: &Record) -> PyResult<()> {
     extra.set_item("mcp_duration", record.duration)?;
     extra.set_item("mcp_client", &record.client)?;
     extra.set_item("mcp_session", &record.session)?;
+    extra.set_item("mcp_issuer", &record.issuer)?;
+    extra.set_item("mcp_subject", &record.subject)?;
+    extra.set_item("mcp_client_id", &record.client_id)?;
+    extra.set_item("mcp_trace_id", &record.trace_id)?;
     let options = PyDict::new(py);
     options.set_item("extra", extra)?;
     logger(py, "mcpline.requests")?

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -385,6 +386,29 @@ def test_tracing_can_be_turned_off(spans: Spans, side: str) -> None:
     assert ("traceparent" in (seen[0] or {})) == (side == "server")
     kinds = {span.kind for span in (spans.wait(1) if side != "both" else spans.all())}
     assert kinds == {"client": {SERVER}, "server": {CLIENT}, "both": set()}[side]
+
+
+def test_records_of_requests_have_the_trace_of_their_span(spans: Spans, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "mcpline.requests")
+    traces = {}
+
+    async def main() -> None:
+        async with Client.memory(make(), revisions=[MODERN], tracing=False) as client:
+            await client.call_tool("inner")
+            await client.list_tools()
+        while len(traces) < 2:
+            for record in caplog.records:
+                method = getattr(record, "mcp_method", None)
+                if method in ("tools/call", "tools/list"):
+                    traces[method] = (record.mcp_trace_id, record.getMessage())
+            await asyncio.sleep(0.001)
+
+    run(main())
+    served = {span.name: span for span in spans.wait(3)}
+    for method, name in (("tools/call", "tools/call inner"), ("tools/list", "tools/list")):
+        trace_id, message = traces[method]
+        assert trace_id == trace.format_trace_id(served[name].get_span_context().trace_id)
+        assert message.endswith(f", trace {trace_id}")
 
 
 def test_without_a_provider_nothing_is_traced() -> None:

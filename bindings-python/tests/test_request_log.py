@@ -6,7 +6,8 @@ import asyncio
 import logging
 
 from mcpline import Client, RpcError, Server, ToolError
-from support import LEGACY, process, run
+from mcpline.auth import Caller
+from support import LEGACY, MODERN, process, run
 
 
 def make() -> Server:
@@ -67,9 +68,31 @@ def test_every_request_is_recorded_with_its_outcome_duration_and_client(caplog):
     assert all(0 <= record.mcp_duration < 60 for record in records)
     assert {record.mcp_client for record in records} == {"tester"}
     assert {record.mcp_session for record in records} == {None}
+    assert {(record.mcp_issuer, record.mcp_subject, record.mcp_client_id) for record in records} == {(None, None, None)}
+    assert {record.mcp_trace_id for record in records} == {None}
     message = records[1].getMessage()
     assert message.startswith('tools/call "ok": ok in ')
     assert message.endswith(' ms, client "tester"')
+
+
+def test_records_have_the_caller_and_the_trace(caplog):
+    caplog.set_level(logging.INFO, "mcpline.requests")
+    caller = Caller(issuer="https://issuer.example", subject="alice", client_id="app")
+    trace_id = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+    async def main() -> None:
+        async with Client.memory(make(), principal=caller, revisions=[MODERN]) as client:
+            await client.call_tool("ok", meta={"traceparent": f"00-{trace_id}-00f067aa0ba902b7-01"})
+        while not any(record.getMessage().startswith("tools/call") for record in caplog.records):
+            await asyncio.sleep(0.001)
+
+    run(main())
+    record = next(record for record in caplog.records if getattr(record, "mcp_method", "") == "tools/call")
+    assert (record.mcp_issuer, record.mcp_subject, record.mcp_client_id) == ("https://issuer.example", "alice", "app")
+    assert record.mcp_trace_id == trace_id
+    assert record.getMessage().endswith(
+        f', issuer "https://issuer.example", subject "alice", client id "app", trace {trace_id}'
+    )
 
 
 def test_nothing_is_recorded_unless_the_configuration_wants_it(caplog):

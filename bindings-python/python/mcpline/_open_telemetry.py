@@ -232,25 +232,35 @@ def _record(span: trace.Span, error: Exception) -> None:
                 span.record_exception(error)
 
 
-def end_span(ended: bytes) -> None:
-    """End the span of a request that has ended. Called on the thread of logs."""
+def end_span(ended: bytes) -> tuple[int, str] | None:
+    """End the span of a request that has ended. Called on the thread of logs.
+
+    Returns:
+        The number of the request and the id of its trace, which the core does not know if the span has begun it.
+    """
     with _guarded():
-        _end(_read_ending(ended))
+        ending = _read_ending(ended)
+        span = _end(ending)
+        if span is not None and (context := span.get_span_context()).is_valid:
+            return ending.number, trace.format_trace_id(context.trace_id)
+    return None
 
 
-def _end(ending: _Ending) -> None:
+def _end(ending: _Ending) -> trace.Span | None:
+    """End a span, and return it; `None` if it does not exist yet."""
     if ending.description is not None:
         span = _create(ending.description)
     else:
         with _lock:
             live = _live.pop(ending.number, None)
             if live is None:
-                return
+                return None
             if live.span is None:
                 live.ending = ending
-                return
+                return None
         span = live.span
     _finish(span, ending)
+    return span
 
 
 def _finish(span: trace.Span, ending: _Ending) -> None:

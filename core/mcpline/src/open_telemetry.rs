@@ -55,6 +55,17 @@ pub(crate) fn meta_with_context(span: &Span, meta: Option<Raw>) -> Option<Raw> {
     Raw::from_serialize(&all).ok().or(meta)
 }
 
+/// Returns the id of a span's trace, as 32 hexadecimal digits; `None` if the span is not exported.
+#[cfg(feature = "server")]
+pub(crate) fn trace_id(span: &Span) -> Option<String> {
+    if span.is_disabled() {
+        return None;
+    }
+    let context = span.context();
+    let own = context.span().span_context().trace_id();
+    (own != TraceId::INVALID).then(|| own.to_string())
+}
+
 /// Returns the trace context that a message of this span carries; `None` if the span is not exported.
 pub(crate) fn context_of_span(span: &Span) -> Option<TraceContext> {
     let context = span.context();

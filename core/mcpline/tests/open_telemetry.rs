@@ -1,5 +1,7 @@
 //! Spans of `tracing` that are exported to OpenTelemetry: a client and a server are one trace.
 
+use std::sync::{Arc, Mutex};
+
 use mcpline::client::{Client, RequestOptions};
 use mcpline::protocol::vocabulary::{ElicitAction, ElicitResult};
 use mcpline::protocol::{ErrorCode, Raw};
@@ -128,6 +130,31 @@ async fn a_call_is_one_trace_from_the_caller_to_the_handlers_own_spans() {
             assert_eq!(span.status, Status::Unset);
         }
     }
+}
+
+#[tokio::test]
+async fn records_of_requests_have_the_trace_of_their_span() {
+    let recording = Recording::new();
+    let server = server();
+    let traces = Arc::new(Mutex::new(Vec::new()));
+    let kept = traces.clone();
+    server.on_request_end(move |record| {
+        let trace = record.trace_id.map(str::to_owned);
+        kept.lock().expect("not poisoned").push(trace);
+    });
+    let client = Client::builder("test", "1")
+        .connect(&server)
+        .await
+        .expect("connects");
+    recording.take();
+    traces.lock().expect("not poisoned").clear();
+    client
+        .call_tool("works", json!({}))
+        .await
+        .expect("a result");
+    let served = named(&recording.take(), "tools/call works", SpanKind::Server);
+    let trace = served.span_context.trace_id().to_string();
+    assert_eq!(*traces.lock().expect("not poisoned"), [Some(trace)]);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpline::protocol::vocabulary::Resource;
-use mcpline::server::RequestOutcome;
+use mcpline::server::{Caller, RequestOutcome};
 use mcpline::{Context, Server, ToolError};
 use serde_json::json;
 use support::log::Log;
@@ -173,6 +173,45 @@ async fn records_are_tracing_events() {
             log.lines()
         );
     }
+}
+
+#[tokio::test]
+async fn records_have_the_caller_and_the_trace() {
+    let lines: Records = Records::default();
+    let kept = lines.clone();
+    let server = Server::new("recorded", "1").tool("ok", "Works", async || "fine");
+    server.on_request_end(move |record| {
+        let line = format!(
+            "{:?} {:?} {:?} {:?}",
+            record.issuer, record.subject, record.client_id, record.trace_id
+        );
+        kept.lock()
+            .expect("not poisoned")
+            .extend([line, record.to_string()]);
+    });
+    let caller = Caller::new()
+        .with_issuer("https://issuer.example")
+        .with_subject("al\nice")
+        .with_client_id("app");
+    let mut client = Client::over(server.connect_as(caller));
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "traceparent": parent,
+    });
+    let id = client.begin("tools/call", json!({"name": "ok", "_meta": meta}));
+    client.response(&id).await.expect("a result");
+    let recorded = taken(&lines);
+    assert_eq!(
+        recorded[0],
+        r#"Some("https://issuer.example") Some("al ice") Some("app") Some("4bf92f3577b34da6a3ce929d0e0e4736")"#
+    );
+    let end = r#", issuer "https://issuer.example", subject "al ice", client id "app", trace 4bf92f3577b34da6a3ce929d0e0e4736"#;
+    assert!(recorded[1].ends_with(end), "{}", recorded[1]);
+    let mut client = Client::modern(&server);
+    client.call_modern("ok", json!({})).await.expect("a result");
+    assert_eq!(taken(&lines)[0], "None None None None");
 }
 
 #[tokio::test]

@@ -101,7 +101,8 @@ pub use request_body::{BodyFeed, ClientLeft, RequestBody};
 pub use request_spans::span;
 #[cfg(feature = "server")]
 pub use request_spans::{
-    begin_span, number_of_span, span_number, span_number_of_call, trace_context, trace_requests,
+    begin_span, number_of_span, span_number, span_number_of_call, span_number_of_record,
+    trace_context, trace_requests,
 };
 #[cfg(all(feature = "server", feature = "http"))]
 pub use response_body::{MAX_PIECE_BYTES, ResponseBody};

@@ -3,7 +3,7 @@
 use mcpline_protocol::wire::Raw;
 use serde_json::Value;
 
-use crate::server::{Call, Context, Server};
+use crate::server::{Call, Context, RequestRecord, Server};
 
 /// Traces the requests of a server: when one has ended, `listener` gets its end as JSON, on the thread that writes the response:
 ///
@@ -39,6 +39,11 @@ pub fn span_number(context: &Context) -> Option<u64> {
 /// Returns the number of the request of a call, if it is traced; without a context, which calls rarely need.
 pub fn span_number_of_call(call: &Call) -> Option<u64> {
     call.span_number()
+}
+
+/// Returns the number of a request that has ended, if it is traced.
+pub fn span_number_of_record(record: &RequestRecord<'_>) -> Option<u64> {
+    record.number
 }
 
 /// Returns the number in what [`trace_requests`] reports, if the language has begun a span for it.

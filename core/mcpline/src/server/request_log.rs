@@ -10,6 +10,7 @@ use mcpline_protocol::wire::{Message, Method, Raw, Request};
 use mcpline_protocol::{ErrorCode, Printable, Quoted};
 use mcpline_runtime::clock;
 
+use crate::caller::Caller;
 use crate::span;
 
 use super::Server;
@@ -18,7 +19,7 @@ use super::handler::shortened;
 use super::inner::Inner;
 use super::metrics::OperationNames;
 use super::request_info::HttpInfo;
-use super::request_span::RequestSpan;
+use super::request_span::{ReceivedTraces, RequestSpan};
 use super::traffic::TransportKind;
 
 /// Maximum number of characters of methods and names in records, because clients choose them.
@@ -44,6 +45,17 @@ pub struct RequestRecord<'a> {
     /// The first eight characters of the session's id, over HTTP on handshake revisions: enough to tell sessions apart, and
     /// too few to use one.
     pub session: Option<&'a str>,
+    /// Issuer of the authenticated caller's token, as in the audit log; at most 200 characters.
+    pub issuer: Option<&'a str>,
+    /// Subject of the authenticated caller's token; at most 200 characters.
+    pub subject: Option<&'a str>,
+    /// Client that acts for the subject, as the token says; at most 200 characters.
+    pub client_id: Option<&'a str>,
+    /// Id of the trace that the request belongs to, as 32 hexadecimal digits: that of its span, or else the one that the message
+    /// or the headers of its HTTP request name.
+    pub trace_id: Option<&'a str>,
+    /// Number of the request for another language that traces it.
+    pub(crate) number: Option<u64>,
 }
 
 /// How a request ended.
@@ -86,7 +98,7 @@ impl fmt::Display for RequestOutcome {
     }
 }
 
-/// A line for a log: `tools/call "search": ok in 12.3 ms, client "inspector"`.
+/// A line for a log: `tools/call "search": ok in 12.3 ms, client "inspector", subject "alice"`.
 impl fmt::Display for RequestRecord<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.method)?;
@@ -100,6 +112,18 @@ impl fmt::Display for RequestRecord<'_> {
         }
         if let Some(session) = self.session {
             write!(f, ", session {session}")?;
+        }
+        for (name, value) in [
+            ("issuer", self.issuer),
+            ("subject", self.subject),
+            ("client id", self.client_id),
+        ] {
+            if let Some(value) = value {
+                write!(f, ", {name} {}", Quoted(value))?;
+            }
+        }
+        if let Some(trace_id) = self.trace_id {
+            write!(f, ", trace {trace_id}")?;
         }
         Ok(())
     }
@@ -185,6 +209,10 @@ struct Facts {
     started: Duration,
     client: Option<Arc<Peer>>,
     session: Option<String>,
+    /// The authenticated caller.
+    caller: Option<Caller>,
+    /// The trace that the message names.
+    trace_id: Option<String>,
     transport: TransportKind,
     /// `None` if metrics are off.
     metric_names: Option<OperationNames>,
@@ -223,6 +251,16 @@ impl RunningRequest {
         };
         let name = params.and_then(|params| params.get_str(name));
         let name = name.unwrap_or_default();
+        let server = connection.server();
+        let is_logged = server.request_log.is_wanted();
+        let caller = match http {
+            Some(http) => http.auth.as_ref(),
+            None => connection.auth(),
+        };
+        let traces = match is_logged || has_spans(server) {
+            true => ReceivedTraces::of(request, http),
+            false => ReceivedTraces::default(),
+        };
         Some(Self(Some(Box::new(Facts {
             server: connection.server().clone(),
             method: request.method.clone(),
@@ -232,7 +270,9 @@ impl RunningRequest {
             client: None,
             session: connection.session_id().map(|id| shortened(id).to_owned()),
             transport: connection.transport_kind(),
-            span: RequestSpan::begin(connection, request, http),
+            caller: caller.filter(|_| is_logged).cloned(),
+            trace_id: traces.trace_id().filter(|_| is_logged).map(str::to_owned),
+            span: RequestSpan::begin(connection, request, traces),
         }))))
     }
 
@@ -285,6 +325,12 @@ impl Facts {
         let client = client.as_ref().and_then(Raw::string_value);
         let client = client.map(|name| shown(&name));
         let method = shown(self.method.as_str());
+        let caller = self.caller.as_ref();
+        let issuer = caller.and_then(Caller::issuer).map(shown);
+        let subject = caller.and_then(Caller::subject).map(shown);
+        let client_id = caller.and_then(Caller::client_id).map(shown);
+        let span = self.span.as_deref();
+        let own_trace_id = span.and_then(RequestSpan::trace_id);
         let record = RequestRecord {
             method: &method,
             name: &self.name,
@@ -292,6 +338,13 @@ impl Facts {
             duration,
             client: client.as_deref(),
             session: self.session.as_deref(),
+            issuer: issuer.as_deref(),
+            subject: subject.as_deref(),
+            client_id: client_id.as_deref(),
+            trace_id: own_trace_id.as_deref().or(self.trace_id.as_deref()),
+            number: span
+                .and_then(RequestSpan::traced)
+                .map(|traced| traced.number()),
         };
         if is_traced() {
             tracing::info!(
@@ -302,6 +355,10 @@ impl Facts {
                 duration_ms = duration.as_secs_f64() * 1e3,
                 client = record.client,
                 session = record.session,
+                issuer = record.issuer,
+                subject = record.subject,
+                client_id = record.client_id,
+                trace_id = record.trace_id,
                 "request"
             );
         }

@@ -111,24 +111,20 @@ impl Server {
     }
 }
 
-impl RequestSpan {
-    /// Begins the span of a request, if a subscriber or another language wants it.
-    pub(super) fn begin(
-        connection: &Connection,
-        request: &Request,
-        http: Option<&HttpInfo>,
-    ) -> Option<Arc<Self>> {
-        let listener = connection.server().tracing.listener();
-        let is_wanted = span::is_wanted();
-        if listener.is_none() && !is_wanted {
-            return None;
-        }
+/// The trace contexts that a request came with.
+#[derive(Default)]
+pub(super) struct ReceivedTraces {
+    /// That of the message, or else of the HTTP request.
+    parent: Option<TraceContext>,
+    /// That of the HTTP request, if the message has its own.
+    http: Option<TraceContext>,
+}
+
+impl ReceivedTraces {
+    /// Reads the trace contexts of a request.
+    pub(super) fn of(request: &Request, http: Option<&HttpInfo>) -> Self {
         let meta = request.params.as_ref().and_then(|params| params.meta());
         let own = meta.as_ref().and_then(TraceContext::from_meta);
-        let named = meta.as_ref().and_then(|meta| {
-            let version = meta.member(PROTOCOL_VERSION)?;
-            version.string_value()?.parse().ok()
-        });
         #[cfg(feature = "http")]
         let of_http = http.and_then(HttpInfo::trace_context);
         #[cfg(not(feature = "http"))]
@@ -136,10 +132,41 @@ impl RequestSpan {
             let _ = http;
             None
         };
-        let (context, http_context) = match own {
-            Some(own) => (Some(own), of_http),
-            None => (of_http, None),
-        };
+        match own {
+            Some(own) => Self {
+                parent: Some(own),
+                http: of_http,
+            },
+            None => Self {
+                parent: of_http,
+                http: None,
+            },
+        }
+    }
+
+    /// Returns the id of the trace that the request belongs to.
+    pub(super) fn trace_id(&self) -> Option<&str> {
+        self.parent.as_ref()?.trace_id()
+    }
+}
+
+impl RequestSpan {
+    /// Begins the span of a request, if a subscriber or another language wants it.
+    pub(super) fn begin(
+        connection: &Connection,
+        request: &Request,
+        traces: ReceivedTraces,
+    ) -> Option<Arc<Self>> {
+        let listener = connection.server().tracing.listener();
+        let is_wanted = span::is_wanted();
+        if listener.is_none() && !is_wanted {
+            return None;
+        }
+        let meta = request.params.as_ref().and_then(|params| params.meta());
+        let named = meta.as_ref().and_then(|meta| {
+            let version = meta.member(PROTOCOL_VERSION)?;
+            version.string_value()?.parse().ok()
+        });
         let traced = TracedRequest {
             number: next_number(),
             method: request.method.clone(),
@@ -153,8 +180,8 @@ impl RequestSpan {
             named_revision: named,
             peer: OnceLock::new(),
             started: SystemTime::now(),
-            context,
-            http_context,
+            context: traces.parent,
+            http_context: traces.http,
             error: Mutex::new(None),
             state: AtomicU8::new(WAITING),
             listener,
@@ -213,6 +240,15 @@ impl RequestSpan {
                 listener(traced, end);
             }
         }
+    }
+
+    /// Returns the id of the span's trace; `None` if the program does not export it. A request that another language traces has
+    /// no span here.
+    pub(super) fn trace_id(&self) -> Option<String> {
+        #[cfg(feature = "opentelemetry")]
+        return crate::open_telemetry::trace_id(&self.span);
+        #[cfg(not(feature = "opentelemetry"))]
+        None
     }
 
     /// Returns the request as another language traces it, if one does.
