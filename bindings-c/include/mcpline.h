@@ -1087,6 +1087,7 @@ mcpl_status mcpl_call_name(mcpl_call *call,
  * Members, `null` where they do not apply:
  *
  * - `revision`: the protocol revision.
+ * - `transport`: `stdio`, `unix`, `lines`, `memory`, `http` or `http+sse`.
  * - `client`, `clientCapabilities`: the client's `Implementation` and capabilities.
  * - `requestId`, `meta`: the id and the `_meta` of the request.
  * - `sessionId`, `headers`: HTTP only; `headers` is an array of pairs of name and value.

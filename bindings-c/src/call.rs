@@ -605,6 +605,7 @@ pub unsafe extern "C" fn mcpl_call_name(
 /// Members, `null` where they do not apply:
 ///
 /// - `revision`: the protocol revision.
+/// - `transport`: `stdio`, `unix`, `lines`, `memory`, `http` or `http+sse`.
 /// - `client`, `clientCapabilities`: the client's `Implementation` and capabilities.
 /// - `requestId`, `meta`: the id and the `_meta` of the request.
 /// - `sessionId`, `headers`: HTTP only; `headers` is an array of pairs of name and value.
@@ -630,6 +631,7 @@ pub unsafe extern "C" fn mcpl_call_info(
         let peer = context.peer();
         let info = json!({
             "revision": context.revision().as_str(),
+            "transport": context.transport(),
             "client": decoded_or_null(peer.info.as_ref()),
             "clientCapabilities": decoded_or_null(Some(&peer.capabilities)),
             "requestId": decoded_or_null(Some(&context.request_id())),

@@ -927,6 +927,7 @@ static void a_client_in_this_process_has_a_caller_and_headers(void) {
   CHECK(mcpl_client_pid(client) == 0);
   CALLS(client, "who", "{}", "alice");
   CALLS(client, "who", "{}", "acme");
+  CALLS(client, "who", "{}", "memory");
   mcpl_client_free(client);
   mcpl_server_free(server);
 }

@@ -8,6 +8,7 @@ import { attempt, ClosedError, RequestCancelledError, RpcError, ToolError, Usage
 import { ask, hasReported, hub, sessionStateOf, watch } from "./hub.js";
 import type { Exchange } from "./http.js";
 import type { NativeRequestInfo } from "./native.js";
+import type { Attributes } from "./open_telemetry.js";
 import type {
   ClientCapabilities,
   CreateMessageParams,
@@ -18,6 +19,7 @@ import type {
   Meta,
   Revision,
   Root,
+  TransportKind,
 } from "./protocol.js";
 import { elicitUrl, formRequest, listRoots, sample, type InputRequest } from "./input_requests.js";
 import { formOf, type Parsed, type Schema, SINGLE_FIELD, validationOf } from "./schemas.js";
@@ -334,6 +336,11 @@ export class Context<C = unknown, State = unknown> {
     return this.#info.revision as Revision;
   }
 
+  /** The transport of the request. */
+  get transport(): TransportKind {
+    return this.#info.transport as TransportKind;
+  }
+
   /** The JSON-RPC id of the request. */
   get requestId(): string | number {
     return JSON.parse(this.#info.requestId) as string | number;
@@ -477,8 +484,8 @@ export class Context<C = unknown, State = unknown> {
 
   #beginSpan(method: string, params: object | undefined): SentRequest | undefined {
     return SentRequest.begin(method, params, () => {
-      const revision = hub.callInfo(this.#call)?.revision;
-      return revision === undefined ? {} : { "mcp.protocol.version": revision };
+      const attributes = hub.spanAttributes(this.#call);
+      return attributes === null ? {} : (JSON.parse(attributes) as Attributes);
     });
   }
 

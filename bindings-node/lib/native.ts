@@ -17,6 +17,7 @@ export interface NativeHub {
   callApiRequest(call: number): NativeHttpRequest | null;
   replyHttp(call: number, status: number, headers: string[], body: Uint8Array): void;
   callInfo(call: number): NativeRequestInfo | null;
+  spanAttributes(call: number): string | null;
   callName(call: number): string | null;
   callLacks(call: number, scopes: string[]): string | null;
   callSession(call: number): number;
@@ -61,6 +62,7 @@ export interface NativeRequestInfo {
   client?: string;
   clientCapabilities: string;
   requestId: string;
+  transport: string;
   sessionId?: string;
   headers?: string[];
   meta?: string;

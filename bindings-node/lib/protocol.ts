@@ -74,6 +74,9 @@ type SchemaKeyword =
 /** A revision of the protocol. */
 export type Revision = "2024-11-05" | "2025-03-26" | "2025-06-18" | "2025-11-25" | "2026-07-28";
 
+/** A kind of transport. */
+export type TransportKind = "stdio" | "unix" | "lines" | "memory" | "http" | "http+sse";
+
 /** Severity of a log message (RFC 5424). */
 export type LogLevel = "debug" | "info" | "notice" | "warning" | "error" | "critical" | "alert" | "emergency";
 

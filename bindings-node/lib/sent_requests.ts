@@ -149,6 +149,13 @@ export class SentRequest extends RequestSpan {
     return meta === given ? params : { ...params, _meta: meta };
   }
 
+  /** Adds what is known once the request was sent, as JSON; `null` if nothing is. */
+  sent(attributes: string | null): void {
+    if (attributes !== null) {
+      guarded(() => this.span.setAttributes(JSON.parse(attributes) as Attributes));
+    }
+  }
+
   /** Ends the span of a request that has a result. */
   succeeded(result: unknown): void {
     const isToolError = this.#method === "tools/call" && (result as { isError?: unknown } | null)?.isError === true;

@@ -88,6 +88,14 @@ impl OpenCalls {
     }
 }
 
+/// Returns attributes of a span as a JSON object.
+pub(crate) fn object_of(attributes: Vec<(&'static str, String)>) -> String {
+    let members = attributes
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.into()));
+    serde_json::Value::Object(members.collect()).to_string()
+}
+
 /// Information about a request, as JSON where it is more than a string.
 #[napi(object, object_from_js = false)]
 pub struct RequestInfo {
@@ -105,6 +113,8 @@ pub struct RequestInfo {
     pub client_capabilities: String,
     /// The request's JSON-RPC id.
     pub request_id: String,
+    /// The kind of transport.
+    pub transport: &'static str,
     /// The HTTP session's id.
     pub session_id: Option<String>,
     /// The HTTP headers, name after value.
@@ -198,6 +208,7 @@ impl Hub {
             client: peer.info.as_ref().map(text),
             client_capabilities: text(&peer.capabilities),
             request_id: text(&context.request_id()),
+            transport: context.transport(),
             session_id: context.session_id(),
             headers,
             meta: context.meta().as_ref().map(text),
@@ -216,6 +227,13 @@ impl Hub {
         };
         let error = context.require_scopes(scopes).err();
         Ok(error.and_then(|error| serde_json::to_string(&error).ok()))
+    }
+
+    /// Returns the attributes of the spans of a call's input requests, as JSON; `null` once it has ended.
+    #[napi(catch_unwind)]
+    pub fn span_attributes(&self, call: f64) -> Option<String> {
+        let attributes = foreign::span_attributes(&self.context(call)?);
+        Some(object_of(attributes))
     }
 
     /// Returns the number of the state of the client's session; the event `SessionEnded` has the same number.

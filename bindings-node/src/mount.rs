@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri};
 use mcpline::TraceContext;
 use mcpline::foreign::options::CallerOptions;
-use mcpline::foreign::{BodyFeed, RequestBody, ResponseBody};
+use mcpline::foreign::{self, BodyFeed, RequestBody, ResponseBody};
 use mcpline::transport::http::{Body, HttpService, MountPrefix, RemoteAddress};
 use napi::bindgen_prelude::{Array, Buffer, JsValue, Uint8ArraySlice};
 use napi::{Env, Result, sys};
@@ -192,6 +192,8 @@ impl Hub {
         if let Some(address) = address.and_then(|address| address.parse().ok()) {
             request.extensions_mut().insert(RemoteAddress(address));
         }
+        // `fetch` does not know it.
+        foreign::set_unknown_http_version(request.extensions_mut());
         if let Some(principal) = principal {
             let principal: CallerOptions = read("`auth`", &principal)?;
             request.extensions_mut().insert(principal.authorized());

@@ -16,6 +16,7 @@ test("a handler sees its request and its client", async () => {
   server.tool("info", { input }, (_, ctx) => {
     seen = {
       revision: ctx.revision,
+      transport: ctx.transport,
       client: ctx.client,
       capabilities: ctx.clientCapabilities,
       id: ctx.requestId,
@@ -35,6 +36,7 @@ test("a handler sees its request and its client", async () => {
   await server.fetch(new Request("http://localhost/mcp", { ...init, headers, body: JSON.stringify(body) }));
   assert.deepEqual(seen, {
     revision: MODERN,
+    transport: "http",
     client: { name: "peer", version: "1" },
     capabilities: { sampling: {} },
     id: "seven",

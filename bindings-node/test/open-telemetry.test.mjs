@@ -101,8 +101,8 @@ testRevisions("a call is a client span, a server span, and spans of the handler"
     "gen_ai.operation.name": "execute_tool",
     "mcp.protocol.version": options.revisions[0],
   };
-  assert.deepEqual(sent.attributes, attributes);
   const { "jsonrpc.request.id": id, ...others } = received.attributes;
+  assert.deepEqual(sent.attributes, received.attributes);
   assert.deepEqual(others, attributes);
   assert.match(id, /^\d+$/);
   for (const { status, instrumentationScope } of [sent, received]) {
@@ -557,12 +557,19 @@ test("a context manager that fails does not fail requests", async (t) => {
 test("spans of a client over HTTP say how the server is reached", async (t) => {
   const listening = await make().listen();
   t.after(() => listening.close());
-  const client = await Client.connect(listening.url);
+  const client = await Client.connect(listening.url, { revisions: ["2025-11-25"] });
   t.after(() => client.close());
   await spans.take(1);
   await client.callTool("echo");
   const all = await spans.take(3);
   const { attributes } = only(all, CLIENT, "tools/call echo");
+  const served = only(all, SERVER, "tools/call echo").attributes;
+  assert.equal(attributes["jsonrpc.request.id"], served["jsonrpc.request.id"]);
+  assert.equal(attributes["mcp.session.id"], served["mcp.session.id"]);
+  assert.match(served["mcp.session.id"], /^.{8}$/);
+  assert.equal(served["client.address"], "127.0.0.1");
+  assert.equal(typeof served["client.port"], "number");
+  assert.equal(served["network.protocol.version"], "1.1");
   assert.equal(attributes["network.transport"], "tcp");
   assert.equal(attributes["network.protocol.name"], "http");
   assert.equal(attributes["server.address"], "127.0.0.1");

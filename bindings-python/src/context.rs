@@ -236,6 +236,16 @@ impl Call {
         self.context.revision().as_str()
     }
 
+    #[getter]
+    fn transport(&self) -> &'static str {
+        self.context.transport()
+    }
+
+    /// The attributes of the spans of input requests.
+    fn span_attributes(&self) -> Vec<(&'static str, String)> {
+        foreign::span_attributes(&self.context)
+    }
+
     /// The request's id, as JSON.
     #[getter]
     fn request_id<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
-use http::{HeaderName, HeaderValue, Method, Request, Response, Uri};
+use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
 use mcpline::TraceContext;
 use mcpline::foreign::options::HttpServingOptions;
-use mcpline::foreign::{BodyFeed, MAX_PIECE_BYTES, RequestBody, ResponseBody};
+use mcpline::foreign::{self, BodyFeed, MAX_PIECE_BYTES, RequestBody, ResponseBody};
 use mcpline::transport::http::{Body, HttpOptions, HttpService, MountPrefix, RemoteAddress};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -508,6 +508,17 @@ fn request(scope: &Bound<'_, PyDict>) -> PyResult<(Request<RequestBody>, Feed)> 
         None => map.contains_key(TRANSFER_ENCODING) || method == Method::POST,
     };
     let version = text_of(scope, intern!(py, "http_version"))?;
+    match version
+        .as_ref()
+        .map(|version| version.to_str())
+        .transpose()?
+    {
+        Some("1.0") => *request.version_mut() = Version::HTTP_10,
+        Some("1.1") => *request.version_mut() = Version::HTTP_11,
+        Some("2") => *request.version_mut() = Version::HTTP_2,
+        Some("3") => *request.version_mut() = Version::HTTP_3,
+        _ => foreign::set_unknown_http_version(request.extensions_mut()),
+    }
     let is_http_1 = match &version {
         Some(version) => version.to_str()?.starts_with('1'),
         None => true,

@@ -44,8 +44,8 @@ mod _native {
     use crate::asyncio_internals::AsyncioInternals;
     #[pymodule_export]
     use crate::client::{
-        Answer, Channel, Client, Cursors, HeldBacklogSlot, LoopQueue, configured_server,
-        error_examples, root_uri,
+        Answer, Channel, Client, Cursors, HeldBacklogSlot, LoopQueue, SentRequest,
+        configured_server, error_examples, root_uri,
     };
     #[pymodule_export]
     use crate::context::Call;

@@ -144,15 +144,15 @@ def test_a_call_is_one_trace_from_the_caller_to_the_handlers_own_spans(spans: Sp
         id_of(served),
     ]
     assert len({span.get_span_context().trace_id for span in found}) == 1
-    assert dict(sent.attributes or {}) == {
+    attributes = dict(sent.attributes or {})
+    assert attributes == dict(served.attributes or {})
+    assert str(attributes.pop("jsonrpc.request.id")).isdigit()
+    assert attributes == {
         "mcp.method.name": "tools/call",
         "gen_ai.tool.name": tool,
         "gen_ai.operation.name": "execute_tool",
         "mcp.protocol.version": revision,
     }
-    attributes = dict(served.attributes or {})
-    assert attributes.pop("jsonrpc.request.id")
-    assert attributes == dict(sent.attributes or {})
     assert served.start_time is not None and served.end_time is not None
     assert sent.start_time is not None and sent.end_time is not None
     assert sent.start_time <= served.start_time <= served.end_time
@@ -309,7 +309,17 @@ def test_the_span_of_an_input_request_says_how_it_was_received(spans: Spans) -> 
             await client.call_tool("asks")
 
     run(main())
-    answered = named(spans.wait(4), "elicitation/create", SERVER)
+    found = spans.wait(4)
+    asked = dict(named(found, "elicitation/create", CLIENT).attributes or {})
+    assert len(str(asked.pop("mcp.session.id"))) == 8
+    assert asked == {
+        "mcp.method.name": "elicitation/create",
+        "mcp.protocol.version": LEGACY,
+        "network.transport": "tcp",
+        "network.protocol.name": "http",
+        "network.protocol.version": "1.1",
+    }
+    answered = named(found, "elicitation/create", SERVER)
     attributes = dict(answered.attributes or {})
     assert attributes.pop("server.port")
     assert attributes == {
@@ -453,6 +463,11 @@ def test_spans_over_http_name_both_ends_and_the_session(spans: Spans) -> None:
     sent = dict(named(found, "tools/call inner", CLIENT).attributes or {})
     served = dict(named(found, "tools/call inner", SERVER).attributes or {})
     assert (sent["server.address"], sent["server.port"]) == ("127.0.0.1", ports[0])
+    assert served["client.address"] == "127.0.0.1"
+    assert isinstance(served["client.port"], int)
+    assert served["network.protocol.version"] == "1.1"
+    assert sent["jsonrpc.request.id"] == served["jsonrpc.request.id"]
+    assert sent["mcp.session.id"] == served["mcp.session.id"]
     for attributes in (sent, served):
         assert attributes["network.transport"] == "tcp"
         assert attributes["network.protocol.name"] == "http"

@@ -31,6 +31,7 @@ CONNECTING = "connecting"
 # What varies, and what it must look like.
 _VARYING = {
     "jsonrpc.request.id": r'\d+|".+"|[A-Za-z0-9-]+',
+    "client.port": r"\d+",
     "mcp.session.id": r".{8}",
     "server.port": r"\d+",
 }

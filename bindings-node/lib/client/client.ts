@@ -571,7 +571,7 @@ export class Client {
       const inParams = params !== undefined && Object.hasOwn(params, "_meta");
       const sent = inParams ? span.inParams(params) : params;
       const meta = inParams ? undefined : span.inMeta(options?.meta);
-      return this.#send(method, sent, options, read, meta);
+      return this.#send(method, sent, options, read, { span, meta });
     };
     return inSpan(span, send, options);
   }
@@ -581,15 +581,15 @@ export class Client {
     params: object | undefined,
     options: RequestOptions | undefined,
     read: (result: unknown) => R,
-    meta?: object,
+    traced?: Traced,
   ): Promise<R> {
     const { functions } = this.#host.middleware;
     if (functions.length > 0) {
       const send = (request: ClientRequest) =>
-        this.#sendNow(request.method, request.sent, options, (result) => result, meta);
+        this.#sendNow(request.method, request.sent, options, (result) => result, traced);
       return read(await sendThrough(functions, new ClientRequest(method, plainData(params), options?.signal), send));
     }
-    return this.#sendNow(method, params, options, read, meta);
+    return this.#sendNow(method, params, options, read, traced);
   }
 
   /** Sends a request that has passed the functions of the option `middleware`. */
@@ -598,11 +598,11 @@ export class Client {
     params: object | undefined,
     options: RequestOptions | undefined,
     read: (result: unknown) => R,
-    meta?: object,
+    traced?: Traced,
   ): Promise<R> {
     const json = params === undefined ? "" : JSON.stringify(params);
-    if (options !== undefined || meta !== undefined) {
-      return read(await this.#askWith(method, json, options ?? {}, meta));
+    if (options !== undefined || traced !== undefined) {
+      return read(await this.#askWith(method, json, options ?? {}, traced));
     }
     const [number, promise] = promised();
     try {
@@ -616,18 +616,18 @@ export class Client {
     try {
       result = await promise;
     } catch (error) {
-      throw traced(error);
+      throw withStack(error);
     }
     return read(JSON.parse(result as string));
   }
 
-  /** @param meta Replaces the `_meta` of the options. */
-  async #askWith(method: string, json: string, options: RequestOptions, meta?: object): Promise<unknown> {
+  async #askWith(method: string, json: string, options: RequestOptions, traced?: Traced): Promise<unknown> {
     const { signal, onProgress } = options;
     signal?.throwIfAborted();
-    const written = requestOf(options, meta);
+    const written = requestOf(options, traced?.meta);
     const reports = onProgress === undefined ? undefined : new Reports(onProgress, this.#host.waiting);
-    const flags = (reports === undefined ? 0 : Flag.Hears) | (signal === undefined ? 0 : Flag.MayEnd);
+    const flags =
+      (reports === undefined ? 0 : Flag.Hears) | (signal === undefined ? 0 : Flag.MayEnd) | tracedFlag(traced);
     let requestNumber = 0;
     const ask = (promise: number) => {
       this.#native.ask(promise, method, json, written, flags);
@@ -643,6 +643,7 @@ export class Client {
       return JSON.parse(result as string) as unknown;
     } finally {
       this.#host.reports.delete(requestNumber);
+      traced?.span.sent(this.#native.takeSent(requestNumber));
     }
   }
 
@@ -658,13 +659,17 @@ export class Client {
     if (span === undefined) {
       return this.#perform(method, argument, options);
     }
-    return inSpan(span, () => this.#perform(method, argument, options, span.inMeta(undefined)), options);
+    return inSpan(
+      span,
+      () => this.#perform(method, argument, options, { span, meta: span.inMeta(undefined) }),
+      options,
+    );
   }
 
-  async #perform(method: string, argument: string, options: WaitOptions = {}, meta?: object): Promise<void> {
+  async #perform(method: string, argument: string, options: WaitOptions = {}, traced?: Traced): Promise<void> {
     const { functions } = this.#host.middleware;
     if (functions.length === 0 || method.startsWith("notifications/")) {
-      return this.#performNow(method, argument, options, meta);
+      return this.#performNow(method, argument, options, traced);
     }
     const member = OPERATION_ARGUMENTS.get(method);
     const params = member === undefined ? undefined : { [member]: argument };
@@ -677,19 +682,25 @@ export class Client {
           throw new UsageError(`\`${member}\` of ${method} must be a string, not ${typeName(changed)}`);
         }
       }
-      await this.#performNow(method, changed as string, options, meta);
+      await this.#performNow(method, changed as string, options, traced);
       return {};
     });
   }
 
-  async #performNow(method: string, argument: string, options: WaitOptions, meta?: object): Promise<void> {
+  async #performNow(method: string, argument: string, options: WaitOptions, traced?: Traced): Promise<void> {
     const { signal } = options;
     signal?.throwIfAborted();
-    const written = requestOf(options, meta);
-    await this.#settled((promise) => {
-      this.#native.do(promise, method, argument, written);
-      this.#flushSoon();
-    }, signal);
+    const written = requestOf(options, traced?.meta);
+    let requestNumber = 0;
+    try {
+      await this.#settled((promise) => {
+        this.#native.do(promise, method, argument, written, tracedFlag(traced));
+        requestNumber = promise;
+        this.#flushSoon();
+      }, signal);
+    } finally {
+      traced?.span.sent(this.#native.takeSent(requestNumber));
+    }
   }
 
   /** Calls `start` with the number of a promise, and returns what the addon settles it with. The signal cancels it. */
@@ -704,7 +715,7 @@ export class Client {
     try {
       return await (signal === undefined ? promise : this.#unless(signal, number, promise));
     } catch (error) {
-      throw error === signal?.reason ? error : traced(error);
+      throw error === signal?.reason ? error : withStack(error);
     }
   }
 
@@ -772,6 +783,17 @@ class Reports {
   }
 }
 
+/** A request that has a span. */
+interface Traced {
+  readonly span: SentRequest;
+  /** Replaces the `_meta` of the options, unless it is in the parameters. */
+  readonly meta: object | undefined;
+}
+
+function tracedFlag(traced: Traced | undefined): number {
+  return traced === undefined ? 0 : Flag.IsTraced;
+}
+
 /** Sends a request, and ends its span with it. */
 async function inSpan<R>(
   span: SentRequest,
@@ -794,9 +816,9 @@ async function inSpan<R>(
 }
 
 /** Replaces the stack of an error by that of the caller who waited for it. */
-function traced(error: unknown): unknown {
+function withStack(error: unknown): unknown {
   if (error instanceof Error) {
-    Error.captureStackTrace(error, traced);
+    Error.captureStackTrace(error, withStack);
   }
   return error;
 }

@@ -11,7 +11,8 @@ export interface NativeClients {
 export interface NativeClient {
   open(promise: number): void;
   ask(promise: number, method: string, params: string, options: string | undefined, flags: number): void;
-  do(promise: number, method: string, argument: string, options: string | undefined): void;
+  do(promise: number, method: string, argument: string, options: string | undefined, flags: number): void;
+  takeSent(promise: number): string | null;
   notify(promise: number, method: string, params: string): void;
   pid(): number | null;
   stats(): string;

@@ -1,5 +1,6 @@
 //! One client: the I/O thread performs JavaScript's requests and settles promises.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::future::Future;
 use std::sync::Arc;
@@ -9,7 +10,9 @@ use mcpline::RpcError;
 use mcpline::client::RequestOptions;
 use mcpline::foreign::IoAction;
 use mcpline::foreign::channel::OpenChannel;
-use mcpline::foreign::client::{ClientCommand, ClientHandle, Connection, Outcome, Reply, Target};
+use mcpline::foreign::client::{
+    ClientCommand, ClientHandle, Connection, Outcome, Reply, SentRequest, Target,
+};
 use mcpline::foreign::options::CallOptions;
 use mcpline::protocol::ErrorCode;
 use mcpline::protocol::wire::Raw;
@@ -17,6 +20,7 @@ use napi::bindgen_prelude::JsValue;
 use napi::{Env, JsString, Result};
 use napi_derive::napi;
 
+use crate::calls::object_of;
 use crate::channel::{Channels, Opener};
 use crate::failure::Failure;
 use crate::hub::{Event, Settled, Shared};
@@ -31,6 +35,8 @@ use super::failure::phase;
 const REPORTS_PROGRESS: u32 = 1;
 /// A flag of a request: it may be cancelled.
 const MAY_END: u32 = 2;
+/// A flag of a request: it has a span, which `take_sent` is called for.
+const IS_TRACED: u32 = 4;
 
 /// A client. Created without a connection; `open` connects it.
 #[napi]
@@ -40,6 +46,8 @@ pub struct Client {
     open: Arc<OpenClients>,
     /// Actions to hand over at the end of this turn.
     outgoing: Vec<IoAction>,
+    /// What is known of requests that have spans, by the number of their promise, until their spans end.
+    sent: HashMap<u32, SentRequest>,
 }
 
 /// Settles the promise with this number.
@@ -138,6 +146,7 @@ impl Client {
             let report = move |progress, slot| events.progress(promise, &progress, slot);
             options.progress = Some(self.handle.progress_listener(report));
         }
+        self.track(promise, flags, &mut options);
         let request = ClientCommand::Request(method.into(), params).run(client, options);
         let request = self.task(promise, flags & MAY_END != 0, request);
         self.outgoing.push(request);
@@ -152,10 +161,12 @@ impl Client {
         method: String,
         argument: String,
         options: Option<String>,
+        flags: u32,
     ) -> Result<()> {
         let operation = ClientCommand::read(&method, argument);
         let operation = operation.map_err(|error| Failure::core(&error))?;
-        let options = self.options_of(options)?;
+        let mut options = self.options_of(options)?;
+        self.track(promise, flags, &mut options);
         self.perform(promise, operation, options)
     }
 
@@ -164,6 +175,13 @@ impl Client {
     pub fn notify(&mut self, promise: u32, method: String, params: String) -> Result<()> {
         let notification = ClientCommand::Notify(method, parameters(params.as_bytes())?);
         self.perform(promise, notification, RequestOptions::new())
+    }
+
+    /// Returns the attributes of the span of a request that has ended, as JSON, once; `null` if it has none.
+    #[napi(catch_unwind)]
+    pub fn take_sent(&mut self, promise: u32) -> Option<String> {
+        let sent = self.sent.remove(&promise)?;
+        Some(object_of(sent.attributes()))
     }
 
     /// Returns the id of the server's process, if the client has started it.
@@ -262,7 +280,14 @@ impl Client {
             events,
             open,
             outgoing: Vec::new(),
+            sent: HashMap::new(),
         })
+    }
+
+    fn track(&mut self, promise: u32, flags: u32, options: &mut RequestOptions) {
+        if flags & IS_TRACED != 0 {
+            self.sent.insert(promise, SentRequest::track(options));
+        }
     }
 
     /// Reads `CallOptions` from JSON.

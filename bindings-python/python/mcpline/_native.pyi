@@ -23,8 +23,21 @@ Kind = Literal[
 ]
 HttpAnswer = tuple[int, list[tuple[bytes, bytes]], bytes, bool]
 RequestOptions = tuple[
-    float | None, float | None, Callable[..., Any] | None, bytes | None, str | None, str | None, bool, bool
+    float | None,
+    float | None,
+    Callable[..., Any] | None,
+    bytes | None,
+    str | None,
+    str | None,
+    bool,
+    bool,
+    SentRequest | None,
 ]
+
+@final
+class SentRequest:
+    def __new__(cls) -> SentRequest: ...
+    def attributes(self) -> list[tuple[str, str]]: ...
 
 @final
 class Schema:
@@ -100,6 +113,9 @@ class Call:
     def uri(self) -> str | None: ...
     @property
     def revision(self) -> str: ...
+    @property
+    def transport(self) -> str: ...
+    def span_attributes(self) -> list[tuple[str, str]]: ...
     @property
     def request_id(self) -> bytes: ...
     @property

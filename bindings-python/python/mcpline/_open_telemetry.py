@@ -75,7 +75,7 @@ class _Begun(msgspec.Struct):
 
     name: str
     start: int
-    attributes: dict[str, str]
+    attributes: dict[str, Union[str, int]]
     parent: dict[str, str]
     link: dict[str, str]
 
@@ -328,6 +328,7 @@ class _Sent:
         self._is_call = method == "tools/call"
         self._span: trace.Span = trace.INVALID_SPAN
         self._result: Any = None
+        self._sent: _native.SentRequest | None = None
         with _guarded():
             name, described = _described(method, params, attributes)
             self._span = _tracer().start_span(name, kind=trace.SpanKind.CLIENT, attributes=described)
@@ -335,6 +336,13 @@ class _Sent:
     def carrier(self) -> dict[str, str]:
         """Return the trace context that the request carries."""
         return _injected(trace.set_span_in_context(self._span))
+
+    def track(self) -> _native.SentRequest:
+        """Return an option of the request that gets to know what the span needs."""
+        from . import _native
+
+        self._sent = _native.SentRequest()
+        return self._sent
 
     def received(self, result: T) -> T:
         """Return the result of the request, which says whether a tool has failed."""
@@ -346,6 +354,8 @@ class _Sent:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         with _ending(self._span):
+            if self._sent is not None:
+                self._span.set_attributes(dict(self._sent.attributes()))
             if error is not None:
                 if isinstance(error, RpcError):
                     self._span.set_attribute("rpc.response.status_code", str(error.code))
@@ -413,7 +423,7 @@ async def in_span_async(
 ) -> bytes:
     """Send a request of a client in a span, which its server gets as the parent."""
     with _Sent(method, params, attributes) as sent:
-        return sent.received(await send(method, *_with_carrier(params, options, sent.carrier())))
+        return sent.received(await send(method, *_traced(params, options, sent)))
 
 
 def in_span(
@@ -425,23 +435,24 @@ def in_span(
 ) -> Any:
     """Send a request of a client in a span, as `in_span_async` does, and wait."""
     with _Sent(method, params, attributes) as sent:
-        return sent.received(send(method, *_with_carrier(params, options, sent.carrier())))
+        return sent.received(send(method, *_traced(params, options, sent)))
 
 
-def _with_carrier(
-    params: bytes | None, options: _native.RequestOptions | None, carrier: dict[str, str]
+_NO_OPTIONS: _native.RequestOptions = (None, None, None, None, None, None, False, False, None)
+
+
+def _traced(
+    params: bytes | None, options: _native.RequestOptions | None, sent: _Sent
 ) -> tuple[bytes | None, _native.RequestOptions | None]:
     """Return parameters and options with a trace context, where `_meta` is. The core refuses what is not an object."""
-    if not carrier:
-        return params, options
-    if params is not None and b"_meta" in params and "_meta" in read_object(params):
-        return _params_with(params, carrier), options
-    if options is None:
-        return params, (None, None, None, encode(carrier), None, None, False, False)
-    timeout, total_timeout, on_progress, meta, log_level, reissue, fresh, manual_results = options
-    if meta is None or meta.startswith(b"{"):
+    carrier = sent.carrier()
+    timeout, total_timeout, on_progress, meta, log_level, reissue, fresh, manual_results, _ = options or _NO_OPTIONS
+    if carrier and params is not None and b"_meta" in params and "_meta" in read_object(params):
+        params = _params_with(params, carrier)
+    elif meta is None or meta.startswith(b"{"):
         meta = with_trace_context(meta, carrier)
-    return params, (timeout, total_timeout, on_progress, meta, log_level, reissue, fresh, manual_results)
+    traced = (timeout, total_timeout, on_progress, meta, log_level, reissue, fresh, manual_results, sent.track())
+    return params, traced
 
 
 def _params_with(params: bytes | None, carrier: dict[str, str]) -> bytes | None:
@@ -462,10 +473,10 @@ async def ask_in_span_async(
     method: str,
     params: bytes | None,
     key: str | None,
-    revision: str,
+    attributes: Mapping[str, str | int],
 ) -> bytes:
     """Send an input request of a server in a span, which the client gets as the parent."""
-    with _Sent(method, params, {"mcp.protocol.version": revision}) as sent:
+    with _Sent(method, params, attributes) as sent:
         return sent.received(await ask(method, _params_with(params, sent.carrier()), key))
 
 
@@ -474,10 +485,10 @@ def ask_in_span(
     method: str,
     params: bytes | None,
     key: str | None,
-    revision: str,
+    attributes: Mapping[str, str | int],
 ) -> bytes:
     """Send an input request of a server in a span, as `ask_in_span_async` does, and wait."""
-    with _Sent(method, params, {"mcp.protocol.version": revision}) as sent:
+    with _Sent(method, params, attributes) as sent:
         return sent.received(ask(method, _params_with(params, sent.carrier()), key))
 
 

@@ -147,4 +147,4 @@ def options(
     if on_progress is not None and not callable(on_progress):
         raise TypeError(f"`on_progress` must be a function, not {type(on_progress).__name__}")
     written = None if meta is None else encode(meta)
-    return timeout, total_timeout, on_progress, written, log_level, reissue, fresh, manual_results
+    return timeout, total_timeout, on_progress, written, log_level, reissue, fresh, manual_results, None

@@ -362,6 +362,11 @@ class _Base(Generic[State]):
         return self._call.revision
 
     @property
+    def transport(self) -> str:
+        """The transport of the request: `stdio`, `unix`, `lines`, `memory`, `http` or `http+sse`."""
+        return self._call.transport
+
+    @property
     def request_id(self) -> str | int:
         """The JSON-RPC id of the request."""
         request_id: str | int = msgspec.json.decode(self._call.request_id)
@@ -529,7 +534,8 @@ class Context(_Base[State]):
         spans = _spans_of(self._server)
         if spans is None:
             return self._send(method, params, key)
-        traced: Coroutine[Any, Any, bytes] = spans.ask_in_span_async(self._send, method, params, key, self.revision)
+        attributes = dict(self._call.span_attributes())
+        traced: Coroutine[Any, Any, bytes] = spans.ask_in_span_async(self._send, method, params, key, attributes)
         return traced
 
     async def _send(self, method: str, params: bytes | None, key: str | None) -> bytes:
@@ -665,7 +671,8 @@ class SyncContext(_Base[State]):
         spans = _spans_of(self._server)
         if spans is None:
             return self._call.ask(method, params, key)
-        result: bytes = spans.ask_in_span(self._call.ask, method, params, key, self.revision)
+        attributes = dict(self._call.span_attributes())
+        result: bytes = spans.ask_in_span(self._call.ask, method, params, key, attributes)
         return result
 
     @typing.overload

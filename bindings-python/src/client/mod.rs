@@ -33,6 +33,7 @@ pub(crate) use event_queue::{HeldBacklogSlot, LoopQueue};
 pub(crate) use events::Answer;
 pub(crate) use failure::error_examples;
 pub(crate) use handle::Client;
+pub(crate) use options::SentRequest;
 pub(crate) use root_uris::root_uri;
 
 /// Returns the one I/O thread of all clients of this process. It is never stopped: connections end in the background.

@@ -1,7 +1,9 @@
 //! The options that Python passes with one request.
 
+use std::sync::OnceLock;
+
 use mcpline::client::RequestOptions;
-use mcpline::foreign::client::ClientHandle;
+use mcpline::foreign::client::{self, ClientHandle};
 use mcpline::foreign::options::CallOptions;
 use pyo3::prelude::*;
 
@@ -9,7 +11,7 @@ use crate::errors;
 use crate::outcome::checked;
 
 /// Timeouts without progress and in total, the listener of progress, `_meta`, the log level, whether to reissue,
-/// whether to bypass the cache, and whether results with input requests are returned.
+/// whether to bypass the cache, whether results with input requests are returned, and what its span needs to know.
 pub(super) type RequestOptionArguments = (
     Option<f64>,
     Option<f64>,
@@ -19,7 +21,27 @@ pub(super) type RequestOptionArguments = (
     Option<String>,
     bool,
     bool,
+    Option<Py<SentRequest>>,
 );
+
+/// What is known of a request once it was sent, for its span.
+#[pyclass(frozen, module = "mcpline._native")]
+pub(crate) struct SentRequest(OnceLock<client::SentRequest>);
+
+#[pymethods]
+impl SentRequest {
+    #[new]
+    fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    /// Returns the attributes of the span.
+    fn attributes(&self) -> Vec<(&'static str, String)> {
+        self.0
+            .get()
+            .map_or_else(Vec::new, client::SentRequest::attributes)
+    }
+}
 
 /// Returns the options of one request, and its listener of progress.
 pub(super) fn request_options(
@@ -30,7 +52,8 @@ pub(super) fn request_options(
     let Some(given) = given else {
         return Ok((RequestOptions::new(), None));
     };
-    let (timeout, total_timeout, progress, meta, log_level, reissue, fresh, manual_results) = given;
+    let (timeout, total_timeout, progress, meta, log_level, reissue, fresh, manual_results, sent) =
+        given;
     let options = handle.options(CallOptions {
         timeout,
         total_timeout,
@@ -40,5 +63,10 @@ pub(super) fn request_options(
         fresh,
         manual_results,
     });
-    Ok((options.map_err(|error| errors::core(py, &error))?, progress))
+    let mut options = options.map_err(|error| errors::core(py, &error))?;
+    if let Some(sent) = sent {
+        // It is used for one request.
+        let _ = sent.get().0.set(client::SentRequest::track(&mut options));
+    }
+    Ok((options, progress))
 }

@@ -18,8 +18,57 @@ pub(crate) struct SpanStart<'a> {
     pub(crate) session: Option<&'a str>,
     pub(crate) revision: Option<&'a str>,
     pub(crate) request_id: Option<&'a str>,
-    pub(crate) transport: Option<&'a str>,
-    pub(crate) protocol: Option<&'a str>,
+    /// How messages are exchanged.
+    pub(crate) network: NetworkAttributes,
+    /// The address of the client, at a server.
+    pub(crate) client: Option<&'a NetworkAddress>,
+    /// The address of the server, at a client.
+    pub(crate) server: Option<&'a NetworkAddress>,
+}
+
+/// Attributes of the network in spans.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct NetworkAttributes {
+    /// `network.transport`.
+    pub(crate) transport: Option<&'static str>,
+    /// `network.protocol.name`.
+    pub(crate) protocol: Option<&'static str>,
+    /// `network.protocol.version`.
+    pub(crate) protocol_version: Option<&'static str>,
+}
+
+impl NetworkAttributes {
+    /// Returns those of a value of `network.transport`: of MCP's transports only HTTP uses TCP.
+    pub(crate) fn of(transport: Option<&'static str>) -> Self {
+        Self {
+            transport,
+            protocol: transport
+                .filter(|transport| *transport == "tcp")
+                .map(|_| "http"),
+            protocol_version: None,
+        }
+    }
+
+    /// Returns the attributes that have a value, with their names.
+    #[cfg(feature = "server")]
+    pub(crate) fn fields(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        [
+            ("network.transport", self.transport),
+            ("network.protocol.name", self.protocol),
+            ("network.protocol.version", self.protocol_version),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+    }
+}
+
+/// The address of a peer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NetworkAddress {
+    /// An IP address, a host name, or the path of a socket.
+    pub(crate) address: String,
+    /// `None` if it is not known, or if there is none.
+    pub(crate) port: Option<u16>,
 }
 
 /// What a request names.
@@ -91,8 +140,13 @@ impl SpanStart<'_> {
             mcp.session.id = self.session,
             mcp.protocol.version = self.revision,
             jsonrpc.request.id = self.request_id,
-            network.transport = self.transport,
-            network.protocol.name = self.protocol,
+            network.transport = self.network.transport,
+            network.protocol.name = self.network.protocol,
+            network.protocol.version = self.network.protocol_version,
+            client.address = self.client.map(|client| &*client.address),
+            client.port = self.client.and_then(|client| client.port),
+            server.address = self.server.map(|server| &*server.address),
+            server.port = self.server.and_then(|server| server.port),
             rpc.response.status_code = Empty,
             error.type = Empty,
             otel.status_code = Empty,
@@ -114,6 +168,32 @@ pub(crate) fn fail(span: &Span, error_type: &str, code: Option<i64>) {
 pub(crate) fn describe_failure(span: &Span, text: &str) {
     if !span.is_disabled() {
         span.record("otel.status_description", &*shown_failure(text));
+    }
+}
+
+/// Returns the beginning of a session id, which tells sessions apart in a log. Whoever knows the whole id can use the
+/// session.
+pub(crate) fn shortened(session: &str) -> &str {
+    const SHOWN: usize = 8;
+    session.get(..SHOWN).unwrap_or_default()
+}
+
+/// Maximum number of characters of methods, names and ids in spans and records, because peers choose them.
+const MAX_NAME_CHARS: usize = 200;
+
+/// Returns the beginning of a peer's text, as [`Printable`].
+pub(crate) fn shown(text: &str) -> String {
+    let end = text.char_indices().nth(MAX_NAME_CHARS);
+    let beginning = end.map_or(text, |(end, _)| &text[..end]);
+    Printable(beginning).to_string()
+}
+
+/// Returns a request's id, which is JSON, as text: a string without its quotation marks.
+pub(crate) fn shown_id(id: &[u8]) -> String {
+    let id = Raw::from_trusted(id.to_vec());
+    match id.string_value() {
+        Some(text) => shown(&text),
+        None => shown(id.as_str()),
     }
 }
 

@@ -199,7 +199,7 @@ async fn sessions_are_measured_when_they_end_and_several_clients_share_a_text() 
     let stop = Stop::new();
     let listener = http("127.0.0.1:0", HttpOptions::default()).await;
     let listener = listener.expect("binds");
-    let url = listener.url();
+    let (url, port) = (listener.url(), listener.address().port());
     let serving = tokio::spawn({
         let stop = stop.clone();
         async move { server().serve_until(listener, stop).await }
@@ -228,16 +228,20 @@ async fn sessions_are_measured_when_they_end_and_several_clients_share_a_text() 
     ];
     let text = Client::metrics_of(clients);
     let values = values(&text);
-    let session = r#"mcp_client_session_duration_seconds_count{server="old \"one\"",mcp_protocol_version="2025-11-25",network_transport="tcp"}"#;
-    assert_eq!(values[session], 1.0);
+    let address = format!(r#"server_address="127.0.0.1",server_port="{port}""#);
+    let session = format!(
+        r#"mcp_client_session_duration_seconds_count{{server="old \"one\"",{address},mcp_protocol_version="2025-11-25",network_transport="tcp"}}"#
+    );
+    assert_eq!(values[&session], 1.0);
     let sessions = values
         .keys()
         .filter(|series| series.contains("session_duration_seconds_count"));
     assert_eq!(sessions.count(), 1, "2026-07-28 has no sessions");
     let call = |server: &str, revision: &str| {
         let name = "mcp_client_operation_duration_seconds_count";
-        let labels =
-            format!("server=\"{server}\",mcp_method_name=\"tools/call\",gen_ai_tool_name=\"ok\"");
+        let labels = format!(
+            "server=\"{server}\",{address},mcp_method_name=\"tools/call\",gen_ai_tool_name=\"ok\""
+        );
         values[&format!(
             "{name}{{{labels},mcp_protocol_version=\"{revision}\",network_transport=\"tcp\"}}"
         )]

@@ -78,6 +78,19 @@ async fn ask(client: &mut Client, method: &str, params: Value) {
     let _ = client.response(&id).await;
 }
 
+#[tokio::test]
+async fn requests_have_the_revision_that_they_name() {
+    let server = server();
+    let mut client = Client::modern(&server);
+    let id = client.begin_modern("server/discover", json!({}));
+    client.response(&id).await.expect("a result");
+    let series = concat!(
+        "mcp_server_operation_duration_seconds_count{mcp_method_name=\"server/discover\",",
+        "mcp_protocol_version=\"2026-07-28\",network_transport=\"memory\"}"
+    );
+    assert_eq!(values(&server).get(series), Some(&1.0));
+}
+
 #[tokio::test(start_paused = true)]
 async fn each_request_is_counted_with_its_outcome() {
     let server = server();

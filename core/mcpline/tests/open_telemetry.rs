@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex};
 use mcpline::client::{Client, RequestOptions};
 use mcpline::protocol::vocabulary::{ElicitAction, ElicitResult};
 use mcpline::protocol::{ErrorCode, Raw};
+use mcpline::transport::Stop;
+use mcpline::transport::http::{HttpOptions, http};
 use mcpline::{Context, RpcError, Server, ToolError};
 use opentelemetry::trace::{SpanId, SpanKind, Status, TracerProvider as _};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
@@ -158,6 +160,119 @@ async fn records_of_requests_have_the_trace_of_their_span() {
 }
 
 #[tokio::test]
+async fn spans_over_http_name_both_ends_the_request_and_the_session() {
+    let recording = Recording::new();
+    let http = http("127.0.0.1:0", HttpOptions::default());
+    let http = http.await.expect("a port");
+    let (url, port, stop) = (http.url(), http.address().port(), Stop::new());
+    let serving = {
+        let (server, stop) = (server(), stop.clone());
+        tokio::spawn(async move { server.serve_until(http, stop).await })
+    };
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let client = Client::builder("test", "1")
+            .configure(|settings| settings.revisions = vec![revision.parse().expect("a revision")])
+            .connect(&*url)
+            .await
+            .expect("connects");
+        recording.take();
+        client
+            .call_tool("works", json!({}))
+            .await
+            .expect("a result");
+        let spans = recording.take();
+        let sent = named(&spans, "tools/call works", SpanKind::Client);
+        let served = named(&spans, "tools/call works", SpanKind::Server);
+        let has = |span: &SpanData, name: &str, value: &str| {
+            assert_eq!(attribute(span, name).as_deref(), Some(value), "{name}");
+        };
+        has(&sent, "server.address", "127.0.0.1");
+        has(&sent, "server.port", &port.to_string());
+        has(&served, "client.address", "127.0.0.1");
+        assert!(attribute(&served, "client.port").is_some());
+        has(&served, "network.protocol.version", "1.1");
+        for span in [&sent, &served] {
+            has(span, "network.transport", "tcp");
+            has(span, "network.protocol.name", "http");
+        }
+        let id = attribute(&served, "jsonrpc.request.id").expect("an id");
+        has(&sent, "jsonrpc.request.id", &id);
+        let session = attribute(&served, "mcp.session.id");
+        assert_eq!(session.is_some(), revision == "2025-11-25");
+        assert_eq!(attribute(&sent, "mcp.session.id"), session);
+        client.close().await;
+    }
+    stop.stop();
+    serving.await.expect("no panic").expect("serves");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_span_that_begins_without_a_connection_gets_to_know_it() {
+    use mcpline::client::Address;
+    use mcpline::transport::{UnixOptions, unix};
+
+    let recording = Recording::new();
+    let name = format!("mcpline-late-span-{}.sock", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let serve = async || {
+        let socket = unix(path.clone(), UnixOptions::default()).await;
+        let (server, socket, stop) = (server(), socket.expect("a socket"), Stop::new());
+        let stopped = stop.clone();
+        let serving = async move { server.serve_until(socket, stopped).await };
+        (stop, tokio::spawn(serving))
+    };
+    let (stop, serving) = serve().await;
+    let client = Client::builder("test", "1")
+        .connect(Address::Socket(path.clone()))
+        .await
+        .expect("connects");
+    stop.stop();
+    serving.await.expect("no panic").expect("serves");
+    while client.stats().is_connected {
+        tokio::task::yield_now().await;
+    }
+    let (stop, serving) = serve().await;
+    recording.take();
+    client
+        .call_tool("works", json!({}))
+        .await
+        .expect("a result");
+    let sent = named(&recording.take(), "tools/call works", SpanKind::Client);
+    for (name, value) in [
+        ("mcp.protocol.version", "2026-07-28"),
+        ("network.transport", "unix"),
+        ("server.address", &*path.display().to_string()),
+    ] {
+        assert_eq!(attribute(&sent, name).as_deref(), Some(value), "{name}");
+    }
+    assert!(attribute(&sent, "jsonrpc.request.id").is_some());
+    client.close().await;
+    stop.stop();
+    serving.await.expect("no panic").expect("serves");
+}
+
+#[tokio::test]
+async fn a_request_whose_future_is_dropped_is_cancelled() {
+    let recording = Recording::new();
+    let client = Client::connect(&server()).await.expect("connects");
+    recording.take();
+    let mut call = Box::pin(client.call_tool("works", json!({})));
+    let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(call.as_mut().poll(cx)));
+    assert!(polled.await.is_pending());
+    drop(call);
+    let mut spans = Vec::new();
+    // The span of the server, which handles the cancellation, keeps its parent open.
+    while spans.len() < 2 {
+        tokio::task::yield_now().await;
+        spans.extend(recording.take());
+    }
+    let sent = named(&spans, "tools/call works", SpanKind::Client);
+    assert_eq!(attribute(&sent, "error.type").as_deref(), Some("cancelled"));
+    assert!(attribute(&sent, "jsonrpc.request.id").is_some());
+}
+
+#[tokio::test]
 async fn input_requests_belong_to_the_trace_of_their_call() {
     let recording = Recording::new();
     for (revision, refuses) in [
@@ -203,6 +318,9 @@ async fn input_requests_belong_to_the_trace_of_their_call() {
         for span in &spans {
             assert_eq!(span.span_context.trace_id(), caller.span_context.trace_id());
         }
+        let is_request = revision == "2025-11-25";
+        let id = attribute(&answered, "jsonrpc.request.id");
+        assert_eq!(id.is_some(), is_request, "part of a result otherwise");
         for span in [&asked, &answered] {
             let version = attribute(span, "mcp.protocol.version");
             assert_eq!(version.as_deref(), Some(revision));

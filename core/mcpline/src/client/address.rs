@@ -186,7 +186,7 @@ impl Address {
             #[cfg(feature = "server")]
             Self::ServerWith(server, options) => Box::new(InMemory(server, options)),
             #[cfg(all(unix, feature = "stdio"))]
-            Self::Socket(path) => Box::new(UnixSocket(path)),
+            Self::Socket(path) => Box::new(UnixSocket::new(path)),
             #[cfg(all(not(unix), feature = "stdio"))]
             Self::Socket(_) => {
                 return Err(ClientError::Usage(

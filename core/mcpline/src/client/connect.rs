@@ -17,6 +17,7 @@ use tokio::sync::mpsc::error::TryRecvError;
 use crate::background;
 use crate::client_error::{ClientError, ConnectAttempt};
 use crate::error_kind::ErrorKind;
+use crate::span::NetworkAddress;
 
 use super::handshake_servers::ServerKey;
 use super::inner::Inner;
@@ -464,6 +465,11 @@ fn id_of(number: u64) -> RequestId {
 pub(super) trait Dialler: Send + Sync {
     /// Opens a new link; `pair` selects HTTP+SSE.
     fn dial(&self, sink: Sink, pair: bool) -> Dialling<'_>;
+
+    /// Returns the address of the server, if there is one.
+    fn server_address(&self) -> Option<&NetworkAddress> {
+        None
+    }
 
     /// Returns the key under which other clients of this process may remember the server's era, if they may.
     fn known_server(&self) -> Option<ServerKey> {

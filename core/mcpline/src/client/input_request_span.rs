@@ -1,12 +1,22 @@
 //! Spans of the input requests that a client answers, for subscribers of `tracing`.
 
-use mcpline_protocol::Revision;
-use mcpline_protocol::wire::Raw;
+use mcpline_protocol::wire::{Raw, RequestId};
 use tracing::Instrument as _;
 
-use crate::span::{self, SpanStart};
+use crate::span::{self, NetworkAddress, NetworkAttributes, SpanStart};
 
 use super::handlers::{Answer, Handlers};
+use super::session::Session;
+
+/// Where an input request comes from.
+pub(super) struct InputRequestOrigin<'a> {
+    /// The session with the server, while it is open.
+    pub(super) session: Option<&'a Session>,
+    /// The address of the server.
+    pub(super) server: Option<&'a NetworkAddress>,
+    /// `None` on 2026-07-28, where it is part of a result.
+    pub(super) request_id: Option<&'a RequestId>,
+}
 
 impl Handlers {
     /// Answers one input request, in a span if a subscriber wants it: the child of the span that `_meta` of the request names.
@@ -14,23 +24,27 @@ impl Handlers {
         &self,
         method: &str,
         params: Option<Raw>,
-        revision: Option<Revision>,
-        transport: Option<&'static str>,
+        origin: &InputRequestOrigin<'_>,
     ) -> Answer {
         if !span::is_wanted() {
             return self.answer(method, params);
         }
+        let InputRequestOrigin {
+            session, server, ..
+        } = *origin;
+        let id = origin.request_id.map(|id| span::shown_id(id.raw()));
+        let session_id = session.and_then(Session::shown_id);
+        let transport = session.and_then(|session| session.link.network_transport());
         let start = SpanStart {
             kind: "server",
             method: &span::shown_failure(method),
             target: None,
-            session: None,
-            revision: revision.map(Revision::as_str),
-            request_id: None,
-            transport,
-            protocol: transport
-                .filter(|transport| *transport == "tcp")
-                .map(|_| "http"),
+            session: session_id.as_deref(),
+            revision: session.map(|session| session.revision().as_str()),
+            request_id: id.as_deref(),
+            network: NetworkAttributes::of(transport),
+            client: None,
+            server,
         };
         let span = start.span();
         #[cfg(feature = "opentelemetry")]

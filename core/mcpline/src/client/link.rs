@@ -34,6 +34,11 @@ pub(crate) trait Link: Send + Sync + 'static {
         None
     }
 
+    /// Returns the id of the session, on transports that have one. It gives access to the session.
+    fn session_id(&self) -> Option<String> {
+        None
+    }
+
     /// Returns the id of the server's process, if the transport has started it.
     fn pid(&self) -> Option<u32> {
         None

@@ -188,8 +188,14 @@ fn render(clients: &[(Labels, &Client)]) -> String {
     let series = |of: fn(&ClientMetrics, &Labels) -> Series| {
         let measured = clients.iter();
         let all = measured.filter_map(|(labels, client)| {
-            let metrics = client.inner().metrics.as_deref()?;
-            Some(of(metrics, labels))
+            let inner = client.inner();
+            let server = inner.dialler.server_address();
+            let port = server.and_then(|server| server.port);
+            let labels = labels
+                .clone()
+                .with_some("server_address", server.map(|server| &*server.address))
+                .with_some("server_port", port.map(|port| port.to_string()).as_deref());
+            Some(of(inner.metrics.as_deref()?, &labels))
         });
         all.flatten().collect()
     };

@@ -81,6 +81,7 @@ pub use cursors::Cursors;
 pub use extension::{ExtendedResult, Extension};
 pub use handlers::{Answer, Answerer, Handlers, Listener, sampling_refused};
 pub use notifications::Notifications;
+pub(crate) use request_span::SentRequest;
 pub use settings::{ClientSettings, ProgressListener, Reconnect, Reissue, RequestOptions};
 pub use stats::ClientStats;
 pub use tool_call_hooks::{ToolCall, ToolCallError, ToolCallOutcome};

@@ -25,6 +25,7 @@ use crate::sync::{Arc, PoisonError};
 
 use super::cursors::Cursors;
 use super::inner::{Inner, jitter};
+use super::input_request_span::InputRequestOrigin;
 use super::metrics::MeasuredRequest;
 use super::middleware::admission;
 use super::session::Session;
@@ -255,7 +256,11 @@ impl Inner {
             wants_progress: options.progress.is_some(),
             timeouts: options.timeouts.unwrap_or(self.settings.timeouts),
         };
-        session.ask(&ask, options.progress.clone(), headers).await
+        let response = session.ask(&ask, options.progress.clone(), headers);
+        if let (Some(sent), Some(number)) = (&options.sent, response.number()) {
+            sent.set(session, number);
+        }
+        response.await
     }
 
     fn headers(&self, method: &Method, params: Option<&Raw>) -> Vec<(String, String)> {
@@ -458,13 +463,16 @@ impl Inner {
     ) -> Result<Vec<(String, Raw)>, ClientError> {
         let mut answering = Vec::new();
         let session = self.open_session().ok().flatten();
-        let revision = session.as_ref().map(|session| session.revision());
-        let transport = session.and_then(|session| session.link.network_transport());
+        let origin = InputRequestOrigin {
+            session: session.as_deref(),
+            server: self.dialler.server_address(),
+            request_id: None,
+        };
         for request in &needed.input_requests {
             let params = request.params.clone();
             let answer = self
                 .handlers
-                .answer_in_span(&request.method, params, revision, transport);
+                .answer_in_span(&request.method, params, &origin);
             answering.push((
                 request.key.clone(),
                 request.method.as_str(),

@@ -6,6 +6,10 @@ use std::time::Duration;
 use mcpline_protocol::client::{CallTimeouts, OpenTimeouts};
 use mcpline_protocol::{Era, Revision};
 
+use crate::sync::Arc;
+
+use super::request_span::SentRequest;
+
 /// Settings of a [`Client`](super::Client).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -189,6 +193,8 @@ pub struct RequestOptions {
     pub manual_results: bool,
     /// What a policy says of the approval of a tool call.
     pub(super) approval: Approval,
+    /// Receives what is known once the request was sent, for its span.
+    pub(super) sent: Option<Arc<SentRequest>>,
 }
 
 /// Whether a tool call needs the approval of the host's hook.

@@ -4,20 +4,35 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::client_error::ClientError;
+use crate::span::NetworkAddress;
 
 use super::connect::{Dialler, Dialling};
 use super::link::{Link, Sink};
 use super::pipe::{self, PipeLink};
 
 /// Dials a Unix socket.
-pub(super) struct UnixSocket(pub(super) PathBuf);
+pub(super) struct UnixSocket {
+    path: PathBuf,
+    /// The path.
+    address: NetworkAddress,
+}
+
+impl UnixSocket {
+    pub(super) fn new(path: PathBuf) -> Self {
+        let address = NetworkAddress {
+            address: path.display().to_string(),
+            port: None,
+        };
+        Self { path, address }
+    }
+}
 
 impl Dialler for UnixSocket {
     fn dial(&self, sink: Sink, _: bool) -> Dialling<'_> {
         Box::pin(async move {
-            let socket = tokio::net::UnixStream::connect(&self.0).await;
+            let socket = tokio::net::UnixStream::connect(&self.path).await;
             let socket = socket.map_err(|error| ClientError::ServerUnreachable {
-                reason: self.0.display().to_string(),
+                reason: self.path.display().to_string(),
                 source: Some(error.into()),
             })?;
             let (reader, writer) = socket.into_split();
@@ -25,5 +40,9 @@ impl Dialler for UnixSocket {
             let link: Arc<dyn Link> = PipeLink::open(reader, writer, sink, None, end);
             Ok(link)
         })
+    }
+
+    fn server_address(&self) -> Option<&NetworkAddress> {
+        Some(&self.address)
     }
 }

@@ -10,6 +10,7 @@ use mcpline_protocol::Revision;
 use crate::background;
 use crate::client_error::ClientError;
 use crate::error::Error;
+use crate::span::NetworkAddress;
 use crate::traffic::{Direction, FileRecord, LatestRevision, RecordedMessage, Role, TrafficFile};
 
 use super::connect::{Dialler, Dialling};
@@ -73,6 +74,10 @@ impl Dialler for RecordingDialler {
             let link: Arc<dyn Link> = Arc::new(RecordingLink { link, recorder });
             Ok(link)
         })
+    }
+
+    fn server_address(&self) -> Option<&NetworkAddress> {
+        self.dialler.server_address()
     }
 
     fn known_server(&self) -> Option<ServerKey> {
@@ -144,6 +149,10 @@ impl Link for RecordingLink {
 
     fn network_transport(&self) -> Option<&'static str> {
         self.link.network_transport()
+    }
+
+    fn session_id(&self) -> Option<String> {
+        self.link.session_id()
     }
 
     fn pid(&self) -> Option<u32> {

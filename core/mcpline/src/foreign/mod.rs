@@ -89,6 +89,7 @@ pub use features::{
 };
 #[cfg(any(feature = "openapi", feature = "routes"))]
 pub use http_parts::http_response;
+
 #[cfg(feature = "server")]
 pub use io_thread_queue::{InputResponseCallback, IoAction, IoThreadQueue};
 #[cfg(feature = "openapi")]
@@ -96,9 +97,11 @@ pub use openapi::{OpenApiFunctions, OpenApiImport, api_request};
 #[cfg(feature = "server")]
 pub use queue::{CallQueue, QueueFull, WakeupHold};
 #[cfg(all(feature = "server", feature = "http"))]
-pub use request_body::{BodyFeed, ClientLeft, RequestBody};
+pub use request_body::{BodyFeed, ClientLeft, RequestBody, set_unknown_http_version};
 #[cfg(all(feature = "server", feature = "otlp"))]
 pub use request_spans::span;
+#[cfg(feature = "server")]
+pub use request_spans::span_attributes;
 #[cfg(feature = "server")]
 pub use request_spans::{
     begin_span, number_of_span, span_number, span_number_of_call, span_number_of_record,

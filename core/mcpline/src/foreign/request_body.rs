@@ -166,6 +166,11 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Says that the version of HTTP of a request is not known, by the extensions of the request.
+pub fn set_unknown_http_version(extensions: &mut http::Extensions) {
+    extensions.insert(crate::server::UnknownHttpVersion);
+}
+
 #[cfg(test)]
 mod tests {
     use http_body_util::BodyExt;

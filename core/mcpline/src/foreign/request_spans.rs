@@ -41,6 +41,11 @@ pub fn span_number_of_call(call: &Call) -> Option<u64> {
     call.span_number()
 }
 
+/// Returns the attributes of the spans of a handler's input requests: the revision, and how the client is reached.
+pub fn span_attributes(context: &Context) -> Vec<(&'static str, String)> {
+    context.span_attributes()
+}
+
 /// Returns the number of a request that has ended, if it is traced.
 pub fn span_number_of_record(record: &RequestRecord<'_>) -> Option<u64> {
     record.number

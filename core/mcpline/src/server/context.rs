@@ -20,7 +20,7 @@ use crate::warning_limit::warn_limited;
 
 use super::Inner;
 use super::asking::{self, Ask};
-use super::call::CallState;
+use super::call::{CallState, CurrentRequest};
 use super::call_kind::CallKind;
 use super::connection::{Connection, SessionGuard};
 use super::custom;
@@ -394,6 +394,11 @@ impl Context {
         self.call.lock_current_request().connection.clone()
     }
 
+    /// Returns the request that the call serves now.
+    pub(super) fn current_request(&self) -> Arc<CurrentRequest> {
+        self.call.current_request()
+    }
+
     /// Returns the server of the call.
     pub(crate) fn server(&self) -> &Arc<Inner> {
         &self.call.server
@@ -414,6 +419,15 @@ impl Context {
     /// Passes the request of a middleware's call on.
     pub(crate) fn run_next(&self, params: Option<Raw>, callback: NextCallback) {
         self.call.run_next(params, callback);
+    }
+
+    /// Returns the kind of transport that the request came over: `stdio`, `unix`, `lines`, `memory`, `http` or `http+sse`.
+    pub fn transport(&self) -> &'static str {
+        self.call
+            .lock_current_request()
+            .connection
+            .transport_kind()
+            .name()
     }
 
     /// Returns the id of the HTTP session, on handshake revisions.

@@ -105,13 +105,6 @@ fn span_of(call: &Call) -> Span {
     }
 }
 
-/// Returns the beginning of a session id, which tells sessions apart in a log. Whoever knows the whole id can use the
-/// session.
-pub(super) fn shortened(session: &str) -> &str {
-    const SHOWN: usize = 8;
-    session.get(..SHOWN).unwrap_or_default()
-}
-
 /// Runs a handler that waits in a task, until it ends or is cancelled.
 fn spawn(call: Call, mut answer: HandlerFuture, span: Span) {
     let (cancel, cancelled) = tokio::sync::oneshot::channel::<()>();

@@ -5,24 +5,28 @@ use mcpline_protocol::wire::Raw;
 use tracing::Instrument as _;
 
 use crate::error_kind::ErrorKind;
-use crate::span::{self, SpanStart};
+use crate::span::{self, SpanStart, shortened};
 
 use super::asking::Ask;
 use super::context::Context;
+use super::request_span::network_of;
 
 impl Context {
     /// Sends an input request in a span, a child of the handler's, which the client gets as the parent if the program exports its
     /// spans.
     pub(super) async fn ask_in_span(&self, ask: Ask) -> Result<Raw, InputRequestError> {
+        let origin = self.current_request();
+        let connection = &origin.connection;
         let start = SpanStart {
             kind: "client",
             method: ask.method.as_str(),
             target: None,
-            session: None,
+            session: connection.session_id().map(shortened),
             revision: Some(self.peer().revision.as_str()),
             request_id: None,
-            transport: None,
-            protocol: None,
+            network: network_of(connection.transport_kind(), origin.http.as_deref()),
+            client: None,
+            server: None,
         };
         let span = start.span();
         #[cfg(feature = "opentelemetry")]
@@ -39,6 +43,23 @@ impl Context {
             }
         }
         outcome
+    }
+}
+
+impl Context {
+    /// Returns the attributes of the spans of input requests in other languages.
+    pub(crate) fn span_attributes(&self) -> Vec<(&'static str, String)> {
+        let origin = self.current_request();
+        let mut attributes = vec![(
+            "mcp.protocol.version",
+            origin.peer.revision.as_str().to_owned(),
+        )];
+        let session = origin.connection.session_id();
+        attributes.extend(session.map(|id| ("mcp.session.id", shortened(id).to_owned())));
+        let network = network_of(origin.connection.transport_kind(), origin.http.as_deref());
+        let network = network.fields();
+        attributes.extend(network.map(|(name, value)| (name, value.to_owned())));
+        attributes
     }
 }
 

@@ -122,6 +122,8 @@ pub use reply::{
 #[cfg(feature = "http")]
 #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
 pub use request_info::{HttpInfo, Principal};
+#[cfg(feature = "http")]
+pub(crate) use request_info::{HttpNetwork, UnknownHttpVersion};
 pub use request_log::{RequestOutcome, RequestRecord};
 #[cfg(feature = "routes")]
 #[cfg_attr(docsrs, doc(cfg(feature = "routes")))]

@@ -8,6 +8,8 @@ use mcpline_protocol::wire::header::HeaderOccurrence;
 
 use crate::caller::Caller;
 #[cfg(feature = "http")]
+use crate::span::NetworkAddress;
+#[cfg(feature = "http")]
 use crate::trace_context::TraceContext;
 
 /// Name of the authenticated caller, which a layer in front of [`HttpService`](crate::transport::http::HttpService)
@@ -17,6 +19,21 @@ use crate::trace_context::TraceContext;
 #[cfg(feature = "http")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal(pub String);
+
+/// How an HTTP request has arrived, in its extensions. Only requests that have spans have it.
+#[cfg(feature = "http")]
+#[derive(Debug, Clone)]
+pub(crate) struct HttpNetwork {
+    /// The address of the client.
+    pub(crate) client: Option<NetworkAddress>,
+    /// The version of HTTP, if it is known.
+    pub(crate) version: Option<&'static str>,
+}
+
+/// In the extensions of an HTTP request, says that its version of HTTP is not known.
+#[cfg(feature = "http")]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UnknownHttpVersion;
 
 /// The HTTP request that a call came with.
 #[derive(Debug, Clone, Default)]
@@ -57,6 +74,11 @@ impl HttpInfo {
             Some(context) => Some(context.clone()),
             None => TraceContext::from_headers(&self.headers),
         }
+    }
+
+    /// Returns how the request has arrived, if it has a span.
+    pub(crate) fn network(&self) -> Option<&HttpNetwork> {
+        self.extensions.get()
     }
 
     /// Returns the value of a header, if it exists and is visible ASCII.

@@ -7,23 +7,19 @@ use std::time::Duration;
 
 use mcpline_protocol::session::Peer;
 use mcpline_protocol::wire::{Message, Method, Raw, Request};
-use mcpline_protocol::{ErrorCode, Printable, Quoted};
+use mcpline_protocol::{ErrorCode, Quoted, Revision};
 use mcpline_runtime::clock;
 
 use crate::caller::Caller;
-use crate::span;
+use crate::span::{self, shortened, shown};
 
 use super::Server;
 use super::connection::Connection;
-use super::handler::shortened;
 use super::inner::Inner;
 use super::metrics::OperationNames;
 use super::request_info::HttpInfo;
-use super::request_span::{ReceivedTraces, RequestSpan};
+use super::request_span::{ReceivedMeta, RequestSpan};
 use super::traffic::TransportKind;
-
-/// Maximum number of characters of methods and names in records, because clients choose them.
-const MAX_NAME_CHARS: usize = 200;
 
 /// One request that has ended. See [`Server::on_request_end`].
 ///
@@ -184,13 +180,15 @@ impl RequestLog {
 /// Whether requests are recorded.
 #[inline]
 fn is_wanted(server: &Inner) -> bool {
-    server.request_log.is_wanted() || server.metrics.is_some() || has_spans(server)
+    server.request_log.is_wanted() || server.metrics.is_some() || server.has_spans()
 }
 
-/// Whether requests have spans.
-#[inline]
-fn has_spans(server: &Inner) -> bool {
-    server.request_log.has_spans.load(Ordering::Acquire) || span::is_wanted()
+impl Inner {
+    /// Whether requests have spans.
+    #[inline]
+    pub(crate) fn has_spans(&self) -> bool {
+        self.request_log.has_spans.load(Ordering::Acquire) || span::is_wanted()
+    }
 }
 
 /// Whether a subscriber wants the records. Cached by `tracing` for each place in the code.
@@ -213,6 +211,8 @@ struct Facts {
     caller: Option<Caller>,
     /// The trace that the message names.
     trace_id: Option<String>,
+    /// The revision that the message names.
+    named_revision: Option<Revision>,
     transport: TransportKind,
     /// `None` if metrics are off.
     metric_names: Option<OperationNames>,
@@ -257,10 +257,7 @@ impl RunningRequest {
             Some(http) => http.auth.as_ref(),
             None => connection.auth(),
         };
-        let traces = match is_logged || has_spans(server) {
-            true => ReceivedTraces::of(request, http),
-            false => ReceivedTraces::default(),
-        };
+        let meta = ReceivedMeta::of(request, http);
         Some(Self(Some(Box::new(Facts {
             server: connection.server().clone(),
             method: request.method.clone(),
@@ -271,8 +268,9 @@ impl RunningRequest {
             session: connection.session_id().map(|id| shortened(id).to_owned()),
             transport: connection.transport_kind(),
             caller: caller.filter(|_| is_logged).cloned(),
-            trace_id: traces.trace_id().filter(|_| is_logged).map(str::to_owned),
-            span: RequestSpan::begin(connection, request, traces),
+            named_revision: meta.revision,
+            trace_id: meta.trace_id().filter(|_| is_logged).map(str::to_owned),
+            span: RequestSpan::begin(connection, request, http, meta),
         }))))
     }
 
@@ -311,7 +309,8 @@ impl Facts {
     fn record(&self, outcome: RequestOutcome) {
         let duration = clock::now().saturating_sub(self.started);
         if let (Some(metrics), Some(names)) = (&self.server.metrics, &self.metric_names) {
-            let revision = self.client.as_ref().map(|client| client.revision);
+            let of_client = self.client.as_ref().map(|client| client.revision);
+            let revision = of_client.or(self.named_revision);
             metrics.record_operation(names, outcome, revision, self.transport, duration);
         }
         if let Some(span) = &self.span {
@@ -366,11 +365,4 @@ impl Facts {
             listener(&record);
         }
     }
-}
-
-/// Returns the beginning of a client's text, as [`Printable`].
-pub(super) fn shown(text: &str) -> String {
-    let end = text.char_indices().nth(MAX_NAME_CHARS);
-    let beginning = end.map_or(text, |(end, _)| &text[..end]);
-    Printable(beginning).to_string()
 }

@@ -12,20 +12,22 @@ use std::time::{Duration, SystemTime};
 
 use mcpline_protocol::session::Peer;
 use mcpline_protocol::vocabulary::meta::PROTOCOL_VERSION;
-use mcpline_protocol::wire::{Method, Raw, Request};
+use mcpline_protocol::wire::{Method, Request};
 use mcpline_protocol::{Revision, RpcError};
 use serde_json::{Map, Value};
 use tracing::Span;
 
-use crate::span::{self, EXECUTE_TOOL, SpanStart, SpanTarget, TOOL};
+use crate::span::{
+    self, EXECUTE_TOOL, NetworkAddress, NetworkAttributes, SpanStart, SpanTarget, TOOL, shortened,
+    shown,
+};
 use crate::sync::{Arc, Mutex, OnceLock, RwLock};
 use crate::trace_context::TraceContext;
 
 use super::Server;
 use super::connection::Connection;
-use super::handler::shortened;
 use super::request_info::HttpInfo;
-use super::request_log::{RequestOutcome, shown};
+use super::request_log::RequestOutcome;
 use super::traffic::TransportKind;
 
 /// The span of a request.
@@ -44,8 +46,10 @@ pub(crate) struct TracedRequest {
     request_id: String,
     /// The first eight characters of its id: the whole id gives access to the session.
     session: Option<String>,
-    transport: TransportKind,
-    /// The revision that the message names, also if the request is refused or needs no client.
+    network: NetworkAttributes,
+    /// The address of the client, over HTTP.
+    client: Option<NetworkAddress>,
+    /// The revision that the message names.
     named_revision: Option<Revision>,
     peer: OnceLock<Arc<Peer>>,
     started: SystemTime,
@@ -111,17 +115,19 @@ impl Server {
     }
 }
 
-/// The trace contexts that a request came with.
+/// What `_meta` of a request says about it, and the trace context of its HTTP request.
 #[derive(Default)]
-pub(super) struct ReceivedTraces {
+pub(super) struct ReceivedMeta {
+    /// The revision that the message names, also if the request is refused or needs no client.
+    pub(super) revision: Option<Revision>,
     /// That of the message, or else of the HTTP request.
     parent: Option<TraceContext>,
     /// That of the HTTP request, if the message has its own.
     http: Option<TraceContext>,
 }
 
-impl ReceivedTraces {
-    /// Reads the trace contexts of a request.
+impl ReceivedMeta {
+    /// Reads those of a request.
     pub(super) fn of(request: &Request, http: Option<&HttpInfo>) -> Self {
         let meta = request.params.as_ref().and_then(|params| params.meta());
         let own = meta.as_ref().and_then(TraceContext::from_meta);
@@ -132,15 +138,18 @@ impl ReceivedTraces {
             let _ = http;
             None
         };
-        match own {
-            Some(own) => Self {
-                parent: Some(own),
-                http: of_http,
-            },
-            None => Self {
-                parent: of_http,
-                http: None,
-            },
+        let revision = meta.as_ref().and_then(|meta| {
+            let version = meta.member(PROTOCOL_VERSION)?;
+            version.string_value()?.parse().ok()
+        });
+        let (parent, http) = match own {
+            Some(own) => (Some(own), of_http),
+            None => (of_http, None),
+        };
+        Self {
+            revision,
+            parent,
+            http,
         }
     }
 
@@ -155,18 +164,14 @@ impl RequestSpan {
     pub(super) fn begin(
         connection: &Connection,
         request: &Request,
-        traces: ReceivedTraces,
+        http: Option<&HttpInfo>,
+        meta: ReceivedMeta,
     ) -> Option<Arc<Self>> {
         let listener = connection.server().tracing.listener();
         let is_wanted = span::is_wanted();
         if listener.is_none() && !is_wanted {
             return None;
         }
-        let meta = request.params.as_ref().and_then(|params| params.meta());
-        let named = meta.as_ref().and_then(|meta| {
-            let version = meta.member(PROTOCOL_VERSION)?;
-            version.string_value()?.parse().ok()
-        });
         let traced = TracedRequest {
             number: next_number(),
             method: request.method.clone(),
@@ -174,14 +179,15 @@ impl RequestSpan {
                 let params = request.params.as_ref()?;
                 params.get_str(member).map(|name| shown(&name))
             }),
-            request_id: shown_id(request.id.raw()),
+            request_id: span::shown_id(request.id.raw()),
             session: connection.session_id().map(|id| shortened(id).to_owned()),
-            transport: connection.transport_kind(),
-            named_revision: named,
+            network: network_of(connection.transport_kind(), http),
+            client: client_of(http),
+            named_revision: meta.revision,
             peer: OnceLock::new(),
             started: SystemTime::now(),
-            context: traces.parent,
-            http_context: traces.http,
+            context: meta.parent,
+            http_context: meta.http,
             error: Mutex::new(None),
             state: AtomicU8::new(WAITING),
             listener,
@@ -266,8 +272,9 @@ impl TracedRequest {
             session: self.session.as_deref(),
             revision: self.named_revision.map(Revision::as_str),
             request_id: Some(&self.request_id),
-            transport: network_transport(self.transport),
-            protocol: network_protocol(self.transport),
+            network: self.network,
+            client: self.client.as_ref(),
+            server: None,
         };
         start.span()
     }
@@ -306,11 +313,14 @@ impl TracedRequest {
         if let Some(revision) = self.revision() {
             set("mcp.protocol.version", revision.as_str());
         }
-        if let Some(transport) = network_transport(self.transport) {
-            set("network.transport", transport);
+        for (name, value) in self.network.fields() {
+            set(name, value);
         }
-        if let Some(protocol) = network_protocol(self.transport) {
-            set("network.protocol.name", protocol);
+        if let Some(client) = &self.client {
+            set("client.address", &client.address);
+            if let Some(port) = client.port {
+                attributes.insert("client.port".to_owned(), port.into());
+            }
         }
         let context = |context: &Option<TraceContext>| {
             let fields = context.iter().flat_map(TraceContext::fields);
@@ -386,23 +396,31 @@ pub(super) fn network_transport(transport: TransportKind) -> Option<&'static str
     }
 }
 
-/// Returns the value of `network.protocol.name`.
-fn network_protocol(transport: TransportKind) -> Option<&'static str> {
-    match transport {
-        TransportKind::Http | TransportKind::HttpSse => Some("http"),
-        TransportKind::Stdio
-        | TransportKind::Unix
-        | TransportKind::Memory
-        | TransportKind::Lines => None,
+/// Returns how a request has arrived.
+pub(super) fn network_of(transport: TransportKind, http: Option<&HttpInfo>) -> NetworkAttributes {
+    #[cfg(feature = "http")]
+    let protocol_version = http
+        .and_then(HttpInfo::network)
+        .and_then(|http| http.version);
+    #[cfg(not(feature = "http"))]
+    let protocol_version = {
+        let _ = http;
+        None
+    };
+    NetworkAttributes {
+        protocol_version,
+        ..NetworkAttributes::of(network_transport(transport))
     }
 }
 
-/// Returns a request's id, which is JSON, as text: a string without its quotation marks.
-fn shown_id(id: &[u8]) -> String {
-    let id = Raw::from_trusted(id.to_vec());
-    match id.string_value() {
-        Some(text) => shown(&text),
-        None => shown(id.as_str()),
+/// Returns the address of the client, over HTTP.
+fn client_of(http: Option<&HttpInfo>) -> Option<NetworkAddress> {
+    #[cfg(feature = "http")]
+    return http?.network()?.client.clone();
+    #[cfg(not(feature = "http"))]
+    {
+        let _ = http;
+        None
     }
 }
 

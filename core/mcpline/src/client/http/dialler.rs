@@ -8,7 +8,9 @@ use crate::client::link::{Link, LinkFuture, Sink};
 use crate::client_error::ClientError;
 use mcpline_protocol::without_credentials;
 
+use crate::http_client::target::Target;
 use crate::http_client::{HttpClient, HttpSettings, is_loopback};
+use crate::span::NetworkAddress;
 
 use super::{HttpLink, HttpSseLink};
 
@@ -18,6 +20,7 @@ pub(crate) struct HttpDialler {
     client: Arc<HttpClient>,
     /// `None` on this machine, where another program may soon own the port: clients do not share what they find there.
     server: Option<ServerKey>,
+    address: NetworkAddress,
 }
 
 impl HttpDialler {
@@ -30,10 +33,16 @@ impl HttpDialler {
         let client = HttpClient::of(&url, settings, tokio::runtime::Handle::current())?;
         let server = ServerKey::at(&without_credentials(&url));
         let server = (!is_loopback(&url)).then_some(server);
+        let origin = Target::parse(&url)?.origin;
+        let address = NetworkAddress {
+            address: origin.host().to_owned(),
+            port: Some(origin.port()),
+        };
         Ok(Self {
             url,
             client,
             server,
+            address,
         })
     }
 }
@@ -46,6 +55,10 @@ impl Dialler for HttpDialler {
             HttpLink::open(&self.url, &self.client, sink).map(|link| link as Arc<dyn Link>)
         };
         Box::pin(async { link })
+    }
+
+    fn server_address(&self) -> Option<&NetworkAddress> {
+        Some(&self.address)
     }
 
     fn known_server(&self) -> Option<ServerKey> {

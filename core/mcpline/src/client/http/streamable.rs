@@ -149,6 +149,12 @@ impl Link for HttpLink {
         Some("tcp")
     }
 
+    fn session_id(&self) -> Option<String> {
+        let state = self.talk.lock();
+        let id = state.session.as_ref()?.to_str().ok()?;
+        Some(id.to_owned())
+    }
+
     fn mirrors_params_as_headers(&self) -> bool {
         true
     }

@@ -6,6 +6,7 @@ use mcpline_protocol::{Raw, RpcError};
 
 use crate::background;
 use crate::client::handlers::adapted;
+use crate::client::input_request_span::InputRequestOrigin;
 use crate::client::link::Purpose;
 
 use super::Session;
@@ -20,12 +21,13 @@ impl Session {
             .params
             .as_ref()
             .map(|params| params.raw().detached());
-        let revision = Some(self.revision());
-        let transport = self.link.network_transport();
+        let origin = InputRequestOrigin {
+            session: Some(&session),
+            server: client.dialler.server_address(),
+            request_id: Some(&request.id),
+        };
         let method = request.method.as_str();
-        let answer = client
-            .handlers
-            .answer_in_span(method, params, revision, transport);
+        let answer = client.handlers.answer_in_span(method, params, &origin);
         let peer = client.handlers.peer;
         let answer = adapted(peer, request.method.as_str(), answer, self.revision());
         let id = request.id.clone();

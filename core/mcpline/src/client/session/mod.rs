@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::background;
 use crate::client_error::ClientError;
+use crate::span;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::timers::{Alarm, Timed, Timers};
 
@@ -29,6 +30,9 @@ pub(super) use link_event_receiver::{LinkEvent, LinkEventReceiver, MAX_EARLY_MES
 pub(super) use response_future::ResponseFuture;
 
 type Outcome = Result<Raw, ClientError>;
+
+/// Minimum length of a session id whose beginning is shown, in bytes.
+const MIN_SHORTENED_ID: usize = 16;
 
 /// The caller that waits for a response.
 pub(super) struct Waiter {
@@ -122,6 +126,13 @@ impl Session {
 
     pub(super) fn revision(&self) -> Revision {
         self.opened.revision
+    }
+
+    /// Returns the first eight characters of the session's id, if it has one.
+    pub(super) fn shown_id(&self) -> Option<String> {
+        let id = self.link.session_id()?;
+        // Of a short id, eight characters would be too much.
+        (id.len() >= MIN_SHORTENED_ID).then(|| span::shortened(&id).to_owned())
     }
 
     /// Refuses a request that needs a capability which the server has not declared.

@@ -35,6 +35,11 @@ impl ResponseFuture {
         }
     }
 
+    /// Returns the number of the request, which is its JSON-RPC id; `None` if it was not sent.
+    pub(in crate::client) fn number(&self) -> Option<u64> {
+        self.request.as_ref().map(|(_, key)| key.number())
+    }
+
     pub(super) fn failed(error: ClientError) -> Self {
         Self {
             waiting: ResponseSource::Failed(Some(error)),

@@ -7,6 +7,7 @@
 //! | runs requests | [`ClientCommand::run`] as a task of [`RequestsInFlight`], with a [`Reply`] that is settled exactly once |
 //! | cancels a request | [`RequestsInFlight::cancel`], by the request's number |
 //! | receives events | [`ClientEvents`], which it implements |
+//! | traces requests | [`SentRequest`], for what the span of a request needs to know |
 //! | answers input requests | [`InputRequests`], by their numbers |
 //! | ends with its process | [`ClientCloser`] |
 //!
@@ -27,6 +28,7 @@ mod measurements;
 mod models;
 mod outcome;
 mod requests_in_flight;
+mod sent_request;
 mod target;
 #[cfg(all(test, not(mcpline_models)))]
 mod tests;
@@ -47,6 +49,7 @@ pub use input_requests::{InputRequest, InputRequests};
 pub use measurements::client_metrics;
 pub use outcome::{Outcome, Reply, RequestFailure};
 pub use requests_in_flight::RequestsInFlight;
+pub use sent_request::SentRequest;
 pub use target::Target;
 
 pub use crate::backlog::{Backlog, BacklogSlot};

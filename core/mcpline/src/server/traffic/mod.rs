@@ -14,12 +14,12 @@ use bytes::Bytes;
 use mcpline_protocol::Revision;
 use mcpline_protocol::wire::{self, Incoming, ReadError};
 
+use crate::span::shortened;
 use crate::sync::Arc;
 use crate::timestamp::Rfc3339;
 use crate::traffic::{FileRecord, LatestRevision, RecordedMessage, Role, TrafficFile, excerpt};
 
 use super::Server;
-use super::handler::shortened;
 use super::inner::Inner;
 
 pub use crate::traffic::Direction;

@@ -152,7 +152,8 @@ impl Http {
                         );
                         continue;
                     };
-                    let (service, security) = (service.clone(), security.clone());
+                    let service = service.for_connection(client.clone(), remote);
+                    let security = security.clone();
                     let stop = stop.clone();
                     let served =
                         serve_connection(stream, security, service, client, stop, timeouts);
@@ -272,7 +273,7 @@ async fn serve_stream(
     timeouts: Timeouts,
 ) {
     let outgoing = Arc::new(WriteBackpressure::default());
-    let service = Arc::new(service.for_connection(client.clone()));
+    let service = Arc::new(service);
     let stream = WriteTimeout::new(stream, timeouts.write, outgoing.clone(), client);
     let answers = outgoing.clone();
     let handler = hyper::service::service_fn(move |request| {

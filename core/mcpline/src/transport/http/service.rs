@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,8 @@ use mcpline_protocol::{ErrorCode, RpcError};
 
 use crate::quota::{ClientKey, ClientQuota, Exceeded, Level};
 use crate::server::connection::TransportId;
-use crate::server::{Principal, Server};
+use crate::server::{HttpNetwork, Principal, Server, UnknownHttpVersion};
+use crate::span::NetworkAddress;
 use crate::warning_limit::warn_limited;
 
 use super::authorization::Authorization;
@@ -64,6 +65,7 @@ pub struct HttpService {
 struct OneConnection {
     /// The client of the connection.
     client: Arc<ClientQuota>,
+    remote: SocketAddr,
     host: security::AllowedHostCache,
 }
 
@@ -206,6 +208,7 @@ impl HttpService {
         if endpoint == Endpoint::Health {
             return plain(StatusCode::OK, "ok");
         }
+        self.note_network(parts);
         if let Endpoint::Authorization(endpoint) = endpoint {
             discard(body, DRAINED).await;
             let answer = shared
@@ -391,14 +394,50 @@ impl HttpService {
     }
 
     /// Returns the same service for the requests of one connection.
-    pub(super) fn for_connection(&self, client: Arc<ClientQuota>) -> Self {
+    pub(super) fn for_connection(&self, client: Arc<ClientQuota>, remote: SocketAddr) -> Self {
         Self {
             shared: self.shared.clone(),
             connection: Some(Arc::new(OneConnection {
                 client,
+                remote,
                 host: security::AllowedHostCache::default(),
             })),
         }
+    }
+
+    /// Keeps how a request has arrived, for its span.
+    fn note_network(&self, parts: &mut Parts) {
+        if !self.shared.server.inner().has_spans() {
+            return;
+        }
+        let header = self.shared.options.client_address_header.as_ref();
+        let forwarded = header.and_then(|header| security::forwarded(&parts.headers, header));
+        let (address, port) = match (forwarded, &self.connection) {
+            (Some(address), _) => (Some(address), None),
+            (None, Some(connection)) => {
+                (Some(connection.remote.ip()), Some(connection.remote.port()))
+            }
+            (None, None) => {
+                let remote = parts.extensions.get::<RemoteAddress>();
+                (remote.map(|RemoteAddress(address)| *address), None)
+            }
+        };
+        let client = address.map(|address| NetworkAddress {
+            address: address.to_canonical().to_string(),
+            port,
+        });
+        let is_known = parts.extensions.get::<UnknownHttpVersion>().is_none();
+        let version = match parts.version {
+            Version::HTTP_10 => Some("1.0"),
+            Version::HTTP_11 => Some("1.1"),
+            Version::HTTP_2 => Some("2"),
+            Version::HTTP_3 => Some("3"),
+            _ => None,
+        };
+        parts.extensions.insert(HttpNetwork {
+            client,
+            version: version.filter(|_| is_known),
+        });
     }
 
     /// Returns the client that a request is charged to.
