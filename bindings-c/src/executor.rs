@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mcpline::Call;
-use mcpline::foreign::PeerId;
 use mcpline::foreign::workers::{self, Refused};
+use mcpline::foreign::{self, PeerId};
 
 use crate::callback::Registered;
 use crate::callback_tracker::RunningCallback;
@@ -25,7 +25,10 @@ pub(crate) enum Job {
 impl Job {
     pub(crate) fn run(self) {
         match self {
-            Self::Call(registered, call, entered) => registered.run(call, &entered),
+            Self::Call(registered, call, entered) => {
+                foreign::record_queue_time(&call);
+                registered.run(call, &entered);
+            }
             Self::Run(run) => run(),
         }
     }

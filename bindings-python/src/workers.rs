@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use mcpline::Call as CoreCall;
-use mcpline::foreign::IoAction;
 use mcpline::foreign::workers::{
     self, Limits, MAX_SPARE_WORKERS, WorkerPool, WorkerStep, WorkerThreadStarter,
 };
+use mcpline::foreign::{self, IoAction};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
@@ -164,6 +164,7 @@ impl Worker {
                 }
                 WorkerStep::Ended => return None,
             };
+            foreign::record_queue_time(&call);
             if call.context().is_cancelled() {
                 abandon(call);
                 continue;

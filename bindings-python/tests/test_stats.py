@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from mcpline import BudgetStats, Client, RpcError, Server, ServerStats, ToolError, UsageError
+from mcpline import BudgetStats, Client, Context, RpcError, Server, ServerStats, ToolError, UsageError
 from prometheus_client.parser import text_string_to_metric_families
 from support import LEGACY, free_port, process, run, wait_for_port
 
@@ -93,9 +93,15 @@ def test_the_official_parser_reads_the_metrics():
 def test_the_dashboard_of_grafana_names_metrics_and_labels_that_exist():
     server = make(metrics=True)
 
+    @server.tool
+    async def asks(ctx: Context) -> str:
+        return str((await ctx.elicit("Sure?", bool)).action)
+
     async def main() -> None:
-        async with Client.memory(server, revisions=[LEGACY]) as client:
+        answers = {"on_elicit": lambda _: {"value": True}}
+        async with Client.memory(server, revisions=[LEGACY], **answers) as client:
             await client.call_tool("fails")
+            await client.call_tool("asks")
 
     run(main())
     text = server.metrics()
@@ -109,6 +115,31 @@ def test_the_dashboard_of_grafana_names_metrics_and_labels_that_exist():
         for labels in re.findall(r"\bby \(([^)]*)\)", query):
             for label in labels.split(", "):
                 assert f'{label}="' in text, label
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_the_time_that_calls_wait_for_their_handler_is_measured(is_async):
+    server = Server("measured", "1.0.0", metrics=True)
+
+    if is_async:
+
+        @server.tool(name="waits")
+        async def waits() -> str:
+            return "done"
+
+    else:
+
+        @server.tool(name="waits")
+        def waits_in_a_thread() -> str:
+            return "done"
+
+    async def main() -> None:
+        async with Client.memory(server) as client:
+            await client.call_tool("waits")
+            await client.list_tools()
+
+    run(main())
+    assert "\nmcpline_queue_duration_seconds_count 1\n" in server.metrics()
 
 
 def test_metrics_are_empty_unless_they_are_on():

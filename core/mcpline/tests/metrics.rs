@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
 use mcpline::protocol::session::Rate;
-use mcpline::protocol::vocabulary::{Prompt, Resource};
+use mcpline::protocol::vocabulary::{ElicitAction, ElicitResult, Prompt, Resource};
 use mcpline::transport::Stop;
 use mcpline::transport::http::{HttpOptions, http};
 use mcpline::{Context, ErrorKind, Server, Settings, ToolError};
@@ -76,6 +76,89 @@ fn counts(server: &Server) -> Vec<(String, f64)> {
 async fn ask(client: &mut Client, method: &str, params: Value) {
     let id = client.begin(method, params);
     let _ = client.response(&id).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn input_requests_are_measured_until_they_are_answered() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let server = server_with(settings()).tool("asks", "Asks", async |ctx: Context| {
+            let schema = json!({"type": "object", "properties": {}});
+            let params = json!({"message": "Sure?", "requestedSchema": schema});
+            let params = mcpline::protocol::Raw::from_serialize(&params).expect("JSON");
+            let ask = mcpline::Ask::new(mcpline::AskMethod::Elicit, Some(params));
+            ctx.ask(ask).await.is_ok().to_string()
+        });
+        let client = mcpline::client::Client::builder("test", "1")
+            .configure(|settings| settings.revisions = vec![revision.parse().expect("a revision")])
+            .on_elicit(async |_| {
+                tokio::time::sleep(Duration::from_secs(4)).await;
+                Ok(ElicitResult::new(ElicitAction::Cancel))
+            })
+            .connect(&server)
+            .await
+            .expect("connects");
+        client.call_tool("asks", json!({})).await.expect("a result");
+        let values = values(&server);
+        let labels = format!(
+            "{{mcp_method_name=\"elicitation/create\",mcp_protocol_version=\"{revision}\",network_transport=\"memory\"}}"
+        );
+        let value =
+            |name: &str| values[&format!("mcpline_input_request_duration_seconds_{name}{labels}")];
+        assert_eq!(value("count"), 1.0);
+        assert_eq!(value("sum").round(), 4.0);
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn bytes_of_messages_are_counted() {
+    let server = server();
+    let mut client = Client::modern(&server);
+    let id = client.begin_modern("tools/call", json!({"name": "ok"}));
+    client.response(&id).await.expect("a result");
+    let values = values(&server);
+    let value = |name: &str, transport: &str| {
+        values[&format!("mcpline_{name}_bytes_total{{transport=\"{transport}\"}}")]
+    };
+    assert!((50.0..1_000.0).contains(&value("received", "memory")));
+    assert!((50.0..1_000.0).contains(&value("sent", "memory")));
+    assert_eq!(value("received", "http"), 0.0);
+}
+
+#[tokio::test]
+async fn requests_that_the_http_server_refuses_are_counted_by_reason() {
+    let server = server();
+    let service = server.http_service(HttpOptions::default());
+    for (name, value) in [
+        ("host", "evil.example"),
+        ("content-type", "text/plain"),
+        ("accept", "image/png"),
+        ("mcp-session-id", "unknown"),
+    ] {
+        let body = match name {
+            "mcp-session-id" => json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}),
+            _ => initialize("2025-11-25"),
+        };
+        let refused = request(Method::POST, &[(name, value)], body);
+        let response = service.handle(refused).await;
+        assert!(response.status().is_client_error(), "{name}");
+    }
+    service.close();
+    service
+        .handle(request(Method::POST, &[], initialize("2025-11-25")))
+        .await;
+    let values = values(&server);
+    for (reason, count) in [
+        ("forbidden", 1.0),
+        ("content_type", 1.0),
+        ("accept", 1.0),
+        ("not_found", 1.0),
+        ("shutting_down", 1.0),
+        ("unauthorized", 0.0),
+    ] {
+        let series = format!("mcpline_http_requests_refused_total{{reason=\"{reason}\"}}");
+        assert_eq!(values[&series], count, "{reason}");
+    }
 }
 
 #[tokio::test]

@@ -134,6 +134,12 @@ pub fn startup_message(server: &crate::server::Server, url: Option<&str>) -> Opt
     server.startup_message(url)
 }
 
+/// Records how long a call waited for the thread of its handler, which begins now. The [`CallQueue`] does so itself.
+#[cfg(feature = "server")]
+pub fn record_queue_time(call: &crate::server::Call) {
+    call.record_queue_time();
+}
+
 /// Returns the client that limits count a call for. Waiting calls take turns by it.
 #[cfg(feature = "server")]
 pub fn peer_of_call(call: &crate::server::Call) -> PeerId {

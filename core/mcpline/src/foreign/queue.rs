@@ -78,7 +78,11 @@ impl<T: Clone + Send + Sync + 'static> CallQueue<T> {
     pub fn drain(&self, most: usize, into: &mut Vec<(T, Call)>) {
         let left = {
             let mut state = self.shared.lock();
-            let next = || state.calls.pop();
+            let next = || {
+                let (tag, call) = state.calls.pop()?;
+                call.record_queue_time();
+                Some((tag, call))
+            };
             into.extend(std::iter::from_fn(next).take(most));
             let left = !state.calls.is_empty();
             state.waking = left;

@@ -45,6 +45,96 @@ impl Limit {
     }
 }
 
+/// Why the HTTP server refused a request that reached no session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg(feature = "http")]
+pub(crate) enum RefusalReason {
+    /// Status 400.
+    Invalid,
+    /// Status 401.
+    Unauthorized,
+    /// Status 403: the host, the origin or the scopes.
+    Forbidden,
+    /// Status 404: the session or the stream.
+    NotFound,
+    /// Status 405.
+    Method,
+    /// Status 406.
+    Accept,
+    /// Status 408.
+    BodyTimeout,
+    /// Status 413.
+    BodyTooLarge,
+    /// Status 415.
+    ContentType,
+    /// Status 429: limits of one client.
+    ClientLimit,
+    /// Status 503: limits of the server.
+    ServerLimit,
+    /// Status 503: the server shuts down.
+    ShuttingDown,
+    /// Another status.
+    Other,
+}
+
+#[cfg(feature = "http")]
+impl RefusalReason {
+    /// All reasons.
+    pub(crate) const ALL: &'static [Self] = &[
+        Self::Invalid,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::Method,
+        Self::Accept,
+        Self::BodyTimeout,
+        Self::BodyTooLarge,
+        Self::ContentType,
+        Self::ClientLimit,
+        Self::ServerLimit,
+        Self::ShuttingDown,
+        Self::Other,
+    ];
+
+    /// Returns the reason for a status.
+    pub(crate) fn of(status: u16) -> Self {
+        match status {
+            400 => Self::Invalid,
+            401 => Self::Unauthorized,
+            403 => Self::Forbidden,
+            404 => Self::NotFound,
+            405 => Self::Method,
+            406 => Self::Accept,
+            408 => Self::BodyTimeout,
+            413 => Self::BodyTooLarge,
+            415 => Self::ContentType,
+            429 => Self::ClientLimit,
+            503 => Self::ServerLimit,
+            _ => Self::Other,
+        }
+    }
+
+    /// Returns the value of the label.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "not_found",
+            Self::Method => "method",
+            Self::Accept => "accept",
+            Self::BodyTimeout => "body_timeout",
+            Self::BodyTooLarge => "body_too_large",
+            Self::ContentType => "content_type",
+            Self::ClientLimit => "client_limit",
+            Self::ServerLimit => "server_limit",
+            Self::ShuttingDown => "shutting_down",
+            Self::Other => "_OTHER",
+        }
+    }
+}
+
 /// Counters of a server. They do not order other memory accesses.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
@@ -55,6 +145,8 @@ pub(crate) struct Counts {
     limits: [[AtomicU64; 2]; LIMITS],
     dropped_received: AtomicU64,
     dropped_sent: AtomicU64,
+    #[cfg(feature = "http")]
+    refused: [AtomicU64; RefusalReason::ALL.len()],
 }
 
 impl Counts {
@@ -101,6 +193,18 @@ impl Counts {
 
     fn limit(&self, limit: Limit, level: Level) -> &AtomicU64 {
         &self.limits[limit as usize][level as usize]
+    }
+
+    /// Counts a request that the HTTP server refused.
+    #[cfg(feature = "http")]
+    pub(crate) fn add_refused(&self, reason: RefusalReason) {
+        self.refused[reason as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns how many requests the HTTP server refused for a reason.
+    #[cfg(all(feature = "http", feature = "metrics"))]
+    pub(crate) fn refused(&self, reason: RefusalReason) -> u64 {
+        self.refused[reason as usize].load(Ordering::Relaxed)
     }
 
     /// Counts a notification of a client that was dropped.

@@ -13,6 +13,8 @@ mod counts;
 
 pub(crate) use budget::{Charge, Exceeded, Level, Usage};
 pub(crate) use clients::{ClientKey, ClientQuota, ClientTable, OpenConnection, Reclaim};
+#[cfg(feature = "http")]
+pub(crate) use counts::RefusalReason;
 pub(crate) use counts::{Counted, Limit};
 
 use bytes::Bytes;

@@ -4,12 +4,14 @@
 //! client's retry, a different request and possibly on another connection, becomes its [`CurrentRequest`].
 
 use std::fmt;
+use std::time::Duration;
 
 #[cfg(feature = "openapi")]
 use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::session::{InputRequestError, Peer, RequestKey};
 use mcpline_protocol::wire::{Method, Params, Raw};
 use mcpline_protocol::{RequestId, RpcError};
+use mcpline_runtime::clock;
 
 use crate::message_sink::MessageSink;
 use crate::quota::Charge;
@@ -104,6 +106,8 @@ type CancelCallback = Box<dyn FnOnce() + Send>;
 type Outcome = Box<Result<Reply, HandlerError>>;
 
 pub(crate) struct CallState {
+    /// When the call was dispatched, on the monotonic clock; `None` if metrics are off.
+    queued: Option<Duration>,
     pub(crate) server: Arc<Inner>,
     pub(crate) target: Target,
     pub(crate) method: Method,
@@ -149,6 +153,14 @@ impl Call {
     /// Returns the kind of feature that is called.
     pub fn kind(&self) -> CallKind {
         self.state().kind()
+    }
+
+    /// Records how long the call waited for the thread of its handler, which begins now, if metrics are on.
+    pub(crate) fn record_queue_time(&self) {
+        let state = self.state();
+        if let (Some(metrics), Some(queued)) = (&state.server.metrics, state.queued) {
+            metrics.record_queue_time(clock::now().saturating_sub(queued));
+        }
     }
 
     /// Returns the server that serves the call.
@@ -340,8 +352,10 @@ impl CallState {
         record: InputRecord,
         current_request: Arc<CurrentRequest>,
     ) -> Arc<Self> {
+        let server = current_request.connection.server().clone();
         Arc::new(Self {
-            server: current_request.connection.server().clone(),
+            queued: server.metrics.as_ref().map(|_| clock::now()),
+            server,
             target,
             method,
             params,

@@ -161,6 +161,25 @@ impl Drop for RecordOnDrop {
     }
 }
 
+/// Returns a sink that counts its messages for metrics and records them for traffic, as far as either is wanted.
+#[inline]
+fn observed(
+    server: &Arc<Inner>,
+    transport: TransportKind,
+    traffic: Option<&Arc<TrafficOrigin>>,
+    sink: &Arc<dyn MessageSink>,
+) -> Option<Arc<dyn MessageSink>> {
+    let metrics = server.metrics.as_ref();
+    let counting = metrics.map(|metrics| metrics.counting(transport, sink));
+    match traffic {
+        None => counting,
+        Some(origin) => {
+            let sink = counting.as_ref().unwrap_or(sink);
+            Some(traffic::recorded(server, origin, sink))
+        }
+    }
+}
+
 /// A subscription whose permission check is still running.
 struct PendingSubscription(Arc<Connection>);
 
@@ -238,10 +257,13 @@ impl Connection {
                 Arc::new(TrafficOrigin::new(options.transport_kind, number, session))
             })
         });
-        let general = match &traffic {
-            Some(origin) => traffic::recorded(server, origin, &options.general),
-            None => options.general,
-        };
+        let general = observed(
+            server,
+            options.transport_kind,
+            traffic.as_ref(),
+            &options.general,
+        );
+        let general = general.unwrap_or(options.general);
         Self {
             number,
             server: server.clone(),
@@ -282,7 +304,7 @@ impl Connection {
         self.transport
     }
 
-    pub(super) fn transport_kind(&self) -> TransportKind {
+    pub(crate) fn transport_kind(&self) -> TransportKind {
         self.transport_kind
     }
 
@@ -297,11 +319,11 @@ impl Connection {
         self.traffic.as_deref()
     }
 
-    /// Returns a sink that records its messages, if messages are recorded.
+    /// Returns a sink that records and counts its messages, if messages are recorded or counted.
     #[inline]
-    fn recorded(&self, sink: &Arc<dyn MessageSink>) -> Option<Arc<dyn MessageSink>> {
-        let origin = self.traffic.as_ref()?;
-        Some(traffic::recorded(&self.server, origin, sink))
+    fn observed(&self, sink: &Arc<dyn MessageSink>) -> Option<Arc<dyn MessageSink>> {
+        let traffic = self.traffic.as_ref();
+        observed(&self.server, self.transport_kind, traffic, sink)
     }
 
     pub(crate) fn server(&self) -> &Arc<Inner> {
@@ -375,8 +397,8 @@ impl Connection {
         sink: &Arc<dyn MessageSink>,
         http: Option<&Arc<HttpInfo>>,
     ) {
-        let recorded = self.recorded(sink);
-        let sink = recorded.as_ref().unwrap_or(sink);
+        let observed = self.observed(sink);
+        let sink = observed.as_ref().unwrap_or(sink);
         match incoming {
             Ok(Incoming::Single(message)) => self.receive_one(message, false, sink, http),
             Ok(Incoming::Batch(entries)) => self.receive_batch(entries, sink, http),
@@ -392,8 +414,8 @@ impl Connection {
         sink: &Arc<dyn MessageSink>,
         exceeded: Exceeded,
     ) {
-        let recorded = self.recorded(sink);
-        let sink = recorded.as_ref().unwrap_or(sink);
+        let observed = self.observed(sink);
+        let sink = observed.as_ref().unwrap_or(sink);
         let error = RpcError::from(exceeded);
         let receive = |message, in_batch| match message {
             Message::Request(request) => refuse(&**sink, &request.id, &error),

@@ -4,9 +4,11 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use mcpline_protocol::Revision;
-use mcpline_protocol::wire::Method;
+use mcpline_protocol::session::InputRequestError;
+use mcpline_protocol::wire::{Method, Raw};
 
 use crate::error::Error;
+use crate::message_sink::MessageSink;
 use crate::sync::Arc;
 
 use super::inner::Inner;
@@ -38,6 +40,33 @@ impl Metrics {
         _: TransportKind,
         _: Duration,
     ) {
+        match self.0 {}
+    }
+
+    pub(super) fn record_input_request(
+        &self,
+        _: Method,
+        _: &Result<Raw, InputRequestError>,
+        _: Revision,
+        _: TransportKind,
+        _: Duration,
+    ) {
+        match self.0 {}
+    }
+
+    pub(super) fn record_queue_time(&self, _: Duration) {
+        match self.0 {}
+    }
+
+    pub(super) fn add_received(&self, _: TransportKind, _: usize) {
+        match self.0 {}
+    }
+
+    pub(super) fn counting(
+        self: &Arc<Self>,
+        _: TransportKind,
+        _: &Arc<dyn MessageSink>,
+    ) -> Arc<dyn MessageSink> {
         match self.0 {}
     }
 

@@ -97,7 +97,10 @@ fn options(
 
 /// Processes one message or batch of the client, charged to it.
 pub(super) fn receive(connection: &Arc<Connection>, sink: &Arc<dyn MessageSink>, message: Bytes) {
-    let read = |message| traffic::read(connection.server(), connection.traffic(), message);
+    let read = |message| {
+        let (server, kind) = (connection.server(), connection.transport_kind());
+        traffic::read(server, kind, connection.traffic(), message)
+    };
     if message.len() < UNCHARGED_BYTES {
         connection.receive(read(message), sink, None);
         return;

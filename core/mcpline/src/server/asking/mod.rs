@@ -75,6 +75,7 @@ pub(crate) type InputResponseCallback = Box<dyn FnOnce(Result<Raw, InputRequestE
 
 /// Sends an input request to the client of `call`, after the messages of its handler that middleware delays.
 pub(super) fn ask(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback) {
+    let callback = measured(call, &ask.method, callback);
     if call.delivers_messages() {
         let (asking, callback) = (call.clone(), CancelledOnDrop(Some(callback)));
         let size = ask
@@ -86,6 +87,26 @@ pub(super) fn ask(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallba
         }));
     }
     begin(call, ask, callback);
+}
+
+/// Records how long an input request takes, if metrics are on.
+fn measured(
+    call: &CallState,
+    method: &AskMethod,
+    callback: InputResponseCallback,
+) -> InputResponseCallback {
+    let Some(metrics) = call.server.metrics.clone() else {
+        return callback;
+    };
+    let request = call.current_request();
+    let (revision, transport) = (request.peer.revision, request.connection.transport_kind());
+    let method = Method::parse(method.as_str());
+    let started = clock::now();
+    Box::new(move |outcome| {
+        let duration = clock::now().saturating_sub(started);
+        metrics.record_input_request(method, &outcome, revision, transport, duration);
+        callback(outcome);
+    })
 }
 
 /// Calls a callback once, with the error of a cancelled call if nothing else does.

@@ -1,10 +1,15 @@
 //! Everything that a server's metrics contain.
 
 use crate::metrics::{Kind, Labels, Text};
+#[cfg(feature = "http")]
+use crate::quota::RefusalReason;
 use crate::quota::{Level, Limit};
+use crate::sync::PoisonError;
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::Server;
-use super::Metrics;
+use super::{Metrics, TransportBytes};
+use crate::server::traffic::TransportKind;
 
 /// Returns the metrics of a server as text.
 pub(super) fn render(server: &Server, metrics: &Metrics) -> String {
@@ -19,9 +24,46 @@ pub(super) fn render(server: &Server, metrics: &Metrics) -> String {
         "Duration of sessions that have ended.",
         metrics.sessions.series(&Labels::default()),
     );
+    text.durations(
+        "mcpline_input_request_duration_seconds",
+        "Time from an input request of a handler to its answer.",
+        metrics.input_requests.series(&Labels::default()),
+    );
+    let queue = metrics.queue.lock();
+    let queue = queue.unwrap_or_else(PoisonError::into_inner).clone();
+    text.durations(
+        "mcpline_queue_duration_seconds",
+        "Time that calls waited for the thread of their handler.",
+        vec![(Labels::default(), queue)],
+    );
+    add_bytes(&mut text, metrics);
     add_stats(&mut text, server);
     add_limits(&mut text, server);
     text.into_string()
+}
+
+fn add_bytes(text: &mut Text, metrics: &Metrics) {
+    type Read = fn(&TransportBytes) -> &AtomicU64;
+    let counters: [(&str, &str, Read); 2] = [
+        (
+            "mcpline_received_bytes_total",
+            "Bytes of messages of clients.",
+            |bytes| &bytes.received,
+        ),
+        (
+            "mcpline_sent_bytes_total",
+            "Bytes of messages to clients.",
+            |bytes| &bytes.sent,
+        ),
+    ];
+    for (name, help, read) in counters {
+        text.metric(name, Kind::Counter, help);
+        for transport in TransportKind::ALL {
+            let value = read(&metrics.bytes[*transport as usize]).load(Ordering::Relaxed);
+            let labels = Labels::default().with("transport", transport.name());
+            text.value(name, &labels, value);
+        }
+    }
 }
 
 fn add_stats(text: &mut Text, server: &Server) {
@@ -83,6 +125,19 @@ fn add_limits(text: &mut Text, server: &Server) {
                 .with("limit", limit.setting())
                 .with("scope", scope);
             text.value(name, &labels, counts.reached(*limit, level));
+        }
+    }
+    #[cfg(feature = "http")]
+    {
+        let name = "mcpline_http_requests_refused_total";
+        text.metric(
+            name,
+            Kind::Counter,
+            "Requests that the HTTP server refused before they reached a session.",
+        );
+        for reason in RefusalReason::ALL {
+            let labels = Labels::default().with("reason", reason.name());
+            text.value(name, &labels, counts.refused(*reason));
         }
     }
     let name = "mcpline_notifications_dropped_total";

@@ -7,13 +7,19 @@ mod exposition;
 
 use std::time::Duration;
 
-use mcpline_protocol::Revision;
-use mcpline_protocol::wire::Method;
+use mcpline_protocol::session::InputRequestError;
+use mcpline_protocol::wire::{Method, Raw};
+use mcpline_protocol::{Revision, Scopes};
 
 use crate::error::Error;
+use crate::error_kind::ErrorKind;
+use crate::message_sink::{Encode, MessageKind, MessageSink};
 pub(super) use crate::metrics::OperationNames;
-use crate::metrics::{Operation, OperationDurations, OperationError, SeriesName, SessionDurations};
-use crate::sync::Arc;
+use crate::metrics::{
+    Histogram, Operation, OperationDurations, OperationError, SeriesName, SessionDurations,
+};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex, PoisonError};
 
 use super::Server;
 use super::inner::Inner;
@@ -27,6 +33,56 @@ use super::traffic::TransportKind;
 pub(crate) struct Metrics {
     operations: OperationDurations,
     sessions: SessionDurations,
+    input_requests: OperationDurations,
+    /// Of calls that waited for the thread of their handler.
+    queue: Mutex<Histogram>,
+    bytes: [TransportBytes; TransportKind::ALL.len()],
+}
+
+/// The bytes of messages over one transport.
+#[derive(Default)]
+struct TransportBytes {
+    received: AtomicU64,
+    sent: AtomicU64,
+}
+
+/// A sink that counts the bytes of its messages.
+struct CountingSink {
+    sink: Arc<dyn MessageSink>,
+    metrics: Arc<Metrics>,
+    transport: TransportKind,
+}
+
+impl MessageSink for CountingSink {
+    fn write(&self, kind: MessageKind, hint: usize, encode: Encode<'_>) {
+        let sent = &self.metrics.bytes[self.transport as usize].sent;
+        self.sink.write(kind, hint, &mut |out| {
+            let before = out.len();
+            encode(out);
+            let bytes = out.len().saturating_sub(before);
+            sent.fetch_add(bytes as u64, Ordering::Relaxed);
+        });
+    }
+
+    fn is_connected(&self) -> bool {
+        self.sink.is_connected()
+    }
+
+    fn is_congested(&self) -> bool {
+        self.sink.is_congested()
+    }
+
+    fn abandon(&self) {
+        self.sink.abandon();
+    }
+
+    fn demand(&self, needed: &Scopes) {
+        self.sink.demand(needed);
+    }
+
+    fn close_stream(&self) {
+        self.sink.close_stream();
+    }
 }
 
 impl Metrics {
@@ -51,6 +107,60 @@ impl Metrics {
             transport: Some(network_transport(transport)),
         };
         self.operations.record(operation, duration);
+    }
+
+    /// Records the duration of an input request.
+    pub(super) fn record_input_request(
+        &self,
+        method: Method,
+        outcome: &Result<Raw, InputRequestError>,
+        revision: Revision,
+        transport: TransportKind,
+        duration: Duration,
+    ) {
+        let operation = Operation {
+            names: OperationNames {
+                method: Some(method),
+                feature: None,
+            },
+            error: match outcome {
+                Ok(_) => None,
+                Err(InputRequestError::Rpc { error, .. }) => {
+                    Some(OperationError::Code(error.code.0))
+                }
+                Err(InputRequestError::Cancelled) => Some(OperationError::Cancelled),
+                Err(other) => Some(OperationError::Kind(ErrorKind::from(other).as_str())),
+            },
+            revision: Some(revision),
+            transport: Some(network_transport(transport)),
+        };
+        self.input_requests.record(operation, duration);
+    }
+
+    /// Records how long a call waited for the thread of its handler.
+    pub(super) fn record_queue_time(&self, duration: Duration) {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.record(duration);
+    }
+
+    /// Counts the bytes of a message of a client.
+    pub(super) fn add_received(&self, transport: TransportKind, bytes: usize) {
+        self.bytes[transport as usize]
+            .received
+            .fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Returns a sink that counts the bytes of its messages.
+    pub(super) fn counting(
+        self: &Arc<Self>,
+        transport: TransportKind,
+        sink: &Arc<dyn MessageSink>,
+    ) -> Arc<dyn MessageSink> {
+        Arc::new(CountingSink {
+            sink: sink.clone(),
+            metrics: self.clone(),
+            transport,
+        })
     }
 
     /// Records the duration of a session.

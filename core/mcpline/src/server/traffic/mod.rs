@@ -72,6 +72,17 @@ pub enum TransportKind {
 }
 
 impl TransportKind {
+    /// All kinds.
+    #[cfg(feature = "metrics")]
+    pub(crate) const ALL: &'static [Self] = &[
+        Self::Stdio,
+        Self::Unix,
+        Self::Lines,
+        Self::Memory,
+        Self::Http,
+        Self::HttpSse,
+    ];
+
     /// Returns the name: `stdio`, `unix`, `lines`, `memory`, `http` or `http+sse`.
     pub fn name(self) -> &'static str {
         match self {
@@ -265,13 +276,17 @@ impl TrafficLog {
     }
 }
 
-/// Reads the content of one line or body of a client, and records it.
+/// Reads the content of one line or body of a client, records it, and counts its bytes.
 #[inline]
 pub(crate) fn read(
     server: &Inner,
+    transport: TransportKind,
     origin: Option<&TrafficOrigin>,
     message: Bytes,
 ) -> Result<Incoming, ReadError> {
+    if let Some(metrics) = &server.metrics {
+        metrics.add_received(transport, message.len());
+    }
     if let (Some(log), Some(origin)) = (&server.traffic, origin) {
         log.record(Direction::Received, origin, &message);
     }

@@ -10,6 +10,7 @@ use mcpline_protocol::wire::{Incoming, Message};
 use crate::message_sink::MessageSink;
 use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
+use crate::server::TransportKind;
 use crate::server::traffic;
 
 use super::caller;
@@ -84,7 +85,12 @@ pub(super) fn post(shared: &Arc<Shared>, parts: &mut Parts, body: Bytes) -> Resp
         );
     }
     let inner = shared.server.inner();
-    let incoming = match traffic::read(inner, session.connection.traffic(), body) {
+    let incoming = match traffic::read(
+        inner,
+        TransportKind::HttpSse,
+        session.connection.traffic(),
+        body,
+    ) {
         Err(error) if error.batch.is_none() => {
             let response = super::post::unreadable(&error);
             if let Some(origin) = session.connection.traffic() {

@@ -15,6 +15,7 @@ use mcpline_protocol::{Revision, RpcError};
 use crate::header_names::PROTOCOL_VERSION;
 use crate::message_sink::ResponseStatus;
 use crate::quota::ClientQuota;
+use crate::server::TransportKind;
 use crate::server::traffic;
 
 use super::exchange::{Exchange, Outcome};
@@ -78,7 +79,7 @@ pub(super) fn begin<'a>(
     }
     let inner = shared.server.inner();
     let origin = recorded::origin(shared, &parts.headers);
-    let incoming = traffic::read(inner, origin.as_deref(), body);
+    let incoming = traffic::read(inner, TransportKind::Http, origin.as_deref(), body);
     if let Some(origin) = &origin {
         recorded::keep_origin(origin, parts, &incoming);
     }

@@ -21,7 +21,7 @@ use http_body_util::BodyExt;
 use mcpline_protocol::wire::encode;
 use mcpline_protocol::{ErrorCode, RpcError};
 
-use crate::quota::{ClientKey, ClientQuota, Exceeded, Level};
+use crate::quota::{ClientKey, ClientQuota, Exceeded, Level, RefusalReason};
 use crate::server::connection::TransportId;
 use crate::server::{HttpNetwork, Principal, Server, UnknownHttpVersion};
 use crate::span::NetworkAddress;
@@ -151,6 +151,7 @@ impl HttpService {
         async move {
             let Some(origin) = ListedOrigin::of(&parts.headers, &self.shared.options) else {
                 let mut response = self.answer(&mut parts, pin!(body)).await;
+                self.count_refusal(&response);
                 cors::vary(&mut response, &self.shared.options);
                 return response;
             };
@@ -158,8 +159,19 @@ impl HttpService {
                 Some(preflight) => preflight,
                 None => Box::pin(self.answer(&mut parts, pin!(body))).await,
             };
+            self.count_refusal(&response);
             origin.expose(&mut response);
             response
+        }
+    }
+
+    /// Counts a response of the transport itself.
+    fn count_refusal(&self, response: &Response<Body>) {
+        if !response.status().is_success()
+            && let Some(reason) = response.extensions().get::<RefusalReason>()
+        {
+            let clients = self.shared.server.inner().clients();
+            clients.counts().add_refused(*reason);
         }
     }
 
@@ -173,6 +185,9 @@ impl HttpService {
             let mut body = Vec::new();
             encode::error_without_id(&mut body, &RpcError::shutting_down());
             let mut response = json(StatusCode::SERVICE_UNAVAILABLE, body);
+            response
+                .extensions_mut()
+                .insert(RefusalReason::ShuttingDown);
             // An HTTP server that shuts down, and in which the service is mounted, would wait for the connection as long as
             // the client tries again. HTTP/2 has no such header (RFC 9113, section 8.2.2).
             if parts.version < Version::HTTP_2 {
@@ -643,6 +658,9 @@ pub(super) fn refusal(status: StatusCode, reason: &str) -> Response<Body> {
     let mut body = Vec::new();
     encode::error_without_id(&mut body, &RpcError::new(code, reason.to_owned()));
     let mut response = json(status, body);
+    response
+        .extensions_mut()
+        .insert(RefusalReason::of(status.as_u16()));
     if is_busy {
         warn_limited!(reason, "a limit is reached: an HTTP request was refused");
         let headers = response.headers_mut();
