@@ -51,7 +51,8 @@
 //! - `routes`: paths of your own at the HTTP server ([`Server::route`]); implies `server` and `http`
 //! - `spans`: spans of requests for subscribers of `tracing`, by the semantic conventions of OpenTelemetry
 //! - `keyring`: tokens in the system's keyring; implies `auth`
-//! - `opentelemetry`: the spans of clients and servers that `tracing-opentelemetry` exports are one trace; implies `spans`
+//! - `opentelemetry`: the spans of clients and servers that `tracing-opentelemetry` exports are one trace, and requests that are not
+//!   sampled cost little ([`open_telemetry`]); implies `spans`
 //! - `otlp`: [`otlp::OtlpExporter`], for programs without a set-up of OpenTelemetry; implies `opentelemetry` and `http`
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -131,7 +132,8 @@ pub mod middleware;
 mod models;
 mod offload;
 #[cfg(all(feature = "opentelemetry", any(feature = "server", feature = "client")))]
-mod open_telemetry;
+#[cfg_attr(docsrs, doc(cfg(feature = "opentelemetry")))]
+pub mod open_telemetry;
 #[cfg(feature = "openapi")]
 #[cfg_attr(docsrs, doc(cfg(feature = "openapi")))]
 pub mod openapi;

@@ -9,6 +9,14 @@ use tracing::field::Empty;
 /// The name of the operation of a tool's call in the conventions.
 pub(crate) const EXECUTE_TOOL: &str = "execute_tool";
 
+/// The target of spans of requests.
+#[cfg(feature = "opentelemetry")]
+pub(crate) const TARGET: &str = "mcpline::spans";
+
+/// The field that only spans of requests have which are not sampled.
+#[cfg(feature = "opentelemetry")]
+pub(crate) const SAMPLED: &str = "sampled";
+
 /// What a span begins with.
 pub(crate) struct SpanStart<'a> {
     /// `client` or `server`.
@@ -90,6 +98,13 @@ pub(crate) fn is_wanted() -> bool {
         && tracing::span_enabled!(target: "mcpline::spans", tracing::Level::INFO)
 }
 
+/// Like [`is_wanted`], about spans of requests that are not sampled: a layer that exports spans does not want them.
+#[cfg(all(feature = "opentelemetry", feature = "server"))]
+#[inline]
+pub(crate) fn is_unsampled_wanted() -> bool {
+    tracing::span_enabled!(target: "mcpline::spans", tracing::Level::INFO, sampled)
+}
+
 /// Returns the name of the span of a request. URIs are not part of it, because there are too many.
 pub(crate) fn span_name(method: &str, target: Option<&SpanTarget>) -> String {
     match target {
@@ -119,39 +134,151 @@ impl SpanTarget {
     }
 }
 
+/// A span with the attributes of a [`SpanStart`], and further fields.
+macro_rules! request_span {
+    ($start:expr, $name:expr, $tool:expr, $prompt:expr, $resource:expr $(, $field:ident = $value:expr)?) => {
+        tracing::info_span!(
+            target: "mcpline::spans",
+            "mcp_request",
+            otel.name = $name,
+            otel.kind = $start.kind,
+            mcp.method.name = $start.method,
+            gen_ai.tool.name = $tool,
+            gen_ai.operation.name = $tool.map(|_| EXECUTE_TOOL),
+            gen_ai.prompt.name = $prompt,
+            mcp.resource.uri = $resource,
+            mcp.session.id = $start.session,
+            mcp.protocol.version = $start.revision,
+            jsonrpc.request.id = $start.request_id,
+            network.transport = $start.network.transport,
+            network.protocol.name = $start.network.protocol,
+            network.protocol.version = $start.network.protocol_version,
+            client.address = $start.client.map(|client| &*client.address),
+            client.port = $start.client.and_then(|client| client.port),
+            server.address = $start.server.map(|server| &*server.address),
+            server.port = $start.server.and_then(|server| server.port),
+            rpc.response.status_code = Empty,
+            error.type = Empty,
+            otel.status_code = Empty,
+            otel.status_description = Empty,
+            $($field = $value,)?
+        )
+    };
+}
+
 impl SpanStart<'_> {
     pub(crate) fn span(&self) -> Span {
+        let (tool, prompt, resource) = self.names();
+        let name = &*span_name(self.method, self.target);
+        request_span!(self, name, tool, prompt, resource)
+    }
+
+    /// Returns the span of a request that is not sampled. Layers that export spans do not see it.
+    #[cfg(all(feature = "opentelemetry", feature = "server"))]
+    pub(crate) fn unsampled_span(&self) -> Span {
+        let (tool, prompt, resource) = self.names();
+        let name = &*span_name(self.method, self.target);
+        request_span!(self, name, tool, prompt, resource, sampled = false)
+    }
+
+    /// Returns the tool, the prompt or the resource that the request names.
+    fn names(&self) -> (Option<&str>, Option<&str>, Option<&str>) {
         let named = |attribute| {
             self.target
                 .filter(|target| target.attribute == attribute)
                 .map(|target| &*target.name)
         };
-        let tool = named(TOOL);
-        tracing::info_span!(
-            target: "mcpline::spans",
-            "mcp_request",
-            otel.name = &*span_name(self.method, self.target),
-            otel.kind = self.kind,
-            mcp.method.name = self.method,
-            gen_ai.tool.name = tool,
-            gen_ai.operation.name = tool.map(|_| EXECUTE_TOOL),
-            gen_ai.prompt.name = named(PROMPT),
-            mcp.resource.uri = named(RESOURCE),
-            mcp.session.id = self.session,
-            mcp.protocol.version = self.revision,
-            jsonrpc.request.id = self.request_id,
-            network.transport = self.network.transport,
-            network.protocol.name = self.network.protocol,
-            network.protocol.version = self.network.protocol_version,
-            client.address = self.client.map(|client| &*client.address),
-            client.port = self.client.and_then(|client| client.port),
-            server.address = self.server.map(|server| &*server.address),
-            server.port = self.server.and_then(|server| server.port),
-            rpc.response.status_code = Empty,
-            error.type = Empty,
-            otel.status_code = Empty,
-            otel.status_description = Empty,
+        (named(TOOL), named(PROMPT), named(RESOURCE))
+    }
+}
+
+/// The span that code runs in, and the trace context of a request that is not sampled.
+#[derive(Debug, Clone)]
+pub(crate) struct SpanScope {
+    span: Span,
+    /// Of OpenTelemetry. Entering a span makes its context the current one.
+    #[cfg(feature = "opentelemetry")]
+    context: Option<opentelemetry::Context>,
+}
+
+/// Code runs in a [`SpanScope`] until this is dropped.
+#[derive(Debug)]
+pub(crate) struct EnteredScope<'a> {
+    // Ends before the span, which began first.
+    #[cfg(feature = "opentelemetry")]
+    _context: Option<opentelemetry::ContextGuard>,
+    _span: tracing::span::Entered<'a>,
+}
+
+impl SpanScope {
+    pub(crate) fn new(
+        span: Span,
+        #[cfg(feature = "opentelemetry")] context: Option<opentelemetry::Context>,
+    ) -> Self {
+        Self {
+            span,
+            #[cfg(feature = "opentelemetry")]
+            context,
+        }
+    }
+
+    /// Returns the scope of this thread, to continue in it elsewhere.
+    pub(crate) fn current() -> Self {
+        Self {
+            span: Span::current(),
+            #[cfg(feature = "opentelemetry")]
+            context: Some(opentelemetry::Context::current()),
+        }
+    }
+
+    /// Returns the scope with the span of this thread only, which is current here anyway.
+    pub(crate) fn of_current_span() -> Self {
+        Self::new(
+            Span::current(),
+            #[cfg(feature = "opentelemetry")]
+            None,
         )
+    }
+
+    /// Returns the same scope, with the span of this thread if it has none of its own.
+    pub(crate) fn or_current(&self) -> Self {
+        Self {
+            span: self.span.clone().or_current(),
+            #[cfg(feature = "opentelemetry")]
+            context: self.context.clone(),
+        }
+    }
+
+    pub(crate) fn span(&self) -> &Span {
+        &self.span
+    }
+
+    /// Returns the context of OpenTelemetry, if it is not that of the span.
+    #[cfg(feature = "opentelemetry")]
+    pub(crate) fn context(&self) -> Option<&opentelemetry::Context> {
+        self.context.as_ref()
+    }
+
+    /// Lets code run in it until the result is dropped.
+    pub(crate) fn enter(&self) -> EnteredScope<'_> {
+        let span = self.span.enter();
+        EnteredScope {
+            #[cfg(feature = "opentelemetry")]
+            _context: self.context.clone().map(opentelemetry::Context::attach),
+            _span: span,
+        }
+    }
+
+    pub(crate) fn in_scope<T>(&self, run: impl FnOnce() -> T) -> T {
+        let _entered = self.enter();
+        run()
+    }
+
+    /// Lets a future run in it.
+    #[cfg(feature = "otlp")]
+    pub(crate) async fn run<T>(self, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        std::future::poll_fn(|cx| self.in_scope(|| work.as_mut().poll(cx))).await
     }
 }
 

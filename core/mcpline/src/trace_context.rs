@@ -4,7 +4,7 @@
 //! an HTTP request.
 
 use mcpline_protocol::vocabulary::meta::{BAGGAGE, TRACEPARENT, TRACESTATE};
-use mcpline_protocol::wire::Raw;
+use mcpline_protocol::wire::{Raw, RawRef};
 
 /// Maximum length of `tracestate` in bytes. W3C Trace Context, 3.3.1.5, requires 512; twice as much for implementations
 /// that send more.
@@ -47,15 +47,24 @@ impl TraceContext {
 
     /// Reads the context from `_meta` of a message; see [`TraceContext::new`].
     pub fn from_meta(meta: &Raw) -> Option<Self> {
-        let member = |name| meta.member(name);
-        let (parent, state, baggage) = (member(TRACEPARENT), member(TRACESTATE), member(BAGGAGE));
-        fn text(value: &Option<Raw>) -> Option<std::borrow::Cow<'_, str>> {
-            value.as_ref().and_then(Raw::string_value)
+        let (mut parent, mut state, mut baggage) = (None, None, None);
+        for (name, value) in meta.borrowed().members()? {
+            let field = match &*name {
+                TRACEPARENT => &mut parent,
+                TRACESTATE => &mut state,
+                BAGGAGE => &mut baggage,
+                _ => continue,
+            };
+            // The first counts, as everywhere.
+            field.get_or_insert(value);
+        }
+        fn text(value: Option<RawRef<'_>>) -> Option<std::borrow::Cow<'_, str>> {
+            value.and_then(RawRef::string_value)
         }
         Self::new(
-            text(&parent).as_deref(),
-            text(&state).as_deref(),
-            text(&baggage).as_deref(),
+            text(parent).as_deref(),
+            text(state).as_deref(),
+            text(baggage).as_deref(),
         )
     }
 
@@ -174,6 +183,17 @@ mod tests {
                 ("baggage", "user=x")
             ]
         );
+    }
+
+    #[test]
+    fn the_first_of_several_members_counts() {
+        let meta = Raw::from_trusted(format!(
+            r#"{{"trace\u0070arent":"{PARENT}","traceparent":"x","baggage":1,"baggage":"user=x"}}"#
+        ));
+        let context = TraceContext::from_meta(&meta).expect("a context");
+        let fields: Vec<_> = context.fields().collect();
+        assert_eq!(fields, [("traceparent", PARENT)]);
+        assert_eq!(TraceContext::from_meta(&Raw::from_trusted("[]")), None);
     }
 
     #[test]

@@ -3,16 +3,24 @@
 use std::sync::{Arc, Mutex};
 
 use mcpline::client::{Client, RequestOptions};
+use mcpline::open_telemetry::RequestSampler;
 use mcpline::protocol::vocabulary::{ElicitAction, ElicitResult};
 use mcpline::protocol::{ErrorCode, Raw};
 use mcpline::transport::Stop;
 use mcpline::transport::http::{HttpOptions, http};
 use mcpline::{Context, RpcError, Server, ToolError};
-use opentelemetry::trace::{SpanId, SpanKind, Status, TracerProvider as _};
-use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
+use opentelemetry::KeyValue;
+use opentelemetry::trace::{
+    Link, SpanId, SpanKind, Status, TraceId, TraceState, TracerProvider as _,
+};
+use opentelemetry_sdk::trace::{
+    InMemorySpanExporter, Sampler, SamplingDecision, SamplingResult, SdkTracerProvider,
+    ShouldSample, SpanData,
+};
 use serde_json::{Value, json};
 use tracing::Instrument as _;
-use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::layer::{Identity, Layer, SubscriberExt as _};
+use tracing_subscriber::registry::Registry;
 
 fn server() -> Server {
     Server::new("traced", "1")
@@ -416,4 +424,163 @@ async fn the_text_of_an_error_is_cut() {
         assert!((300..=1_000).contains(&length), "{length}");
         assert!(!description.contains('\u{1b}'), "{description}");
     }
+}
+
+/// Exports the spans of this thread that are sampled by `sampler`, which is asked first. `also` is a further layer.
+fn recording_sampled(
+    sampler: impl ShouldSample + 'static,
+    also: impl Layer<Registry> + Send + Sync,
+) -> Recording {
+    let exporter = InMemorySpanExporter::default();
+    let sampler = RequestSampler::new(sampler);
+    let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone());
+    let provider = sampler.configure(provider).build();
+    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
+    let subscriber = tracing_subscriber::registry()
+        .with(also)
+        .with(layer.with_filter(sampler));
+    Recording {
+        exporter,
+        _guard: tracing::subscriber::set_default(subscriber),
+    }
+}
+
+/// A server whose tool has a span of its own, after it has waited, and tells the trace context that its client sends.
+fn passing_on() -> Server {
+    Server::new("front", "1").tool("front", "", async || {
+        tokio::task::yield_now().await;
+        tracing::info_span!("own").in_scope(|| ());
+        let client = Client::builder("test", "1").connect(&server()).await;
+        let result = client.expect("connects").call_tool("meta", json!({})).await;
+        result.expect("a result").text()
+    })
+}
+
+/// Calls `front` with this trace context; returns the one that its client sent.
+async fn called(traceparent: Option<&str>) -> String {
+    let server = passing_on();
+    let memory = server.connect();
+    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}});
+    memory.send(initialize.to_string());
+    memory.receive().await.expect("a handshake");
+    memory.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned());
+    let mut params = json!({"name": "front"});
+    if let Some(traceparent) = traceparent {
+        params["_meta"] = json!({"traceparent": traceparent});
+    }
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    memory.send(call.to_string());
+    let response = memory.receive().await.expect("a response");
+    let response: Value = serde_json::from_slice(&response).expect("JSON");
+    let text = response["result"]["content"][0]["text"].as_str();
+    let meta: Value = serde_json::from_str(text.expect("a text")).expect("JSON");
+    meta["traceparent"].as_str().expect("a text").to_owned()
+}
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+#[tokio::test]
+async fn a_request_that_is_not_sampled_has_no_span_and_passes_its_trace_on() {
+    let parent_based = || Sampler::ParentBased(Box::new(Sampler::AlwaysOn));
+    let recording = recording_sampled(parent_based(), Identity::new());
+    let sent = called(Some(&format!("00-{TRACE}-00f067aa0ba902b7-00"))).await;
+    assert!(sent.starts_with(&format!("00-{TRACE}-")), "{sent}");
+    assert!(sent.ends_with("-00"), "{sent}");
+    for span in recording.take() {
+        assert_ne!(span.span_context.trace_id().to_string(), TRACE, "{span:?}");
+    }
+
+    let sent = called(Some(&format!("00-{TRACE}-00f067aa0ba902b7-01"))).await;
+    assert!(sent.starts_with(&format!("00-{TRACE}-")), "{sent}");
+    assert!(sent.ends_with("-01"), "{sent}");
+    let spans = recording.take();
+    let served = named(&spans, "tools/call front", SpanKind::Server);
+    assert_eq!(served.parent_span_id.to_string(), "00f067aa0ba902b7");
+    assert!(served.events.is_empty(), "{served:?}");
+    let own = named(&spans, "own", SpanKind::Internal);
+    assert_eq!(own.parent_span_id, id(&served));
+}
+
+#[tokio::test]
+async fn a_sampler_that_ignores_the_client_drops_a_sampled_request() {
+    let recording = recording_sampled(Sampler::AlwaysOff, Identity::new());
+    let sent = called(Some(&format!("00-{TRACE}-00f067aa0ba902b7-01"))).await;
+    assert!(sent.starts_with(&format!("00-{TRACE}-")), "{sent}");
+    assert!(sent.ends_with("-00"), "{sent}");
+    let first = called(None).await;
+    let second = called(None).await;
+    assert!(first.ends_with("-00") && second.ends_with("-00"), "{first}");
+    assert_ne!(first[..35], second[..35]);
+    assert!(recording.take().is_empty());
+}
+
+/// Samples all spans, and keeps what it is asked about requests of servers.
+#[derive(Debug, Clone, Default)]
+struct Counting(Arc<Mutex<Vec<(String, TraceId)>>>);
+
+impl ShouldSample for Counting {
+    fn should_sample(
+        &self,
+        _: Option<&opentelemetry::Context>,
+        trace: TraceId,
+        name: &str,
+        kind: &SpanKind,
+        _: &[KeyValue],
+        _: &[Link],
+    ) -> SamplingResult {
+        if *kind == SpanKind::Server {
+            self.0.lock().unwrap().push((name.to_owned(), trace));
+        }
+        SamplingResult {
+            decision: SamplingDecision::RecordAndSample,
+            attributes: vec![KeyValue::new("sampler", "this")],
+            trace_state: TraceState::default(),
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_sampler_is_asked_once_about_a_request() {
+    let counting = Counting::default();
+    let recording = recording_sampled(counting.clone(), Identity::new());
+    called(None).await;
+    let asked = counting.0.lock().unwrap().clone();
+    let calls = asked.iter().filter(|(name, _)| name == "tools/call");
+    let calls: Vec<_> = calls.collect();
+    let spans = recording.take();
+    let served = named(&spans, "tools/call front", SpanKind::Server);
+    assert_eq!(calls.len(), 2, "{asked:?}");
+    assert_eq!(calls[0].1, served.span_context.trace_id());
+    assert_eq!(attribute(&served, "sampler").as_deref(), Some("this"));
+}
+
+/// Keeps the names of spans and whether they have the field `sampled`.
+#[derive(Clone, Default)]
+struct Names(Arc<Mutex<Vec<(&'static str, bool)>>>);
+
+impl<S: tracing::Subscriber> Layer<S> for Names {
+    fn on_new_span(
+        &self,
+        attributes: &tracing::span::Attributes<'_>,
+        _: &tracing::span::Id,
+        _: tracing_subscriber::layer::Context<'_, S>,
+    ) {
+        let metadata = attributes.metadata();
+        let has_field = metadata.fields().field("sampled").is_some();
+        self.0.lock().unwrap().push((metadata.name(), has_field));
+    }
+}
+
+#[tokio::test]
+async fn other_layers_see_requests_that_are_not_sampled() {
+    let names = Names::default();
+    let recording = recording_sampled(Sampler::AlwaysOff, names.clone());
+    called(None).await;
+    let seen = names.0.lock().unwrap().clone();
+    // The handshake and the call.
+    let unsampled = seen.iter().filter(|(_, has_field)| *has_field).count();
+    assert!(unsampled >= 2, "{seen:?}");
+    assert!(seen.contains(&("own", false)), "{seen:?}");
+    assert!(recording.take().is_empty());
 }

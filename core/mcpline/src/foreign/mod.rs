@@ -98,10 +98,10 @@ pub use openapi::{OpenApiFunctions, OpenApiImport, api_request};
 pub use queue::{CallQueue, QueueFull, WakeupHold};
 #[cfg(all(feature = "server", feature = "http"))]
 pub use request_body::{BodyFeed, ClientLeft, RequestBody, set_unknown_http_version};
-#[cfg(all(feature = "server", feature = "otlp"))]
-pub use request_spans::span;
 #[cfg(feature = "server")]
 pub use request_spans::span_attributes;
+#[cfg(all(feature = "server", feature = "otlp"))]
+pub use request_spans::{HandlerScope, span};
 #[cfg(feature = "server")]
 pub use request_spans::{
     begin_span, number_of_span, span_number, span_number_of_call, span_number_of_record,

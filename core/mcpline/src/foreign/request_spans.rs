@@ -4,6 +4,8 @@ use mcpline_protocol::wire::Raw;
 use serde_json::Value;
 
 use crate::server::{Call, Context, RequestRecord, Server};
+#[cfg(feature = "otlp")]
+use crate::span::SpanScope;
 
 /// Traces the requests of a server: when one has ended, `listener` gets its end as JSON, on the thread that writes the response:
 ///
@@ -60,10 +62,24 @@ pub fn number_of_span(ended: &str) -> Option<u64> {
     }
 }
 
+/// What the handler of a request runs in: its span, or the trace context of a request that is not sampled.
+#[cfg(feature = "otlp")]
+#[derive(Debug)]
+pub struct HandlerScope(SpanScope);
+
+#[cfg(feature = "otlp")]
+impl HandlerScope {
+    /// Lets the code of this thread run in it until the result is dropped.
+    pub fn enter(&self) -> impl Sized + '_ {
+        self.0.enter()
+    }
+}
+
 /// Returns the span of a handler's request, to enter it while the handler runs. It does nothing if spans are not exported.
 #[cfg(feature = "otlp")]
-pub fn span(context: &Context) -> tracing::Span {
-    context.span().unwrap_or_else(tracing::Span::none)
+pub fn span(context: &Context) -> HandlerScope {
+    let scope = context.scope();
+    HandlerScope(scope.unwrap_or_else(|| SpanScope::new(tracing::Span::none(), None)))
 }
 
 /// Returns the trace context of a handler's request as a JSON object with `traceparent`, `tracestate` and `baggage`: that of its

@@ -12,7 +12,7 @@ use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkError;
-use opentelemetry_sdk::trace::SdkTracerProvider;
+use opentelemetry_sdk::trace::{Config, SdkTracerProvider};
 use tokio::runtime::Handle;
 use tracing_subscriber::Layer;
 use tracing_subscriber::registry::LookupSpan;
@@ -20,6 +20,7 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::error::Error;
 use crate::http_client::HttpSettings;
 use crate::http_client::target::Target;
+use crate::open_telemetry::RequestSampler;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
@@ -82,6 +83,7 @@ impl std::fmt::Debug for OtlpSettings {
 #[derive(Debug, Clone)]
 pub struct OtlpExporter {
     provider: SdkTracerProvider,
+    sampler: RequestSampler,
     /// Of the last batch that was lost.
     failure: FailureText,
     /// Makes further requests fail at once.
@@ -121,10 +123,13 @@ impl OtlpExporter {
         }
         let provider = SdkTracerProvider::builder()
             .with_batch_exporter(exporter)
-            .with_resource(resource.build())
-            .build();
+            .with_resource(resource.build());
+        // Also from the environment.
+        let sampler = RequestSampler::of(Config::default().sampler);
+        let provider = sampler.configure(provider).build();
         Ok(Self {
             provider,
+            sampler,
             failure,
             is_closed,
         })
@@ -136,7 +141,9 @@ impl OtlpExporter {
     where
         S: tracing::Subscriber + for<'span> LookupSpan<'span> + Send + Sync,
     {
-        tracing_opentelemetry::layer().with_tracer(self.provider.tracer("mcpline"))
+        tracing_opentelemetry::layer()
+            .with_tracer(self.provider.tracer("mcpline"))
+            .with_filter(self.sampler.clone())
     }
 
     /// Sends the spans that have ended.

@@ -355,17 +355,17 @@ impl Context {
         own
     }
 
-    /// Returns the span of the request, if it has one.
+    /// Returns what the code of the request runs in, if it has a span or is not sampled.
     #[cfg(feature = "otlp")]
-    pub(crate) fn span(&self) -> Option<tracing::Span> {
+    pub(crate) fn scope(&self) -> Option<span::SpanScope> {
         let current = self.call.lock_current_request();
-        Some(current.span.as_ref()?.span.clone())
+        Some(current.span.as_ref()?.scope().clone())
     }
 
     /// Returns the trace context of the request's span; `None` if the span is not exported.
     #[cfg(feature = "otlp")]
     pub(crate) fn exported_context(&self) -> Option<TraceContext> {
-        crate::open_telemetry::context_of_span(&self.span()?)
+        crate::open_telemetry::context_of_scope(&self.scope()?)
     }
 
     /// Returns the request as another language traces it, if one does.

@@ -72,7 +72,7 @@ pub(super) fn dispatch(
         params,
         peer,
     } = admitted;
-    let _entered = span.as_ref().map(|span| span.span.enter());
+    let _entered = span.as_ref().map(|span| span.scope().enter());
     let server = connection.server();
     let is_list = ListMethod::of(&method).is_some();
     let has_middleware = server.middlewares.is_used();

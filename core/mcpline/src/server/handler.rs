@@ -9,10 +9,10 @@ use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
-use tracing::Span;
 
 use crate::background;
 use crate::line_io::handover::while_lent;
+use crate::span::SpanScope;
 use crate::warning_limit::warn_limited;
 
 use super::call::Call;
@@ -41,8 +41,8 @@ where
     F: Fn(&Call) -> HandlerFuture + Send + Sync + 'static,
 {
     fn call(&self, call: Call) {
-        let span = span_of(&call);
-        let _entered = span.clone().entered();
+        let scope = scope_of(&call);
+        let _entered = scope.enter();
         let is_timed = self
             .calls
             .fetch_add(1, Ordering::Relaxed)
@@ -55,7 +55,7 @@ where
         }
         match begun {
             Ok(outcome) => call.reply(outcome),
-            Err(answer) => spawn(call, answer, span),
+            Err(answer) => spawn(call, answer, scope.clone()),
         }
     }
 }
@@ -97,16 +97,16 @@ fn warn_if_slow(call: &Call, took: Duration) {
     );
 }
 
-/// Returns the span of the call's request. If it is not recorded, the span of the transport stays the handler's.
-fn span_of(call: &Call) -> Span {
+/// Returns the scope of the call's request. If the request has no span, that of the transport stays the handler's.
+fn scope_of(call: &Call) -> SpanScope {
     match call.span() {
-        Some(span) if !span.span.is_disabled() => span.span.clone(),
-        _ => Span::current(),
+        Some(span) => span.scope().or_current(),
+        None => SpanScope::of_current_span(),
     }
 }
 
 /// Runs a handler that waits in a task, until it ends or is cancelled.
-fn spawn(call: Call, mut answer: HandlerFuture, span: Span) {
+fn spawn(call: Call, mut answer: HandlerFuture, scope: SpanScope) {
     let (cancel, cancelled) = tokio::sync::oneshot::channel::<()>();
     call.context().on_cancel(move || {
         // The handler may have ended already.
@@ -116,7 +116,7 @@ fn spawn(call: Call, mut answer: HandlerFuture, span: Span) {
         let outcome = tokio::select! {
             biased;
             Ok(()) = cancelled => return,
-            outcome = std::future::poll_fn(|cx| span.in_scope(|| poll_caught(&mut answer, cx))) => outcome,
+            outcome = std::future::poll_fn(|cx| scope.in_scope(|| poll_caught(&mut answer, cx))) => outcome,
         };
         call.reply(outcome);
     });

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use serde::de::{DeserializeOwned, Deserializer, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
+use crate::span::SpanScope;
+
 use super::Context;
 
 /// Functions and closures that can handle a tool, a resource or a prompt.
@@ -166,9 +168,9 @@ pub struct BlockingCall<T> {
 
 impl<T: Send + 'static> BlockingCall<T> {
     fn start(run: impl FnOnce() -> T + Send + 'static) -> Self {
-        let span = tracing::Span::current();
+        let scope = SpanScope::current();
         let call = async move {
-            let running = tokio::task::spawn_blocking(move || span.in_scope(run));
+            let running = tokio::task::spawn_blocking(move || scope.in_scope(run));
             match running.await {
                 Ok(output) => output,
                 Err(error) => match error.try_into_panic() {

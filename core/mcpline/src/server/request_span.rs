@@ -17,9 +17,11 @@ use mcpline_protocol::{Revision, RpcError};
 use serde_json::{Map, Value};
 use tracing::Span;
 
+#[cfg(feature = "opentelemetry")]
+use crate::open_telemetry::{self, Decision, Sampling};
 use crate::span::{
-    self, EXECUTE_TOOL, NetworkAddress, NetworkAttributes, SpanStart, SpanTarget, TOOL, shortened,
-    shown,
+    self, EXECUTE_TOOL, NetworkAddress, NetworkAttributes, SpanScope, SpanStart, SpanTarget, TOOL,
+    shortened, shown,
 };
 use crate::sync::{Arc, Mutex, OnceLock, RwLock};
 use crate::trace_context::TraceContext;
@@ -32,8 +34,8 @@ use super::traffic::TransportKind;
 
 /// The span of a request.
 pub(crate) struct RequestSpan {
-    /// Disabled if no subscriber wants it.
-    pub(super) span: Span,
+    /// Its span is disabled if no subscriber wants it.
+    scope: SpanScope,
     /// For another language; `None` if none traces the server.
     traced: Option<Arc<TracedRequest>>,
 }
@@ -139,7 +141,7 @@ impl ReceivedMeta {
             None
         };
         let revision = meta.as_ref().and_then(|meta| {
-            let version = meta.member(PROTOCOL_VERSION)?;
+            let version = meta.borrowed().member(PROTOCOL_VERSION)?;
             version.string_value()?.parse().ok()
         });
         let (parent, http) = match own {
@@ -172,6 +174,26 @@ impl RequestSpan {
         if listener.is_none() && !is_wanted {
             return None;
         }
+        #[cfg(feature = "opentelemetry")]
+        let (is_wanted, decision, unsampled) = {
+            // A request without a context of its own may have the parent that is current.
+            let sampling = match is_wanted {
+                true => Sampling::of(request.method.as_str(), meta.parent.as_ref()),
+                false => Sampling::Later,
+            };
+            match sampling {
+                Sampling::Later => (is_wanted, None, None),
+                Sampling::Sampled(decision) => (true, Some(decision), None),
+                Sampling::Dropped(context) => (span::is_unsampled_wanted(), None, Some(context)),
+            }
+        };
+        #[cfg(feature = "opentelemetry")]
+        if unsampled.is_some() && !is_wanted && listener.is_none() {
+            return Some(Arc::new(Self {
+                scope: SpanScope::new(Span::none(), unsampled),
+                traced: None,
+            }));
+        }
         let traced = TracedRequest {
             number: next_number(),
             method: request.method.clone(),
@@ -192,25 +214,36 @@ impl RequestSpan {
             state: AtomicU8::new(WAITING),
             listener,
         };
+        #[cfg(feature = "opentelemetry")]
+        let span = match (is_wanted, &unsampled) {
+            (false, _) => Span::none(),
+            (true, Some(_)) => traced.start(|start| start.unsampled_span()),
+            (true, None) => traced.exported_span(decision),
+        };
+        #[cfg(not(feature = "opentelemetry"))]
         let span = match is_wanted {
-            true => traced.new_span(),
+            true => traced.start(|start| start.span()),
             false => Span::none(),
         };
-        #[cfg(feature = "opentelemetry")]
-        if is_wanted {
-            let (parent, link) = (traced.context.as_ref(), traced.http_context.as_ref());
-            crate::open_telemetry::set_parent(&span, parent, link);
-        }
         Some(Arc::new(Self {
-            span,
+            scope: SpanScope::new(
+                span,
+                #[cfg(feature = "opentelemetry")]
+                unsampled,
+            ),
             traced: traced.listener.is_some().then(|| Arc::new(traced)),
         }))
     }
 
+    /// Returns what the code of the request runs in.
+    pub(super) fn scope(&self) -> &SpanScope {
+        &self.scope
+    }
+
     /// Sets the client, once it is known.
     pub(super) fn set_client(&self, peer: &Arc<Peer>) {
-        self.span
-            .record("mcp.protocol.version", peer.revision.as_str());
+        let span = self.scope.span();
+        span.record("mcp.protocol.version", peer.revision.as_str());
         if let Some(traced) = &self.traced {
             // A request has one client.
             let _ = traced.peer.set(peer.clone());
@@ -219,7 +252,7 @@ impl RequestSpan {
 
     /// Sets the error that the request ends with.
     pub(super) fn set_error(&self, error: &RpcError) {
-        span::describe_failure(&self.span, &error.message);
+        span::describe_failure(self.scope.span(), &error.message);
         if let Some(traced) = &self.traced {
             *traced.error.lock().unwrap_or_else(PoisonError::into_inner) =
                 Some(span::shown_failure(&error.message));
@@ -233,7 +266,7 @@ impl RequestSpan {
                 RequestOutcome::Error(code) => Some(code.0),
                 _ => None,
             };
-            span::fail(&self.span, &error, code);
+            span::fail(self.scope.span(), &error, code);
         }
         if let Some(traced) = &self.traced {
             let was_handled = traced.state.swap(ENDED, Ordering::AcqRel) == HANDLED;
@@ -252,7 +285,7 @@ impl RequestSpan {
     /// no span here.
     pub(super) fn trace_id(&self) -> Option<String> {
         #[cfg(feature = "opentelemetry")]
-        return crate::open_telemetry::trace_id(&self.span);
+        return open_telemetry::trace_id(&self.scope);
         #[cfg(not(feature = "opentelemetry"))]
         None
     }
@@ -264,10 +297,12 @@ impl RequestSpan {
 }
 
 impl TracedRequest {
-    fn new_span(&self) -> Span {
-        let start = SpanStart {
+    /// Begins a span with the attributes of the request.
+    fn start(&self, begin: impl FnOnce(&SpanStart<'_>) -> Span) -> Span {
+        let method = shown(self.method.as_str());
+        begin(&SpanStart {
             kind: "server",
-            method: &shown(self.method.as_str()),
+            method: &method,
             target: self.target.as_ref(),
             session: self.session.as_deref(),
             revision: self.named_revision.map(Revision::as_str),
@@ -275,8 +310,26 @@ impl TracedRequest {
             network: self.network,
             client: self.client.as_ref(),
             server: None,
+        })
+    }
+
+    /// Begins a span that is exported, with its parent and link.
+    #[cfg(feature = "opentelemetry")]
+    fn exported_span(&self, decision: Option<Decision>) -> Span {
+        let begin = || {
+            let span = self.start(|start| start.span());
+            let (parent, link) = (self.context.as_ref(), self.http_context.as_ref());
+            open_telemetry::set_parent(&span, parent, link);
+            span
         };
-        start.span()
+        match decision {
+            None => begin(),
+            Some(decision) => decision.apply(|| {
+                let span = begin();
+                open_telemetry::start(&span);
+                span
+            }),
+        }
     }
 
     /// Returns the number of the request, which identifies it in this process.

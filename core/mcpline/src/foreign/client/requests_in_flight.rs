@@ -38,8 +38,8 @@ impl std::fmt::Debug for RequestsInFlight {
 
 /// Makes the span that is current here that of a request, if the core exports spans.
 #[cfg(feature = "otlp")]
-fn within_current_span<W: Future>(work: W) -> tracing::instrument::Instrumented<W> {
-    tracing::Instrument::in_current_span(work)
+fn within_current_span<W: Future>(work: W) -> impl Future<Output = W::Output> {
+    crate::span::SpanScope::current().run(work)
 }
 
 #[cfg(not(feature = "otlp"))]

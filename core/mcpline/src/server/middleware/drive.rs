@@ -6,11 +6,11 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use mcpline_protocol::RpcError;
 use tokio::sync::watch;
-use tracing::Span;
 
 use crate::background;
 use crate::line_io::handover::while_lent;
 use crate::middleware::{MiddlewareFuture, MiddlewareOutcome};
+use crate::span::SpanScope;
 
 /// Polls a chain on this thread, because most need no task, and continues in a task. `finish` gets `None` if `end` is closed
 /// before the outcome.
@@ -24,9 +24,9 @@ pub(in super::super) fn drive(
     if let Poll::Ready(outcome) = while_lent(|| poll_caught(&mut chain, &mut now)) {
         return finish(Some(outcome));
     }
-    let span = Span::current();
+    let scope = SpanScope::current();
     background::spawn_unboxed(runtime, async move {
-        let outcome = std::future::poll_fn(|cx| span.in_scope(|| poll_caught(&mut chain, cx)));
+        let outcome = std::future::poll_fn(|cx| scope.in_scope(|| poll_caught(&mut chain, cx)));
         finish(until(end, outcome).await);
     });
 }

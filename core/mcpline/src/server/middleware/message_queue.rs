@@ -7,9 +7,9 @@ use std::task::{Context as TaskContext, Waker};
 
 use mcpline_protocol::wire::Raw;
 use tokio::sync::watch;
-use tracing::Span;
 
 use crate::background;
+use crate::span::SpanScope;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::super::call::CallState;
@@ -170,10 +170,10 @@ impl CallState {
             }
         }
         drop(entered);
-        let (call, span) = (self.clone(), Span::current());
+        let (call, scope) = (self.clone(), SpanScope::current());
         background::spawn_unboxed(&runtime, async move {
             loop {
-                std::future::poll_fn(|cx| span.in_scope(|| delivery.as_mut().poll(cx))).await;
+                std::future::poll_fn(|cx| scope.in_scope(|| delivery.as_mut().poll(cx))).await;
                 match call.messages.next() {
                     Some(next) => delivery = next,
                     None => return,

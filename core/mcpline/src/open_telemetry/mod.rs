@@ -1,8 +1,10 @@
-//! Between the spans of `tracing` and the trace contexts of messages, for programs that export spans with
-//! `tracing-opentelemetry`.
-//!
-//! The program's propagators are used as in all of its protocols. Without one, the formats of the W3C are used all the same:
-//! their names are the ones that the protocol reserves (2026-07-28, "Base protocol", `_meta`).
+//! For programs that export spans with `tracing-opentelemetry`: a sampler that is asked before the span of a request is made.
+
+// Also connects the spans of `tracing` with the trace contexts of messages. The program's propagators are used as in all of its
+// protocols. Without one, the formats of the W3C are used all the same: their names are the ones that the protocol reserves
+// (2026-07-28, "Base protocol", `_meta`).
+
+mod request_sampler;
 
 use std::str::FromStr as _;
 
@@ -17,7 +19,12 @@ use serde_json::{Map, Value};
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
+use crate::span::SpanScope;
 use crate::trace_context::TraceContext;
+
+pub use request_sampler::RequestSampler;
+#[cfg(feature = "server")]
+pub(crate) use request_sampler::{Decision, Sampling};
 
 /// Makes a span the child of the one that the peer's message names, and links another one. Without a trace context it stays the
 /// child of the span that was current.
@@ -32,6 +39,12 @@ pub(crate) fn set_parent(span: &Span, parent: Option<&TraceContext>, link: Optio
             span.add_link(linked);
         }
     }
+}
+
+/// Starts the span of OpenTelemetry, which asks the sampler.
+#[cfg(feature = "server")]
+pub(crate) fn start(span: &Span) {
+    let _ = span.context();
 }
 
 /// Returns `_meta` with the trace context of a span, for the peer to continue the trace. It stays as it is if the span is not
@@ -55,23 +68,36 @@ pub(crate) fn meta_with_context(span: &Span, meta: Option<Raw>) -> Option<Raw> {
     Raw::from_serialize(&all).ok().or(meta)
 }
 
-/// Returns the id of a span's trace, as 32 hexadecimal digits; `None` if the span is not exported.
+/// Returns the id of the trace that a scope belongs to, as 32 hexadecimal digits; `None` if its span is not exported.
 #[cfg(feature = "server")]
-pub(crate) fn trace_id(span: &Span) -> Option<String> {
-    if span.is_disabled() {
-        return None;
-    }
-    let context = span.context();
-    let own = context.span().span_context().trace_id();
+pub(crate) fn trace_id(scope: &SpanScope) -> Option<String> {
+    let own = match scope.context() {
+        Some(context) => context.span().span_context().trace_id(),
+        None if scope.span().is_disabled() => return None,
+        None => scope.span().context().span().span_context().trace_id(),
+    };
     (own != TraceId::INVALID).then(|| own.to_string())
 }
 
 /// Returns the trace context that a message of this span carries; `None` if the span is not exported.
 pub(crate) fn context_of_span(span: &Span) -> Option<TraceContext> {
-    let context = span.context();
+    trace_context_of(&span.context())
+}
+
+/// Returns the trace context of messages that are sent within a scope; `None` if its span is not exported.
+#[cfg(feature = "otlp")]
+pub(crate) fn context_of_scope(scope: &SpanScope) -> Option<TraceContext> {
+    match scope.context() {
+        Some(context) => trace_context_of(context),
+        None => context_of_span(scope.span()),
+    }
+}
+
+/// Returns the trace context of messages that are sent within a context of OpenTelemetry, if it has a span or baggage.
+pub(crate) fn trace_context_of(context: &Context) -> Option<TraceContext> {
     let mut fields = Fields::default();
     global::get_text_map_propagator(|propagator| {
-        propagator.inject_context(&context, &mut fields);
+        propagator.inject_context(context, &mut fields);
     });
     let span = context.span();
     let own = span.span_context();
