@@ -1,4 +1,4 @@
-"""A weather server. `python weather.py` serves stdio, `python weather.py --http 8000` serves HTTP."""
+"""A weather server. `python weather.py` serves stdio, `python weather.py --http 8000` serves HTTP, with metrics at `/metrics`."""
 
 import sys
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from mcpline import Context, Server, ToolError
 
-server = Server("weather", "1.0.0", instructions="Ask for forecasts by city.")
+server = Server("weather", "1.0.0", instructions="Ask for forecasts by city.", metrics=True)
 
 
 @dataclass
@@ -49,6 +49,6 @@ def units() -> str:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--http"]:
-        server.run("http", port=int(sys.argv[2]))
+        server.run("http", port=int(sys.argv[2]), metrics_path="/metrics")
     else:
         server.run()
