@@ -2,7 +2,7 @@
 //
 // `echo` is an async function, `echo_sync` a plain one, `echo_stream` responds with an event stream. With `--handler`
 // or `--fetch` the server is mounted in a node:http server; with `--bare` as well, that server responds without
-// mcpline.
+// mcpline. With `--middleware` a middleware in JavaScript passes each call on.
 
 import { Server } from "mcpline";
 
@@ -13,7 +13,11 @@ const port = given.has("--http") ? Number(process.argv[process.argv.indexOf("--h
 const input = { type: "object", properties: { text: { type: "string" } }, required: ["text"] };
 
 function made() {
-  return new Server({ name: "bench", version: "1.0.0" })
+  const server = new Server({ name: "bench", version: "1.0.0" });
+  if (given.has("--middleware")) {
+    server.use(async (request, next) => await next(request));
+  }
+  return server
     .tool("echo", { description: "Echo", input }, async ({ text }) => text)
     .tool("echo_sync", { description: "Echo", input }, ({ text }) => text)
     .tool("echo_stream", { description: "Echo after a progress notification", input }, async ({ text }, ctx) => {

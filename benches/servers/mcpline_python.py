@@ -1,6 +1,7 @@
 """mcpline for Python serving echo tools over stdio, or over HTTP with `--http PORT`.
 
-`echo` is an async function with a typed argument, `echo_sync` a plain one, `echo_stream` responds with an event stream.
+`echo` is an async function with a typed argument, `echo_sync` a plain one, `echo_stream` responds with an event stream. With
+`--middleware` a middleware in Python passes each call on.
 """
 
 import sys
@@ -27,6 +28,13 @@ async def echo_stream(text: str, ctx: Context) -> str:
     """Echo after a progress notification."""
     await ctx.progress(1.0)
     return text
+
+
+if "--middleware" in sys.argv:
+
+    @server.middleware
+    async def pass_on(request, call_next):
+        return await call_next(request)
 
 
 if "--http" in sys.argv:

@@ -1,39 +1,21 @@
-//! Times `tools/call` in memory at servers with different middleware, alternately, and prints medians and what each adds to a
-//! server without any.
+//! Times `tools/call` in memory at servers with different middleware, alternately: medians of the CPU time per call.
 
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use mcpline::Server;
 use mcpline::middleware::{
-    ConcurrencyLimit, LimitKey, Middleware, MiddlewareRequest, Next, RateLimit, ResponseCache,
-    ResponseSizeLimit,
+    AuditLog, ConcurrencyLimit, LimitKey, Middleware, MiddlewareRequest, Next, RateLimit,
+    Redaction, ResponseCache, ResponseSizeLimit,
 };
-use mcpline::protocol::vocabulary::Tool;
-use mcpline::server::{FeatureSelection, MiddlewareScope, ToolOptions};
-use mcpline::transport::Memory;
-use mcpline::{Context, HandlerError, Server};
-use serde_json::{Value, json};
+use mcpline::server::{FeatureSelection, MiddlewareScope};
 
-const CALLS: u32 = 20_000;
-const ROUNDS: usize = 15;
-
-fn server() -> Server {
-    let server = Server::new("bench", "1");
-    let tool = Tool::new("echo", json!({"type": "object"}));
-    server
-        .add_tool_fn(
-            tool,
-            ToolOptions::default(),
-            |arguments: Value, _: Context| async move {
-                Ok::<_, HandlerError>(arguments["word"].as_str().unwrap_or_default().to_owned())
-            },
-        )
-        .expect("a tool");
-    server
-}
+const CALLS: u32 = 5_000;
+const ROUNDS: usize = 61;
 
 fn with(middlewares: Vec<Arc<dyn Middleware>>) -> Server {
-    let server = server();
+    let server = bench_calls::server(false);
     for middleware in middlewares {
         server
             .add_middleware(MiddlewareScope::all(), middleware)
@@ -46,9 +28,9 @@ fn pass_on() -> Arc<dyn Middleware> {
     Arc::new(|request: MiddlewareRequest, next: Next| async move { next.run(request).await })
 }
 
-/// A middleware whose scope has no tool of the server.
+/// A middleware whose scope has no tool of the server: the chain of a call is empty.
 fn elsewhere() -> Server {
-    let server = server();
+    let server = bench_calls::server(false);
     let scope = MiddlewareScope::all().with_features(FeatureSelection::all().with_names(["other"]));
     server
         .add_middleware(scope, pass_on())
@@ -67,57 +49,42 @@ fn built_ins() -> Vec<Arc<dyn Middleware>> {
     ]
 }
 
-async fn connect(server: &Server) -> Memory {
-    let memory = server.connect();
-    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}});
-    memory.send(initialize.to_string());
-    memory.receive().await.expect("a handshake");
-    memory.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned());
-    memory
-}
-
-async fn time(memory: &Memory) -> Duration {
-    let started = Instant::now();
-    for id in 1..=CALLS {
-        memory.send(format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{{"word":"tea"}}}}}}"#
-        ));
-        memory.receive().await.expect("a response");
-    }
-    started.elapsed() / CALLS
+fn audit_log(path: &Path) -> Server {
+    let log = AuditLog::open(path).expect("a new file");
+    with(vec![Arc::new(log)])
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
+    let log = std::env::temp_dir().join(format!("mcpline-bench-{}.jsonl", std::process::id()));
+    let redaction = Redaction::new().with_members(["password"]);
     let cases = [
-        ("none", server()),
-        ("one for another tool", elsewhere()),
-        ("one that passes on", with(vec![pass_on()])),
+        ("no middleware", bench_calls::server(false)),
+        ("an empty chain", elsewhere()),
+        ("one that passes the call on", with(vec![pass_on()])),
         (
-            "five that pass on",
+            "five that pass the call on",
             with((0..5).map(|_| pass_on()).collect()),
         ),
-        ("five built-in", with(built_ins())),
+        ("five built-in ones", with(built_ins())),
+        ("redaction", with(vec![Arc::new(redaction)])),
+        ("audit log", audit_log(&log)),
     ];
+    let (names, servers): (Vec<_>, Vec<_>) = cases.into_iter().unzip();
     let mut clients = Vec::new();
-    for (_, server) in &cases {
-        clients.push(connect(server).await);
+    for server in &servers {
+        let client = bench_calls::connect(server).await;
+        bench_calls::time(&client, CALLS, "").await;
+        clients.push(client);
     }
-    let mut times = vec![Vec::new(); cases.len()];
-    for _ in 0..ROUNDS {
-        for (memory, times) in clients.iter().zip(&mut times) {
-            times.push(time(memory).await);
+    let mut times = vec![Vec::new(); names.len()];
+    for _ in 0..bench_calls::rounds(ROUNDS) {
+        for (client, times) in clients.iter().zip(&mut times) {
+            times.push(bench_calls::time(client, CALLS, "").await);
         }
     }
-    let mut base = Duration::ZERO;
-    for ((name, _), times) in cases.iter().zip(&mut times) {
-        times.sort_unstable();
-        let median = times[times.len() / 2];
-        if *name == "none" {
-            base = median;
-        }
-        let added = median.as_nanos() as i128 - base.as_nanos() as i128;
-        println!("{name:>22}: {:>6} ns, {added:+} ns", median.as_nanos());
-    }
+    bench_calls::report(&names, &mut times);
+    drop((clients, servers));
+    // A file of this run only.
+    let _ = std::fs::remove_file(log);
 }
