@@ -202,6 +202,8 @@ pub(super) struct RunningRequest(Option<Box<Facts>>);
 
 struct Facts {
     server: Arc<Inner>,
+    /// Whether a record is wanted. Texts that only records need are empty otherwise.
+    is_logged: bool,
     method: Method,
     name: String,
     started: Duration,
@@ -249,23 +251,30 @@ impl RunningRequest {
             }
             _ => "",
         };
-        let name = params.and_then(|params| params.get_str(name));
-        let name = name.unwrap_or_default();
         let server = connection.server();
         let is_logged = server.request_log.is_wanted();
+        let name = params
+            .filter(|_| is_logged || server.metrics.is_some())
+            .and_then(|params| params.get_str(name));
+        let name = name.unwrap_or_default();
         let caller = match http {
             Some(http) => http.auth.as_ref(),
             None => connection.auth(),
         };
         let meta = ReceivedMeta::of(request, http);
+        let session = connection.session_id().filter(|_| is_logged);
         Some(Self(Some(Box::new(Facts {
-            server: connection.server().clone(),
+            server: server.clone(),
+            is_logged,
             method: request.method.clone(),
             metric_names: OperationNames::of(connection.server(), &request.method, &name),
-            name: shown(&name),
+            name: match is_logged {
+                true => shown(&name),
+                false => String::new(),
+            },
             started: clock::now(),
             client: None,
-            session: connection.session_id().map(|id| shortened(id).to_owned()),
+            session: session.map(|id| shortened(id).to_owned()),
             transport: connection.transport_kind(),
             caller: caller.filter(|_| is_logged).cloned(),
             named_revision: meta.revision,
@@ -316,7 +325,7 @@ impl Facts {
         if let Some(span) = &self.span {
             span.end(outcome, duration);
         }
-        if !self.server.request_log.is_wanted() {
+        if !self.is_logged {
             return;
         }
         let client = self.client.as_ref().and_then(|client| client.info.as_ref());
