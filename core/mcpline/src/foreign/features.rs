@@ -19,7 +19,8 @@ use crate::server::{
 #[cfg(feature = "routes")]
 use super::options::RouteDefinition;
 use super::options::{
-    CompletionDefinition, FeatureOptions, MethodDefinition, MiddlewareDefinition, read, seconds,
+    CompletionDefinition, FeatureOptions, MethodDefinition, MiddlewareDefinition,
+    ResourceListDefinition, read, seconds,
 };
 
 /// The kind and the name of a feature, by which it is removed.
@@ -42,7 +43,7 @@ impl FeatureKey {
 
     /// Removes the feature from the server. Returns whether it was registered.
     ///
-    /// Completions and the handlers of events can be replaced, but not removed. Middleware and routes stay.
+    /// Completions, lists of templates and the handlers of events can be replaced, but not removed. Middleware and routes stay.
     pub fn remove(&self, server: &Server) -> bool {
         let name = &self.name;
         match self.kind {
@@ -53,7 +54,10 @@ impl FeatureKey {
             CallKind::Prompt => server.remove_prompt(name),
             CallKind::Request => server.remove_request_handler(name),
             CallKind::Notification => server.remove_notification_handler(name),
-            CallKind::Completion | CallKind::Event | CallKind::Middleware => false,
+            CallKind::Completion
+            | CallKind::ResourceList
+            | CallKind::Event
+            | CallKind::Middleware => false,
             #[cfg(feature = "openapi")]
             CallKind::HttpClient | CallKind::Credential => false,
             #[cfg(feature = "routes")]
@@ -190,6 +194,7 @@ enum Definition {
     Prompt(Prompt),
     /// `None` for all arguments that have no completion of their own.
     Completion(Option<CompletionDefinition>),
+    ResourceList(ResourceListDefinition),
     Request(MethodDefinition),
     Notification(MethodDefinition),
     Event(ClientNotification),
@@ -204,6 +209,7 @@ impl Feature {
     ///
     /// - a `Tool`, `Prompt`, `Resource` or `ResourceTemplate` of the specification;
     /// - for a completion, a [`CompletionDefinition`], or `null` for all arguments that have no completion of their own;
+    /// - for the list of a resource template, a [`ResourceListDefinition`];
     /// - for a custom method, a [`MethodDefinition`];
     /// - for an event, a [`MethodDefinition`] with the method that reports it;
     /// - for a middleware, a [`MiddlewareDefinition`];
@@ -222,12 +228,12 @@ impl Feature {
         }
         let has_scopes = !matches!(
             kind,
-            CallKind::Completion | CallKind::Event | CallKind::Middleware
+            CallKind::Completion | CallKind::ResourceList | CallKind::Event | CallKind::Middleware
         );
         if !has_scopes && !options.scopes.is_empty() {
             // Otherwise a protection that the author asked for would be missing.
             return Err(Error::usage(
-                "completions, events and middleware cannot require scopes",
+                "completions, lists of templates, events and middleware cannot require scopes",
             ));
         }
         let has_tags = matches!(kind, CallKind::Tool | CallKind::Resource | CallKind::Prompt);
@@ -245,6 +251,7 @@ impl Feature {
             }
             CallKind::Prompt => Definition::Prompt(read("the prompt", definition)?),
             CallKind::Completion => Definition::Completion(read("the completion", definition)?),
+            CallKind::ResourceList => Definition::ResourceList(read("the list", definition)?),
             CallKind::Request => Definition::Request(read("the method", definition)?),
             CallKind::Notification => Definition::Notification(read("the method", definition)?),
             CallKind::Event => Definition::Event(event(&read("the event", definition)?)?),
@@ -283,6 +290,9 @@ impl Feature {
             Definition::Completion(of) => {
                 let name = of.as_ref().map(CompletionDefinition::key);
                 FeatureKey::new(CallKind::Completion, name.unwrap_or_default())
+            }
+            Definition::ResourceList(of) => {
+                FeatureKey::new(CallKind::ResourceList, &of.uri_template)
             }
             Definition::Request(method) => FeatureKey::new(CallKind::Request, &method.method),
             Definition::Notification(method) => {
@@ -332,6 +342,9 @@ impl Feature {
             }
             Definition::Completion(Some(of)) => {
                 server.add_completer(&of.reference, &of.argument, Completer::Handler(handler))
+            }
+            Definition::ResourceList(of) => {
+                server.set_resource_template_list(&of.uri_template, handler)
             }
             Definition::Request(of) => {
                 server.add_request_handler(&of.method, options.method(of.params_schema), handler)
@@ -467,12 +480,16 @@ mod tests {
         let prompt = json!({"name": "p", "arguments": [{"name": "a"}]});
         let prompt = feature(CallKind::Prompt, &prompt);
         prompt.add(&server, Arc::new(FnHandler(drop))).unwrap();
+        let template = json!({"uriTemplate": "a://{b}", "name": "r"});
+        let template = feature(CallKind::Resource, &template);
+        template.add(&server, Arc::new(FnHandler(drop))).unwrap();
         let definitions = [
             (CallKind::Completion, Value::Null),
             (
                 CallKind::Completion,
                 json!({"reference": "p", "argument": "a"}),
             ),
+            (CallKind::ResourceList, json!({"uriTemplate": "a://{b}"})),
             (
                 CallKind::Event,
                 json!({"method": "notifications/initialized"}),

@@ -92,8 +92,8 @@ pub fn bytes(
     content(target.kind, written(&array))
 }
 
-/// Returns the reply for the main array of a result: the content of a tool, the contents of a resource, or the messages
-/// of a prompt.
+/// Returns the reply for the main array of a result: the content of a tool, the contents of a resource, the messages of a
+/// prompt, or the resources that a template lists.
 ///
 /// # Errors
 ///
@@ -117,6 +117,7 @@ pub fn content(kind: CallKind, array: Raw) -> Result<Reply, Error> {
             description: None,
             meta: None,
         })),
+        CallKind::ResourceList => Ok(Reply::Result(Raw::EMPTY_OBJECT.with("resources", &array))),
         kind => Err(misfit(kind, "content")),
     }
 }
@@ -136,17 +137,18 @@ pub fn structured(kind: CallKind, json: Raw) -> Result<Reply, Error> {
     }
 }
 
-/// Returns the reply for the values of a completion.
+/// Returns the reply for the values of a completion, or for the URIs of the resources that a template lists.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the feature is not a completion.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the feature is of another kind.
 pub fn values(kind: CallKind, values: Vec<String>) -> Result<Reply, Error> {
     match kind {
         CallKind::Completion => Ok(Reply::Completion(CompletionReply {
             values,
             ..CompletionReply::default()
         })),
+        CallKind::ResourceList => content(kind, written(&json!(values))),
         kind => Err(misfit(kind, "values")),
     }
 }
@@ -163,7 +165,9 @@ pub fn complete(kind: CallKind, result: &Raw) -> Result<Reply, Error> {
     }
     match kind {
         CallKind::Event | CallKind::Notification => return Ok(ignored()),
-        CallKind::Request | CallKind::Middleware => return Ok(Reply::Result(result.clone())),
+        CallKind::Request | CallKind::Middleware | CallKind::ResourceList => {
+            return Ok(Reply::Result(result.clone()));
+        }
         _ => {}
     }
     if let Some(extended) = extended(result) {
@@ -279,6 +283,7 @@ fn misfit(kind: CallKind, reply: &str) -> Error {
     let kind = match kind {
         CallKind::Event => "an event".to_owned(),
         CallKind::Middleware => "a request".to_owned(),
+        CallKind::ResourceList => "the list of a template".to_owned(),
         CallKind::Request | CallKind::Notification => format!("a custom {}", kind.name()),
         kind => format!("a {}", kind.name()),
     };

@@ -38,6 +38,7 @@ use super::request_info::HttpInfo;
 use super::request_span::RequestSpan;
 #[cfg(feature = "routes")]
 use super::routes::{self, RouteCall};
+use super::template_lists::{self, ListCall};
 
 /// A call passed to a [`Handler`](super::Handler).
 ///
@@ -64,6 +65,7 @@ pub(crate) enum Target {
     Prompt(Arc<PromptEntry>),
     /// The server that the prompt or resource comes from, if it is a mounted one.
     Completion(Option<Arc<Inner>>),
+    ResourceList(Arc<ListCall>),
     Request(Arc<MethodEntry>),
     Notification(Arc<MethodEntry>),
     Event(ClientNotification),
@@ -169,7 +171,8 @@ impl Call {
     }
 
     /// Returns the name of the tool or prompt, the URI of the resource, the method of a custom request, custom
-    /// notification or event, or the methods and the path of a route; `""` for a completion.
+    /// notification or event, the URI template whose resources are listed, or the methods and the path of a route; `""` for a
+    /// completion.
     pub fn name(&self) -> String {
         self.state().name()
     }
@@ -304,8 +307,9 @@ impl CurrentRequest {
             .is_some_and(|awaited| awaited.is_changed())
     }
 
-    /// Returns a copy for the call of a middleware of another language.
-    pub(super) fn for_middleware(&self) -> Self {
+    /// Returns a copy for a call whose outcome is not that of the request: one of a middleware of another language, or of a list
+    /// handler.
+    pub(super) fn for_other_outcome(&self) -> Self {
         Self {
             key: self.key,
             span: self.span.clone(),
@@ -393,6 +397,7 @@ impl CallState {
             Target::Resource(_) | Target::Template(_) => CallKind::Resource,
             Target::Prompt(_) => CallKind::Prompt,
             Target::Completion(_) => CallKind::Completion,
+            Target::ResourceList(_) => CallKind::ResourceList,
             Target::Request(_) => CallKind::Request,
             Target::Notification(_) => CallKind::Notification,
             Target::Event(_) => CallKind::Event,
@@ -416,6 +421,7 @@ impl CallState {
                 .map(std::borrow::Cow::into_owned)
                 .unwrap_or_default(),
             Target::Completion(_) => String::new(),
+            Target::ResourceList(list) => list.name().to_owned(),
             Target::Request(entry) | Target::Notification(entry) => entry.method.to_string(),
             Target::Event(event) => event.method().as_str().to_owned(),
             Target::Middleware(middleware) => middleware.name(),
@@ -497,6 +503,7 @@ impl CallState {
             Target::Prompt(entry) => entry.handler.call(call),
             Target::Request(entry) | Target::Notification(entry) => entry.handler.call(call),
             Target::Middleware(middleware) => middleware.handler.call(call),
+            Target::ResourceList(list) => list.start(call),
             #[cfg(feature = "openapi")]
             Target::ApiFunction(function) => function.handler.call(call),
             #[cfg(feature = "routes")]
@@ -678,6 +685,7 @@ impl CallState {
             }
             Target::Notification(_) => return super::client_notifications::handled(self, &outcome),
             Target::Middleware(ref called) => return middleware::handled(self, called, outcome),
+            Target::ResourceList(ref list) => return template_lists::ended(self, list, outcome),
             #[cfg(feature = "openapi")]
             Target::ApiFunction(ref function) => return function.end(outcome),
             #[cfg(feature = "routes")]
@@ -704,6 +712,7 @@ impl Clone for Target {
             Self::Template(entry) => Self::Template(entry.clone()),
             Self::Prompt(entry) => Self::Prompt(entry.clone()),
             Self::Completion(source) => Self::Completion(source.clone()),
+            Self::ResourceList(list) => Self::ResourceList(list.clone()),
             Self::Request(entry) => Self::Request(entry.clone()),
             Self::Notification(entry) => Self::Notification(entry.clone()),
             Self::Event(event) => Self::Event(*event),

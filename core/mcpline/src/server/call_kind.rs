@@ -12,6 +12,8 @@ pub enum CallKind {
     Prompt,
     /// `completion/complete`
     Completion,
+    /// `resources/list`, for the resources of a resource template.
+    ResourceList,
     /// A custom request.
     Request,
     /// A custom notification. The result of its handler is ignored.
@@ -40,6 +42,7 @@ impl CallKind {
         Self::Resource,
         Self::Prompt,
         Self::Completion,
+        Self::ResourceList,
         Self::Request,
         Self::Notification,
         Self::Event,
@@ -59,6 +62,7 @@ impl CallKind {
             Self::Resource => "resource",
             Self::Prompt => "prompt",
             Self::Completion => "completion",
+            Self::ResourceList => "resource_list",
             Self::Request => "request",
             Self::Notification => "notification",
             Self::Event => "event",

@@ -57,8 +57,8 @@ pub(crate) struct RequestHandle {
     _params: Option<Params>,
     /// Interrupts computations for the request that run before its call is attached.
     _interrupt: Option<InterruptOnDrop>,
-    /// Dropped when the request ends: ends its middleware.
-    _middleware: Option<watch::Sender<()>>,
+    /// Dropped when the request ends: ends its middleware and its list handlers.
+    end: Option<watch::Sender<()>>,
     /// Records how the request ends.
     pub(super) log: Option<RunningRequest>,
 }
@@ -135,7 +135,7 @@ impl RequestHandle {
             sink: sink.clone(),
             _params: None,
             _interrupt: None,
-            _middleware: None,
+            end: None,
             log: None,
         }
     }
@@ -886,14 +886,12 @@ impl Connection {
         true
     }
 
-    /// Drops `guard` when the request ends. Returns `false` if that has happened already.
-    pub(super) fn drop_at_end(&self, key: RequestKey, guard: watch::Sender<()>) -> bool {
+    /// Returns a channel that is closed when the request ends; `None` if that has happened already.
+    pub(super) fn end_of_request(&self, key: RequestKey) -> Option<watch::Receiver<()>> {
         let mut session = self.lock_session();
-        let Some(served) = session.handle_mut(key) else {
-            return false;
-        };
-        served._middleware = Some(guard);
-        true
+        let served = session.handle_mut(key)?;
+        let end = served.end.get_or_insert_with(|| watch::channel(()).0);
+        Some(end.subscribe())
     }
 
     /// Hands a call to the session, which returns it when the client cancels or the server shuts down. Returns `false`

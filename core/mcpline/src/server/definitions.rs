@@ -14,10 +14,10 @@ use serde_json::Value;
 
 use crate::error::Error;
 
-use super::handler_function::HandlerFunction;
+use super::handler_function::{HandlerFunction, NoArguments};
 use super::{
-    Handler, IntoPromptReply, IntoResourceReply, IntoToolReply, PromptOptions, ResourceOptions,
-    Server, ToolOptions, typed,
+    Handler, IntoPromptReply, IntoResourceList, IntoResourceReply, IntoToolReply, PromptOptions,
+    ResourceOptions, Server, ToolOptions, typed,
 };
 
 /// Features that can be added to a server: one definition, several, or those of a type with
@@ -297,6 +297,7 @@ pub struct ResourceDefinition {
     target: ResourceTarget,
     options: ResourceOptions,
     handler: MakeHandler,
+    list: Option<Arc<dyn Handler>>,
 }
 
 #[derive(Debug)]
@@ -346,6 +347,7 @@ impl ResourceDefinition {
             target,
             options: ResourceOptions::default(),
             handler: Box::new(move |mime_type| typed::resource_handler(mime_type, handler)),
+            list: None,
         }
     }
 
@@ -405,18 +407,51 @@ impl ResourceDefinition {
         self.options = self.options.with_unchecked_variables(names);
         self
     }
+
+    /// Sets the function that lists resources of a template, with the [`Context`](super::Context) or without parameters; see
+    /// [`Server::set_resource_template_list`].
+    ///
+    /// ```
+    /// use mcpline::Server;
+    /// use mcpline::server::ResourceDefinition;
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Log {
+    ///     day: String,
+    /// }
+    ///
+    /// let log = ResourceDefinition::template("log://{day}", "log", |log: Log| async move {
+    ///     format!("what happened on {}", log.day)
+    /// })
+    /// .list(|| async { vec!["log://monday", "log://tuesday"] });
+    /// Server::new("logs", "1.0.0").add(log)?;
+    /// # Ok::<(), mcpline::Error>(())
+    /// ```
+    pub fn list<M, F>(mut self, handler: F) -> Self
+    where
+        F: HandlerFunction<M, Arguments = NoArguments, Output: IntoResourceList>,
+    {
+        self.list = Some(typed::resource_list_handler(handler));
+        self
+    }
 }
 
 impl Definitions for ResourceDefinition {
     fn add_to(self, server: &Server) -> Result<(), Error> {
         match self.target {
             ResourceTarget::Resource(resource) => {
+                if self.list.is_some() {
+                    return Err(Error::usage(format!(
+                        "resource {:?}: only a resource template lists others",
+                        resource.uri
+                    )));
+                }
                 let handler = (self.handler)(resource.mime_type.clone());
                 server.add_resource_with(*resource, self.options, handler)
             }
             ResourceTarget::Template(template) => {
                 let handler = (self.handler)(template.mime_type.clone());
-                server.add_resource_template_with(*template, self.options, handler)
+                server.add_template(*template, self.options, handler, self.list)
             }
         }
     }

@@ -88,7 +88,7 @@ pub(super) fn dispatch(
         span: span.clone(),
         middleware: None,
     };
-    // A list is answered at once, unless middleware waits.
+    // A list is answered at once, unless middleware waits. Those with list handlers are counted in `listing`.
     if !is_list || has_middleware {
         match connection.client().begin_call() {
             Ok(in_flight) => current_request.in_flight = Some(in_flight),
@@ -109,7 +109,7 @@ pub(super) fn dispatch(
 pub(super) fn answer(current_request: CurrentRequest, method: Method, params: Option<Params>) {
     let registry = current_request.connection.server().registry();
     if let Some(list) = ListMethod::of(&method) {
-        return listing::answer(&registry, list, params.as_ref(), &current_request);
+        return listing::answer(&registry, list, params, current_request);
     }
     let current_request = Arc::new(current_request);
     if let Err(refusal) = call(&registry, &current_request, method, params) {

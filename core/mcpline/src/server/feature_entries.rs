@@ -89,6 +89,8 @@ pub(crate) struct TemplateEntry {
     pub(crate) options: ResourceOptions,
     pub(crate) cache: Option<CacheHints>,
     pub(crate) handler: Arc<dyn Handler>,
+    /// Lists resources of the template.
+    pub(crate) list: Option<Arc<dyn Handler>>,
 }
 
 #[derive(Clone)]
@@ -213,6 +215,7 @@ impl TemplateEntry {
             options,
             cache: None,
             handler,
+            list: None,
         })
     }
 }

@@ -4,7 +4,7 @@
 use crate::sync::Arc;
 
 use super::call_kind::CallKind;
-use super::feature_entries::{FeatureEntry, unprefixed_uri};
+use super::feature_entries::{FeatureEntry, prefixed_uri, unprefixed_uri};
 use super::inner::Inner;
 
 /// A feature at one of the servers that it comes from.
@@ -55,6 +55,14 @@ impl FeatureSource {
             .as_deref()
             .and_then(|prefix| unprefixed_uri(prefix, uri));
         own.map_or_else(|| Arc::from(uri), Arc::from)
+    }
+
+    /// Returns the URI of a resource at the server in which this one is mounted.
+    pub(super) fn mounted_uri(&self, uri: String) -> String {
+        match &self.prefix {
+            Some(prefix) => prefixed_uri(prefix, &uri),
+            None => uri,
+        }
     }
 }
 

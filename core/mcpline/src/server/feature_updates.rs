@@ -101,7 +101,10 @@ impl Server {
         self.replace_feature(template, |entry: &TemplateEntry| {
             let mut template = entry.template.clone();
             change(&mut template)?;
-            TemplateEntry::new(template, entry.options.clone(), entry.handler.clone())
+            let (options, handler) = (entry.options.clone(), entry.handler.clone());
+            let mut changed = TemplateEntry::new(template, options, handler)?;
+            changed.list.clone_from(&entry.list);
+            Ok(changed)
         })
     }
 

@@ -451,6 +451,18 @@ pub(super) fn as_reply(call: &CallState, error: HandlerError) -> Result<Reply, R
     }
 }
 
+/// Returns the client's error for the error of a handler that is part of a request, and cannot end it with a result.
+pub(super) fn as_error(call: &CallState, error: HandlerError) -> RpcError {
+    let error = match error {
+        HandlerError::Rpc(error) => HandlerError::Rpc(replace_reserved_code(call, error)),
+        error => error,
+    };
+    let failed = as_reply(call, error);
+    failed
+        .err()
+        .unwrap_or_else(|| RpcError::internal_error(format!("{} failed", call.method.as_str())))
+}
+
 /// Returns the response for a resource that does not exist: the error of the client's revision, or a tool's error result.
 fn resource_not_found(call: &CallState, uri: Option<String>) -> Result<Reply, RpcError> {
     let requested = || (call.kind() == CallKind::Resource).then(|| call.name());

@@ -5,106 +5,205 @@
 //!
 //! Items that a caller has no permission for are left out. Such a list is private to its caller: no page of it may be
 //! cached for others, whether or not it lacks an item.
+//!
+//! Resources that templates list ([`template_lists`]) follow the registered ones, on the last page. No cursor refers to them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mcpline_protocol::ListMethod;
 use mcpline_protocol::RpcError;
 use mcpline_protocol::vocabulary::CacheScope;
-use mcpline_protocol::wire::{Params, json_string};
+use mcpline_protocol::wire::{Params, Raw, json_string};
 
 use crate::message_sink::ResponseStatus;
+use crate::sync::Arc;
+use crate::warning_limit::warn_of_limit;
 
 use super::call::CurrentRequest;
-use super::finish_call::{respond_error, respond_result};
+use super::finish_call::{respond_error, respond_result, status_of};
 use super::permission;
-use super::registry::{Registry, RenderedItem};
+use super::registry::{Registry, RenderedItem, RenderedList};
 use super::reply::ResultEnvelope;
 use super::request_log::RequestOutcome;
+use super::template_lists::{self, Lister};
 
-/// Answers a list request with one page.
+/// Answers a list request with one page: at once, unless templates list resources that belong to it.
 pub(super) fn answer(
-    registry: &Registry,
+    registry: &Arc<Registry>,
     kind: ListMethod,
-    params: Option<&Params>,
-    current_request: &CurrentRequest,
+    params: Option<Params>,
+    current_request: CurrentRequest,
 ) {
-    let after = match params.and_then(|params| params.get("cursor")) {
+    let cursor = params.as_ref().and_then(|params| params.get("cursor"));
+    let after = match cursor {
         None => 0,
         Some(cursor) => match cursor.string_value().and_then(|text| decode(kind, &text)) {
             Some(after) => after,
             None => {
                 let error = RpcError::invalid_params("params.cursor is not a cursor of this list");
-                respond_error(current_request, ResponseStatus::Error(error.code.0), &error);
+                respond_error(
+                    &current_request,
+                    ResponseStatus::Error(error.code.0),
+                    &error,
+                );
                 return;
             }
         },
     };
-    let server = current_request.connection.server();
     let list = registry.list(kind, current_request.peer.revision);
-    let begin = list.items.partition_point(|item| item.number <= after);
-    let rest = &list.items[begin..];
-    let page_size = server.settings.page_size.max(1);
-    let visible = |item: &&RenderedItem| {
-        !list.scoped
-            || permission::has(
-                &current_request.connection,
-                current_request.http.as_deref(),
-                &item.scopes,
-            )
+    let page = Page::new(&list, after, &current_request);
+    let listers = match page.next {
+        None => visible_listers(&list, &current_request),
+        Some(_) => Vec::new(),
     };
-    let mut page: Vec<_> = rest
-        .iter()
-        .filter(visible)
-        .take(page_size.saturating_add(1))
-        .collect();
-    let more = page.len() > page_size;
-    page.truncate(page_size);
-    let next = page
-        .last()
-        .filter(|_| more)
-        .map(|last| encode_cursor(kind, last.number));
-    let own;
-    let cache = if list.scoped {
-        let mut hints = server.settings.list_cache.clone();
-        hints.cache_scope = Some(CacheScope::Private);
-        own = hints;
-        &own
+    if listers.is_empty() {
+        page.answer(kind, &list, &current_request, &Raw::EMPTY_ARRAY);
     } else {
-        &server.settings.list_cache
-    };
-    let len: usize = page.iter().map(|item| item.json.as_bytes().len() + 1).sum();
-    respond_result(
-        current_request,
-        kind.as_str(),
-        RequestOutcome::Ok,
-        len + 256,
-        |out, revision| {
-            let envelope = ResultEnvelope {
-                revision,
-                server_info: server.info_json(),
-            };
-            if envelope.open(out, "complete") {
-                out.push(b',');
+        answer_with_listers(registry, listers, list, after, params, current_request);
+    }
+}
+
+/// Runs the list handlers of templates, and answers with the last page of `resources/list`.
+fn answer_with_listers(
+    registry: &Arc<Registry>,
+    listers: Vec<Lister>,
+    list: Arc<RenderedList>,
+    after: u64,
+    params: Option<Params>,
+    mut current_request: CurrentRequest,
+) {
+    // Middleware has counted it already.
+    if current_request.middleware.is_none() {
+        match current_request.connection.client().begin_call() {
+            Ok(in_flight) => current_request.in_flight = Some(in_flight),
+            Err(exceeded) => {
+                let error = RpcError::from(exceeded);
+                warn_of_limit(&error);
+                let status = ResponseStatus::Refused(error.code.0);
+                return respond_error(&current_request, status, &error);
             }
-            out.push(b'"');
-            out.extend_from_slice(kind.member().as_bytes());
-            out.extend_from_slice(b"\":[");
-            for (index, item) in page.iter().enumerate() {
-                if index > 0 {
+        }
+    }
+    let current_request = Arc::new(current_request);
+    let request = current_request.clone();
+    let finish = Box::new(move |listed: Result<Raw, RpcError>| match listed {
+        Ok(listed) => {
+            let page = Page::new(&list, after, &request);
+            page.answer(ListMethod::Resources, &list, &request, &listed);
+        }
+        Err(error) => respond_error(&request, status_of(&request, &error), &error),
+    });
+    template_lists::run(registry.clone(), listers, current_request, params, finish);
+}
+
+/// Returns the templates that list resources and that the caller may use.
+fn visible_listers(list: &RenderedList, current_request: &CurrentRequest) -> Vec<Lister> {
+    let listers = list.listers.iter().filter(|lister| {
+        permission::has(
+            &current_request.connection,
+            current_request.http.as_deref(),
+            &lister.entry.options.scopes,
+        )
+    });
+    listers.cloned().collect()
+}
+
+/// One page of a list.
+struct Page<'a> {
+    items: Vec<&'a RenderedItem>,
+    /// The number of the last item, if other items follow it.
+    next: Option<u64>,
+}
+
+impl<'a> Page<'a> {
+    /// Returns the items after this number that the caller may see.
+    fn new(list: &'a RenderedList, after: u64, current_request: &CurrentRequest) -> Self {
+        let server = current_request.connection.server();
+        let begin = list.items.partition_point(|item| item.number <= after);
+        let page_size = server.settings.page_size.max(1);
+        let visible = |item: &&RenderedItem| {
+            !list.scoped
+                || permission::has(
+                    &current_request.connection,
+                    current_request.http.as_deref(),
+                    &item.scopes,
+                )
+        };
+        let mut items: Vec<_> = list.items[begin..]
+            .iter()
+            .filter(visible)
+            .take(page_size.saturating_add(1))
+            .collect();
+        let more = items.len() > page_size;
+        items.truncate(page_size);
+        let last = items.last().filter(|_| more);
+        Self {
+            next: last.map(|last| last.number),
+            items,
+        }
+    }
+
+    /// Answers the request, with the items of `added` after those of the page: a JSON array.
+    fn answer(
+        &self,
+        kind: ListMethod,
+        list: &RenderedList,
+        current_request: &CurrentRequest,
+        added: &Raw,
+    ) {
+        let server = current_request.connection.server();
+        // What list handlers return may depend on the caller, and so may whether they run.
+        let is_listed = self.next.is_none() && !list.listers.is_empty();
+        let own;
+        let cache = if list.scoped || is_listed {
+            let mut hints = server.settings.list_cache.clone();
+            hints.cache_scope = Some(CacheScope::Private);
+            own = hints;
+            &own
+        } else {
+            &server.settings.list_cache
+        };
+        let next = self.next.map(|number| encode_cursor(kind, number));
+        // Without the brackets.
+        let added = &added.as_bytes()[1..added.as_bytes().len() - 1];
+        let items = self.items.iter();
+        let len: usize = items.map(|item| item.json.as_bytes().len() + 1).sum();
+        respond_result(
+            current_request,
+            kind.as_str(),
+            RequestOutcome::Ok,
+            len + added.len() + 256,
+            |out, revision| {
+                let envelope = ResultEnvelope {
+                    revision,
+                    server_info: server.info_json(),
+                };
+                if envelope.open(out, "complete") {
                     out.push(b',');
                 }
-                out.extend_from_slice(item.json.as_bytes());
-            }
-            out.push(b']');
-            if let Some(next) = &next {
-                out.extend_from_slice(b",\"nextCursor\":");
-                json_string(out, next);
-            }
-            envelope.cache(out, cache);
-            envelope.close(out, None);
-        },
-    );
+                out.push(b'"');
+                out.extend_from_slice(kind.member().as_bytes());
+                out.extend_from_slice(b"\":[");
+                for (index, item) in self.items.iter().enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    out.extend_from_slice(item.json.as_bytes());
+                }
+                if !self.items.is_empty() && !added.is_empty() {
+                    out.push(b',');
+                }
+                out.extend_from_slice(added);
+                out.push(b']');
+                if let Some(next) = &next {
+                    out.extend_from_slice(b",\"nextCursor\":");
+                    json_string(out, next);
+                }
+                envelope.cache(out, cache);
+                envelope.close(out, None);
+            },
+        );
+    }
 }
 
 /// Returns the prefix of the list's cursors, which keeps them from being used for another list.

@@ -63,6 +63,7 @@ mod state;
 mod state_keys;
 mod stats;
 mod suspended_call;
+mod template_lists;
 #[cfg(test)]
 pub(crate) mod test_sink;
 #[cfg(test)]
@@ -140,8 +141,8 @@ pub use traffic::{Direction, TrafficRecord, TransportKind};
 #[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
 pub use typed::Json;
 pub use typed::{
-    IntoPromptReply, IntoResourceReply, IntoToolReply, prompt_handler, resource_handler,
-    tool_handler,
+    IntoPromptReply, IntoResourceList, IntoResourceReply, IntoToolReply, prompt_handler,
+    resource_handler, resource_list_handler, tool_handler,
 };
 
 use custom::MethodEntry;
@@ -353,7 +354,18 @@ impl Server {
         options: ResourceOptions,
         handler: Arc<dyn Handler>,
     ) -> Result<(), Error> {
-        let entry = TemplateEntry::new(template, options, handler)?;
+        self.add_template(template, options, handler, None)
+    }
+
+    fn add_template(
+        &self,
+        template: ResourceTemplate,
+        options: ResourceOptions,
+        handler: Arc<dyn Handler>,
+        list: Option<Arc<dyn Handler>>,
+    ) -> Result<(), Error> {
+        let mut entry = TemplateEntry::new(template, options, handler)?;
+        entry.list = list;
         self.add_feature(entry, |text| format!("there is a template {text} already"))
     }
 
@@ -758,6 +770,13 @@ impl Server {
     pub fn notify_resource_updated(&self, uri: &str) {
         self.inner
             .tell_everywhere(&Change::Resource(uri.to_owned()));
+    }
+
+    /// Notifies clients that the list of resources changed (`notifications/resources/list_changed`): for
+    /// [lists of templates](Self::set_resource_template_list). When resources are registered or removed, the server does so by
+    /// itself.
+    pub fn notify_resource_list_changed(&self) {
+        self.notify_changed(&Change::Resources);
     }
 
     /// Notifies the client that a URL elicitation is complete (2025-11-25, `client/elicitation`, completion

@@ -28,6 +28,7 @@ use super::item_list::ItemList;
 use super::mounts::MountId;
 #[cfg(feature = "routes")]
 use super::routes::RouteTable;
+use super::template_lists::Lister;
 
 /// Completes an argument.
 #[derive(Clone)]
@@ -144,6 +145,8 @@ pub(crate) struct RenderedList {
     pub(crate) items: Vec<RenderedItem>,
     /// Whether some items require scopes.
     pub(crate) scoped: bool,
+    /// Of `resources/list`: the templates whose list handlers add to it, in the order of registration.
+    pub(crate) listers: Vec<Lister>,
 }
 
 /// One item of a list.
@@ -297,6 +300,15 @@ impl Registry {
         Ok(None)
     }
 
+    /// Returns the enabled templates that list resources.
+    fn listers(&self) -> Vec<Lister> {
+        let templates = self.templates.iter();
+        templates
+            .filter(|item| item.entry.list.is_some())
+            .cloned()
+            .collect()
+    }
+
     fn render(&self, kind: ListMethod, revision: Revision) -> RenderedList {
         fn each<T>(
             list: &ItemList<T>,
@@ -314,6 +326,7 @@ impl Registry {
             RenderedList {
                 scoped: items.iter().any(|item| !item.scopes.is_empty()),
                 items,
+                listers: Vec::new(),
             }
         }
         match kind {
@@ -322,11 +335,14 @@ impl Registry {
                 |entry| &entry.options.scopes,
                 |entry| Raw::from_serialize(&adapt::tool(&entry.tool, revision)),
             ),
-            ListMethod::Resources => each(
-                &self.resources,
-                |entry| &entry.options.scopes,
-                |entry| Raw::from_serialize(&adapt::resource(&entry.resource, revision)),
-            ),
+            ListMethod::Resources => RenderedList {
+                listers: self.listers(),
+                ..each(
+                    &self.resources,
+                    |entry| &entry.options.scopes,
+                    |entry| Raw::from_serialize(&adapt::resource(&entry.resource, revision)),
+                )
+            },
             ListMethod::ResourceTemplates => each(
                 &self.templates,
                 |entry| &entry.options.scopes,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mcpline_protocol::vocabulary::{
-    CallToolResult, ContentBlock, GetPromptResult, PromptMessage, ReadResourceResult,
-    ResourceContents, Role, TextContent,
+    CallToolResult, ContentBlock, GetPromptResult, ListResourcesResult, PromptMessage,
+    ReadResourceResult, Resource, ResourceContents, Role, TextContent,
 };
 use mcpline_protocol::wire::Raw;
 #[cfg(feature = "schemars")]
@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::json_error::without_column;
 
 use super::handler::{Handler, handler};
-use super::handler_function::HandlerFunction;
+use super::handler_function::{HandlerFunction, NoArguments};
 use super::reply::{
     CompletionReply, HandlerError, InputRequired, PromptReply, Reply, ResourceReply, ToolReply,
 };
@@ -268,6 +268,65 @@ impl<T: IntoResourceReply, E: Into<ToolError>> IntoResourceReply for Result<T, E
     }
 }
 
+/// Types that the function that lists resources of a template can return.
+#[diagnostic::on_unimplemented(
+    message = "the list of a resource template can't be `{Self}`",
+    label = "not a list of resources",
+    note = "return `Vec<Resource>`, a `Vec` of URIs, a `ListResourcesResult`, or a `Result` of these with a `ToolError` or any \
+            other error"
+)]
+pub trait IntoResourceList {
+    /// Converts into a reply.
+    ///
+    /// # Errors
+    ///
+    /// The error of the handler.
+    fn into_resource_list(self) -> Result<Reply, HandlerError>;
+}
+
+impl IntoResourceList for Vec<Resource> {
+    fn into_resource_list(self) -> Result<Reply, HandlerError> {
+        resource_list(&self)
+    }
+}
+
+impl IntoResourceList for Vec<String> {
+    fn into_resource_list(self) -> Result<Reply, HandlerError> {
+        resource_list(&self)
+    }
+}
+
+impl IntoResourceList for Vec<&'static str> {
+    fn into_resource_list(self) -> Result<Reply, HandlerError> {
+        resource_list(&self)
+    }
+}
+
+/// Only the resources are used: the list has no cursor of its own.
+impl IntoResourceList for ListResourcesResult {
+    fn into_resource_list(self) -> Result<Reply, HandlerError> {
+        resource_list(&self.resources)
+    }
+}
+
+impl IntoResourceList for Reply {
+    fn into_resource_list(self) -> Result<Reply, HandlerError> {
+        Ok(self)
+    }
+}
+
+impl<T: IntoResourceList, E: Into<ToolError>> IntoResourceList for Result<T, E> {
+    fn into_resource_list(self) -> Result<Reply, HandlerError> {
+        self.map_err(handler_error)?.into_resource_list()
+    }
+}
+
+fn resource_list(resources: &impl Serialize) -> Result<Reply, HandlerError> {
+    Ok(Reply::Result(
+        Raw::EMPTY_OBJECT.with("resources", &raw(resources)?),
+    ))
+}
+
 /// Types that the function of a prompt can return.
 #[diagnostic::on_unimplemented(
     message = "a prompt can't return `{Self}`",
@@ -505,6 +564,19 @@ where
                 )),
             }
         }
+    })
+}
+
+/// Makes the handler that lists resources of a template from a function or closure, for
+/// [`Server::set_resource_template_list`](super::Server::set_resource_template_list).
+pub fn resource_list_handler<M, F>(run: F) -> Arc<dyn Handler>
+where
+    F: HandlerFunction<M, Arguments = NoArguments, Output: IntoResourceList>,
+{
+    let function = Arc::new(run);
+    handler(move |call: &Call| {
+        let running = function.start(NoArguments {}, call.context());
+        async move { running.await.into_resource_list() }
     })
 }
 

@@ -81,6 +81,16 @@ options! {
     needs reference, argument;
 }
 
+options! {
+    /// The resource template that a list is for.
+    #[derive(Debug, Default)]
+    pub struct ResourceListDefinition {
+        /// The URI template.
+        pub uri_template: String,
+    }
+    needs uri_template;
+}
+
 impl CompletionDefinition {
     /// Returns the name of the completion among those of a server. Neither part contains a line break.
     pub(crate) fn key(&self) -> String {

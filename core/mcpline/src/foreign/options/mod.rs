@@ -7,7 +7,8 @@
 //!   authorization, and [`CallerOptions`] for a caller that a foreign verifier or transport has authenticated, [`TlsOptions`] for TLS;
 //! - [`ClientOptions`] for clients, [`HostOptions`] for their host, [`HttpClientOptions`], [`ProgramOptions`] and
 //!   [`MemoryClientOptions`] for the server, [`HostExtensionOptions`] for supported extensions;
-//! - [`FeatureOptions`] for a server's features, with [`MethodDefinition`], [`CompletionDefinition`] and `RouteDefinition`;
+//! - [`FeatureOptions`] for a server's features, with [`MethodDefinition`], [`CompletionDefinition`],
+//!   [`ResourceListDefinition`] and `RouteDefinition`;
 //! - `OpenApiOptions` for an HTTP API that becomes features of a server;
 //! - [`AuthOptions`] for a client's authorization;
 //! - [`CallOptions`] for single requests;
@@ -78,7 +79,10 @@ pub use client_middleware::BuiltInClientMiddleware;
 #[cfg(feature = "routes")]
 pub use feature::RouteDefinition;
 #[cfg(feature = "server")]
-pub use feature::{CompletionDefinition, FeatureOptions, MethodDefinition, MiddlewareDefinition};
+pub use feature::{
+    CompletionDefinition, FeatureOptions, MethodDefinition, MiddlewareDefinition,
+    ResourceListDefinition,
+};
 #[cfg(all(feature = "server", feature = "http"))]
 pub use http::HttpServingOptions;
 #[cfg(all(feature = "client", feature = "http"))]

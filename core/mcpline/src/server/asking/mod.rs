@@ -158,7 +158,7 @@ fn ask_client(
     callback: InputResponseCallback,
 ) {
     let is_outside_request = call.is_outside_request();
-    if matches!(call.target, Target::Completion(_))
+    if matches!(call.target, Target::Completion(_) | Target::ResourceList(_))
         || is_outside_request && call.current_request().peer.revision.features().mrtr
     {
         callback(Err(InputRequestError::OutsideCall));

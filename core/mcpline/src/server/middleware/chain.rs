@@ -77,10 +77,9 @@ pub(in super::super) fn run(request: CurrentRequest, method: Method, params: Opt
         let status = ResponseStatus::Refused(error.code.0);
         return respond_error(&request, status, &error);
     }
-    let (guard, end) = watch::channel(());
-    if !request.connection.drop_at_end(key, guard) {
+    let Some(end) = request.connection.end_of_request(key) else {
         return;
-    }
+    };
     let request = Arc::new(request);
     let chain = Arc::new(Chain {
         request: request.clone(),

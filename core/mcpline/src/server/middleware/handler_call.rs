@@ -87,7 +87,7 @@ pub(super) async fn call(
         described(&request),
         None,
         InputRecord::default(),
-        Arc::new(current.for_middleware()),
+        Arc::new(current.for_other_outcome()),
     );
     call.start();
     let mut started = StartedCall {

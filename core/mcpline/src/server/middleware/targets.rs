@@ -214,6 +214,7 @@ pub(in super::super) fn servers_of(call: &CallState) -> Arc<[Arc<Inner>]> {
         CallTarget::Prompt(entry) => sources::<PromptEntry>(&registry, entry.key()),
         CallTarget::Resource(entry) => sources::<ResourceEntry>(&registry, entry.key()),
         CallTarget::Template(entry) => sources::<TemplateEntry>(&registry, entry.key()),
+        CallTarget::ResourceList(list) => sources::<TemplateEntry>(&registry, list.name()),
         CallTarget::Request(entry) => sources_of_method(&registry.requests, &entry.method),
         CallTarget::Notification(entry) => {
             sources_of_method(&registry.notifications, &entry.method)
