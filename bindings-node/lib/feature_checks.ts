@@ -64,6 +64,7 @@ const TEMPLATE = optionNames<ResourceTemplateOptions>({
   mimeType: true,
   annotations: true,
   complete: true,
+  list: true,
   uncheckedVariables: true,
 });
 const PROMPT = optionNames<PromptOptions>({ ...DESCRIBED, arguments: true, complete: true });
@@ -232,8 +233,11 @@ export function checkTemplate(uriTemplate: unknown, options: unknown, handler: u
   const where = `resource template \`${uriTemplate as string}\``;
   checkOptions(where, options, TEMPLATE);
   checkDefinition(where, options as object, "resource");
-  const { name, complete, uncheckedVariables } = options as Partial<ResourceTemplateOptions>;
+  const { name, complete, list, uncheckedVariables } = options as Partial<ResourceTemplateOptions>;
   checkName(`${where}: \`name\``, name);
+  if (list !== undefined) {
+    checkHandler(`${where}: \`list\``, list);
+  }
   const variables = variablesOf(uriTemplate as string);
   if (uncheckedVariables !== undefined) {
     checkUnchecked(`${where}: \`uncheckedVariables\``, uncheckedVariables, variables);

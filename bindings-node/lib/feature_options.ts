@@ -15,6 +15,7 @@ import type {
   Meta,
   PromptMessage,
   ReadResourceResult,
+  Resource,
   ToolAnnotations,
 } from "./protocol.js";
 import type { Parsed, ParsedObject, Returned, Schema, SchemaShape, StandardSchema } from "./schemas.js";
@@ -92,6 +93,10 @@ export type Completer<Names extends string = string, Ctx = Context> =
 export type Completers<Names extends string = string, Ctx = Context> = Readonly<
   Partial<Record<Names, Completer<Names, Ctx>>>
 >;
+
+/** Return value of the function that lists resources of a template: resources or URIs, or the complete result. */
+export type ResourceListReturn =
+  readonly (string | Resource)[] | { resources: readonly (string | Resource)[] } | null | undefined;
 
 /** Options of every feature. */
 export interface Described {
@@ -251,6 +256,13 @@ export interface ResourceTemplateOptions<Names extends string = string, Ctx = Co
   annotations?: Annotations;
   /** Completions of its variables, by name. */
   complete?: Completers<Names, Ctx>;
+  /**
+   * Lists resources of the template. They follow the registered resources in `resources/list`, on its last page. Those
+   * that do not match the template, or that are registered, are left out. The function is called for each request of a
+   * client that may use the template, and its error is that of the request. Call
+   * {@link Server.notifyResourceListChanged} when its result changes.
+   */
+  list?: (ctx: Ctx) => Awaitable<ResourceListReturn>;
   /**
    * Variables that may have any value. A URI in which another variable contains a `..` segment, an absolute path or the
    * character NUL is answered with an error, and the handler is not called: joined to a directory, such a value names a

@@ -75,6 +75,9 @@ export class FeatureRegistry {
     const wasRegistered = this.native.removeFeature(kind, name);
     if (wasRegistered) {
       this.#forget(kind, name);
+      if (kind === "resource") {
+        this.#forget("resource_list", name);
+      }
     }
     return wasRegistered;
   }

@@ -20,7 +20,15 @@ import { isPromise } from "./is_promise.js";
 import { checkHandler } from "./option_checks.js";
 import { usableArguments } from "./prompt_arguments.js";
 import type { CompleteParams } from "./protocol.js";
-import { finishCompletion, finishEvent, finishPrompt, finishRequest, finishResource, finishTool } from "./results.js";
+import {
+  finishCompletion,
+  finishEvent,
+  finishPrompt,
+  finishRequest,
+  finishResource,
+  finishResourceList,
+  finishTool,
+} from "./results.js";
 import { callRoute, finishRoute, type RouteHandler, type RouteOptions } from "./routes.js";
 import { type Schema, usableSchema, type Validate } from "./schemas.js";
 import { rateOf, toolTimeout } from "./settings.js";
@@ -94,7 +102,7 @@ function addTemplate(
   handler: unknown,
 ): void {
   checkTemplate(uriTemplate, options, handler);
-  const { meta, complete, scopes, tags, uncheckedVariables, ...rest } = options;
+  const { meta, complete, list, scopes, tags, uncheckedVariables, ...rest } = options;
   registry.add({
     kind: "resource",
     name: uriTemplate,
@@ -104,6 +112,15 @@ function addTemplate(
     finish: resourceFinisher(uriTemplate, rest.mimeType),
   });
   addCompleters(registry, uriTemplate, complete);
+  if (list !== undefined) {
+    registry.add({
+      kind: "resource_list",
+      name: uriTemplate,
+      definition: { uri_template: uriTemplate },
+      run: (ctx) => list(ctx),
+      finish: finishResourceList,
+    });
+  }
 }
 
 /** Returns what ends a call that reads a resource. The URI is the one that the client has requested. */

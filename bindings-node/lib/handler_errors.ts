@@ -26,7 +26,7 @@ export interface FailedHandler<C = unknown, State = unknown> {
   readonly kind: FeatureKind;
   /**
    * Name of the tool or prompt, URI or URI template of the resource, or method. For completions: name of the prompt or
-   * URI template, and empty for {@link Server.completion}. For routes: the path. For middleware: name of the function. For
+   * URI template, and empty for {@link Server.completion}. For lists of a template's resources: the URI template. For routes: the path. For middleware: name of the function. For
    * `http_client`: `fetch`. For `credential`: name of the security scheme.
    */
   readonly name: string;

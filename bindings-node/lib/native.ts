@@ -84,6 +84,7 @@ export type FeatureKind =
   | "resource"
   | "prompt"
   | "completion"
+  | "resource_list"
   | "request"
   | "notification"
   | "event"
@@ -105,6 +106,7 @@ export interface NativeServer {
   mount(server: NativeServer, prefix: string | undefined, snapshot: boolean, tools: string | undefined): void;
   unmount(server: NativeServer): boolean;
   notifyResourceUpdated(uri: string): void;
+  notifyResourceListChanged(): void;
   notifyElicitationComplete(elicitationId: string): void;
   recordRequests(): void;
   traceRequests(): void;

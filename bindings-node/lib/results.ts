@@ -86,6 +86,13 @@ export function finishResource(call: number, value: unknown, uri: () => string, 
   }
 }
 
+/** Ends a list of a template's resources with the handler's return value. The core checks its form. */
+export function finishResourceList(call: number, value: unknown): void {
+  const isWhole = typeof value === "object" && value !== null && "resources" in value;
+  const resources = isWhole ? value.resources : (value ?? []);
+  finish(call, Kind.Complete, JSON.stringify({ resources }));
+}
+
 /** Ends a prompt request with the handler's return value. */
 export function finishPrompt(call: number, value: unknown): void {
   if (value instanceof InputRequired) {

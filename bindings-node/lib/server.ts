@@ -539,6 +539,14 @@ export class Server<C = unknown, State = unknown> {
   }
 
   /**
+   * Notifies clients that the list of resources has changed (`notifications/resources/list_changed`): for the `list` of a
+   * template. When resources are registered or removed, the server does so by itself.
+   */
+  notifyResourceListChanged(): void {
+    this.#native.notifyResourceListChanged();
+  }
+
+  /**
    * Notifies the client that a URL elicitation is complete (`client/elicitation`, 2025-11-25).
    *
    * Does nothing for clients of other revisions, and when called again for the same id.

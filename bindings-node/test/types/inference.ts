@@ -25,6 +25,7 @@ new Server({
       | "resource"
       | "prompt"
       | "completion"
+      | "resource_list"
       | "request"
       | "notification"
       | "event"
@@ -253,3 +254,22 @@ void Client.memory(server, {
 });
 // @ts-expect-error -- a result is an object
 void Client.memory(server, { onRequest: { "acme/pick": () => "text" } });
+
+server.resource(
+  "log://{day}",
+  {
+    name: "log",
+    list: async (ctx) => {
+      exactly<AbortSignal>()(ctx.signal);
+      return ["log://monday", { uri: "log://tuesday", name: "tuesday" }];
+    },
+  },
+  ({ day }) => {
+    exactly<string>()(day);
+    return day;
+  },
+);
+// @ts-expect-error: a resource needs a URI
+server.resource("log://{hour}", { name: "log", list: () => [{ name: "log" }] }, () => "");
+// @ts-expect-error: only templates list resources
+server.resource("log://today", { name: "log", list: () => [] }, () => "");
