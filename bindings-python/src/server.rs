@@ -273,7 +273,13 @@ impl Server {
         let kind = foreign::call_kind(kind).map_err(|error| errors::core(py, &error))?;
         let key = FeatureKey::new(kind, name);
         let was_registered = py.detach(|| key.remove(&self.core));
-        let removed = lock(&self.plans).remove(&key);
+        // With a template goes the function that lists its resources.
+        let list =
+            (kind == CallKind::Resource).then(|| FeatureKey::new(CallKind::ResourceList, name));
+        let mut removed = Vec::new();
+        for key in [Some(key), list].into_iter().flatten() {
+            removed.extend(lock(&self.plans).remove(&key));
+        }
         if self.has_snapshots.load(Ordering::Relaxed) {
             lock(&self.removed_plans).extend(removed);
             self.release_plans(py);
@@ -300,6 +306,10 @@ impl Server {
         };
         if let Some(new_name) = new_name.and_then(Value::as_str) {
             self.rename_plan(&key, FeatureKey::new(kind, new_name));
+            if kind == CallKind::Resource {
+                let list = |name| FeatureKey::new(CallKind::ResourceList, name);
+                self.rename_plan(&list(name), list(new_name));
+            }
         }
         Ok(())
     }
@@ -378,6 +388,11 @@ impl Server {
     /// Notifies the subscribers of a resource that it has changed.
     fn notify_resource_updated(&self, py: Python<'_>, uri: &str) {
         py.detach(|| self.core.notify_resource_updated(uri));
+    }
+
+    /// Notifies clients that the list of resources has changed.
+    fn notify_resource_list_changed(&self, py: Python<'_>) {
+        py.detach(|| self.core.notify_resource_list_changed());
     }
 
     /// Completes one argument from a list of candidates.

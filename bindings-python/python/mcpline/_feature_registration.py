@@ -223,6 +223,7 @@ class FeatureRegistration:
         scopes: Iterable[str] = (),
         tags: Iterable[str] = (),
         unchecked_variables: Iterable[str] = (),
+        list: Callable[..., Any] | None = None,
     ) -> Callable[[F], F]:
         """Register a function as a resource, or as a resource template (`server/resources`).
 
@@ -245,6 +246,11 @@ class FeatureRegistration:
             unchecked_variables: Variables of a template that may have any value. A URI in which another variable
                 contains a `..` segment, an absolute path or the character NUL is answered with an error, and the
                 function is not called: joined to a directory, such a value names a file outside of it.
+            list: A function that lists resources of a template, with the context or without parameters. It returns
+                URIs, `Resource` objects or mappings, which follow the registered resources in `resources/list`, on its
+                last page. Those that do not match the template, or that are registered, are left out. It is called for
+                each request of a client that may use the template; its error is that of the request. Call
+                `notify_resource_list_changed` when its result changes.
         """
 
         def decorate(function: F) -> F:
@@ -263,6 +269,7 @@ class FeatureRegistration:
                 scopes=scopes,
                 tags=tags,
                 unchecked_variables=unchecked_variables,
+                list=list,
             )
             return function
 
@@ -285,13 +292,15 @@ class FeatureRegistration:
         scopes: Iterable[str] = (),
         tags: Iterable[str] = (),
         unchecked_variables: Iterable[str] = (),
+        list: Callable[..., Any] | None = None,
     ) -> None:
         """Register a function as a resource or resource template; see `resource`.
 
         Connected clients are notified (`notifications/resources/list_changed`).
 
         Raises:
-            TypeError: The parameters differ from the variables of the template.
+            TypeError: The parameters differ from the variables of the template, or `list` has parameters or is for a
+                resource that is not a template.
             UsageError: The URI is taken, or the template is invalid or lacks one of `unchecked_variables`.
         """
         from . import _feature_checks, _plans, _registrations
@@ -300,6 +309,7 @@ class FeatureRegistration:
         plan, definition = _plans.resource(
             server, call, uri, name=name, description=description, mime_type=mime_type, inline=inline
         )
+        list_plan = None if list is None else _plans.resource_list(server, list, uri)
         _feature_checks.check_annotations(f"resource {uri!r}", annotations, "Annotations")
         _registrations.extend(definition, title=title, size=size, annotations=annotations, icons=icons, meta=meta)
         _feature_checks.check_definition(f"resource {uri!r}", definition)
@@ -309,6 +319,8 @@ class FeatureRegistration:
             "unchecked_variables": _feature_checks.texts("unchecked_variables", unchecked_variables),
         }
         _registrations.add(server, plan, definition, options)
+        if list_plan is not None:
+            _registrations.add(server, list_plan, {"uri_template": uri})
 
     def remove_resource(self, uri: str) -> bool:
         """Remove a resource or template and notify clients. Return whether it was registered."""

@@ -33,6 +33,7 @@ __all__ = [
     "prompt",
     "request",
     "resource",
+    "resource_list",
     "route",
     "template_variables",
     "tool",
@@ -150,6 +151,33 @@ def resource(
         fail=_ErrorConverter(uri, server).other,
     )
     return plan, definition
+
+
+def resource_list(server: Server, call: Callable[..., Any], uri: str) -> _native.Plan:
+    """Plan the function that lists resources of a template.
+
+    Raises:
+        TypeError: The resource is not a template, or the function has parameters.
+    """
+    if not callable(call):
+        raise TypeError(f"resource {uri!r}: `list` must be a function, not {type(call).__name__}")
+    if not template_variables(uri):
+        raise TypeError(f"resource {uri!r}: only a resource template has a `list`")
+    function = _functions.read(call)
+    _results.check_returns(function.returns, function.name)
+    if function.parameters:
+        names = ", ".join(parameter.name for parameter in function.parameters)
+        raise TypeError(f"{function.name}: a list of resources takes no parameter but the context, not {names}")
+    return _plan(
+        server,
+        "resource_list",
+        function,
+        _ArgumentBinding((), (), None, None),
+        convert=_results.resources,
+        encode=None,
+        inline=False,
+        fail=_ErrorConverter(uri, server).other,
+    )
 
 
 def prompt(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import typing
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any, Union
 
@@ -44,6 +45,7 @@ __all__ = [
     "extended",
     "input_required",
     "messages",
+    "resources",
 ]
 
 _encode = _json.encode
@@ -314,6 +316,17 @@ def _of_block(block: Any, uri: str) -> ResourceContents:
         inner = block.resource
         return ResourceContents(uri, inner.text, inner.blob, inner.mime_type, inner.meta)
     return ResourceContents(uri, blob=block.data, mime_type=block.mime_type)
+
+
+def resources(value: Any) -> bytes:
+    """Encode the resources that a template lists: URIs, `Resource` objects or mappings."""
+    if value is None:
+        return b"[]"
+    if isinstance(value, dict):
+        value = value.get("resources", ())
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(f"the list of a resource template must be a list of resources, not {type(value).__name__}")
+    return _encode(list(value))
 
 
 def messages(value: Any) -> bytes | _native.InputRequiredReply | _native.Extended:

@@ -407,6 +407,13 @@ class Server(FeatureRegistration, HandlerRegistration):
         """Notify the subscribers of a resource that it has changed (`notifications/resources/updated`). Thread-safe."""
         self._native.notify_resource_updated(uri)
 
+    def notify_resource_list_changed(self) -> None:
+        """Notify clients that the list of resources has changed (`notifications/resources/list_changed`): for functions
+        that list resources of a template. When resources are registered or removed, the server does so by itself.
+        Thread-safe.
+        """
+        self._native.notify_resource_list_changed()
+
     def notify_elicitation_complete(self, elicitation_id: str) -> None:
         """Notify the client that a URL elicitation is complete (`client/elicitation`, 2025-11-25). Thread-safe.
 
