@@ -898,12 +898,11 @@ mcpl_status mcpl_call_reply_bytes(mcpl_call *call,
 
 /**
  * Ends a call with the main array of its result: `content` of a tool, `messages` of a prompt, `contents` of a
- * resource.
+ * resource, or the resources that a template lists.
  *
  * - `json`, `length`: JSON array and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
  *
- * Returns `MCPL_USAGE_ERROR` if `json` is not a JSON array, or if neither a tool, a prompt nor a resource was called;
- * the call stays open. Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+ * Returns `MCPL_USAGE_ERROR` if `json` is not a JSON array, or if something else was called; the call stays open. Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
  */
 mcpl_status mcpl_call_reply_content(mcpl_call *call,
                                     const char *json,
@@ -928,7 +927,7 @@ mcpl_status mcpl_call_reply_structured(mcpl_call *call,
  * Ends a call with a complete result object.
  *
  * - `json`, `length`: JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. It is a `CallToolResult`,
- *   `ReadResourceResult`, `GetPromptResult` or `CompleteResult` of the specification, depending on what was called;
+ *   `ReadResourceResult`, `GetPromptResult`, `CompleteResult` or `ListResourcesResult` of the specification, depending on what was called;
  *   for a custom request, any object.
  *
  * Returns `MCPL_USAGE_ERROR` if `json` is not such an object; the call stays open. Returns `MCPL_STALE_HANDLE` if the
@@ -939,12 +938,13 @@ mcpl_status mcpl_call_reply_result(mcpl_call *call,
                                    size_t length);
 
 /**
- * Ends a completion call with completion values (`server/utilities/completion`).
+ * Ends a completion call with completion values (`server/utilities/completion`), or the list of a template with the URIs
+ * of its resources.
  *
- * - `values`, `count`: the values, best match first, as an array of strings that end with a zero byte. Copied. Only
- *   the first 100 are sent, the limit of the protocol.
+ * - `values`, `count`: the values, best match first, as an array of strings that end with a zero byte. Copied. Of a
+ *   completion only the first 100 are sent, the limit of the protocol.
  *
- * Returns `MCPL_USAGE_ERROR` if the call is not a completion; the call stays open. Returns `MCPL_STALE_HANDLE` if the
+ * Returns `MCPL_USAGE_ERROR` if the call is another one; the call stays open. Returns `MCPL_STALE_HANDLE` if the
  * call has ended. Any thread.
  */
 mcpl_status mcpl_call_reply_values(mcpl_call *call,
@@ -1069,8 +1069,8 @@ mcpl_status mcpl_call_arguments(mcpl_call *call,
                                 size_t *length);
 
 /**
- * Returns the name of the called tool or prompt, the URI of the resource, or the method of the custom request or
- * notification.
+ * Returns the name of the called tool or prompt, the URI of the resource, the URI template whose resources are listed, or
+ * the method of the custom request or notification.
  *
  * - `name`: set to the string; `""` for a completion. Release it with `mcpl_string_free`.
  *
@@ -3136,6 +3136,14 @@ mcpl_status mcpl_server_metrics(mcpl_server *server,
 mcpl_status mcpl_server_notify_resource_updated(mcpl_server *server, const char *uri);
 
 /**
+ * Notifies clients that the list of resources changed (`notifications/resources/list_changed`): for
+ * `mcpl_server_set_resource_template_list`. When resources are registered or removed, the server does so by itself.
+ *
+ * Returns at once; the notifications are sent in the background. Any thread.
+ */
+mcpl_status mcpl_server_notify_resource_list_changed(mcpl_server *server);
+
+/**
  * Notifies the client that a URL elicitation is complete (2025-11-25, `client/elicitation`, completion notifications).
  *
  * - `elicitation_id`: the id in the parameters of the elicitation.
@@ -3265,6 +3273,29 @@ mcpl_status mcpl_server_add_resource_template_with(mcpl_server *server,
                                                    const char *definition,
                                                    size_t length,
                                                    const mcpl_handler_options *options,
+                                                   mcpl_handler handler,
+                                                   void *user,
+                                                   mcpl_finalizer finalize);
+
+/**
+ * Sets the handler that lists resources of a template. They follow the registered resources in `resources/list`, on its
+ * last page. Connected clients are notified.
+ *
+ * - `uri_template`: the URI template, which is registered already.
+ * - `handler`: called for each request of a client that may use the template. Its arguments are `{}`; `mcpl_call_name`
+ *   returns the URI template. It ends its call with `mcpl_call_reply_content` and a JSON array of `Resource` or URIs, with
+ *   `mcpl_call_reply_values` and URIs, or with `mcpl_call_reply_result` and a `ListResourcesResult`.
+ * - `user`, `finalize`: passed to the handler, and its finalizer.
+ *
+ * Resources that do not match the template, or that are registered, are left out. An error of the handler is the error of
+ * the request. Call `mcpl_server_notify_resource_list_changed` when the result changes. Replaces an earlier handler of the
+ * same template.
+ *
+ * Returns `MCPL_USAGE_ERROR` if there is no such template, and `MCPL_CLOSED` if the server is closed. Any thread, also
+ * while the server is running.
+ */
+mcpl_status mcpl_server_set_resource_template_list(mcpl_server *server,
+                                                   const char *uri_template,
                                                    mcpl_handler handler,
                                                    void *user,
                                                    mcpl_finalizer finalize);

@@ -276,12 +276,11 @@ pub unsafe extern "C" fn mcpl_call_reply_bytes(
 }
 
 /// Ends a call with the main array of its result: `content` of a tool, `messages` of a prompt, `contents` of a
-/// resource.
+/// resource, or the resources that a template lists.
 ///
 /// - `json`, `length`: JSON array and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
 ///
-/// Returns `MCPL_USAGE_ERROR` if `json` is not a JSON array, or if neither a tool, a prompt nor a resource was called;
-/// the call stays open. Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+/// Returns `MCPL_USAGE_ERROR` if `json` is not a JSON array, or if something else was called; the call stays open. Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_reply_content(
     call: *mut mcpl_call,
@@ -322,7 +321,7 @@ pub unsafe extern "C" fn mcpl_call_reply_structured(
 /// Ends a call with a complete result object.
 ///
 /// - `json`, `length`: JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. It is a `CallToolResult`,
-///   `ReadResourceResult`, `GetPromptResult` or `CompleteResult` of the specification, depending on what was called;
+///   `ReadResourceResult`, `GetPromptResult`, `CompleteResult` or `ListResourcesResult` of the specification, depending on what was called;
 ///   for a custom request, any object.
 ///
 /// Returns `MCPL_USAGE_ERROR` if `json` is not such an object; the call stays open. Returns `MCPL_STALE_HANDLE` if the
@@ -341,12 +340,13 @@ pub unsafe extern "C" fn mcpl_call_reply_result(
     })
 }
 
-/// Ends a completion call with completion values (`server/utilities/completion`).
+/// Ends a completion call with completion values (`server/utilities/completion`), or the list of a template with the URIs
+/// of its resources.
 ///
-/// - `values`, `count`: the values, best match first, as an array of strings that end with a zero byte. Copied. Only
-///   the first 100 are sent, the limit of the protocol.
+/// - `values`, `count`: the values, best match first, as an array of strings that end with a zero byte. Copied. Of a
+///   completion only the first 100 are sent, the limit of the protocol.
 ///
-/// Returns `MCPL_USAGE_ERROR` if the call is not a completion; the call stays open. Returns `MCPL_STALE_HANDLE` if the
+/// Returns `MCPL_USAGE_ERROR` if the call is another one; the call stays open. Returns `MCPL_STALE_HANDLE` if the
 /// call has ended. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_reply_values(
@@ -573,8 +573,8 @@ pub unsafe extern "C" fn mcpl_call_arguments(
     })
 }
 
-/// Returns the name of the called tool or prompt, the URI of the resource, or the method of the custom request or
-/// notification.
+/// Returns the name of the called tool or prompt, the URI of the resource, the URI template whose resources are listed, or
+/// the method of the custom request or notification.
 ///
 /// - `name`: set to the string; `""` for a completion. Release it with `mcpl_string_free`.
 ///

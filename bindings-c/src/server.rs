@@ -291,6 +291,20 @@ pub unsafe extern "C" fn mcpl_server_notify_resource_updated(
     })
 }
 
+/// Notifies clients that the list of resources changed (`notifications/resources/list_changed`): for
+/// `mcpl_server_set_resource_template_list`. When resources are registered or removed, the server does so by itself.
+///
+/// Returns at once; the notifications are sent in the background. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_notify_resource_list_changed(
+    server: *mut mcpl_server,
+) -> mcpl_status {
+    entry(|| {
+        Server::get(server)?.soon(|core| core.notify_resource_list_changed());
+        Ok(())
+    })
+}
+
 /// Notifies the client that a URL elicitation is complete (2025-11-25, `client/elicitation`, completion notifications).
 ///
 /// - `elicitation_id`: the id in the parameters of the elicitation.

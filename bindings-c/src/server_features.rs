@@ -204,6 +204,43 @@ pub unsafe extern "C" fn mcpl_server_add_resource_template_with(
     }
 }
 
+/// Sets the handler that lists resources of a template. They follow the registered resources in `resources/list`, on its
+/// last page. Connected clients are notified.
+///
+/// - `uri_template`: the URI template, which is registered already.
+/// - `handler`: called for each request of a client that may use the template. Its arguments are `{}`; `mcpl_call_name`
+///   returns the URI template. It ends its call with `mcpl_call_reply_content` and a JSON array of `Resource` or URIs, with
+///   `mcpl_call_reply_values` and URIs, or with `mcpl_call_reply_result` and a `ListResourcesResult`.
+/// - `user`, `finalize`: passed to the handler, and its finalizer.
+///
+/// Resources that do not match the template, or that are registered, are left out. An error of the handler is the error of
+/// the request. Call `mcpl_server_notify_resource_list_changed` when the result changes. Replaces an earlier handler of the
+/// same template.
+///
+/// Returns `MCPL_USAGE_ERROR` if there is no such template, and `MCPL_CLOSED` if the server is closed. Any thread, also
+/// while the server is running.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_set_resource_template_list(
+    server: *mut mcpl_server,
+    uri_template: *const c_char,
+    handler: mcpl_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let given = NewHandler::new(handler, user, finalize);
+    entry(|| {
+        // SAFETY: the caller upholds the contract in the header.
+        let uri_template = unsafe { text::name("the URI template", uri_template)? };
+        add(
+            server,
+            CallKind::ResourceList,
+            &json!({"uri_template": uri_template}),
+            FeatureOptions::default(),
+            given,
+        )
+    })
+}
+
 /// Adds a prompt. Connected clients are notified.
 ///
 /// - `name`: name of the prompt.

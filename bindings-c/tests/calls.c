@@ -92,6 +92,58 @@ static void complete(mcpl_call *call, const char *arguments, size_t length, void
   OK(mcpl_call_reply_values(call, values, 2));
 }
 
+static void list_cities(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  int *times = user;
+  char *name = NULL;
+  const char *uris[] = {"city://Oslo", "city://Bergen", "other://Oslo"};
+  CHECK(length == 2 && strcmp(arguments, "{}") == 0);
+  OK(mcpl_call_name(call, &name));
+  CHECK(strcmp(name, "city://{name}") == 0);
+  mcpl_string_free(name);
+  EXPECT(MCPL_USAGE_ERROR, mcpl_call_reply_text(call, "text", MCPL_AUTO_LENGTH));
+  switch ((*times)++) {
+  case 0: OK(mcpl_call_reply_values(call, uris, 3)); break;
+  case 1:
+    OK(mcpl_call_reply_content(call, "[{\"uri\":\"city://Oslo\",\"name\":\"oslo\",\"title\":\"Oslo\"}]",
+                               MCPL_AUTO_LENGTH));
+    break;
+  case 2: OK(mcpl_call_reply_result(call, "{\"resources\":[\"city://Voss\"]}", MCPL_AUTO_LENGTH)); break;
+  default: OK(mcpl_call_fail_rpc(call, -31000, "later", NULL, 0));
+  }
+}
+
+static void templates_list_resources(void) {
+  mcpl_server *server = mcpl_server_new("server", "1");
+  int times = 0;
+  OK(mcpl_server_add_resource(server, "config://units", "units", "text/plain", name_it, NULL, NULL));
+  OK(mcpl_server_add_resource_template(server, "city://{name}", "city", NULL, name_it, NULL, NULL));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_server_set_resource_template_list(server, "other://{name}", list_cities, NULL, NULL));
+  OK(mcpl_server_set_resource_template_list(server, "city://{name}", list_cities, &times, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  char *result = NULL;
+  OK(mcpl_client_list_resources(client, NULL, &result, NULL));
+  CONTAINS(result, "config://units");
+  CONTAINS(result, "city://Bergen");
+  CHECK(strstr(result, "other://Oslo") == NULL);
+  mcpl_string_free(result);
+  OK(mcpl_client_list_resources(client, NULL, &result, NULL));
+  CONTAINS(result, "\"title\":\"Oslo\"");
+  mcpl_string_free(result);
+  OK(mcpl_client_list_resources(client, NULL, &result, NULL));
+  CONTAINS(result, "city://Voss");
+  mcpl_string_free(result);
+  EXPECT(MCPL_RPC_ERROR, mcpl_client_list_resources(client, NULL, &result, NULL));
+  OK(mcpl_server_notify_resource_list_changed(server));
+  CHECK(times == 4);
+  OK(mcpl_server_remove_resource(server, "city://{name}"));
+  OK(mcpl_client_list_resources(client, NULL, &result, NULL));
+  CHECK(strstr(result, "city://") == NULL);
+  mcpl_string_free(result);
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
 static void resources_prompts_and_completion_are_served(void) {
   mcpl_server *server = mcpl_server_new("server", "1");
   const char *styles[] = {"quiet", "loud"};
@@ -1100,6 +1152,7 @@ static void built_in_middleware_is_configured_by_json(void) {
 static const struct test tests[] = {
     TEST(a_call_is_ended_in_every_way),
     TEST(resources_prompts_and_completion_are_served),
+    TEST(templates_list_resources),
     TEST(resources_that_handlers_do_not_find_are_named),
     TEST(a_call_is_completed_later_from_another_thread),
     TEST(slow_listeners_to_progress_share_the_room_of_one_client),

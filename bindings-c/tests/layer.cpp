@@ -129,6 +129,9 @@ void handlers_return_every_result_type() {
   pair.server.add_completion("b://{c}", "c", [](const Json &arguments) {
     return std::vector<std::string>{arguments.string("/argument/value") + "!"};
   });
+  pair.server.set_resource_template_list("b://{c}", [] { return std::vector<std::string>{"b://x", "c://x"}; });
+  pair.server.set_resource_template_list(
+      "any://{c}", [](Call &call) { return array({object({{"uri", "any://x"}, {"name", call.name()}})}); });
   pair.joined();
   CHECK(pair.client.call_tool("structured", nullptr).int64("/structuredContent/n") == 1);
   CHECK(pair.client.call_tool("content", nullptr).count("/content") == 2);
@@ -154,7 +157,9 @@ void handlers_return_every_result_type() {
   CHECK(contains(pair.client.complete(R"({"ref":{"type":"ref/resource","uri":"b://{c}"},
                                           "argument":{"name":"c","value":"z"}})"),
                  "z!"));
-  CHECK(pair.client.list_resources().count() == 4);
+  CHECK(pair.client.list_resources().count() == 6);
+  CHECK(pair.client.list_resources().elements().at(4).string("/uri") == "b://x");
+  CHECK(pair.client.list_resources().elements().at(5).string("/name") == "any://{c}");
   CHECK(pair.client.list_resource_templates().count() == 3);
   CHECK(pair.client.list_prompts().elements().at(0).string("/name") == "ask");
 }

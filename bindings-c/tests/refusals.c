@@ -314,6 +314,7 @@ static void servers_refuse_handles(void) {
   HANDLE(mcpl_server_add_resource_template, ended, "a://{b}", "b", NULL, handler, NULL, NULL);
   HANDLE(mcpl_server_add_resource_template_with, ended, JSON("{\"name\": \"a\", \"uriTemplate\": \"a://{b}\"}"), NULL,
          handler, NULL, NULL);
+  HANDLE(mcpl_server_set_resource_template_list, ended, "a://{b}", handler, NULL, NULL);
   HANDLE(mcpl_server_add_prompt, ended, "a", "b", NULL, handler, NULL, NULL);
   HANDLE(mcpl_server_add_prompt_with, ended, JSON("{\"name\": \"a\"}"), NULL, handler, NULL, NULL);
   HANDLE(mcpl_server_add_candidates, ended, "a", "b", candidates, 1);
@@ -331,6 +332,7 @@ static void servers_refuse_handles(void) {
   HANDLE(mcpl_server_remove_request_handler, ended, "acme/a");
   HANDLE(mcpl_server_remove_notification_handler, ended, "acme/a");
   HANDLE(mcpl_server_notify_resource_updated, ended, "a://b");
+  HANDLE_ALONE(mcpl_server_notify_resource_list_changed, ended);
   HANDLE(mcpl_server_notify_elicitation_complete, ended, "a");
   HANDLE_ALONE(mcpl_server_run_stdio, ended);
   HANDLE(mcpl_server_run_http, ended, "127.0.0.1", 0, NULL);
@@ -388,6 +390,8 @@ static void servers_refuse_arguments(void) {
   REFUSES(mcpl_server_add_resource_template, server, "a://{", "b", NULL, handler, NULL, NULL);
   REFUSES(mcpl_server_add_resource_template, server, NULL, "b", NULL, handler, NULL, NULL);
   REFUSES(mcpl_server_add_resource_template_with, server, JSON("[]"), NULL, handler, NULL, NULL);
+  REFUSES(mcpl_server_set_resource_template_list, server, NULL, handler, NULL, NULL);
+  REFUSES(mcpl_server_set_resource_template_list, server, "a://{b}", NULL, NULL, NULL);
   REFUSES(mcpl_server_add_prompt, server, NULL, "b", NULL, handler, NULL, NULL);
   REFUSES(mcpl_server_add_prompt, server, "a", "b", "{}", handler, NULL, NULL);
   REFUSES(mcpl_server_add_prompt_with, server, JSON(BAD_JSON), NULL, handler, NULL, NULL);

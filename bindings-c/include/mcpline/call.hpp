@@ -226,7 +226,7 @@ public:
     end(mcpl_call_reply_input_required(call_, required.json.text().data(), required.json.text().size()));
   }
 
-  /// Replies with completion values.
+  /// Replies with completion values, or with the URIs of the resources that a template lists.
   void reply(const std::vector<std::string> &candidates) {
     std::vector<const char *> pointers;
     pointers.reserve(candidates.size());
@@ -283,7 +283,7 @@ private:
 namespace detail {
 
 /// The kind of a handler; it decides what a Json result means.
-enum class Feature { tool, resource, prompt, completion, request };
+enum class Feature { tool, resource, prompt, completion, resource_list, request };
 
 /// Replies with the return value of a handler.
 template <Feature feature, class R> void answer(Call &call, R &&result) {
@@ -298,6 +298,8 @@ template <Feature feature, class R> void answer(Call &call, R &&result) {
       call.reply(Structured{std::forward<R>(result)});
     } else if constexpr (feature == Feature::completion || feature == Feature::request) {
       call.reply(Result{std::forward<R>(result)});
+    } else if constexpr (feature == Feature::resource_list) {
+      call.reply(Content{std::forward<R>(result)});
     } else {
       call.reply(result.text());
     }

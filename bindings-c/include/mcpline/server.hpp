@@ -139,6 +139,16 @@ public:
                                         std::forward<F>(handler));
   }
 
+  /// Sets the handler that lists resources of a template. It returns a std::vector<std::string> of URIs, or a Json
+  /// array of Resource. They follow the registered resources in `resources/list`, on its last page; call
+  /// `notify_resource_list_changed` when they change.
+  template <class F> void set_resource_template_list(std::string_view uri_template, F &&handler) {
+    detail::check(mcpl_server_set_resource_template_list(
+        server_.get(), detail::Short(uri_template).get(),
+        &detail::handle<detail::Feature::resource_list, std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
+        &detail::destroy<std::decay_t<F>>));
+  }
+
   /// Adds a prompt. `arguments` is an array of PromptArgument, or nullptr for none.
   template <class F>
   void add_prompt(std::string_view name, std::string_view description, const JsonText &arguments, F &&handler) {
@@ -291,6 +301,10 @@ public:
   void notify_resource_updated(std::string_view uri) {
     detail::check(mcpl_server_notify_resource_updated(server_.get(), detail::Short(uri).get()));
   }
+
+  /// Notifies clients that the list of resources changed: for `set_resource_template_list`. When resources are
+  /// registered or removed, the server does so by itself.
+  void notify_resource_list_changed() { detail::check(mcpl_server_notify_resource_list_changed(server_.get())); }
 
   /// Notifies the client that a URL elicitation is complete.
   void notify_elicitation_complete(std::string_view elicitation_id) {
