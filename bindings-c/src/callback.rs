@@ -52,6 +52,11 @@ impl Registered {
             self.end(call, HandlerError::Tool("the request was cancelled".into()));
             return;
         }
+        if self.owner.is_closed() {
+            // Freed while this call waited for a thread: the host's data may be gone, as when it calls `exit`.
+            self.end(call, HandlerError::Internal("the server is closed".into()));
+            return;
+        }
         match call::open(call, self.clone()) {
             Ok(open) => entered.run(|| {
                 #[cfg(feature = "otlp")]

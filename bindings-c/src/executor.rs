@@ -1,6 +1,6 @@
 //! Where callbacks run, and what a thread may do there.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -79,8 +79,17 @@ thread_local! {
     };
     static IO: Cell<bool> = const { Cell::new(false) };
     static DISPATCHING: Cell<bool> = const { Cell::new(false) };
-    /// The gates of the owners whose callbacks or finalizers run on this thread, innermost last.
-    static RUNNING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    /// The callback or finalizer that runs on this thread, innermost. A pointer needs no destructor: a callback may call
+    /// `exit`, and the functions and destructors that run then find what runs although the thread's storage is destroyed.
+    static INNERMOST: Cell<*const Frame> = const { Cell::new(std::ptr::null()) };
+}
+
+/// A callback or finalizer that runs on this thread.
+struct Frame {
+    /// The number of its owner.
+    gate: usize,
+    /// The frame that it runs within, or null.
+    outer: *const Frame,
 }
 
 /// Returns the number of this thread.
@@ -132,28 +141,34 @@ pub(crate) fn may_wait() -> Done {
 
 /// Runs a callback or a finalizer of the owner with this number.
 pub(crate) fn running<T>(gate: usize, run: impl FnOnce() -> T) -> T {
-    struct Over;
+    struct Over(*const Frame);
     impl Drop for Over {
         fn drop(&mut self) {
-            let _ = RUNNING.try_with(|running| running.borrow_mut().pop());
+            INNERMOST.set(self.0);
         }
     }
-    // The list may be gone while the thread ends.
-    let _ = RUNNING.try_with(|running| running.borrow_mut().push(gate));
-    let _over = Over;
+    let outer = INNERMOST.get();
+    let frame = Frame { gate, outer };
+    INNERMOST.set(&raw const frame);
+    // Dropped before the frame.
+    let _over = Over(outer);
     run()
 }
 
 /// Whether a callback or a finalizer of the owner with this number runs on this thread.
 pub(crate) fn runs_here(gate: usize) -> bool {
-    RUNNING
-        .try_with(|running| running.borrow().contains(&gate))
-        .unwrap_or(false)
+    let mut frame = INNERMOST.get();
+    // SAFETY: frames are on the stack of this thread, and are taken off the list before they end.
+    while let Some(one) = unsafe { frame.as_ref() } {
+        if one.gate == gate {
+            return true;
+        }
+        frame = one.outer;
+    }
+    false
 }
 
 /// Whether this thread runs any callback or finalizer.
 pub(crate) fn is_within_a_callback() -> bool {
-    RUNNING
-        .try_with(|running| !running.borrow().is_empty())
-        .unwrap_or(false)
+    !INNERMOST.get().is_null()
 }
