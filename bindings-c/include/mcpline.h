@@ -41,7 +41,13 @@
  * header contains the functions of missing features.
  *
  * Processes. The library runs its own threads from the creation of the first server, client or loop until the last is
- * freed. A process that forks without exec must not use the library in the child.
+ * freed. In a child that is forked meanwhile, functions that return a status return MCPL_FORKED, those that create something
+ * return NULL, and those that free objects do nothing, so that the child may exit; a callback that forks must not return in
+ * the child. The child may use the library after exec, or if everything was freed before the fork.
+ *
+ * Exit. Objects may be closed and freed at any time, also by atexit functions and by destructors of static and thread-local
+ * objects. If a callback calls exit, its own server or client is closed in the background (see mcpl_server_free), and other
+ * callbacks may still run while static objects are destroyed: stop the server and return from main instead.
  */
 
 #ifndef MCPLINE_H
@@ -182,6 +188,10 @@ enum mcpl_status
      * C only: there is nothing of this name.
      */
     MCPL_NOT_FOUND = 104,
+    /**
+     * C only: this process was forked while the library was running. Nothing was done.
+     */
+    MCPL_FORKED = 105,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

@@ -8,6 +8,7 @@
 //!
 //! - `status`, `text`, `handles`, `user`: values that pass between C and Rust: failures, strings, handles, user data
 //!   with its finalizer.
+//! - `fork`: what a forked child may not do.
 //! - `library`, `pool`, `event_loop`, `executor`, `callback_tracker`: threads, and which code runs on which.
 //! - `server`, `server_features`, `handler_options`, `callback`, `call`, `ask`, `channel`; `client`; `json`: the features.
 
@@ -40,6 +41,7 @@ mod client;
 mod diagnostics;
 mod event_loop;
 mod executor;
+mod fork;
 mod handler_options;
 mod handles;
 mod json;

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use crate::callback_tracker::Latch;
 use crate::diagnostics;
 use crate::executor;
+use crate::fork::RunningThreads;
 use crate::mcpl_status::MCPL_TRANSPORT_ERROR;
 use crate::pool::Pool;
 use crate::status::{Done, Fault};
@@ -22,6 +23,7 @@ pub(crate) struct SharedRuntime {
     completions: IoThreadQueue,
     pool: Arc<Pool>,
     ending: Mutex<Option<IoThread>>,
+    threads: Mutex<Option<RunningThreads>>,
 }
 
 /// The means to end the I/O thread.
@@ -118,6 +120,7 @@ fn current() -> MutexGuard<'static, (usize, Option<Arc<SharedRuntime>>)> {
 
 impl SharedRuntime {
     pub(crate) fn start() -> std::io::Result<Arc<Self>> {
+        let threads = RunningThreads::new();
         let started = Latch::new();
         let starting = started.clone();
         let (stop, stopped) = oneshot::channel();
@@ -132,6 +135,7 @@ impl SharedRuntime {
             completions,
             pool,
             ending: Mutex::new(Some(IoThread { stop, thread })),
+            threads: Mutex::new(Some(threads)),
         }))
     }
 
@@ -163,6 +167,8 @@ impl SharedRuntime {
             let _ = thread.join();
         }
         diagnostics::flush();
+        let ended = self.threads.lock();
+        drop(ended.unwrap_or_else(PoisonError::into_inner).take());
     }
 
     /// Signals the I/O thread to end.

@@ -10,6 +10,8 @@ use mcpline::protocol::session::InputRequestError;
 use mcpline::{ErrorKind, HandlerError};
 use serde_json::{Map, Value};
 
+use crate::fork;
+
 /// Result of a function. Every status but `MCPL_OK` is an error; `mcpl_last_error` returns its details.
 ///
 /// The statuses up to 100 exist in every language; `docs/errors.md` describes each of them.
@@ -68,13 +70,15 @@ pub enum mcpl_status {
     MCPL_WAIT_TIMED_OUT = 103,
     /// C only: there is nothing of this name.
     MCPL_NOT_FOUND = 104,
+    /// C only: this process was forked while the library was running. Nothing was done.
+    MCPL_FORKED = 105,
 }
 
 use mcpl_status::*;
 
 impl mcpl_status {
     /// All statuses. Each kind of error has the index that it has in `ErrorKind::ALL`, counted from 1.
-    const ALL: [(Self, &'static std::ffi::CStr); 25] = [
+    const ALL: [(Self, &'static std::ffi::CStr); 26] = [
         (MCPL_OK, c"MCPL_OK"),
         (MCPL_RPC_ERROR, c"MCPL_RPC_ERROR"),
         (MCPL_REQUEST_TIMED_OUT, c"MCPL_REQUEST_TIMED_OUT"),
@@ -100,6 +104,7 @@ impl mcpl_status {
         (MCPL_WOULD_DEADLOCK, c"MCPL_WOULD_DEADLOCK"),
         (MCPL_WAIT_TIMED_OUT, c"MCPL_WAIT_TIMED_OUT"),
         (MCPL_NOT_FOUND, c"MCPL_NOT_FOUND"),
+        (MCPL_FORKED, c"MCPL_FORKED"),
     ];
 }
 
@@ -310,6 +315,9 @@ pub(crate) fn entry_or<T>(failed: T, run: impl FnOnce() -> Done<T>) -> T {
 /// Shared by all entry points, so that the code is not compiled for each of them.
 #[inline(never)]
 fn entered(run: &mut dyn FnMut() -> Done) -> mcpl_status {
+    if let Err(fault) = fork::check() {
+        return remember(fault);
+    }
     match std::panic::catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(())) => MCPL_OK,
         Ok(Err(fault)) => remember(fault),

@@ -15,6 +15,7 @@ use mcpline::protocol::{InputMethod, fitted_roots};
 
 use crate::call::rpc_error;
 use crate::callback_tracker::CallbackTracker;
+use crate::fork;
 use crate::handles::{Table, Token};
 use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text::{self, Text};
@@ -385,7 +386,7 @@ pub unsafe extern "C" fn mcpl_input_request_fail(
 /// or if it was answered or refused. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_input_request_is_cancelled(request: *mut mcpl_input_request) -> bool {
-    OPEN.get(request).is_err()
+    fork::is_child() || OPEN.get(request).is_err()
 }
 
 /// Sets the callback for the cancellation of an input request, for example to close a dialog.
