@@ -33,7 +33,8 @@
  * exception or be left by longjmp.
  *
  * Waiting. Functions that wait are documented as such. They return MCPL_WOULD_DEADLOCK on the I/O thread and within
- * mcpl_loop_dispatch. On a loop's thread that is not dispatching, they dispatch the loop while they wait. A waiting worker
+ * mcpl_loop_dispatch (which callbacks may call again). On a loop's thread that is not dispatching, they dispatch the loop
+ * while they wait. A waiting worker
  * thread is replaced by another; if too many wait already, or too many requests are open, functions that wait for a result
  * return MCPL_LIMIT_EXCEEDED and have sent nothing. Functions that close something are never refused for that.
  *
@@ -2653,8 +2654,12 @@ int mcpl_loop_fd(mcpl_loop *events);
  * - `most`: how many callbacks to run at most; 0 for all that are queued now.
  * - `count`: set to the number of callbacks that ran. May be `NULL`.
  *
- * Only one thread at a time may dispatch a loop. Functions that wait, and this one, return `MCPL_WOULD_DEADLOCK`
- * within a callback. Returns `MCPL_USAGE_ERROR` if another thread is dispatching.
+ * Only one thread at a time may dispatch a loop. A callback may dispatch it as well, for example while it shows a dialog
+ * that has an event loop of its own: other callbacks run then, except those that must not overtake the one that runs, such
+ * as the next notification of the same client.
+ *
+ * Functions that wait for results return `MCPL_WOULD_DEADLOCK` within a callback, and this one does on the I/O thread.
+ * Returns `MCPL_USAGE_ERROR` if another thread is dispatching.
  */
 mcpl_status mcpl_loop_dispatch(mcpl_loop *events,
                                uint32_t most,
@@ -2665,11 +2670,9 @@ mcpl_status mcpl_loop_dispatch(mcpl_loop *events,
  *
  * - `timeout_ms`: how long to wait at most, in milliseconds; negative for no limit.
  *
- * Returns `MCPL_WAIT_TIMED_OUT` after that time, and `MCPL_WOULD_DEADLOCK` on the I/O thread and within a callback
- * that a loop dispatches.
+ * Returns `MCPL_WAIT_TIMED_OUT` after that time, and `MCPL_WOULD_DEADLOCK` on the I/O thread.
  */
-mcpl_status mcpl_loop_wait(mcpl_loop *events,
-                           int64_t timeout_ms);
+mcpl_status mcpl_loop_wait(mcpl_loop *events, int64_t timeout_ms);
 
 /**
  * Releases a loop. `NULL` is ignored.

@@ -113,27 +113,30 @@ impl Loop {
     }
 
     /// Runs the jobs that are queued now, at most `most` (0 for all). Stops early if `stops` returns `true` after a
-    /// job.
+    /// job. A job may dispatch as well.
     fn dispatch(&self, most: u32, stops: impl Fn() -> bool) -> Done<u32> {
-        if executor::is_io_thread() || executor::is_dispatching() {
+        if executor::is_io_thread() {
             return Err(Fault::would_deadlock());
         }
-        let count = {
+        let thread = executor::this_thread();
+        let (count, is_nested) = {
             let mut state = self.lock();
-            if state.dispatching {
+            let is_nested = state.dispatching;
+            if is_nested && state.thread != thread {
                 return Err(Fault::invalid("another thread dispatches this loop"));
             }
             if state.closed {
                 return Err(Fault::stale_handle("loop"));
             }
             state.dispatching = true;
-            state.thread = executor::this_thread();
-            match most {
+            state.thread = thread;
+            let count = match most {
                 0 => state.jobs.len(),
                 most => state.jobs.len().min(most as usize),
-            }
+            };
+            (count, is_nested)
         };
-        let _dispatching = Dispatching(self);
+        let _dispatching = Dispatching(self, is_nested);
         let _over = executor::dispatching();
         let mut done = 0;
         while (done as usize) < count {
@@ -208,14 +211,15 @@ impl Loop {
     }
 }
 
-/// Marks the loop as being dispatched until this is dropped, also by a panic.
-struct Dispatching<'l>(&'l Loop);
+/// Marks the loop as being dispatched until this is dropped, also by a panic. Within another dispatch, the loop remains
+/// so.
+struct Dispatching<'l>(&'l Loop, bool);
 
 impl Drop for Dispatching<'_> {
     fn drop(&mut self) {
         let events = self.0;
         let mut state = events.lock();
-        state.dispatching = false;
+        state.dispatching = self.1;
         if state.jobs.is_empty() && state.signalled {
             state.signalled = false;
             // Does not block: the byte was written before `signalled` was set.
@@ -296,8 +300,12 @@ pub extern "C" fn mcpl_loop_fd(events: *mut mcpl_loop) -> c_int {
 /// - `most`: how many callbacks to run at most; 0 for all that are queued now.
 /// - `count`: set to the number of callbacks that ran. May be `NULL`.
 ///
-/// Only one thread at a time may dispatch a loop. Functions that wait, and this one, return `MCPL_WOULD_DEADLOCK`
-/// within a callback. Returns `MCPL_USAGE_ERROR` if another thread is dispatching.
+/// Only one thread at a time may dispatch a loop. A callback may dispatch it as well, for example while it shows a dialog
+/// that has an event loop of its own: other callbacks run then, except those that must not overtake the one that runs, such
+/// as the next notification of the same client.
+///
+/// Functions that wait for results return `MCPL_WOULD_DEADLOCK` within a callback, and this one does on the I/O thread.
+/// Returns `MCPL_USAGE_ERROR` if another thread is dispatching.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_loop_dispatch(
     events: *mut mcpl_loop,
@@ -318,13 +326,14 @@ pub unsafe extern "C" fn mcpl_loop_dispatch(
 ///
 /// - `timeout_ms`: how long to wait at most, in milliseconds; negative for no limit.
 ///
-/// Returns `MCPL_WAIT_TIMED_OUT` after that time, and `MCPL_WOULD_DEADLOCK` on the I/O thread and within a callback
-/// that a loop dispatches.
+/// Returns `MCPL_WAIT_TIMED_OUT` after that time, and `MCPL_WOULD_DEADLOCK` on the I/O thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_loop_wait(events: *mut mcpl_loop, timeout_ms: i64) -> mcpl_status {
     entry(|| {
         let one = Loop::get(events)?;
-        executor::may_wait()?;
+        if executor::is_io_thread() {
+            return Err(Fault::would_deadlock());
+        }
         let until = deadline(timeout_ms);
         loop {
             let before = {

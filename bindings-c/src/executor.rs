@@ -117,14 +117,14 @@ pub(crate) fn is_dispatching() -> bool {
 
 /// Marks this thread as dispatching until the guard is dropped.
 pub(crate) fn dispatching() -> impl Drop {
-    struct ResetOnDrop;
+    /// Whether it was dispatching before: a callback may dispatch, too.
+    struct ResetOnDrop(bool);
     impl Drop for ResetOnDrop {
         fn drop(&mut self) {
-            DISPATCHING.set(false);
+            DISPATCHING.set(self.0);
         }
     }
-    DISPATCHING.set(true);
-    ResetOnDrop
+    ResetOnDrop(DISPATCHING.replace(true))
 }
 
 /// Checks that this thread may wait.

@@ -16,13 +16,10 @@ static void reply_here(mcpl_call *call, const char *arguments, size_t length, vo
 
 static void wait_here(mcpl_call *call, const char *arguments, size_t length, void *user) {
   char *result = NULL;
-  uint32_t count = 7;
-  (void)arguments, (void)length;
+  (void)arguments, (void)length, (void)user;
   CHECK(here());
   EXPECT(MCPL_WOULD_DEADLOCK, mcpl_call_ask_wait(call, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, &result, NULL));
   CHECK(result == NULL);
-  CHECK(mcpl_loop_dispatch(user, 0, &count) != MCPL_OK);
-  EXPECT(MCPL_WOULD_DEADLOCK, mcpl_loop_wait(user, -1));
   OK(mcpl_call_reply_text(call, "would block", MCPL_AUTO_LENGTH));
 }
 
@@ -58,7 +55,7 @@ static void callbacks_run_where_the_loop_is_dispatched(void) {
   mcpl_server *server = mcpl_server_new("server", "1");
   OK(mcpl_server_use_loop(server, loop));
   OK(mcpl_server_add_tool(server, "reply", "Replies", NULL, reply_here, &finalizer, finalized_here));
-  OK(mcpl_server_add_tool(server, "wait", "Waits", NULL, wait_here, loop, NULL));
+  OK(mcpl_server_add_tool(server, "wait", "Waits", NULL, wait_here, NULL, NULL));
   mcpl_client *client = joined(server);
   OK(mcpl_client_use_loop(client, loop));
   OK(mcpl_client_open_async(client, done_here, &opened, NULL));
@@ -151,11 +148,138 @@ static void freeing_a_loop_ends_queued_callbacks(void) {
   CHECK(tally_count(&opened.done) == 1);
 }
 
+/* A dialog: its event loop runs within the callback for an input request, and ends with the request. */
+struct dialog {
+  mcpl_loop *loop;
+  mcpl_request *request;
+  struct pending asking;
+  struct tally closed;
+  int polls;
+};
+
+static void ask_user(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length, (void)user;
+  static const char form[] = "{\"message\": \"?\", \"requestedSchema\": {\"type\": \"object\", \"properties\": {}}}";
+  char *answer = NULL;
+  const mcpl_status status = mcpl_call_ask_wait(call, NULL, MCPL_ASK_ELICIT, form, MCPL_AUTO_LENGTH, &answer, NULL);
+  CHECK(status != MCPL_OK);
+  CHECK(mcpl_call_fail_with(call, mcpl_last_error()) == MCPL_OK);
+}
+
+static void close_dialog(mcpl_input_request *request, void *user) {
+  struct dialog *dialog = user;
+  (void)request;
+  CHECK(here());
+  tally_add(&dialog->closed);
+}
+
+static void show_dialog(mcpl_input_request *request, const char *params, size_t length, void *user) {
+  struct dialog *dialog = user;
+  struct pollfd watched = {.fd = mcpl_loop_fd(dialog->loop), .events = POLLIN};
+  (void)params, (void)length;
+  CHECK(here());
+  OK(mcpl_input_request_on_cancel(request, close_dialog, dialog, NULL));
+  OK(mcpl_request_cancel(dialog->request));
+  while (tally_count(&dialog->closed) == 0) {
+    CHECK(poll(&watched, 1, 300000) == 1);
+    OK(mcpl_loop_dispatch(dialog->loop, 0, NULL));
+    dialog->polls++;
+  }
+}
+
+static void a_dialog_within_a_callback_dispatches(void) {
+  struct dialog dialog = {NULL, NULL, PENDING, TALLY, 0};
+  dispatching = pthread_self();
+  dialog.loop = mcpl_loop_new();
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "ask", "Asks the user", NULL, ask_user, NULL, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_use_loop(client, dialog.loop));
+  OK(mcpl_client_on_elicit(client, show_dialog, &dialog, NULL));
+  OK(mcpl_client_open(client));
+  OK(mcpl_client_call_tool_async(client, "ask", NULL, 0, NULL, done_here, &dialog.asking, &dialog.request));
+  turn(dialog.loop, &dialog.asking.done);
+  CHECK(dialog.asking.status == MCPL_REQUEST_CANCELLED);
+  CHECK(tally_count(&dialog.closed) == 1);
+  /* The descriptor was readable only when there was something to dispatch: the cancellation, and the outcome. */
+  CHECK(dialog.polls >= 1 && dialog.polls <= 8);
+  OK(mcpl_client_close(client));
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  mcpl_loop_free(dialog.loop);
+}
+
+/* Notifications that arrive while the callback of one dispatches. */
+struct nested {
+  mcpl_loop *loop;
+  mcpl_client *client;
+  struct pending requested;
+  struct tally received;
+  bool is_within;
+};
+
+static void done_within(mcpl_request *request, const mcpl_error *error, const char *result, size_t length, void *user) {
+  struct nested *nested = user;
+  CHECK(nested->is_within);
+  completed(request, error, result, length, &nested->requested);
+}
+
+static void dispatch_within(mcpl_client *client, const char *method, const char *params, size_t length, void *user) {
+  struct nested *nested = user;
+  (void)params, (void)length;
+  CHECK(!nested->is_within);
+  if (strcmp(method, "notifications/message") != 0) {
+    return;
+  }
+  tally_add(&nested->received);
+  if (tally_count(&nested->received) == 1) {
+    nested->is_within = true;
+    OK(mcpl_client_call_tool_async(client, "notify", NULL, 0, NULL, done_within, nested, NULL));
+    while (tally_count(&nested->requested.done) == 0) {
+      OK(mcpl_loop_wait(nested->loop, -1));
+      OK(mcpl_loop_dispatch(nested->loop, 0, NULL));
+    }
+    nested->is_within = false;
+  }
+}
+
+static void notify(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length, (void)user;
+  OK(mcpl_call_log_text(call, MCPL_LOG_ERROR, NULL, "one", MCPL_AUTO_LENGTH));
+  OK(mcpl_call_log_text(call, MCPL_LOG_ERROR, NULL, "another", MCPL_AUTO_LENGTH));
+  OK(mcpl_call_reply_text(call, "notified", MCPL_AUTO_LENGTH));
+}
+
+static void notifications_stay_in_order_within_a_nested_dispatch(void) {
+  struct nested nested = {NULL, NULL, PENDING, TALLY, false};
+  struct pending first = PENDING;
+  dispatching = pthread_self();
+  nested.loop = mcpl_loop_new();
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "notify", "Notifies twice", NULL, notify, NULL, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_use_loop(client, nested.loop));
+  OK(mcpl_client_on_notification(client, dispatch_within, &nested, NULL));
+  OK(mcpl_client_open(client));
+  OK(mcpl_client_set_log_level(client, MCPL_LOG_DEBUG, NULL));
+  OK(mcpl_client_call_tool_async(client, "notify", NULL, 0, NULL, done_here, &first, NULL));
+  turn(nested.loop, &first.done);
+  while (tally_count(&nested.received) < 4) {
+    OK(mcpl_loop_wait(nested.loop, -1));
+    OK(mcpl_loop_dispatch(nested.loop, 0, NULL));
+  }
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  mcpl_loop_free(nested.loop);
+}
+
 static const struct test tests[] = {
     TEST(callbacks_run_where_the_loop_is_dispatched),
     TEST(nothing_runs_without_a_dispatch),
     TEST(requests_of_other_threads_are_served_by_the_loop),
     TEST(freeing_a_loop_ends_queued_callbacks),
+    TEST(a_dialog_within_a_callback_dispatches),
+    TEST(notifications_stay_in_order_within_a_nested_dispatch),
 };
 
 MAIN(tests)
