@@ -34,7 +34,7 @@
  *
  * Waiting. Functions that wait are documented as such. They return MCPL_WOULD_DEADLOCK on the I/O thread and within
  * mcpl_loop_dispatch (which callbacks may call again). On a loop's thread that is not dispatching, they dispatch the loop
- * while they wait. A waiting worker
+ * while they wait: that of the server or client, or else the one that this thread created or dispatched last. A waiting worker
  * thread is replaced by another; if too many wait already, or too many requests are open, functions that wait for a result
  * return MCPL_LIMIT_EXCEEDED and have sent nothing. Functions that close something are never refused for that.
  *

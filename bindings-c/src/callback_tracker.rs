@@ -264,7 +264,11 @@ impl CallbackTracker {
         executor::may_wait()?;
         Ok(match self.events_here() {
             Some(events) => Waiter::on_loop(self, events),
-            None => Waiter::on_thread(self, self.library.pool().block()?),
+            None => Waiter {
+                // Callbacks that the wait depends on may be those of a server in this process, say.
+                borrowed: Loop::of_this_thread(),
+                ..Waiter::on_thread(self, self.library.pool().block()?)
+            },
         })
     }
 
@@ -303,6 +307,8 @@ pub(crate) struct Waiter<'o> {
     owner: &'o CallbackTracker,
     /// The loop that this thread dispatches while it waits.
     events: Option<&'o Arc<Loop>>,
+    /// Like `events`, but a loop of others, which another thread may begin to dispatch.
+    borrowed: Option<Arc<Loop>>,
     _blocked: Option<BlockedWorker<'o>>,
 }
 
@@ -311,6 +317,7 @@ impl<'o> Waiter<'o> {
         Self {
             owner,
             events: Some(events),
+            borrowed: None,
             _blocked: None,
         }
     }
@@ -319,6 +326,7 @@ impl<'o> Waiter<'o> {
         Self {
             owner,
             events: None,
+            borrowed: None,
             _blocked: blocked,
         }
     }
@@ -330,6 +338,13 @@ impl<'o> Waiter<'o> {
     /// The loop can no longer be dispatched.
     pub(crate) fn wait<T>(&self, latch: &Latch<T>, until: Option<Instant>) -> Done<Option<T>> {
         let Some(events) = self.events else {
+            if let Some(events) = &self.borrowed {
+                latch.watch(events);
+                // Fails if another thread dispatches the loop from now on, or it was freed.
+                if events.dispatch_until(|| latch.is_set(), until).is_ok() {
+                    return Ok(latch.try_take());
+                }
+            }
             return Ok(latch.take(until));
         };
         latch.watch(events);

@@ -1,5 +1,6 @@
 //! The host's event loop: a file descriptor to poll, and callbacks that run when the host dispatches them.
 
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -26,8 +27,14 @@ pub struct mcpl_loop {
 
 static LOOPS: Table<Arc<Loop>> = Table::new("loop");
 
+thread_local! {
+    /// The loop that this thread has created or dispatched last.
+    static LAST: Cell<Option<Token>> = const { Cell::new(None) };
+}
+
 /// The queue of one loop.
 pub(crate) struct Loop {
+    token: Token,
     state: Mutex<State>,
     /// Signalled when a job is queued or [`Loop::poke`] is called.
     stirred: Condvar,
@@ -54,6 +61,12 @@ impl Loop {
     /// Returns the loop with this handle.
     pub(crate) fn get(handle: *const mcpl_loop) -> Done<Arc<Self>> {
         LOOPS.get(handle)
+    }
+
+    /// Returns the loop that this thread has created or dispatched last, if the thread may dispatch it now.
+    pub(crate) fn of_this_thread() -> Option<Arc<Self>> {
+        let last = LOOPS.get(LAST.get()?.handle::<mcpl_loop>()).ok()?;
+        last.is_mine().then_some(last)
     }
 
     /// Queues a job.
@@ -118,6 +131,7 @@ impl Loop {
         if executor::is_io_thread() {
             return Err(Fault::would_deadlock());
         }
+        LAST.set(Some(self.token));
         let thread = executor::this_thread();
         let (count, is_nested) = {
             let mut state = self.lock();
@@ -263,7 +277,9 @@ pub extern "C" fn mcpl_loop_new() -> *mut mcpl_loop {
         LOOPS
             .open(|its| {
                 token = Some(its);
+                LAST.set(token);
                 Arc::new(Loop {
+                    token: its,
                     state: Mutex::new(State {
                         jobs: TurnQueue::default(),
                         calls: 0,

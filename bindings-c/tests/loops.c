@@ -273,6 +273,22 @@ static void notifications_stay_in_order_within_a_nested_dispatch(void) {
   mcpl_loop_free(nested.loop);
 }
 
+/* The client has no loop, but its server's handlers run on the loop of this thread. */
+static void a_request_of_a_client_without_a_loop_dispatches_the_threads_loop(void) {
+  dispatching = pthread_self();
+  mcpl_loop *loop = mcpl_loop_new();
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_use_loop(server, loop));
+  OK(mcpl_server_add_tool(server, "reply", "Replies", NULL, reply_here, NULL, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  CALLS(client, "reply", NULL, "on the loop");
+  OK(mcpl_client_close(client));
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  mcpl_loop_free(loop);
+}
+
 static const struct test tests[] = {
     TEST(callbacks_run_where_the_loop_is_dispatched),
     TEST(nothing_runs_without_a_dispatch),
@@ -280,6 +296,7 @@ static const struct test tests[] = {
     TEST(freeing_a_loop_ends_queued_callbacks),
     TEST(a_dialog_within_a_callback_dispatches),
     TEST(notifications_stay_in_order_within_a_nested_dispatch),
+    TEST(a_request_of_a_client_without_a_loop_dispatches_the_threads_loop),
 };
 
 MAIN(tests)
