@@ -72,7 +72,7 @@ public:
   /// Returns the name of the tool or prompt, the URI of the resource, or the method of the custom request.
   std::string name() const {
     char *name = nullptr;
-    detail::check(mcpl_call_name(call_, &name));
+    detail::throw_if_failed(mcpl_call_name(call_, &name));
     return detail::taken(name);
   }
 
@@ -80,7 +80,7 @@ public:
   Json arguments() const {
     const char *arguments = nullptr;
     std::size_t length = 0;
-    detail::check(mcpl_call_arguments(call_, &arguments, &length));
+    detail::throw_if_failed(mcpl_call_arguments(call_, &arguments, &length));
     return Json::view(std::string_view(arguments, length));
   }
 
@@ -88,7 +88,7 @@ public:
   Json info() const {
     char *text = nullptr;
     std::size_t length = 0;
-    detail::check(mcpl_call_info(call_, &text, &length));
+    detail::throw_if_failed(mcpl_call_info(call_, &text, &length));
     return Json(detail::taken(text, length));
   }
 
@@ -97,7 +97,7 @@ public:
   std::optional<Json> trace_context() const {
     char *text = nullptr;
     std::size_t length = 0;
-    detail::check(mcpl_call_trace_context(call_, &text, &length));
+    detail::throw_if_failed(mcpl_call_trace_context(call_, &text, &length));
     return text == nullptr ? std::nullopt : std::optional(Json(detail::taken(text, length)));
   }
 
@@ -107,35 +107,36 @@ public:
   /// Calls `cancelled()` when the call is cancelled, at most once.
   template <class F> void on_cancel(F &&cancelled) {
     using UserData = std::decay_t<F>;
-    detail::check(mcpl_call_on_cancel(
+    detail::throw_if_failed(mcpl_call_on_cancel(
         call_, [](mcpl_call *, void *user) { detail::guarded([&] { (*static_cast<UserData *>(user))(); }); },
         new UserData(std::forward<F>(cancelled)), &detail::destroy<UserData>));
   }
 
   /// Reports progress, if the client requested it. `total` is NAN if unknown.
   void progress(double progress, double total = std::nan(""), std::string_view message = {}) {
-    detail::check(mcpl_call_progress(call_, progress, total, detail::Short(message).or_null()));
+    detail::throw_if_failed(mcpl_call_progress(call_, progress, total, detail::Short(message).or_null()));
   }
 
   /// Sends a log message with JSON data to the client.
   ///
   /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
   void log(mcpl_log_level level, const JsonText &data, std::string_view logger = {}) {
-    detail::check(mcpl_call_log(call_, level, detail::Short(logger).or_null(), data.data(), data.size()));
+    detail::throw_if_failed(mcpl_call_log(call_, level, detail::Short(logger).or_null(), data.data(), data.size()));
   }
 
   /// Sends a log message with text to the client.
   void log_text(mcpl_log_level level, std::string_view text, std::string_view logger = {}) {
-    detail::check(mcpl_call_log_text(call_, level, detail::Short(logger).or_null(), text.data(), text.size()));
+    detail::throw_if_failed(
+        mcpl_call_log_text(call_, level, detail::Short(logger).or_null(), text.data(), text.size()));
   }
 
   /// Sends a custom notification on the call's stream. `params` is an object, or nullptr for none.
   void notify(std::string_view method, const JsonText &params = nullptr) {
-    detail::check(mcpl_call_notify(call_, detail::Short(method).get(), params.data(), params.size()));
+    detail::throw_if_failed(mcpl_call_notify(call_, detail::Short(method).get(), params.data(), params.size()));
   }
 
   /// Closes the HTTP response stream while the call continues; the client reconnects for the rest (2025-11-25).
-  void close_stream() { detail::check(mcpl_call_close_stream(call_)); }
+  void close_stream() { detail::throw_if_failed(mcpl_call_close_stream(call_)); }
 
   /// Sends an input request to the client and waits for the answer.
   ///
@@ -144,7 +145,7 @@ public:
   Json ask(mcpl_ask_method what, const JsonText &params = nullptr, std::string_view key = {}) {
     char *result = nullptr;
     std::size_t length = 0;
-    detail::check(
+    detail::throw_if_failed(
         mcpl_call_ask_wait(call_, detail::Short(key).or_null(), what, params.data(), params.size(), &result, &length));
     return Json(detail::taken(result, length));
   }
@@ -171,8 +172,9 @@ public:
   Json send_request(std::string_view method, const JsonText &params = nullptr, std::string_view key = {}) {
     char *result = nullptr;
     std::size_t length = 0;
-    detail::check(mcpl_call_send_request_wait(call_, detail::Short(key).or_null(), detail::Short(method).get(),
-                                              params.data(), params.size(), &result, &length));
+    detail::throw_if_failed(mcpl_call_send_request_wait(call_, detail::Short(key).or_null(),
+                                                        detail::Short(method).get(), params.data(), params.size(),
+                                                        &result, &length));
     return Json(detail::taken(result, length));
   }
 
@@ -182,7 +184,7 @@ public:
   Json next(const JsonText &params = nullptr) {
     char *result = nullptr;
     std::size_t length = 0;
-    detail::check(mcpl_call_next_wait(call_, params.data(), params.size(), &result, &length));
+    detail::throw_if_failed(mcpl_call_next_wait(call_, params.data(), params.size(), &result, &length));
     return Json(detail::taken(result, length));
   }
 
@@ -265,7 +267,7 @@ public:
 
 private:
   void end(mcpl_status status) {
-    detail::check(status);
+    detail::throw_if_failed(status);
     call_ = nullptr;
   }
 

@@ -17,17 +17,17 @@ public:
 
   /// Delivers a message from the peer.
   void receive(std::string_view message) const {
-    detail::check(mcpl_channel_receive(channel_, message.data(), message.size()));
+    detail::throw_if_failed(mcpl_channel_receive(channel_, message.data(), message.size()));
   }
 
   /// Reports that the peer has disconnected. `reason` is empty for a normal end.
   void hang_up(std::string_view reason = {}) const {
-    detail::check(mcpl_channel_hang_up(channel_, detail::Short(reason).or_null()));
+    detail::throw_if_failed(mcpl_channel_hang_up(channel_, detail::Short(reason).or_null()));
   }
 
   /// Reports the outcome of Transport::open. `failure` is empty if the channel is open.
   void opened(std::string_view failure = {}) const {
-    detail::check(mcpl_channel_opened(channel_, detail::Short(failure).or_null()));
+    detail::throw_if_failed(mcpl_channel_opened(channel_, detail::Short(failure).or_null()));
   }
 
   /// Returns the C handle.

@@ -30,11 +30,11 @@ public:
 
   /// Sets options: see mcpl_client_set_options. Call it before connecting.
   void set_options(const JsonText &options) {
-    detail::check(mcpl_client_set_options(client_.get(), options.data(), options.size()));
+    detail::throw_if_failed(mcpl_client_set_options(client_.get(), options.data(), options.size()));
   }
 
   /// Runs all callbacks of the client on the thread that dispatches `loop`. Call it before connecting.
-  void use_loop(Loop &loop) { detail::check(mcpl_client_use_loop(client_.get(), loop.get())); }
+  void use_loop(Loop &loop) { detail::throw_if_failed(mcpl_client_use_loop(client_.get(), loop.get())); }
 
   /// Sets the handler for elicitation. Call it before connecting.
   ///
@@ -58,17 +58,18 @@ public:
   /// return an object. Call it before connecting.
   template <class F> void on_request(std::string_view method, F &&handler) {
     using UserData = std::decay_t<F>;
-    detail::check(mcpl_client_on_request(client_.get(), detail::Short(method).get(), &detail::input_request<UserData>,
-                                         new UserData(std::forward<F>(handler)), &detail::destroy<UserData>));
+    detail::throw_if_failed(mcpl_client_on_request(client_.get(), detail::Short(method).get(),
+                                                   &detail::input_request<UserData>,
+                                                   new UserData(std::forward<F>(handler)), &detail::destroy<UserData>));
   }
 
   /// Sets the handler for a result type that an extension defines (`mcpl_client_on_result_type`). Handlers are as in
   /// `on_elicit` and return the method's result. Call it before connecting.
   template <class F> void on_result_type(std::string_view result_type, F &&handler) {
     using UserData = std::decay_t<F>;
-    detail::check(mcpl_client_on_result_type(client_.get(), detail::Short(result_type).get(),
-                                             &detail::input_request<UserData>, new UserData(std::forward<F>(handler)),
-                                             &detail::destroy<UserData>));
+    detail::throw_if_failed(
+        mcpl_client_on_result_type(client_.get(), detail::Short(result_type).get(), &detail::input_request<UserData>,
+                                   new UserData(std::forward<F>(handler)), &detail::destroy<UserData>));
   }
 
   /// Sets the handler that is called before each tool call is sent (`mcpl_client_on_tool_call`). It returns `"{}"` to
@@ -95,7 +96,7 @@ public:
   /// runs for one notification at a time. Call it before connecting.
   template <class F> void on_notification(F &&listener) {
     using UserData = std::decay_t<F>;
-    detail::check(mcpl_client_on_notification(
+    detail::throw_if_failed(mcpl_client_on_notification(
         client_.get(),
         [](mcpl_client *, const char *method, const char *params, std::size_t length, void *user) {
           detail::guarded(
@@ -110,7 +111,7 @@ public:
   /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
   template <class F> void on_log(F &&listener) {
     using UserData = std::decay_t<F>;
-    detail::check(mcpl_client_on_log(
+    detail::throw_if_failed(mcpl_client_on_log(
         client_.get(),
         [](mcpl_client *, mcpl_log_level level, const char *logger, const char *data, std::size_t length, void *user) {
           detail::guarded([&] {
@@ -126,7 +127,7 @@ public:
   /// before connecting.
   template <class F> void on_connection(F &&listener) {
     using UserData = std::decay_t<F>;
-    detail::check(mcpl_client_on_connection(
+    detail::throw_if_failed(mcpl_client_on_connection(
         client_.get(),
         [](mcpl_client *, mcpl_connection_event event, const mcpl_error *error, void *user) {
           detail::guarded([&] {
@@ -145,7 +146,7 @@ public:
   /// for one line at a time. Call it before connecting.
   template <class F> void on_stderr(F &&listener) {
     using UserData = std::decay_t<F>;
-    detail::check(mcpl_client_on_stderr(
+    detail::throw_if_failed(mcpl_client_on_stderr(
         client_.get(),
         [](mcpl_client *, const char *line, std::size_t length, void *user) {
           detail::guarded([&] { (*static_cast<UserData *>(user))(std::string_view(line, length)); });
@@ -186,8 +187,8 @@ public:
   /// Sets the target of `open`: a URL. For `options` see mcpl_client_set_url.
   void set_url(std::string_view url, const JsonText &options = nullptr) {
     const std::string text = options.text();
-    detail::check(mcpl_client_set_url(client_.get(), detail::Short(url).get(),
-                                      options.data() == nullptr ? nullptr : text.c_str()));
+    detail::throw_if_failed(mcpl_client_set_url(client_.get(), detail::Short(url).get(),
+                                                options.data() == nullptr ? nullptr : text.c_str()));
   }
 #endif
 
@@ -201,30 +202,32 @@ public:
       pointers.push_back(word.c_str());
     }
     const std::string text = options.text();
-    detail::check(mcpl_client_set_command(client_.get(), pointers.data(), pointers.size(),
-                                          options.data() == nullptr ? nullptr : text.c_str()));
+    detail::throw_if_failed(mcpl_client_set_command(client_.get(), pointers.data(), pointers.size(),
+                                                    options.data() == nullptr ? nullptr : text.c_str()));
   }
 #endif
 
 #if defined(MCPLINE_HAS_STDIO)
   /// Sets the target of `open`: the path of a Unix socket.
   void set_socket(std::string_view path) {
-    detail::check(mcpl_client_set_socket(client_.get(), detail::Short(path).get()));
+    detail::throw_if_failed(mcpl_client_set_socket(client_.get(), detail::Short(path).get()));
   }
 #endif
 
   /// Sets the target of `open`: a server in this process.
-  void set_server(Server &server) { detail::check(mcpl_client_set_server(client_.get(), server.get())); }
+  void set_server(Server &server) { detail::throw_if_failed(mcpl_client_set_server(client_.get(), server.get())); }
 
   /// Sets the target of `open`: a server in this process, whose handlers see the principal and the headers in
   /// `options`; see mcpl_client_set_server_with.
   void set_server(Server &server, const JsonText &options) {
-    detail::check(mcpl_client_set_server_with(client_.get(), server.get(), detail::Short(options.text()).get()));
+    detail::throw_if_failed(
+        mcpl_client_set_server_with(client_.get(), server.get(), detail::Short(options.text()).get()));
   }
 
   /// Sets the target of `open`: a server in the configuration file of a host; see mcpl_client_set_config.
   void set_config(std::string_view path, std::string_view name = {}) {
-    detail::check(mcpl_client_set_config(client_.get(), detail::Short(path).get(), detail::Short(name).or_null()));
+    detail::throw_if_failed(
+        mcpl_client_set_config(client_.get(), detail::Short(path).get(), detail::Short(name).or_null()));
   }
 
   /// Returns the id of the server's process, if the client has started it and is connected to it; otherwise 0.
@@ -234,7 +237,7 @@ public:
   Json stats() const {
     char *text = nullptr;
     std::size_t length = 0;
-    detail::check(mcpl_client_stats(client_.get(), &text, &length));
+    detail::throw_if_failed(mcpl_client_stats(client_.get(), &text, &length));
     return Json(detail::taken(text, length));
   }
 
@@ -242,7 +245,7 @@ public:
   std::string metrics() const {
     char *text = nullptr;
     std::size_t length = 0;
-    detail::check(mcpl_client_metrics(client_.get(), &text, &length));
+    detail::throw_if_failed(mcpl_client_metrics(client_.get(), &text, &length));
     return detail::taken(text, length);
   }
 
@@ -250,12 +253,12 @@ public:
   void set_transport(std::unique_ptr<Transport> transport) {
     using UserData = std::unique_ptr<Transport>;
     const mcpl_channel_functions functions = detail::TransportFunctions::table(true);
-    detail::check(mcpl_client_set_channel(client_.get(), &functions, new UserData(std::move(transport)),
-                                          &detail::destroy<UserData>));
+    detail::throw_if_failed(mcpl_client_set_channel(client_.get(), &functions, new UserData(std::move(transport)),
+                                                    &detail::destroy<UserData>));
   }
 
   /// Connects to the target that was set, and negotiates the protocol revision.
-  void open() { detail::check(mcpl_client_open(client_.get())); }
+  void open() { detail::throw_if_failed(mcpl_client_open(client_.get())); }
 
   /// Asynchronous version that returns a future; its value is null.
   Pending<Json> open_async() {
@@ -276,7 +279,7 @@ public:
   Json info() const {
     char *text = nullptr;
     std::size_t length = 0;
-    detail::check(mcpl_client_info(client_.get(), &text, &length));
+    detail::throw_if_failed(mcpl_client_info(client_.get(), &text, &length));
     return Json(detail::taken(text, length));
   }
 
@@ -607,7 +610,7 @@ public:
   }
 
   /// Notifies the server that the root directories changed.
-  void roots_changed() { detail::check(mcpl_client_roots_changed(client_.get())); }
+  void roots_changed() { detail::throw_if_failed(mcpl_client_roots_changed(client_.get())); }
 
   /// Asynchronous version that returns a future; its value is null.
   Pending<Json> roots_changed_async() {
@@ -627,7 +630,7 @@ public:
   /// Sends a notification. `params` is an object, or nullptr for none.
   void notify(std::string_view method, const JsonText &params) {
     const detail::Short called(method);
-    detail::check(mcpl_client_notify(client_.get(), called.get(), params.data(), params.size()));
+    detail::throw_if_failed(mcpl_client_notify(client_.get(), called.get(), params.data(), params.size()));
   }
 
   /// Asynchronous version that returns a future; its value is null.
@@ -650,7 +653,7 @@ public:
 
   /// Closes the connection and waits for running callbacks. Open requests fail with `MCPL_CLOSED`, and no callback runs
   /// afterwards. The destructor does the same but cannot report an error.
-  void close() { detail::check(mcpl_client_close(client_.get())); }
+  void close() { detail::throw_if_failed(mcpl_client_close(client_.get())); }
 
   /// Returns the C handle, which this object still owns.
   mcpl_client *get() const noexcept { return client_.get(); }
@@ -662,15 +665,15 @@ private:
 
   template <class Register, class F> void on_input_request(Register registered, F &&handler) {
     using UserData = std::decay_t<F>;
-    detail::check(registered(client_.get(), &detail::input_request<UserData>, new UserData(std::forward<F>(handler)),
-                             &detail::destroy<UserData>));
+    detail::throw_if_failed(registered(client_.get(), &detail::input_request<UserData>,
+                                       new UserData(std::forward<F>(handler)), &detail::destroy<UserData>));
   }
 
   template <class Start> Json wait(const RequestOptions &options, Start &&start) {
     const detail::OptionsTable<const RequestOptions> table(options, &options);
     char *result = nullptr;
     std::size_t length = 0;
-    detail::check(start(&table.table, &result, &length));
+    detail::throw_if_failed(start(&table.table, &result, &length));
     return Json(detail::taken(result, length));
   }
 
@@ -686,7 +689,7 @@ private:
           detail::guarded([&] { mine->done(Outcome(error, result, length)); });
         },
         holder.get(), &request);
-    detail::check(status);
+    detail::throw_if_failed(status);
     // The callback owns it, and may have run already.
     (void)holder.release();
     return Request(request);

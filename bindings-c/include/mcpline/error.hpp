@@ -109,7 +109,7 @@ inline std::string version() { return mcpl_version(); }
 namespace detail {
 
 /// Throws the error of the last function on this thread unless its status is `MCPL_OK`.
-inline void check(mcpl_status status) {
+inline void throw_if_failed(mcpl_status status) {
   if (status != MCPL_OK) {
     throw Error(mcpl_last_error());
   }
@@ -211,7 +211,7 @@ inline void set_unhandled(std::function<void(std::exception_ptr)> handler) {
 /// see `mcpl_set_diagnostics`.
 template <class Write> void set_diagnostics(mcpl_log_level least, Write &&write) {
   using UserData = std::decay_t<Write>;
-  detail::check(mcpl_set_diagnostics(
+  detail::throw_if_failed(mcpl_set_diagnostics(
       least,
       [](mcpl_log_level level, const char *target, const char *message, void *user) {
         detail::guarded(
@@ -221,16 +221,20 @@ template <class Write> void set_diagnostics(mcpl_log_level least, Write &&write)
 }
 
 /// Removes the callback for diagnostics.
-inline void clear_diagnostics() { detail::check(mcpl_set_diagnostics(MCPL_LOG_EMERGENCY, nullptr, nullptr, nullptr)); }
+inline void clear_diagnostics() {
+  detail::throw_if_failed(mcpl_set_diagnostics(MCPL_LOG_EMERGENCY, nullptr, nullptr, nullptr));
+}
 
 /// Begins to export the spans of requests to a collector of OpenTelemetry. Call it first in the program, and
 /// `stop_exporting_spans` at its end. Only in a library that was built with the feature `otlp`.
 ///
 /// - `options`: a JSON object; see `mcpl_export_spans`.
-inline void export_spans(const std::string &options = "{}") { detail::check(mcpl_export_spans(options.c_str())); }
+inline void export_spans(const std::string &options = "{}") {
+  detail::throw_if_failed(mcpl_export_spans(options.c_str()));
+}
 
 /// Sends the spans that have ended, and ends the exporter. Throws if the collector did not take them.
-inline void stop_exporting_spans() { detail::check(mcpl_stop_exporting_spans()); }
+inline void stop_exporting_spans() { detail::throw_if_failed(mcpl_stop_exporting_spans()); }
 
 } // namespace mcpline
 

@@ -49,7 +49,7 @@ public:
   /// Calls `cancelled()` when the server no longer waits for the answer, at most once.
   template <class F> void on_cancel(F &&cancelled) {
     using UserData = std::decay_t<F>;
-    detail::check(mcpl_input_request_on_cancel(
+    detail::throw_if_failed(mcpl_input_request_on_cancel(
         request_,
         [](mcpl_input_request *, void *user) { detail::guarded([&] { (*static_cast<UserData *>(user))(); }); },
         new UserData(std::forward<F>(cancelled)), &detail::destroy<UserData>));
@@ -63,7 +63,7 @@ public:
 
 private:
   void end(mcpl_status status) {
-    detail::check(status);
+    detail::throw_if_failed(status);
     request_ = nullptr;
   }
 

@@ -61,7 +61,7 @@ public:
   /// Returns the type of the value.
   mcpl_json_kind kind() const {
     mcpl_json_kind kind = MCPL_JSON_NULL;
-    detail::check(mcpl_json_kind_of(text_.data(), text_.size(), &kind));
+    detail::throw_if_failed(mcpl_json_kind_of(text_.data(), text_.size(), &kind));
     return kind;
   }
 
@@ -77,7 +77,7 @@ public:
     if (status == MCPL_NOT_FOUND) {
       return std::nullopt;
     }
-    detail::check(status);
+    detail::throw_if_failed(status);
     return Json(owner_, std::string_view(value, length));
   }
 
@@ -85,7 +85,7 @@ public:
   Json at(std::string_view pointer) const {
     const char *value = nullptr;
     std::size_t length = 0;
-    detail::check(mcpl_json_find(text_.data(), text_.size(), detail::Short(pointer).get(), &value, &length));
+    detail::throw_if_failed(mcpl_json_find(text_.data(), text_.size(), detail::Short(pointer).get(), &value, &length));
     return Json(owner_, std::string_view(value, length));
   }
 
@@ -93,28 +93,29 @@ public:
   std::string string(std::string_view pointer = "") const {
     char *value = nullptr;
     std::size_t length = 0;
-    detail::check(mcpl_json_string(text_.data(), text_.size(), detail::Short(pointer).get(), &value, &length));
+    detail::throw_if_failed(
+        mcpl_json_string(text_.data(), text_.size(), detail::Short(pointer).get(), &value, &length));
     return detail::taken(value, length);
   }
 
   /// Returns the integer at `pointer`.
   std::int64_t int64(std::string_view pointer = "") const {
     std::int64_t value = 0;
-    detail::check(mcpl_json_int64(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
+    detail::throw_if_failed(mcpl_json_int64(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
     return value;
   }
 
   /// Returns the number at `pointer`.
   double number(std::string_view pointer = "") const {
     double value = 0;
-    detail::check(mcpl_json_double(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
+    detail::throw_if_failed(mcpl_json_double(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
     return value;
   }
 
   /// Returns the boolean at `pointer`.
   bool boolean(std::string_view pointer = "") const {
     bool value = false;
-    detail::check(mcpl_json_bool(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
+    detail::throw_if_failed(mcpl_json_bool(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
     return value;
   }
 
@@ -141,7 +142,7 @@ public:
   /// Returns the number of members or elements of the value at `pointer`.
   std::size_t count(std::string_view pointer = "") const {
     std::size_t count = 0;
-    detail::check(mcpl_json_count(text_.data(), text_.size(), detail::Short(pointer).get(), &count));
+    detail::throw_if_failed(mcpl_json_count(text_.data(), text_.size(), detail::Short(pointer).get(), &count));
     return count;
   }
 
@@ -186,7 +187,7 @@ private:
   Json item(std::size_t index, char **name) const {
     const char *value = nullptr;
     std::size_t length = 0;
-    detail::check(mcpl_json_item(text_.data(), text_.size(), index, name, &value, &length));
+    detail::throw_if_failed(mcpl_json_item(text_.data(), text_.size(), index, name, &value, &length));
     return Json(owner_, std::string_view(value, length));
   }
 
@@ -236,7 +237,7 @@ public:
       mcpl_json_put_bool(json_.get(), value);
     } else {
       if constexpr (std::is_unsigned_v<Integer> && sizeof(Integer) >= sizeof(std::int64_t)) {
-        if (value > static_cast<Integer>(std::numeric_limits<std::int64_t>::max())) {
+        if (value > static_cast<Integer>((std::numeric_limits<std::int64_t>::max)())) {
           const std::string digits = std::to_string(value);
           return put_json(digits);
         }
@@ -257,7 +258,7 @@ public:
   std::string text() const {
     const char *text = nullptr;
     std::size_t length = 0;
-    detail::check(mcpl_json_text(json_.get(), &text, &length));
+    detail::throw_if_failed(mcpl_json_text(json_.get(), &text, &length));
     return std::string(text, length);
   }
   /// Resets the writer to its initial state, including its error.

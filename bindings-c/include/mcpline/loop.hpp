@@ -14,7 +14,7 @@ namespace mcpline {
 using Milliseconds = std::chrono::milliseconds;
 
 /// No limit.
-inline constexpr Milliseconds forever{-1};
+inline constexpr Milliseconds no_timeout{-1};
 
 /// A queue of callbacks that run on the thread that dispatches it.
 ///
@@ -38,17 +38,17 @@ public:
   /// how many ran.
   std::uint32_t dispatch(std::uint32_t most = 0) {
     std::uint32_t count = 0;
-    detail::check(mcpl_loop_dispatch(loop_.get(), most, &count));
+    detail::throw_if_failed(mcpl_loop_dispatch(loop_.get(), most, &count));
     return count;
   }
 
   /// Waits until callbacks are queued; returns false after `timeout`.
-  bool wait(Milliseconds timeout = forever) {
+  bool wait(Milliseconds timeout = no_timeout) {
     const mcpl_status status = mcpl_loop_wait(loop_.get(), timeout.count());
     if (status == MCPL_WAIT_TIMED_OUT) {
       return false;
     }
-    detail::check(status);
+    detail::throw_if_failed(status);
     return true;
   }
 

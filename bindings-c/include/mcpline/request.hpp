@@ -24,7 +24,7 @@ public:
     if (status == MCPL_STALE_HANDLE) {
       return false;
     }
-    detail::check(status);
+    detail::throw_if_failed(status);
     return true;
   }
 

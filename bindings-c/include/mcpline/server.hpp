@@ -88,14 +88,14 @@ public:
   explicit Server(mcpl_server *server) noexcept : server_(server, &mcpl_server_free) {}
 
   /// Runs all callbacks of the server on the thread that dispatches `loop`. Call it before the server is served.
-  void use_loop(Loop &loop) { detail::check(mcpl_server_use_loop(server_.get(), loop.get())); }
+  void use_loop(Loop &loop) { detail::throw_if_failed(mcpl_server_use_loop(server_.get(), loop.get())); }
 
   /// Adds a tool. `input_schema` is a JSON Schema of the arguments, or nullptr if there are none.
   template <class F>
   void add_tool(std::string_view name, std::string_view description, const JsonText &input_schema, F &&handler) {
     const std::string schema = input_schema.text();
     const detail::Short named(name), described(description);
-    detail::check(mcpl_server_add_tool(
+    detail::throw_if_failed(mcpl_server_add_tool(
         server_.get(), named.get(), described.get(), input_schema.data() == nullptr ? nullptr : schema.c_str(),
         &detail::handle<detail::Feature::tool, std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
         &detail::destroy<std::decay_t<F>>));
@@ -110,10 +110,10 @@ public:
   template <class F>
   void add_resource(std::string_view uri, std::string_view name, std::string_view mime_type, F &&handler) {
     const detail::Short addressed(uri), named(name), typed(mime_type);
-    detail::check(mcpl_server_add_resource(server_.get(), addressed.get(), named.get(), typed.or_null(),
-                                           &detail::handle<detail::Feature::resource, std::decay_t<F>>,
-                                           new std::decay_t<F>(std::forward<F>(handler)),
-                                           &detail::destroy<std::decay_t<F>>));
+    detail::throw_if_failed(mcpl_server_add_resource(server_.get(), addressed.get(), named.get(), typed.or_null(),
+                                                     &detail::handle<detail::Feature::resource, std::decay_t<F>>,
+                                                     new std::decay_t<F>(std::forward<F>(handler)),
+                                                     &detail::destroy<std::decay_t<F>>));
   }
 
   /// Adds a resource by its complete definition: a Resource of the specification.
@@ -126,10 +126,10 @@ public:
   void add_resource_template(std::string_view uri_template, std::string_view name, std::string_view mime_type,
                              F &&handler) {
     const detail::Short addressed(uri_template), named(name), typed(mime_type);
-    detail::check(mcpl_server_add_resource_template(server_.get(), addressed.get(), named.get(), typed.or_null(),
-                                                    &detail::handle<detail::Feature::resource, std::decay_t<F>>,
-                                                    new std::decay_t<F>(std::forward<F>(handler)),
-                                                    &detail::destroy<std::decay_t<F>>));
+    detail::throw_if_failed(mcpl_server_add_resource_template(
+        server_.get(), addressed.get(), named.get(), typed.or_null(),
+        &detail::handle<detail::Feature::resource, std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
+        &detail::destroy<std::decay_t<F>>));
   }
 
   /// Adds a resource template by its complete definition: a ResourceTemplate of the specification.
@@ -154,7 +154,7 @@ public:
   void add_prompt(std::string_view name, std::string_view description, const JsonText &arguments, F &&handler) {
     const std::string listed = arguments.text();
     const detail::Short named(name), described(description);
-    detail::check(mcpl_server_add_prompt(
+    detail::throw_if_failed(mcpl_server_add_prompt(
         server_.get(), named.get(), described.get(), arguments.data() == nullptr ? nullptr : listed.c_str(),
         &detail::handle<detail::Feature::prompt, std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
         &detail::destroy<std::decay_t<F>>));
@@ -172,7 +172,7 @@ public:
                   const HandlerOptions &options = {}) {
     const std::string schema = params_schema.text();
     const mcpl_handler_options table = options.table();
-    detail::check(mcpl_server_on_request(
+    detail::throw_if_failed(mcpl_server_on_request(
         server_.get(), detail::Short(method).get(), params_schema.data() == nullptr ? nullptr : schema.c_str(), &table,
         &detail::handle<detail::Feature::request, std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
         &detail::destroy<std::decay_t<F>>));
@@ -184,15 +184,15 @@ public:
   /// nlohmann::json or Result.
   template <class F> void add_middleware(const JsonText &scope, F &&handler, const HandlerOptions &options = {}) {
     const mcpl_handler_options table = options.table();
-    detail::check(mcpl_server_add_middleware(
+    detail::throw_if_failed(mcpl_server_add_middleware(
         server_.get(), scope.data(), scope.size(), &table, &detail::handle<detail::Feature::request, std::decay_t<F>>,
         new std::decay_t<F>(std::forward<F>(handler)), &detail::destroy<std::decay_t<F>>));
   }
 
   /// Adds a middleware that the library provides; see mcpl_server_add_built_in_middleware.
   void add_built_in_middleware(const JsonText &definition, const JsonText &scope = nullptr) {
-    detail::check(mcpl_server_add_built_in_middleware(server_.get(), definition.data(), definition.size(), scope.data(),
-                                                      scope.size()));
+    detail::throw_if_failed(mcpl_server_add_built_in_middleware(server_.get(), definition.data(), definition.size(),
+                                                                scope.data(), scope.size()));
   }
 
   /// Handles notifications of a custom method. `params_schema` is the JSON Schema of the parameters, or nullptr for
@@ -202,7 +202,7 @@ public:
                        const HandlerOptions &options = {}) {
     const std::string schema = params_schema.text();
     const mcpl_handler_options table = options.table();
-    detail::check(mcpl_server_on_notification(
+    detail::throw_if_failed(mcpl_server_on_notification(
         server_.get(), detail::Short(method).get(), params_schema.data() == nullptr ? nullptr : schema.c_str(), &table,
         &detail::handle_notification<std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
         &detail::destroy<std::decay_t<F>>));
@@ -217,22 +217,23 @@ public:
     for (const std::string &candidate : candidates) {
       pointers.push_back(candidate.c_str());
     }
-    detail::check(mcpl_server_add_candidates(server_.get(), detail::Short(reference).get(),
-                                             detail::Short(argument).get(), pointers.data(), pointers.size()));
+    detail::throw_if_failed(mcpl_server_add_candidates(server_.get(), detail::Short(reference).get(),
+                                                       detail::Short(argument).get(), pointers.data(),
+                                                       pointers.size()));
   }
 
   /// Completes an argument or a variable with a handler. Its arguments are `{"ref", "argument", "context"}`, and it may
   /// return a std::vector<std::string>.
   template <class F> void add_completion(std::string_view reference, std::string_view argument, F &&handler) {
     const detail::Short referred(reference), argued(argument);
-    detail::check(mcpl_server_add_completion(
+    detail::throw_if_failed(mcpl_server_add_completion(
         server_.get(), referred.get(), argued.get(), &detail::handle<detail::Feature::completion, std::decay_t<F>>,
         new std::decay_t<F>(std::forward<F>(handler)), &detail::destroy<std::decay_t<F>>));
   }
 
   /// Sets the handler for completions of all arguments that have no completion of their own.
   template <class F> void set_completion(F &&handler) {
-    detail::check(
+    detail::throw_if_failed(
         mcpl_server_set_completion(server_.get(), &detail::handle<detail::Feature::completion, std::decay_t<F>>,
                                    new std::decay_t<F>(std::forward<F>(handler)), &detail::destroy<std::decay_t<F>>));
   }
@@ -243,49 +244,49 @@ public:
   /// The call belongs to no request. It can send input requests until the handler returns, or, if the handler moved it
   /// away, until it is ended.
   template <class F> void on_initialized(F &&handler) {
-    detail::check(mcpl_server_on_initialized(server_.get(), &detail::handle_event<std::decay_t<F>>,
-                                             new std::decay_t<F>(std::forward<F>(handler)),
-                                             &detail::destroy<std::decay_t<F>>));
+    detail::throw_if_failed(mcpl_server_on_initialized(server_.get(), &detail::handle_event<std::decay_t<F>>,
+                                                       new std::decay_t<F>(std::forward<F>(handler)),
+                                                       &detail::destroy<std::decay_t<F>>));
   }
 
   /// Sets the handler that is called when a client that declared roots reports a change: `handler(Call &)`. Get the new
   /// list with `Call::list_roots`.
   template <class F> void on_roots_changed(F &&handler) {
-    detail::check(mcpl_server_on_roots_changed(server_.get(), &detail::handle_event<std::decay_t<F>>,
-                                               new std::decay_t<F>(std::forward<F>(handler)),
-                                               &detail::destroy<std::decay_t<F>>));
+    detail::throw_if_failed(mcpl_server_on_roots_changed(server_.get(), &detail::handle_event<std::decay_t<F>>,
+                                                         new std::decay_t<F>(std::forward<F>(handler)),
+                                                         &detail::destroy<std::decay_t<F>>));
   }
 
   /// Removes a tool.
   void remove_tool(std::string_view name) {
-    detail::check(mcpl_server_remove_tool(server_.get(), detail::Short(name).get()));
+    detail::throw_if_failed(mcpl_server_remove_tool(server_.get(), detail::Short(name).get()));
   }
 
   /// Removes a resource or a resource template.
   void remove_resource(std::string_view uri) {
-    detail::check(mcpl_server_remove_resource(server_.get(), detail::Short(uri).get()));
+    detail::throw_if_failed(mcpl_server_remove_resource(server_.get(), detail::Short(uri).get()));
   }
 
   /// Removes a prompt.
   void remove_prompt(std::string_view name) {
-    detail::check(mcpl_server_remove_prompt(server_.get(), detail::Short(name).get()));
+    detail::throw_if_failed(mcpl_server_remove_prompt(server_.get(), detail::Short(name).get()));
   }
 
   /// Removes the handler of a custom request.
   void remove_request_handler(std::string_view method) {
-    detail::check(mcpl_server_remove_request_handler(server_.get(), detail::Short(method).get()));
+    detail::throw_if_failed(mcpl_server_remove_request_handler(server_.get(), detail::Short(method).get()));
   }
 
   /// Removes the handler of a custom notification. Calls in flight continue.
   void remove_notification_handler(std::string_view method) {
-    detail::check(mcpl_server_remove_notification_handler(server_.get(), detail::Short(method).get()));
+    detail::throw_if_failed(mcpl_server_remove_notification_handler(server_.get(), detail::Short(method).get()));
   }
 
   /// Returns a snapshot of what the server holds now: see mcpl_server_stats.
   Json stats() const {
     char *text = nullptr;
     std::size_t length = 0;
-    detail::check(mcpl_server_stats(server_.get(), &text, &length));
+    detail::throw_if_failed(mcpl_server_stats(server_.get(), &text, &length));
     return Json(detail::taken(text, length));
   }
 
@@ -293,13 +294,13 @@ public:
   std::string metrics() const {
     char *text = nullptr;
     std::size_t length = 0;
-    detail::check(mcpl_server_metrics(server_.get(), &text, &length));
+    detail::throw_if_failed(mcpl_server_metrics(server_.get(), &text, &length));
     return detail::taken(text, length);
   }
 
   /// Notifies the subscribers of a resource that it changed.
   void notify_resource_updated(std::string_view uri) {
-    detail::check(mcpl_server_notify_resource_updated(server_.get(), detail::Short(uri).get()));
+    detail::throw_if_failed(mcpl_server_notify_resource_updated(server_.get(), detail::Short(uri).get()));
   }
 
   /// Notifies clients that the list of resources changed: for `set_resource_template_list`. When resources are
@@ -308,25 +309,26 @@ public:
 
   /// Notifies the client that a URL elicitation is complete.
   void notify_elicitation_complete(std::string_view elicitation_id) {
-    detail::check(mcpl_server_notify_elicitation_complete(server_.get(), detail::Short(elicitation_id).get()));
+    detail::throw_if_failed(
+        mcpl_server_notify_elicitation_complete(server_.get(), detail::Short(elicitation_id).get()));
   }
 
 #if defined(MCPLINE_HAS_STDIO)
   /// Serves over standard input and output until the client disconnects, `stop`, SIGINT or SIGTERM.
-  void run_stdio(Signals signals = Signals::stop) {
-    heed(signals);
-    detail::check(mcpl_server_run_stdio(server_.get()));
+  void run_stdio(Signals on_signals = Signals::stop) {
+    heed(on_signals);
+    detail::throw_if_failed(mcpl_server_run_stdio(server_.get()));
   }
 #endif
 
 #if defined(MCPLINE_HAS_UNIX)
   /// Serves on a Unix socket until `stop`, SIGINT or SIGTERM: each connection is a client. For `options` see
   /// mcpl_server_run_unix.
-  void run_unix(std::string_view path, const JsonText &options = nullptr, Signals signals = Signals::stop) {
-    heed(signals);
+  void run_unix(std::string_view path, const JsonText &options = nullptr, Signals on_signals = Signals::stop) {
+    heed(on_signals);
     const std::string text = options.text();
-    detail::check(mcpl_server_run_unix(server_.get(), detail::Short(path).get(),
-                                       options.data() == nullptr ? nullptr : text.c_str()));
+    detail::throw_if_failed(mcpl_server_run_unix(server_.get(), detail::Short(path).get(),
+                                                 options.data() == nullptr ? nullptr : text.c_str()));
   }
 #endif
 
@@ -334,25 +336,25 @@ public:
   /// Serves over HTTP until `stop`, SIGINT or SIGTERM: Streamable HTTP at /mcp, HTTP+SSE at /sse. For `options` see
   /// mcpl_server_run_http.
   void run_http(std::string_view host, std::uint16_t port, const JsonText &options = nullptr,
-                Signals signals = Signals::stop) {
-    heed(signals);
+                Signals on_signals = Signals::stop) {
+    heed(on_signals);
     const std::string text = options.text();
-    detail::check(mcpl_server_run_http(server_.get(), detail::Short(host).get(), port,
-                                       options.data() == nullptr ? nullptr : text.c_str()));
+    detail::throw_if_failed(mcpl_server_run_http(server_.get(), detail::Short(host).get(), port,
+                                                 options.data() == nullptr ? nullptr : text.c_str()));
   }
 #endif
 
 #if defined(MCPLINE_HAS_STDIO)
   /// Serves over standard input and output in the background.
-  void start_stdio() { detail::check(mcpl_server_start_stdio(server_.get())); }
+  void start_stdio() { detail::throw_if_failed(mcpl_server_start_stdio(server_.get())); }
 #endif
 
 #if defined(MCPLINE_HAS_UNIX)
   /// Serves on a Unix socket in the background. Returns as soon as the server listens.
   void start_unix(std::string_view path, const JsonText &options = nullptr) {
     const std::string text = options.text();
-    detail::check(mcpl_server_start_unix(server_.get(), detail::Short(path).get(),
-                                         options.data() == nullptr ? nullptr : text.c_str()));
+    detail::throw_if_failed(mcpl_server_start_unix(server_.get(), detail::Short(path).get(),
+                                                   options.data() == nullptr ? nullptr : text.c_str()));
   }
 #endif
 
@@ -363,8 +365,8 @@ public:
   /// the token's properties as JSON (`mcpl_server_on_verify`), or throws an RpcError with code -1 for an invalid token.
   template <class F> void on_verify(F &&handler) {
     using UserData = std::decay_t<F>;
-    detail::check(mcpl_server_on_verify(server_.get(), &detail::input_request<UserData>,
-                                        new UserData(std::forward<F>(handler)), &detail::destroy<UserData>));
+    detail::throw_if_failed(mcpl_server_on_verify(server_.get(), &detail::input_request<UserData>,
+                                                  new UserData(std::forward<F>(handler)), &detail::destroy<UserData>));
   }
 #endif
 
@@ -373,8 +375,8 @@ public:
   std::uint16_t start_http(std::string_view host, std::uint16_t port, const JsonText &options = nullptr) {
     const std::string text = options.text();
     std::uint16_t bound = 0;
-    detail::check(mcpl_server_start_http(server_.get(), detail::Short(host).get(), port,
-                                         options.data() == nullptr ? nullptr : text.c_str(), &bound));
+    detail::throw_if_failed(mcpl_server_start_http(server_.get(), detail::Short(host).get(), port,
+                                                   options.data() == nullptr ? nullptr : text.c_str(), &bound));
     return bound;
   }
 #endif
@@ -390,19 +392,19 @@ public:
   }
 
   /// Stops the server on SIGINT and SIGTERM. From now on these signals no longer end the process.
-  void stop_on_signals() { detail::check(mcpl_server_stop_on_signals(server_.get())); }
+  void stop_on_signals() { detail::throw_if_failed(mcpl_server_stop_on_signals(server_.get())); }
 
   /// Stops all transports without waiting. Calls in flight may continue for `shutdown_grace`; then they are cancelled
   /// and answered with an error. Any thread, but not from a signal handler.
-  void stop() { detail::check(mcpl_server_stop(server_.get())); }
+  void stop() { detail::throw_if_failed(mcpl_server_stop(server_.get())); }
 
   /// Waits until all transports have ended; returns false after `timeout`.
-  bool wait(Milliseconds timeout = forever) {
+  bool wait(Milliseconds timeout = no_timeout) {
     const mcpl_status status = mcpl_server_wait(server_.get(), timeout.count());
     if (status == MCPL_WAIT_TIMED_OUT) {
       return false;
     }
-    detail::check(status);
+    detail::throw_if_failed(status);
     return true;
   }
 
@@ -410,7 +412,7 @@ public:
   /// error after a normal end.
   template <class F> void on_end(F &&ended) {
     using UserData = std::decay_t<F>;
-    detail::check(mcpl_server_on_end(
+    detail::throw_if_failed(mcpl_server_on_end(
         server_.get(),
         [](mcpl_server *, const mcpl_error *error, void *user) {
           detail::guarded([&] {
@@ -422,14 +424,14 @@ public:
 
   /// Stops the server and waits until it has ended and none of its callbacks runs; none runs afterwards. The destructor
   /// does the same but cannot report an error.
-  void close() { detail::check(mcpl_server_close(server_.get())); }
+  void close() { detail::throw_if_failed(mcpl_server_close(server_.get())); }
 
   /// Returns the C handle, which this object still owns.
   mcpl_server *get() const noexcept { return server_.get(); }
 
 private:
-  void heed(Signals signals) {
-    if (signals == Signals::stop) {
+  void heed(Signals on_signals) {
+    if (on_signals == Signals::stop) {
       stop_on_signals();
     }
   }
@@ -438,8 +440,9 @@ private:
   void add_with(Add add, const JsonText &definition, const HandlerOptions &options, F &&handler) {
     using UserData = std::decay_t<F>;
     const mcpl_handler_options table = options.table();
-    detail::check(add(server_.get(), definition.data(), definition.size(), &table, &detail::handle<feature, UserData>,
-                      new UserData(std::forward<F>(handler)), &detail::destroy<UserData>));
+    detail::throw_if_failed(add(server_.get(), definition.data(), definition.size(), &table,
+                                &detail::handle<feature, UserData>, new UserData(std::forward<F>(handler)),
+                                &detail::destroy<UserData>));
   }
 
   std::unique_ptr<mcpl_server, decltype(&mcpl_server_free)> server_;
