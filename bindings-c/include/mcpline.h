@@ -62,6 +62,11 @@
 /* Length of a string that ends with a zero byte: the function determines it. */
 #define MCPL_AUTO_LENGTH SIZE_MAX
 
+/* Initial values of structures with a size: `mcpl_request_options options = MCPL_REQUEST_OPTIONS_INIT;`. */
+#define MCPL_HANDLER_OPTIONS_INIT {sizeof(mcpl_handler_options), 0, 0, 0, NULL, NULL, NULL, 0}
+#define MCPL_REQUEST_OPTIONS_INIT {sizeof(mcpl_request_options), 0, 0, NULL, NULL, NULL}
+#define MCPL_CHANNEL_FUNCTIONS_INIT {sizeof(mcpl_channel_functions), NULL, NULL, NULL}
+
 
 /**
  * Runs the handler on the I/O thread, without waking a worker thread.
@@ -499,7 +504,7 @@ typedef void (*mcpl_cancelled)(mcpl_call *call, void *user);
 /**
  * Callbacks of a channel. They run where callbacks run, one at a time and in order.
  *
- * Set `size` to `sizeof(mcpl_channel_functions)`.
+ * Begin with `MCPL_CHANNEL_FUNCTIONS_INIT`, then set the functions.
  */
 typedef struct {
     /**
@@ -548,8 +553,8 @@ typedef void (*mcpl_progress)(mcpl_request *request,
 /**
  * Options of one request.
  *
- * Set `size` and zero all other members, then set those that you need: `mcpl_request_options options = {sizeof options};`
- * in C. The options and what they point to are copied before the function that takes them returns.
+ * Begin with `MCPL_REQUEST_OPTIONS_INIT`, then set what you need. The options and what they point to are copied before the
+ * function that takes them returns.
  */
 typedef struct {
     /**
@@ -716,7 +721,7 @@ typedef void (*mcpl_input_request_cancelled)(mcpl_input_request *request, void *
 typedef void (*mcpl_diagnostics)(mcpl_log_level level, const char *target, const char *message, void *user);
 
 /**
- * How the server runs a handler. Set `size` to `sizeof(mcpl_handler_options)` and unused members to 0.
+ * How the server runs a handler. Begin with `MCPL_HANDLER_OPTIONS_INIT`.
  */
 typedef struct {
     /**
@@ -772,7 +777,7 @@ typedef struct {
  * Handles one call of a tool, resource, prompt, completion, custom method or event.
  *
  * - `call`: the call. End it exactly once, with `mcpl_call_reply_...` or `mcpl_call_fail...`, from any thread, before
- *   or after the handler returns.
+ *   the handler returns, or after it if `mcpl_call_keep` was called.
  * - `arguments`, `length`: a JSON object and its length in bytes; a zero byte follows. Valid until the handler has
  *   returned and the call has ended.
  * - `user`: the pointer given at registration.
@@ -1128,6 +1133,18 @@ mcpl_status mcpl_call_info(mcpl_call *call,
 mcpl_status mcpl_call_trace_context(mcpl_call *call,
                                     char **json,
                                     size_t *length);
+
+/**
+ * Keeps a call open when its handler returns, to end it later.
+ *
+ * Call it in the handler before another thread gets the call. Without it, a call that is open when its handler has returned,
+ * and that waits for no answer (`mcpl_call_ask`, `mcpl_call_send_request`, `mcpl_call_next`), fails with an internal error,
+ * which the diagnostics report; so does a call that is open when the last callback with an answer has returned. Calling
+ * it again is allowed.
+ *
+ * Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+ */
+mcpl_status mcpl_call_keep(mcpl_call *call);
 
 /**
  * Returns whether the request was cancelled, by the client or because its connection ended. `true` if the call has

@@ -230,6 +230,8 @@ pub(crate) fn put<A: Asking>(
             .enter()
             .ok_or_else(|| Fault::closed("server"))?;
         let open_call = open.clone();
+        // Until the answer was given.
+        open.keep();
         let sink = move |given: InputResponseResult| {
             let owner = pending.owner().clone();
             let giving = move || pending.run(|| give(&open_call, answer, &data, given));
@@ -252,6 +254,14 @@ fn give(
     data: &UserData,
     given: InputResponseResult,
 ) {
+    /// Also if the callback panics.
+    struct Returned<'c>(&'c OpenCall);
+    impl Drop for Returned<'_> {
+        fn drop(&mut self) {
+            self.0.returned();
+        }
+    }
+    let _returned = Returned(open);
     match given {
         Ok(result) => {
             let result = Text::new(result.as_bytes());

@@ -1,6 +1,7 @@
 //! Calls of handlers as seen from C: their replies, and what a handler may do and read meanwhile.
 
 use std::ffi::{c_char, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mcpline::foreign::results::{self, CallTarget};
@@ -39,6 +40,9 @@ pub(crate) struct OpenCall {
     registered: Arc<Registered>,
     /// The call belongs to no request: no response is sent.
     is_event: bool,
+    /// How many may still end the call: the handler until it returns, callbacks that wait for answers, and one for each
+    /// `mcpl_call_keep`.
+    holders: AtomicUsize,
 }
 
 /// Registers a call, so that C can refer to it by a handle.
@@ -62,6 +66,7 @@ pub(crate) fn open(
             arguments,
             registered,
             is_event,
+            holders: AtomicUsize::new(1),
         })
     });
     match (opened, kept) {
@@ -165,6 +170,31 @@ impl OpenCall {
 
     pub(crate) fn owner(&self) -> &Arc<CallbackTracker> {
         &self.registered.owner
+    }
+
+    /// Keeps the call open when the handler returns.
+    pub(crate) fn keep(&self) {
+        self.holders.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Reports that the handler, or a callback with an answer, has returned. Fails the call if nothing can end it any
+    /// more: its client would wait in vain.
+    pub(crate) fn returned(&self) {
+        let was_held = self.holders.fetch_sub(1, Ordering::AcqRel) > 1;
+        // The table of all calls is looked up only if there is something to do.
+        let is_open = || {
+            let call = self.call.lock();
+            call.unwrap_or_else(PoisonError::into_inner).is_some()
+        };
+        if was_held || !is_open() {
+            return;
+        }
+        if let Some((open, call)) = take(self.token) {
+            let text =
+                "the handler returned without ending its call or keeping it (`mcpl_call_keep`)";
+            let error = HandlerError::Internal(text.into());
+            deliver_reply(open.owner(), call, Err(error));
+        }
     }
 
     /// Has the I/O thread run an action that belongs to this call.
@@ -698,6 +728,22 @@ pub unsafe extern "C" fn mcpl_call_trace_context(
         if let Some(context) = foreign::trace_context(&open.context) {
             out.give(context.as_bytes());
         }
+        Ok(())
+    })
+}
+
+/// Keeps a call open when its handler returns, to end it later.
+///
+/// Call it in the handler before another thread gets the call. Without it, a call that is open when its handler has returned,
+/// and that waits for no answer (`mcpl_call_ask`, `mcpl_call_send_request`, `mcpl_call_next`), fails with an internal error,
+/// which the diagnostics report; so does a call that is open when the last callback with an answer has returned. Calling
+/// it again is allowed.
+///
+/// Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_call_keep(call: *mut mcpl_call) -> mcpl_status {
+    entry(|| {
+        OpenCall::get(call)?.keep();
         Ok(())
     })
 }

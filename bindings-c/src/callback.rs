@@ -16,7 +16,7 @@ use crate::user_data::UserData;
 /// Handles one call of a tool, resource, prompt, completion, custom method or event.
 ///
 /// - `call`: the call. End it exactly once, with `mcpl_call_reply_...` or `mcpl_call_fail...`, from any thread, before
-///   or after the handler returns.
+///   the handler returns, or after it if `mcpl_call_keep` was called.
 /// - `arguments`, `length`: a JSON object and its length in bytes; a zero byte follows. Valid until the handler has
 ///   returned and the call has ended.
 /// - `user`: the pointer given at registration.
@@ -58,15 +58,18 @@ impl Registered {
             return;
         }
         match call::open(call, self.clone()) {
-            Ok(open) => entered.run(|| {
-                #[cfg(feature = "otlp")]
-                let span = mcpline::foreign::span(open.context());
-                #[cfg(feature = "otlp")]
-                let _current = span.enter();
-                let (arguments, user) = (open.arguments(), self.data.pointer());
-                // SAFETY: the arguments outlive this call, and the data is released after the last callback.
-                unsafe { (self.run)(open.handle(), arguments.as_ptr(), arguments.len(), user) }
-            }),
+            Ok(open) => {
+                entered.run(|| {
+                    #[cfg(feature = "otlp")]
+                    let span = mcpline::foreign::span(open.context());
+                    #[cfg(feature = "otlp")]
+                    let _current = span.enter();
+                    let (arguments, user) = (open.arguments(), self.data.pointer());
+                    // SAFETY: the arguments outlive this call, and the data is released after the last callback.
+                    unsafe { (self.run)(open.handle(), arguments.as_ptr(), arguments.len(), user) }
+                });
+                open.returned();
+            }
             Err((call, fault)) => self.end(call, HandlerError::Internal(fault.message)),
         }
     }

@@ -28,7 +28,7 @@ pub struct mcpl_channel {
 
 /// Callbacks of a channel. They run where callbacks run, one at a time and in order.
 ///
-/// Set `size` to `sizeof(mcpl_channel_functions)`.
+/// Begin with `MCPL_CHANNEL_FUNCTIONS_INIT`, then set the functions.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct mcpl_channel_functions {

@@ -60,7 +60,7 @@ pub const MCPL_HANDLER_INLINE: u32 = 1;
 /// and custom requests only.
 pub const MCPL_HANDLER_RUN_ONCE: u32 = 2;
 
-/// How the server runs a handler. Set `size` to `sizeof(mcpl_handler_options)` and unused members to 0.
+/// How the server runs a handler. Begin with `MCPL_HANDLER_OPTIONS_INIT`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct mcpl_handler_options {

@@ -357,7 +357,8 @@ static void a_server_asks_outside_of_calls(void) {
 }
 
 static void keep_event(mcpl_call *call, const char *arguments, size_t length, void *user) {
-  (void)call, (void)arguments, (void)length;
+  (void)arguments, (void)length;
+  OK(mcpl_call_keep(call));
   tally_add(user);
 }
 

@@ -220,6 +220,7 @@ static void *reply_elsewhere(void *call) {
 static void later(mcpl_call *call, const char *arguments, size_t length, void *user) {
   pthread_t thread;
   (void)arguments, (void)length, (void)user;
+  OK(mcpl_call_keep(call));
   CHECK(pthread_create(&thread, NULL, reply_elsewhere, call) == 0);
   CHECK(pthread_detach(thread) == 0);
 }
@@ -237,7 +238,9 @@ static void a_call_is_completed_later_from_another_thread(void) {
   OK(mcpl_server_add_tool(server, "later", "Replies later", NULL, later, NULL, NULL));
   mcpl_client *client = joined(server);
   OK(mcpl_client_open(client));
-  mcpl_request_options options = {.size = sizeof options, .progress = on_progress, .user = &progressed};
+  mcpl_request_options options = MCPL_REQUEST_OPTIONS_INIT;
+  options.progress = on_progress;
+  options.user = &progressed;
   char *result = NULL;
   OK(mcpl_client_call_tool(client, "later", NULL, 0, &options, &result, NULL));
   CONTAINS(result, "from elsewhere");
@@ -342,8 +345,59 @@ struct kept {
 
 static void keep(mcpl_call *call, const char *arguments, size_t length, void *user) {
   (void)arguments, (void)length;
+  OK(mcpl_call_keep(call));
   ((struct kept *)user)->call = call;
   tally_add(&((struct kept *)user)->arrived);
+}
+
+static void forget(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)call, (void)arguments, (void)length, (void)user;
+}
+
+static void forget_answer(mcpl_call *call, const mcpl_error *error, const char *result, size_t length, void *user) {
+  (void)call, (void)error, (void)result, (void)length;
+  tally_add(user);
+}
+
+static void ask_and_forget(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length;
+  OK(mcpl_call_ask(call, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, forget_answer, user, NULL));
+}
+
+static void report(mcpl_log_level level, const char *target, const char *message, void *user) {
+  (void)target;
+  if (level == MCPL_LOG_ERROR && strstr(message, "mcpl_call_keep") != NULL) {
+    tally_add(user);
+  }
+}
+
+static void a_handler_that_returns_without_ending_its_call_fails_it(void) {
+  struct tally reported = TALLY;
+  struct tally asked = TALLY;
+  struct kept kept = {TALLY, TALLY, NULL};
+  struct pending pending = PENDING;
+  OK(mcpl_set_diagnostics(MCPL_LOG_ERROR, report, &reported, NULL));
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "forget", "Never replies", NULL, forget, NULL, NULL));
+  OK(mcpl_server_add_tool(server, "ask", "Never replies", NULL, ask_and_forget, &asked, NULL));
+  OK(mcpl_server_add_tool(server, "keep", "Replies later", NULL, keep, &kept, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  CALLS(client, "forget", NULL, "\"isError\":true");
+  CHECK(tally_count(&reported) == 1);
+  CALLS(client, "ask", NULL, "\"isError\":true");
+  CHECK(tally_count(&asked) == 1);
+  CHECK(tally_count(&reported) == 2);
+  OK(mcpl_client_call_tool_async(client, "keep", NULL, 0, NULL, completed, &pending, NULL));
+  tally_wait(&kept.arrived, 1);
+  CALLS(client, "forget", NULL, "\"isError\":true");
+  OK(mcpl_call_reply_text(kept.call, "later", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_call_keep(kept.call));
+  tally_wait(&pending.done, 1);
+  CONTAINS(pending.text, "later");
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  OK(mcpl_set_diagnostics(MCPL_LOG_ERROR, NULL, NULL, NULL));
 }
 
 static void an_unanswered_call_ends_when_the_server_closes(void) {
@@ -417,7 +471,7 @@ static void nothing(mcpl_call *call, const char *arguments, size_t length, void 
 
 static void rejects_invalid_definitions_at_registration(void) {
   mcpl_server *server = mcpl_server_new("server", "1");
-  mcpl_handler_options options = {.size = sizeof options};
+  mcpl_handler_options options = MCPL_HANDLER_OPTIONS_INIT;
   const char *const uris[] = {"", "notes", "my_app://x", "app://x/y z"};
   const char *const tools[] = {
       "{\"name\": \"t\", \"inputSchema\": true}",
@@ -1157,6 +1211,7 @@ static const struct test tests[] = {
     TEST(a_call_is_completed_later_from_another_thread),
     TEST(slow_listeners_to_progress_share_the_room_of_one_client),
     TEST(a_second_answer_is_refused),
+    TEST(a_handler_that_returns_without_ending_its_call_fails_it),
     TEST(an_unanswered_call_ends_when_the_server_closes),
     TEST(cancellation_sets_a_flag_and_calls_a_callback),
     TEST(a_call_that_takes_too_long_is_cancelled_and_answered),

@@ -66,7 +66,9 @@ static void reply(mcpl_call *call, const char *arguments, size_t length, void *u
 static void a_server_and_a_client_talk_over_channels(void) {
   struct end server_end = END;
   struct client_end client_end = {END, &server_end};
-  const mcpl_channel_functions serving = {.size = sizeof serving, .send = send_across, .close = closed};
+  mcpl_channel_functions serving = MCPL_CHANNEL_FUNCTIONS_INIT;
+  serving.send = send_across;
+  serving.close = closed;
   const mcpl_channel_functions asking = {
       .size = sizeof asking, .open = open_client, .send = send_across, .close = closed};
   mcpl_server *server = mcpl_server_new("server", "1");
@@ -242,6 +244,7 @@ static void keep(mcpl_call *call, const char *arguments, size_t length, void *us
   struct kept *kept = user;
   (void)arguments, (void)length;
   pthread_mutex_lock(&kept->calls.lock);
+  OK(mcpl_call_keep(call));
   kept->last = call;
   pthread_mutex_unlock(&kept->calls.lock);
   tally_add(&kept->calls);

@@ -204,6 +204,7 @@ static void cancelled(mcpl_call *call, void *user) {
 static void keep(mcpl_call *call, const char *params, size_t length, void *user) {
   struct kept *kept = user;
   (void)params, (void)length;
+  OK(mcpl_call_keep(call));
   kept->call = call;
   OK(mcpl_call_on_cancel(call, cancelled, &kept->cancelled, NULL));
   tally_add(&kept->arrived);
@@ -356,6 +357,7 @@ static void forget(mcpl_call *call, const char *params, size_t length, void *use
   struct kept *kept = user;
   (void)params, (void)length;
   OK(mcpl_call_on_cancel(call, cancelled, &kept->cancelled, NULL));
+  OK(mcpl_call_keep(call));
   kept->call = call;
   tally_add(&kept->arrived);
 }

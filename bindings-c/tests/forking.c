@@ -33,6 +33,7 @@ struct objects {
 static void hold(mcpl_call *call, const char *arguments, size_t length, void *user) {
   struct objects *objects = user;
   (void)arguments, (void)length;
+  OK(mcpl_call_keep(call));
   objects->call = call;
   tally_add(&objects->held);
 }

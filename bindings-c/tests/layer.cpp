@@ -328,12 +328,22 @@ void a_call_that_is_dropped_fails() {
   }
 }
 
+void structures_with_a_size_have_initial_values() {
+  constexpr mcpl_handler_options handler = MCPL_HANDLER_OPTIONS_INIT;
+  constexpr mcpl_request_options request = MCPL_REQUEST_OPTIONS_INIT;
+  constexpr mcpl_channel_functions channel = MCPL_CHANNEL_FUNCTIONS_INIT;
+  CHECK(handler.size == sizeof handler && request.size == sizeof request && channel.size == sizeof channel);
+}
+
 void a_call_is_answered_once() {
   Pair pair;
   Box<mcpl_status> second;
   pair.server.add_tool("twice", "d", nullptr, [&](Call call) {
     mcpl_call *const handle = call.get();
     call.reply("once");
+    THROWS(MCPL_STALE_HANDLE, call.reply("again"));
+    THROWS(MCPL_STALE_HANDLE, call.progress(1));
+    CHECK(call.is_cancelled() && call.get() == nullptr);
     Call again(handle);
     second.put(THROWS(MCPL_STALE_HANDLE, again.reply("again")).status());
   });
@@ -709,6 +719,7 @@ int main() {
       TEST(custom_requests_are_served),
       TEST(exceptions_fail_only_their_call),
       TEST(a_call_that_is_dropped_fails),
+      TEST(structures_with_a_size_have_initial_values),
       TEST(a_call_is_answered_once),
       TEST(asking_waits_or_continues),
       TEST(a_server_asks_outside_of_calls),

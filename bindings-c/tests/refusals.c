@@ -70,6 +70,7 @@ struct kept {
 
 static void keep_call(mcpl_call *call, const char *arguments, size_t length, void *user) {
   (void)arguments, (void)length;
+  OK(mcpl_call_keep(call));
   ((struct kept *)user)->call = call;
   tally_add(&((struct kept *)user)->arrived);
 }
@@ -466,6 +467,7 @@ static void calls_refuse(mcpl_call *live, mcpl_call *ended) {
   HANDLE(mcpl_call_log_text, ended, MCPL_LOG_INFO, NULL, JSON("a"));
   HANDLE(mcpl_call_notify, ended, "acme/a", NULL, 0);
   HANDLE_ALONE(mcpl_call_close_stream, ended);
+  HANDLE_ALONE(mcpl_call_keep, ended);
   HANDLE(mcpl_call_ask, ended, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, on_answer, NULL, NULL);
   HANDLE(mcpl_call_ask_wait, ended, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, &text, &length);
   HANDLE(mcpl_call_next, ended, NULL, 0, on_answer, NULL, NULL);

@@ -26,6 +26,7 @@ struct desk {
 static void hand_in(mcpl_call *call, const char *arguments, size_t length, void *user) {
   struct desk *desk = user;
   (void)arguments, (void)length;
+  OK(mcpl_call_keep(call));
   pthread_mutex_lock(&desk->lock);
   CHECK(desk->count < CALLERS * CALLS_EACH);
   desk->waiting[desk->count++] = call;

@@ -19,8 +19,8 @@ from harness import environment
 
 FOLDER = environment.CACHE / "docs-c"
 TIMEOUT = 600
-# Handlers in examples need not use all parameters, and pages need not use all functions that they define.
-WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-unused-parameter", "-Wno-unused-function"]
+# Pages need not use all functions that they define.
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-unused-function"]
 COMPILERS = {
     "c": [os.environ.get("CC", "cc"), "-std=c11", "-D_POSIX_C_SOURCE=200809L"],
     "cpp": [os.environ.get("CXX", "c++"), "-std=c++17"],

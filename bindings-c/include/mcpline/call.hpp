@@ -72,7 +72,7 @@ public:
   /// Returns the name of the tool or prompt, the URI of the resource, or the method of the custom request.
   std::string name() const {
     char *name = nullptr;
-    detail::throw_if_failed(mcpl_call_name(call_, &name));
+    detail::throw_if_failed(mcpl_call_name(used(), &name));
     return detail::taken(name);
   }
 
@@ -80,7 +80,7 @@ public:
   Json arguments() const {
     const char *arguments = nullptr;
     std::size_t length = 0;
-    detail::throw_if_failed(mcpl_call_arguments(call_, &arguments, &length));
+    detail::throw_if_failed(mcpl_call_arguments(used(), &arguments, &length));
     return Json::view(std::string_view(arguments, length));
   }
 
@@ -88,7 +88,7 @@ public:
   Json info() const {
     char *text = nullptr;
     std::size_t length = 0;
-    detail::throw_if_failed(mcpl_call_info(call_, &text, &length));
+    detail::throw_if_failed(mcpl_call_info(used(), &text, &length));
     return Json(detail::taken(text, length));
   }
 
@@ -97,12 +97,12 @@ public:
   std::optional<Json> trace_context() const {
     char *text = nullptr;
     std::size_t length = 0;
-    detail::throw_if_failed(mcpl_call_trace_context(call_, &text, &length));
+    detail::throw_if_failed(mcpl_call_trace_context(used(), &text, &length));
     return text == nullptr ? std::nullopt : std::optional(Json(detail::taken(text, length)));
   }
 
   /// Returns whether the request was cancelled or the call has ended.
-  bool is_cancelled() const noexcept { return mcpl_call_is_cancelled(call_); }
+  bool is_cancelled() const noexcept { return mcpl_call_is_cancelled(used()); }
 
   /// Calls `cancelled()` when the call is cancelled, at most once.
   template <class F> void on_cancel(F &&cancelled) {
@@ -114,29 +114,29 @@ public:
 
   /// Reports progress, if the client requested it. `total` is NAN if unknown.
   void progress(double progress, double total = std::nan(""), std::string_view message = {}) {
-    detail::throw_if_failed(mcpl_call_progress(call_, progress, total, detail::Short(message).or_null()));
+    detail::throw_if_failed(mcpl_call_progress(used(), progress, total, detail::Short(message).or_null()));
   }
 
   /// Sends a log message with JSON data to the client.
   ///
   /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
   void log(mcpl_log_level level, const JsonText &data, std::string_view logger = {}) {
-    detail::throw_if_failed(mcpl_call_log(call_, level, detail::Short(logger).or_null(), data.data(), data.size()));
+    detail::throw_if_failed(mcpl_call_log(used(), level, detail::Short(logger).or_null(), data.data(), data.size()));
   }
 
   /// Sends a log message with text to the client.
   void log_text(mcpl_log_level level, std::string_view text, std::string_view logger = {}) {
     detail::throw_if_failed(
-        mcpl_call_log_text(call_, level, detail::Short(logger).or_null(), text.data(), text.size()));
+        mcpl_call_log_text(used(), level, detail::Short(logger).or_null(), text.data(), text.size()));
   }
 
   /// Sends a custom notification on the call's stream. `params` is an object, or nullptr for none.
   void notify(std::string_view method, const JsonText &params = nullptr) {
-    detail::throw_if_failed(mcpl_call_notify(call_, detail::Short(method).get(), params.data(), params.size()));
+    detail::throw_if_failed(mcpl_call_notify(used(), detail::Short(method).get(), params.data(), params.size()));
   }
 
   /// Closes the HTTP response stream while the call continues; the client reconnects for the rest (2025-11-25).
-  void close_stream() { detail::throw_if_failed(mcpl_call_close_stream(call_)); }
+  void close_stream() { detail::throw_if_failed(mcpl_call_close_stream(used())); }
 
   /// Sends an input request to the client and waits for the answer.
   ///
@@ -146,7 +146,7 @@ public:
     char *result = nullptr;
     std::size_t length = 0;
     detail::throw_if_failed(
-        mcpl_call_ask_wait(call_, detail::Short(key).or_null(), what, params.data(), params.size(), &result, &length));
+        mcpl_call_ask_wait(used(), detail::Short(key).or_null(), what, params.data(), params.size(), &result, &length));
     return Json(detail::taken(result, length));
   }
 
@@ -172,7 +172,7 @@ public:
   Json send_request(std::string_view method, const JsonText &params = nullptr, std::string_view key = {}) {
     char *result = nullptr;
     std::size_t length = 0;
-    detail::throw_if_failed(mcpl_call_send_request_wait(call_, detail::Short(key).or_null(),
+    detail::throw_if_failed(mcpl_call_send_request_wait(used(), detail::Short(key).or_null(),
                                                         detail::Short(method).get(), params.data(), params.size(),
                                                         &result, &length));
     return Json(detail::taken(result, length));
@@ -184,7 +184,7 @@ public:
   Json next(const JsonText &params = nullptr) {
     char *result = nullptr;
     std::size_t length = 0;
-    detail::throw_if_failed(mcpl_call_next_wait(call_, params.data(), params.size(), &result, &length));
+    detail::throw_if_failed(mcpl_call_next_wait(used(), params.data(), params.size(), &result, &length));
     return Json(detail::taken(result, length));
   }
 
@@ -201,31 +201,32 @@ public:
   template <class F> void ask_then(mcpl_ask_method what, const JsonText &params, F &&then, std::string_view key = {});
 
   /// Replies with text: one text block (tool), one user message (prompt), or the text of a resource.
-  void reply(std::string_view text) { end(mcpl_call_reply_text(call_, text.data(), text.size())); }
+  void reply(std::string_view text) { end(mcpl_call_reply_text(used(), text.data(), text.size())); }
 
   /// Replies with binary data: an image or audio (tool), or a blob (resource).
   void reply(const Bytes &bytes) {
-    end(mcpl_call_reply_bytes(call_, bytes.bytes.data(), bytes.bytes.size(), detail::Short(bytes.mime_type).or_null()));
+    end(mcpl_call_reply_bytes(used(), bytes.bytes.data(), bytes.bytes.size(),
+                              detail::Short(bytes.mime_type).or_null()));
   }
 
   /// Replies with content blocks (tool), messages (prompt) or contents (resource).
   void reply(const Content &content) {
-    end(mcpl_call_reply_content(call_, content.json.text().data(), content.json.text().size()));
+    end(mcpl_call_reply_content(used(), content.json.text().data(), content.json.text().size()));
   }
 
   /// Replies with structured content.
   void reply(const Structured &structured) {
-    end(mcpl_call_reply_structured(call_, structured.json.text().data(), structured.json.text().size()));
+    end(mcpl_call_reply_structured(used(), structured.json.text().data(), structured.json.text().size()));
   }
 
   /// Replies with a complete result.
   void reply(const Result &result) {
-    end(mcpl_call_reply_result(call_, result.json.text().data(), result.json.text().size()));
+    end(mcpl_call_reply_result(used(), result.json.text().data(), result.json.text().size()));
   }
 
   /// Replies with input requests.
   void reply(const InputRequired &required) {
-    end(mcpl_call_reply_input_required(call_, required.json.text().data(), required.json.text().size()));
+    end(mcpl_call_reply_input_required(used(), required.json.text().data(), required.json.text().size()));
   }
 
   /// Replies with completion values, or with the URIs of the resources that a template lists.
@@ -235,41 +236,50 @@ public:
     for (const std::string &candidate : candidates) {
       pointers.push_back(candidate.c_str());
     }
-    end(mcpl_call_reply_values(call_, pointers.data(), pointers.size()));
+    end(mcpl_call_reply_values(used(), pointers.data(), pointers.size()));
   }
 
   /// Fails with an error message for the model.
-  void fail(std::string_view message) { end(mcpl_call_fail(call_, message.data(), message.size())); }
+  void fail(std::string_view message) { end(mcpl_call_fail(used(), message.data(), message.size())); }
 
   /// Fails with a JSON-RPC error.
   void fail_rpc(std::int64_t code, std::string_view message, const JsonText &data = nullptr) {
-    end(mcpl_call_fail_rpc(call_, code, detail::Short(message).get(), data.data(), data.size()));
+    end(mcpl_call_fail_rpc(used(), code, detail::Short(message).get(), data.data(), data.size()));
   }
 
   /// Fails with an internal error: `message` goes to the diagnostics and is not sent to the client.
-  void fail_internal(std::string_view message) { end(mcpl_call_fail_internal(call_, detail::Short(message).get())); }
+  void fail_internal(std::string_view message) { end(mcpl_call_fail_internal(used(), detail::Short(message).get())); }
 
   /// Fails because the resource does not exist: the one with this URI, or without a URI the one that the client reads.
   void fail_resource_not_found(std::string_view uri = {}) {
-    end(mcpl_call_fail_resource_not_found(call_, detail::Short(uri).or_null()));
+    end(mcpl_call_fail_resource_not_found(used(), detail::Short(uri).or_null()));
   }
 
   /// Fails because the user must open URLs first: an array of `elicitation/create` parameters in URL mode.
   void fail_url_elicitation_required(const JsonText &elicitations) {
-    end(mcpl_call_fail_url_elicitation_required(call_, elicitations.data(), elicitations.size()));
+    end(mcpl_call_fail_url_elicitation_required(used(), elicitations.data(), elicitations.size()));
   }
 
   /// Returns the C handle, which this object still owns.
   mcpl_call *get() const noexcept { return call_; }
 
   /// Releases the C handle to the caller, who must end the call.
-  mcpl_call *release() noexcept { return std::exchange(call_, nullptr); }
+  mcpl_call *release() noexcept {
+    if (call_ != nullptr) {
+      // Fails if the call has ended, which is fine.
+      (void)mcpl_call_keep(call_);
+    }
+    return std::exchange(call_, nullptr);
+  }
 
 private:
   void end(mcpl_status status) {
     detail::throw_if_failed(status);
-    call_ = nullptr;
+    ended_ = std::exchange(call_, nullptr);
   }
+
+  /// The handle for a function: that of the call that was ended, so that the function fails with `MCPL_STALE_HANDLE`.
+  mcpl_call *used() const noexcept { return call_ != nullptr ? call_ : ended_; }
 
   void drop() noexcept {
     if (call_ != nullptr) {
@@ -280,6 +290,7 @@ private:
   }
 
   mcpl_call *call_;
+  mcpl_call *ended_ = nullptr;
 };
 
 namespace detail {

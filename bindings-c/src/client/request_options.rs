@@ -30,8 +30,8 @@ pub type mcpl_progress = Option<
 
 /// Options of one request.
 ///
-/// Set `size` and zero all other members, then set those that you need: `mcpl_request_options options = {sizeof options};`
-/// in C. The options and what they point to are copied before the function that takes them returns.
+/// Begin with `MCPL_REQUEST_OPTIONS_INIT`, then set what you need. The options and what they point to are copied before the
+/// function that takes them returns.
 #[repr(C)]
 pub struct mcpl_request_options {
     /// `sizeof(mcpl_request_options)`.

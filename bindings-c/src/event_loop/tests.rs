@@ -6,7 +6,7 @@ use mcpline::transport::Memory;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::call::{mcpl_call, mcpl_call_on_cancel};
+use crate::call::{mcpl_call, mcpl_call_keep, mcpl_call_on_cancel};
 use crate::callback_tracker::Latch;
 use crate::executor::CallbackExecutor;
 use crate::mcpl_status::MCPL_OK;
@@ -35,6 +35,7 @@ unsafe extern "C" fn call(call: *mut mcpl_call, _: *const c_char, _: usize, user
     // SAFETY: as above.
     let status = unsafe { mcpl_call_on_cancel(call, Some(cancel), user, None) };
     assert_eq!(status, MCPL_OK);
+    assert_eq!(mcpl_call_keep(call), MCPL_OK);
 }
 
 unsafe extern "C" fn cancel(_: *mut mcpl_call, user: *mut c_void) {

@@ -144,6 +144,7 @@ unsafe extern "C" fn fail(call: *mut mcpl_call, _: *const c_char, _: usize, _: *
 unsafe extern "C" fn keep(call: *mut mcpl_call, _: *const c_char, _: usize, user: *mut c_void) {
     // SAFETY: the data is a sender.
     let sender = unsafe { &*user.cast::<Sender<usize>>() }.clone();
+    assert_eq!(mcpl_call_keep(call), MCPL_OK);
     // The test may have ended.
     let _ = sender.send(call.addr());
 }

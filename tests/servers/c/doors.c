@@ -59,6 +59,7 @@ void doors_reply_when_open(doors *doors, const char *name, mcpl_call *call, cons
     door *door = door_of(doors, name);
     bool open = door->open;
     if (!open) {
+        mcpl_call_keep(call);
         waiting *added = allocated(sizeof *added);
         *added = (waiting){.call = call, .text = copied(text), .next = door->waiting};
         door->waiting = added;

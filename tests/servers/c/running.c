@@ -116,6 +116,7 @@ void wait_until_cancelled(mcpl_call *call, const char *arguments, size_t length,
     }
     cancellable *waits = allocated(sizeof *waits);
     *waits = (cancellable){.everything = user, .label = label};
+    mcpl_call_keep(call);
     mcpl_call_progress(call, 0, 1, "waiting");
     mcpl_call_on_cancel(call, cancelled, waits, cancellable_free);
 }

@@ -16,6 +16,7 @@ static void waits(mcpl_call *call, const char *arguments, size_t length, void *u
     (void)user;
     char *label = NULL;
     mcpl_json_string(arguments, length, "/label", &label, NULL);
+    mcpl_call_keep(call);
     mcpl_call_progress(call, 0, 1, "waiting");
     fprintf(stderr, "waiting %s\n", label);
     mcpl_call_on_cancel(call, cancelled, label, free_label);
