@@ -46,6 +46,10 @@
  * return NULL, and those that free objects do nothing, so that the child may exit; a callback that forks must not return in
  * the child. The child may use the library after exec, or if everything was freed before the fork.
  *
+ * Signals. The library's threads block all signals but those that a thread causes itself (SIGSEGV and the like) and SIGPROF, so
+ * that the program's threads get them. A process that a callback starts inherits this, unless it is started with another
+ * mask (posix_spawnattr_setsigmask). The library handles no signal unless mcpl_server_stop_on_signals is called.
+ *
  * Exit. Objects may be closed and freed at any time, also by atexit functions and by destructors of static and thread-local
  * objects. If a callback calls exit, its own server or client is closed in the background (see mcpl_server_free), and other
  * callbacks may still run while static objects are destroyed: stop the server and return from main instead.
@@ -2642,6 +2646,18 @@ mcpl_status mcpl_set_diagnostics(int32_t least,
  * while. Callbacks therefore need locks for shared data even with one thread.
  */
 mcpl_status mcpl_set_worker_threads(uint32_t most);
+
+/**
+ * Sets the size of the stack of each worker thread. Call it before the first server, client or loop is created.
+ *
+ * - `bytes`: the size, at least 262,144; 0 for the default, 2 MiB.
+ *
+ * Handlers and other callbacks run on this stack, unless they run on a loop. One that needs more than the stack ends the
+ * process with SIGSEGV, because the memory below it cannot be accessed; the thread is called `mcpline-worker`.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the size is too small.
+ */
+mcpl_status mcpl_set_worker_stack_size(size_t bytes);
 
 /**
  * Returns the version of the library, such as `"1.2.3"`. The string is static. Any thread.

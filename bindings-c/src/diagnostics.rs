@@ -12,6 +12,7 @@ use tracing::Level;
 use crate::pool;
 use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text::terminated;
+use crate::threads;
 use crate::user_data::{UserData, mcpl_finalizer};
 
 /// Severity of a log message, in ascending order (RFC 5424).
@@ -186,6 +187,19 @@ pub extern "C" fn mcpl_set_worker_threads(most: u32) -> mcpl_status {
         pool::set_most(most);
         Ok(())
     })
+}
+
+/// Sets the size of the stack of each worker thread. Call it before the first server, client or loop is created.
+///
+/// - `bytes`: the size, at least 262,144; 0 for the default, 2 MiB.
+///
+/// Handlers and other callbacks run on this stack, unless they run on a loop. One that needs more than the stack ends the
+/// process with SIGSEGV, because the memory below it cannot be accessed; the thread is called `mcpline-worker`.
+///
+/// Returns `MCPL_USAGE_ERROR` if the size is too small.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_set_worker_stack_size(bytes: usize) -> mcpl_status {
+    entry(|| threads::set_worker_stack(bytes))
 }
 
 /// Returns the version of the library, such as `"1.2.3"`. The string is static. Any thread.

@@ -9,6 +9,7 @@
 //! - `status`, `text`, `handles`, `user`: values that pass between C and Rust: failures, strings, handles, user data
 //!   with its finalizer.
 //! - `fork`: what a forked child may not do.
+//! - `threads`: how the library's threads start.
 //! - `library`, `pool`, `event_loop`, `executor`, `callback_tracker`: threads, and which code runs on which.
 //! - `server`, `server_features`, `handler_options`, `callback`, `call`, `ask`, `channel`; `client`; `json`: the features.
 
@@ -58,6 +59,7 @@ mod shared_runtime;
 mod span_export;
 mod status;
 mod text;
+mod threads;
 mod user_data;
 #[cfg(all(feature = "auth", feature = "client"))]
 mod verifying;

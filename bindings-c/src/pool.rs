@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 use crate::executor::{self, Job};
 use crate::mcpl_status::MCPL_LIMIT_EXCEEDED;
 use crate::status::{Done, Fault};
+use crate::threads;
 
 /// Minimum number of workers by default: callbacks wait for disks and networks more than they compute.
 const FEWEST: usize = 4;
@@ -122,9 +123,7 @@ impl Pool {
     fn start(self: &Arc<Self>) -> bool {
         let mut threads = self.lock();
         let pool = self.clone();
-        let started = std::thread::Builder::new()
-            .name("mcpline-worker".into())
-            .spawn(move || pool.work());
+        let started = threads::start_worker(Box::new(move || pool.work()));
         match started {
             Ok(thread) => threads.push(thread),
             // Callbacks wait for the existing workers, and the pool tries again.

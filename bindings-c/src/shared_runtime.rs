@@ -16,6 +16,7 @@ use crate::fork::RunningThreads;
 use crate::mcpl_status::MCPL_TRANSPORT_ERROR;
 use crate::pool::Pool;
 use crate::status::{Done, Fault};
+use crate::threads;
 
 /// The I/O thread and the worker pool.
 pub(crate) struct SharedRuntime {
@@ -94,15 +95,15 @@ pub(crate) fn in_background(
     if NO_THREADS.get() {
         return Err(std::io::Error::other("no threads, as the test wants it"));
     }
-    let thread = std::thread::Builder::new().name(name.to_owned());
     // The thread starts after its handle is dropped, so that it frees what both share. The other order is safe as well,
     // but ThreadSanitizer does not see it.
     let detached = Latch::new();
     let start = detached.clone();
-    let handle = thread.spawn(move || {
+    let begun = move || {
         start.take(None);
         run();
-    })?;
+    };
+    let handle = threads::start(name, Box::new(begun))?;
     drop(handle);
     detached.set(());
     Ok(())
@@ -120,13 +121,11 @@ fn current() -> MutexGuard<'static, (usize, Option<Arc<SharedRuntime>>)> {
 
 impl SharedRuntime {
     pub(crate) fn start() -> std::io::Result<Arc<Self>> {
-        let threads = RunningThreads::new();
+        let running = RunningThreads::new();
         let started = Latch::new();
         let starting = started.clone();
         let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::Builder::new()
-            .name("mcpline-io".into())
-            .spawn(move || run(&starting, stopped))?;
+        let thread = threads::start("mcpline-io", Box::new(move || run(&starting, stopped)))?;
         let started = started.take(None);
         let (handle, completions, pool) = started
             .unwrap_or_else(|| Err(std::io::Error::other("the I/O thread has not started")))?;
@@ -135,7 +134,7 @@ impl SharedRuntime {
             completions,
             pool,
             ending: Mutex::new(Some(IoThread { stop, thread })),
-            threads: Mutex::new(Some(threads)),
+            threads: Mutex::new(Some(running)),
         }))
     }
 

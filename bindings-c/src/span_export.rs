@@ -49,7 +49,7 @@ mod exporter {
 
     use crate::shared_runtime::{self, SharedRuntime};
     use crate::status::{Done, Fault};
-    use crate::{diagnostics, executor};
+    use crate::{diagnostics, executor, threads};
 
     /// The exporter, and the runtime that its requests run on.
     static EXPORT: Mutex<Option<(SpanExport, Arc<SharedRuntime>)>> = Mutex::new(None);
@@ -60,7 +60,10 @@ mod exporter {
             return Err(Fault::invalid("spans are exported already"));
         }
         let runtime = shared_runtime::enter()?;
+        // The exporter has a thread of its own.
+        let blocked = threads::block_signals();
         let started = diagnostics::export_spans(options, runtime.handle());
+        drop(blocked);
         match started {
             Ok(started) => *export = Some((started, runtime)),
             Err(fault) => {

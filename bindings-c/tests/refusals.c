@@ -148,6 +148,7 @@ static void the_library_refuses(void) {
   CHECK(strcmp(mcpl_error_operation(NULL), "") == 0);
   mcpl_string_free(NULL);
   SAYS(MCPL_OK, mcpl_set_worker_threads, 0);
+  SAYS(MCPL_USAGE_ERROR, mcpl_set_worker_stack_size, 1);
   REFUSES(mcpl_set_diagnostics, (mcpl_log_level)99, NULL, NULL, NULL);
   /* Without the feature `otlp`, any options. */
   REFUSES(mcpl_export_spans, "{");
