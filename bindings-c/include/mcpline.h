@@ -1624,8 +1624,9 @@ mcpl_status mcpl_client_metrics(mcpl_client *client,
  * Closes a client and waits until its connection has ended and none of its callbacks runs.
  *
  * Closes the connection as the transport requires (a server process gets time to exit, then it is killed). Requests in
- * flight fail with `MCPL_CLOSED`. Then the finalizers run; no callback is called after that. The handle stays valid until
- * `mcpl_client_free`; calling this function again is allowed.
+ * flight fail with `MCPL_CLOSED`. Notifications, log messages and lines of stderr that wait for their callbacks are delivered, at
+ * most 4,096 and 32 MiB of them; while so many wait, further ones are dropped. Then the finalizers run; no callback is called after
+ * that. The handle stays valid until `mcpl_client_free`; calling this function again is allowed.
  *
  * On the thread of the client's loop it dispatches the loop while it waits. If it is called on another thread, the loop's
  * thread must keep dispatching.

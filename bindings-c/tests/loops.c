@@ -289,6 +289,52 @@ static void a_request_of_a_client_without_a_loop_dispatches_the_threads_loop(voi
   mcpl_loop_free(loop);
 }
 
+/* Log messages that wait for a loop which is not dispatched. */
+enum { FLOOD = 10000, MOST_WAITING = 4096 };
+
+static void flood(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length, (void)user;
+  for (int index = 0; index < FLOOD; index++) {
+    OK(mcpl_call_log_text(call, MCPL_LOG_ERROR, NULL, "one of many", MCPL_AUTO_LENGTH));
+  }
+  OK(mcpl_call_reply_text(call, "flooded", MCPL_AUTO_LENGTH));
+}
+
+static void log_here(mcpl_client *client, mcpl_log_level level, const char *logger, const char *data, size_t length,
+                     void *user) {
+  (void)client, (void)level, (void)logger, (void)data, (void)length;
+  CHECK(here());
+  tally_add(user);
+}
+
+static void *call_flood(void *client) {
+  CALLS(client, "flood", NULL, "flooded");
+  return NULL;
+}
+
+static void a_loop_that_is_not_dispatched_keeps_few_notifications(void) {
+  struct tally logged = TALLY;
+  pthread_t thread;
+  dispatching = pthread_self();
+  mcpl_loop *loop = mcpl_loop_new();
+  mcpl_server *server = mcpl_server_new_with("{\"name\": \"server\", \"version\": \"1\"}", MCPL_AUTO_LENGTH,
+                                             "{\"log_rate\": [1000000, 1000000]}", MCPL_AUTO_LENGTH);
+  OK(mcpl_server_add_tool(server, "flood", "Logs a lot", NULL, flood, NULL, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_use_loop(client, loop));
+  OK(mcpl_client_on_log(client, log_here, &logged, NULL));
+  OK(mcpl_client_open(client));
+  OK(mcpl_client_set_log_level(client, MCPL_LOG_DEBUG, NULL));
+  CHECK(pthread_create(&thread, NULL, call_flood, client) == 0);
+  CHECK(pthread_join(thread, NULL) == 0);
+  CHECK(tally_count(&logged) == 0);
+  OK(mcpl_client_close(client));
+  CHECK(tally_count(&logged) > 0 && tally_count(&logged) <= MOST_WAITING);
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  mcpl_loop_free(loop);
+}
+
 static const struct test tests[] = {
     TEST(callbacks_run_where_the_loop_is_dispatched),
     TEST(nothing_runs_without_a_dispatch),
@@ -296,6 +342,7 @@ static const struct test tests[] = {
     TEST(freeing_a_loop_ends_queued_callbacks),
     TEST(a_dialog_within_a_callback_dispatches),
     TEST(notifications_stay_in_order_within_a_nested_dispatch),
+    TEST(a_loop_that_is_not_dispatched_keeps_few_notifications),
     TEST(a_request_of_a_client_without_a_loop_dispatches_the_threads_loop),
 };
 
