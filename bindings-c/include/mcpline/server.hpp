@@ -143,7 +143,7 @@ public:
   /// array of Resource. They follow the registered resources in `resources/list`, on its last page; call
   /// `notify_resource_list_changed` when they change.
   template <class F> void set_resource_template_list(std::string_view uri_template, F &&handler) {
-    detail::check(mcpl_server_set_resource_template_list(
+    detail::throw_if_failed(mcpl_server_set_resource_template_list(
         server_.get(), detail::Short(uri_template).get(),
         &detail::handle<detail::Feature::resource_list, std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
         &detail::destroy<std::decay_t<F>>));
@@ -305,7 +305,9 @@ public:
 
   /// Notifies clients that the list of resources changed: for `set_resource_template_list`. When resources are
   /// registered or removed, the server does so by itself.
-  void notify_resource_list_changed() { detail::check(mcpl_server_notify_resource_list_changed(server_.get())); }
+  void notify_resource_list_changed() {
+    detail::throw_if_failed(mcpl_server_notify_resource_list_changed(server_.get()));
+  }
 
   /// Notifies the client that a URL elicitation is complete.
   void notify_elicitation_complete(std::string_view elicitation_id) {
