@@ -341,14 +341,14 @@ impl<'o> Waiter<'o> {
             if let Some(events) = &self.borrowed {
                 latch.watch(events);
                 // Fails if another thread dispatches the loop from now on, or it was freed.
-                if events.dispatch_until(|| latch.is_set(), until).is_ok() {
+                if events.dispatch_until(&|| latch.is_set(), until).is_ok() {
                     return Ok(latch.try_take());
                 }
             }
             return Ok(latch.take(until));
         };
         latch.watch(events);
-        events.dispatch_until(|| latch.is_set(), until)?;
+        events.dispatch_until(&|| latch.is_set(), until)?;
         Ok(latch.try_take())
     }
 
@@ -356,7 +356,7 @@ impl<'o> Waiter<'o> {
     fn wait_for(&self, until: Option<Instant>, is: impl Fn(&mut Gate) -> bool) -> Done {
         if let Some(events) = self.events {
             let ready = || is(&mut self.owner.gate());
-            return events.dispatch_until(ready, until).map(drop);
+            return events.dispatch_until(&ready, until).map(drop);
         }
         let emptied = &self.owner.emptied;
         let mut gate = self.owner.gate();

@@ -108,7 +108,7 @@ impl Loop {
     /// Returns whether `ready` was met in time.
     pub(crate) fn dispatch_until(
         &self,
-        ready: impl Fn() -> bool,
+        ready: &dyn Fn() -> bool,
         until: Option<Instant>,
     ) -> Done<bool> {
         loop {
@@ -118,7 +118,7 @@ impl Loop {
             }
             // Ends in time however many callbacks wait, and whatever they queue in turn.
             let is_over = || until.is_some_and(|until| until <= Instant::now());
-            let done = self.dispatch(0, || ready() || is_over())?;
+            let done = self.dispatch(0, &|| ready() || is_over())?;
             if is_over() || (done == 0 && !self.rest(before, until)) {
                 return Ok(ready());
             }
@@ -127,7 +127,7 @@ impl Loop {
 
     /// Runs the jobs that are queued now, at most `most` (0 for all). Stops early if `stops` returns `true` after a
     /// job. A job may dispatch as well.
-    fn dispatch(&self, most: u32, stops: impl Fn() -> bool) -> Done<u32> {
+    fn dispatch(&self, most: u32, stops: &dyn Fn() -> bool) -> Done<u32> {
         if executor::is_io_thread() {
             return Err(Fault::would_deadlock());
         }
@@ -331,7 +331,7 @@ pub unsafe extern "C" fn mcpl_loop_dispatch(
     // SAFETY: guaranteed by the caller.
     unsafe { put(count, 0) };
     entry(|| {
-        let done = Loop::get(events)?.dispatch(most, || false)?;
+        let done = Loop::get(events)?.dispatch(most, &|| false)?;
         // SAFETY: guaranteed by the caller.
         unsafe { put(count, done) };
         Ok(())

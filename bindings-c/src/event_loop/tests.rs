@@ -239,7 +239,7 @@ fn counting(jobs: usize) -> (*mut mcpl_loop, Arc<Loop>, Arc<AtomicUsize>) {
 #[test]
 fn a_wait_ends_in_time_though_the_loop_stays_busy() {
     let (handle, events, ran) = counting(100);
-    let is_ready = events.dispatch_until(|| false, Some(Instant::now()));
+    let is_ready = events.dispatch_until(&|| false, Some(Instant::now()));
     assert_eq!(is_ready.ok(), Some(false));
     assert_eq!(ran.load(Ordering::SeqCst), 1);
     mcpl_loop_free(handle);
@@ -249,7 +249,7 @@ fn a_wait_ends_in_time_though_the_loop_stays_busy() {
 fn a_wait_ends_with_the_callback_that_it_waits_for() {
     let (handle, events, ran) = counting(100);
     let ready = || ran.load(Ordering::SeqCst) >= 3;
-    assert_eq!(events.dispatch_until(ready, guard()).ok(), Some(true));
+    assert_eq!(events.dispatch_until(&ready, guard()).ok(), Some(true));
     assert_eq!(ran.load(Ordering::SeqCst), 3);
     mcpl_loop_free(handle);
 }
