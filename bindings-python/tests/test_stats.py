@@ -97,14 +97,14 @@ def test_the_dashboard_of_grafana_names_metrics_and_labels_that_exist():
     async def asks(ctx: Context) -> str:
         return str((await ctx.elicit("Sure?", bool)).action)
 
-    async def main() -> None:
+    async def main() -> str:
         answers = {"on_elicit": lambda _: {"value": True}}
-        async with Client.memory(server, revisions=[LEGACY], **answers) as client:
+        async with Client.memory(server, revisions=[LEGACY], metrics=True, **answers) as client:
             await client.call_tool("fails")
             await client.call_tool("asks")
+            return server.metrics() + Client.metrics_of({"weather": client})
 
-    run(main())
-    text = server.metrics()
+    text = run(main())
     path = Path(__file__).resolve().parents[2] / "examples" / "grafana" / "mcpline.json"
     panels = json.loads(path.read_text())["panels"]
     queries = [target["expr"] for panel in panels for target in panel["targets"]]
