@@ -182,7 +182,7 @@ def cells() -> Iterator[Cell]:
         for cell in _cells("http", REVISIONS, row):
             yield _exception(cell)
     for row in PAIR:
-        yield from (cell for cell in _cells("sse", HANDSHAKE, row) if cell.stage != "probe")
+        yield from (_exception(cell) for cell in _cells("sse", HANDSHAKE, row) if cell.stage != "probe")
     for manner, ends in STREAM.items():
         for revision in HANDSHAKE:
             yield Cell("sse", revision, "stream", manner, ends, OK, OK, ends == OPEN)

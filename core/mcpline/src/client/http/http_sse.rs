@@ -269,7 +269,10 @@ impl HttpSseShared {
 
     async fn post(&self, message: &Bytes, number: Option<u64>) -> Result<(), ClientError> {
         let endpoint = self.way().await?;
-        let heads = self.lock().heads.clone();
+        let (heads, has_session) = {
+            let state = self.lock();
+            (state.heads.clone(), state.initialized)
+        };
         let headers = || (*heads.post).clone();
         let waiting = number.map(|number| LinkRequestTimer(&self.sink, Some(number)));
         let timer: &dyn RequestTimer = match &waiting {
@@ -291,8 +294,8 @@ impl HttpSseShared {
             answer.drain().await;
             return Ok(());
         }
-        // The endpoint names a session: 404 says that it has ended, which its stream may not have shown yet.
-        Err(refusal(answer, true).await)
+        // After the handshake, 404 says that the session of the endpoint has ended, which its stream may not have shown yet.
+        Err(refusal(answer, has_session).await)
     }
 
     /// Waits until the endpoint is known and returns it.
