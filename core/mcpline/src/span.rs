@@ -227,7 +227,7 @@ impl SpanScope {
         Self {
             span: Span::current(),
             #[cfg(feature = "opentelemetry")]
-            context: Some(opentelemetry::Context::current()),
+            context: has_context().then(opentelemetry::Context::current),
         }
     }
 
@@ -262,9 +262,11 @@ impl SpanScope {
     /// Lets code run in it until the result is dropped.
     pub(crate) fn enter(&self) -> EnteredScope<'_> {
         let span = self.span.enter();
+        #[cfg(feature = "opentelemetry")]
+        let context = self.context.as_ref().filter(|_| has_context());
         EnteredScope {
             #[cfg(feature = "opentelemetry")]
-            _context: self.context.clone().map(opentelemetry::Context::attach),
+            _context: context.cloned().map(opentelemetry::Context::attach),
             _span: span,
         }
     }
@@ -280,6 +282,28 @@ impl SpanScope {
         let mut work = std::pin::pin!(work);
         std::future::poll_fn(|cx| self.in_scope(|| work.as_mut().poll(cx))).await
     }
+}
+
+/// Whether this thread still has a context of OpenTelemetry. While a thread or the program ends, destructors may run that use a
+/// client, and OpenTelemetry panics then.
+#[cfg(feature = "opentelemetry")]
+fn has_context() -> bool {
+    struct Alive;
+
+    impl Drop for Alive {
+        fn drop(&mut self) {
+            // Only so that it is destroyed.
+        }
+    }
+
+    std::thread_local! {
+        // The context is made first, so it is destroyed last.
+        static ALIVE: Alive = {
+            drop(opentelemetry::Context::current());
+            Alive
+        };
+    }
+    ALIVE.try_with(|_| ()).is_ok()
 }
 
 /// Records that a request has failed.
