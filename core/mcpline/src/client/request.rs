@@ -256,7 +256,8 @@ impl Inner {
             wants_progress: options.progress.is_some(),
             timeouts: options.timeouts.unwrap_or(self.settings.timeouts),
         };
-        let response = session.ask(&ask, options.progress.clone(), headers);
+        // Pinned, because a future that is moved before it is awaited takes its size twice.
+        let response = std::pin::pin!(session.ask(&ask, options.progress.clone(), headers));
         if let (Some(sent), Some(number)) = (&options.sent, response.number()) {
             sent.set(session, number);
         }

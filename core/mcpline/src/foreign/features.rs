@@ -489,7 +489,7 @@ mod tests {
                 CallKind::Completion,
                 json!({"reference": "p", "argument": "a"}),
             ),
-            (CallKind::ResourceList, json!({"uriTemplate": "a://{b}"})),
+            (CallKind::ResourceList, json!({"uri_template": "a://{b}"})),
             (
                 CallKind::Event,
                 json!({"method": "notifications/initialized"}),
