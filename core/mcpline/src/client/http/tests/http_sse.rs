@@ -165,7 +165,11 @@ async fn a_post_to_an_unknown_session_reports_that_the_session_has_ended() {
         r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"unknown session"}}"#;
     let peer = Peer::new(move |_, seen: &Seen| {
         if seen.method == "POST" {
-            return vec![Step::Send(answer("404 Not Found", &[], unknown))];
+            let is_request = seen.body.contains("\"id\"");
+            return vec![Step::Send(match is_request {
+                true => answer("404 Not Found", &[], unknown),
+                false => answer("202 Accepted", &[], ""),
+            })];
         }
         let first = "event: endpoint\ndata: /x\n\n";
         vec![
@@ -176,6 +180,14 @@ async fn a_post_to_an_unknown_session_reports_that_the_session_has_ended() {
     })
     .await;
     let (link, mut receiver) = pair(&peer.url());
+    // During the handshake there is no session yet.
+    link.send(call(1, REVISION));
+    let failure = receiver.failure().await;
+    assert!(
+        matches!(failure, ClientError::Http { status: 404, .. }),
+        "{failure:?}"
+    );
+    link.send(initialized());
     link.send(call(1, REVISION));
     assert_eq!(receiver.failure().await, ClientError::SessionExpired);
     close(&link).await;
