@@ -126,19 +126,19 @@ pub(super) async fn serve(
         }),
     });
     // A runtime with one thread has none that could read on.
-    let (mut pipe, end) = match Handle::current().runtime_flavor() {
-        RuntimeFlavor::CurrentThread => serve_calls(pipe).await,
-        _ => serve_calls_in_tasks(pipe).await?,
+    let ended = match Handle::current().runtime_flavor() {
+        RuntimeFlavor::CurrentThread => Ok(serve_calls(pipe).await),
+        _ => serve_calls_in_tasks(pipe).await,
     };
-    let served = match end {
+    let served = match ended {
         // A client that no longer answers pings gets no further messages.
-        Ok(End::Stopped(StopReason::ClientDead)) => Ok(()),
-        Ok(End::Stopped(StopReason::Requested)) => {
+        Ok((_, Ok(End::Stopped(StopReason::ClientDead)))) => Ok(()),
+        Ok((mut pipe, Ok(End::Stopped(StopReason::Requested)))) => {
             pipe.wind_down(Instant::now() + settings.shutdown_grace)
                 .await
         }
-        Ok(End::InputEnded) => pipe.drain(Instant::now() + EOF_GRACE).await,
-        Err(error) => Err(error),
+        Ok((mut pipe, Ok(End::InputEnded))) => pipe.drain(Instant::now() + EOF_GRACE).await,
+        Ok((_, Err(error))) | Err(error) => Err(error),
     };
     connection.close();
     server.inner().cancel_suspended_of(&connection);
@@ -224,7 +224,7 @@ async fn serve_calls_lending(mut lent: Box<LentPipe>, handover: Arc<Handover>) {
             Err(error) => Err(error),
         };
         let LentPipe { pipe, ended } = *lent;
-        // Whoever serves may be gone.
+        // The future that serves may have been dropped.
         let _ = ended.send((pipe, end));
         return;
     }
