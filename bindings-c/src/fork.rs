@@ -19,7 +19,7 @@ impl RunningThreads {
     pub(crate) fn new() -> Self {
         static WATCHED: Once = Once::new();
         WATCHED.call_once(|| {
-            // Fails without memory only; then a child is not told from its parent.
+            // Fails without memory only; then a child is not distinguished from its parent.
             // SAFETY: the function stores a flag, which a forked child may do.
             let _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
         });

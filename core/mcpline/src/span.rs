@@ -322,7 +322,7 @@ pub(crate) fn describe_failure(span: &Span, text: &str) {
     }
 }
 
-/// Returns the beginning of a session id, which tells sessions apart in a log. Whoever knows the whole id can use the
+/// Returns the beginning of a session id, which tells sessions apart in a log. The whole id gives access to the
 /// session.
 pub(crate) fn shortened(session: &str) -> &str {
     const SHOWN: usize = 8;
