@@ -343,15 +343,24 @@ def test_a_child_that_is_forked_while_the_log_is_written_can_log():
 
         def warn_often():
             while not ended:
+                running.wait()
                 warn()
 
         ended = False
+        running = threading.Event()
         warn()
         threads = [threading.Thread(target=warn_often, daemon=True) for _ in range(2)]
         for thread in threads:
             thread.start()
-        for number in range(60):
+        # Threads take turns often, so that they are in many states when the process is forked.
+        sys.setswitchinterval(0.00001)
+        for number in range(40):
+            running.set()
+            for _ in range(5):
+                warn()
             child = os.fork()
+            # The child does not compete with them for the processor.
+            running.clear()
             if child == 0:
                 # A child that waits for a lock of its parent never ends.
                 signal.alarm(30)
@@ -363,6 +372,7 @@ def test_a_child_that_is_forked_while_the_log_is_written_can_log():
             status = os.waitpid(child, 0)[1]
             assert status == 0, status
         ended = True
+        running.set()
         for thread in threads:
             thread.join()
     """
