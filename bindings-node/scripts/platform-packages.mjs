@@ -14,6 +14,8 @@ import { parseArgs } from "node:util";
 
 const PACKAGE = dirname(dirname(fileURLToPath(import.meta.url)));
 const ADDON = "mcpline.node";
+/** The licenses of what the addon contains. */
+const NOTICES = "THIRD-PARTY-NOTICES.md";
 
 /** What npm has to know of each platform to leave out the packages of the others. */
 const PLATFORMS = {
@@ -75,6 +77,7 @@ function writePlatform(manifest, platform, addon, out) {
   mkdirSync(folder, { recursive: true });
   cpSync(addon, join(folder, ADDON));
   cpSync(join(PACKAGE, "..", "LICENSE"), join(folder, "LICENSE"));
+  cpSync(join(PACKAGE, "..", NOTICES), join(folder, NOTICES));
   writeFileSync(join(folder, "README.md"), `The addon of \`${manifest.name}\` for ${platform}.\n`);
   const description = `The addon of ${manifest.name} for ${platform}.`;
   writeManifest(folder, {
@@ -82,7 +85,7 @@ function writePlatform(manifest, platform, addon, out) {
     description,
     ...shared(manifest),
     main: ADDON,
-    files: [ADDON],
+    files: [ADDON, NOTICES],
     ...PLATFORMS[platform],
   });
 }
