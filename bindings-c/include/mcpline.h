@@ -1033,8 +1033,9 @@ mcpl_status mcpl_call_fail_internal(mcpl_call *call,
  *
  * - `error`: the error that a callback received, or `mcpl_last_error()`.
  *
- * If the client lacks a capability the response is an error that names it (-32021 on 2026-07-28); otherwise it is the
- * error's message, for the model.
+ * If the client lacks a capability the response is an error that names it (-32021 on 2026-07-28). The errors of
+ * `mcpl_call_require_scopes` and `mcpl_call_next` with status `MCPL_RPC_ERROR` remain JSON-RPC errors. Of any other error
+ * the response is the message, for the model.
  *
  * Returns `MCPL_USAGE_ERROR` if `error` is `NULL` (the call stays open) and `MCPL_STALE_HANDLE` if the call has ended.
  * Any thread.
@@ -1123,6 +1124,25 @@ mcpl_status mcpl_call_name(mcpl_call *call,
 mcpl_status mcpl_call_info(mcpl_call *call,
                            char **json,
                            size_t *length);
+
+/**
+ * Checks that the caller has these scopes, for requirements that depend on the arguments.
+ *
+ * - `scopes`: all of them are required, separated by spaces.
+ *
+ * Declare fixed requirements with the feature instead (`scopes` of `mcpl_handler_options`). On stdio, and on other
+ * transports without a principal, every caller has all scopes.
+ *
+ * Returns `MCPL_OK` if the caller has them. If not, returns `MCPL_RPC_ERROR`, and the call stays open: end it with
+ * `mcpl_call_fail_with(call, mcpl_last_error())`. Over HTTP the response then has status 403 and a challenge that names the
+ * scopes, unless part of the response was sent; on other transports it is JSON-RPC error -31001 (2025-11-25,
+ * `basic/authorization`, scope challenge handling).
+ *
+ * Returns `MCPL_USAGE_ERROR` if `scopes` is `NULL` or contains what is not a scope, and `MCPL_STALE_HANDLE` if the call has
+ * ended. Any thread.
+ */
+mcpl_status mcpl_call_require_scopes(mcpl_call *call,
+                                     const char *scopes);
 
 /**
  * Returns the trace context of a call's request, so that the spans of a program that uses OpenTelemetry belong to the trace of

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::callback::Registered;
 use crate::callback_tracker::CallbackTracker;
 use crate::executor;
+use crate::handler_options::words;
 use crate::handles::{Table, Token};
 use crate::status::{Done, Fault, entry, entry_or, mcpl_error, mcpl_status};
 use crate::text::{self, Out, Text, put};
@@ -505,8 +506,9 @@ pub unsafe extern "C" fn mcpl_call_fail_internal(
 ///
 /// - `error`: the error that a callback received, or `mcpl_last_error()`.
 ///
-/// If the client lacks a capability the response is an error that names it (-32021 on 2026-07-28); otherwise it is the
-/// error's message, for the model.
+/// If the client lacks a capability the response is an error that names it (-32021 on 2026-07-28). The errors of
+/// `mcpl_call_require_scopes` and `mcpl_call_next` with status `MCPL_RPC_ERROR` remain JSON-RPC errors. Of any other error
+/// the response is the message, for the model.
 ///
 /// Returns `MCPL_USAGE_ERROR` if `error` is `NULL` (the call stays open) and `MCPL_STALE_HANDLE` if the call has ended.
 /// Any thread.
@@ -705,6 +707,37 @@ fn headers(_: &Context) -> Option<Vec<Value>> {
 fn decoded_or_null(json: Option<&Raw>) -> Value {
     // A `Raw` is always valid JSON.
     json.and_then(|json| json.decode().ok()).unwrap_or_default()
+}
+
+/// Checks that the caller has these scopes, for requirements that depend on the arguments.
+///
+/// - `scopes`: all of them are required, separated by spaces.
+///
+/// Declare fixed requirements with the feature instead (`scopes` of `mcpl_handler_options`). On stdio, and on other
+/// transports without a principal, every caller has all scopes.
+///
+/// Returns `MCPL_OK` if the caller has them. If not, returns `MCPL_RPC_ERROR`, and the call stays open: end it with
+/// `mcpl_call_fail_with(call, mcpl_last_error())`. Over HTTP the response then has status 403 and a challenge that names the
+/// scopes, unless part of the response was sent; on other transports it is JSON-RPC error -31001 (2025-11-25,
+/// `basic/authorization`, scope challenge handling).
+///
+/// Returns `MCPL_USAGE_ERROR` if `scopes` is `NULL` or contains what is not a scope, and `MCPL_STALE_HANDLE` if the call has
+/// ended. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_call_require_scopes(
+    call: *mut mcpl_call,
+    scopes: *const c_char,
+) -> mcpl_status {
+    entry(|| {
+        let open = OpenCall::get(call)?;
+        // SAFETY: the caller upholds the contract in the header.
+        let scopes = words(Some(unsafe { text::name("the scopes", scopes)? }));
+        match open.context.require_scopes(scopes) {
+            Ok(()) => Ok(()),
+            Err(error) if error.code == ErrorCode::INSUFFICIENT_SCOPE => Err(Fault::of_rpc(error)),
+            Err(error) => Err(Fault::invalid(error.message)),
+        }
+    })
 }
 
 /// Returns the trace context of a call's request, so that the spans of a program that uses OpenTelemetry belong to the trace of

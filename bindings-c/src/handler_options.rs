@@ -165,7 +165,7 @@ impl mcpl_handler_options {
 }
 
 /// Splits a list at its spaces.
-fn words(list: Option<&str>) -> Vec<String> {
+pub(crate) fn words(list: Option<&str>) -> Vec<String> {
     match list {
         None | Some("") => Vec::new(),
         Some(list) => list.split(' ').map(str::to_owned).collect(),

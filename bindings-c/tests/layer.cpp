@@ -564,6 +564,10 @@ void a_callable_verifies_tokens_and_scopes_limit_what_callers_see() {
   pair.server.add_tool("look", "d", nullptr, [](Call &call) { return call.info().string("/auth/subject"); });
   pair.server.add_tool(R"({"name":"edit","inputSchema":{"type":"object"}})", [] { return "edited"; }, needs);
   pair.server.on_request("acme/edit", nullptr, [] { return object({{"edited", true}}); }, needs);
+  pair.server.add_tool("erase", "d", nullptr, [](Call &call) {
+    call.require_scopes("edit");
+    return "erased";
+  });
   pair.server.on_verify([](const Json &params) {
     const std::string token = params.string("/token");
     if (token != "sesame" && token != "editor") {
@@ -585,9 +589,11 @@ void a_callable_verifies_tokens_and_scopes_limit_what_callers_see() {
     CHECK(contains(client.list_tools().text(), "\"edit\"") == edits);
     if (edits) {
       CHECK(text_of(client.call_tool("edit", nullptr)) == "edited");
+      CHECK(text_of(client.call_tool("erase", nullptr)) == "erased");
       CHECK(client.request("acme/edit", nullptr).boolean("/edited"));
     } else {
       THROWS(MCPL_AUTHORIZATION_FAILED, client.call_tool("edit", nullptr));
+      THROWS(MCPL_AUTHORIZATION_FAILED, client.call_tool("erase", nullptr));
       THROWS(MCPL_AUTHORIZATION_FAILED, client.request("acme/edit", nullptr));
     }
   }

@@ -462,6 +462,7 @@ static void calls_refuse(mcpl_call *live, mcpl_call *ended) {
   HANDLE(mcpl_call_name, ended, &text);
   HANDLE(mcpl_call_info, ended, &text, &length);
   HANDLE(mcpl_call_trace_context, ended, &text, &length);
+  HANDLE(mcpl_call_require_scopes, ended, "read");
   HANDLE(mcpl_call_on_cancel, ended, on_call, NULL, NULL);
   HANDLE(mcpl_call_progress, ended, 1, 2, NULL);
   HANDLE(mcpl_call_log, ended, MCPL_LOG_INFO, NULL, JSON("1"));
@@ -494,6 +495,10 @@ static void calls_refuse(mcpl_call *live, mcpl_call *ended) {
   SAYS(MCPL_OK, mcpl_call_name, live, NULL);
   SAYS(MCPL_OK, mcpl_call_info, live, NULL, &length);
   SAYS(MCPL_OK, mcpl_call_trace_context, live, NULL, &length);
+  REFUSES(mcpl_call_require_scopes, live, NULL);
+  REFUSES(mcpl_call_require_scopes, live, BAD_TEXT);
+  REFUSES(mcpl_call_require_scopes, live, "two  spaces");
+  SAYS(MCPL_OK, mcpl_call_require_scopes, live, "read write");
   REFUSES(mcpl_call_on_cancel, live, NULL, NULL, NULL);
   REFUSES(mcpl_call_progress, live, NAN, 1, NULL);
   REFUSES(mcpl_call_progress, live, 1, 2, BAD_TEXT);

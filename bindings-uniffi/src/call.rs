@@ -278,11 +278,13 @@ impl Call {
     /// Checks that the client declares an extension.
     pub fn require_extension(&self, identifier: String) -> Option<RpcFailure> {
         let refused = self.context.require_extension(&identifier).err()?;
-        Some(RpcFailure {
-            code: refused.code.0,
-            message: refused.message.into_owned(),
-            data: refused.data.map(|data| data.as_str().to_owned()),
-        })
+        Some(RpcFailure::from(refused))
+    }
+
+    /// Checks that the caller has these scopes.
+    pub fn require_scopes(&self, scopes: Vec<String>) -> Option<RpcFailure> {
+        let refused = self.context.require_scopes(scopes).err()?;
+        Some(RpcFailure::from(refused))
     }
 
     /// Sends an input request and returns the client's answer; both are JSON.

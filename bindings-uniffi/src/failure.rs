@@ -82,6 +82,16 @@ pub struct RpcFailure {
     pub data: Option<String>,
 }
 
+impl From<RpcError> for RpcFailure {
+    fn from(error: RpcError) -> Self {
+        Self {
+            code: error.code.0,
+            message: error.message.into_owned(),
+            data: error.data.map(|data| data.as_str().to_owned()),
+        }
+    }
+}
+
 impl RpcFailure {
     /// Converts into the core's error. Data that is not JSON is left out.
     pub(crate) fn rpc_error(self) -> RpcError {

@@ -101,6 +101,13 @@ public:
     return text == nullptr ? std::nullopt : std::optional(Json(detail::taken(text, length)));
   }
 
+  /// Checks that the caller has these scopes, separated by spaces; see mcpl_call_require_scopes.
+  ///
+  /// Throws an Error with `MCPL_RPC_ERROR` if not. Let it through: the client then gets the challenge for the scopes.
+  void require_scopes(std::string_view scopes) const {
+    detail::throw_if_failed(mcpl_call_require_scopes(used(), detail::Short(scopes).get()));
+  }
+
   /// Returns whether the request was cancelled or the call has ended.
   bool is_cancelled() const noexcept { return mcpl_call_is_cancelled(used()); }
 

@@ -39,7 +39,40 @@ fn start(service: &Service) -> u16 {
     port
 }
 
+/// Requires the scope `files:write`, as a handler does that knows its requirement only from the arguments.
+unsafe extern "C" fn require_write(
+    call: *mut mcpl_call,
+    _: *const c_char,
+    _: usize,
+    _: *mut c_void,
+) {
+    unsafe {
+        let status = mcpl_call_require_scopes(call, c"files:write".as_ptr());
+        if status == mcpl_status::MCPL_OK {
+            ok(mcpl_call_reply_text(
+                call,
+                c"written".as_ptr(),
+                MCPL_AUTO_LENGTH,
+            ));
+            return;
+        }
+        assert_eq!(status, mcpl_status::MCPL_RPC_ERROR);
+        assert_eq!(mcpl_error_rpc_code(mcpl_last_error()), -31001);
+        ok(mcpl_call_fail_with(call, mcpl_last_error()));
+    }
+}
+
 fn add(service: &Service, name: &str, scopes: *const c_char, size: usize) -> mcpl_status {
+    add_handler(service, name, scopes, size, reply_with_info)
+}
+
+fn add_handler(
+    service: &Service,
+    name: &str,
+    scopes: *const c_char,
+    size: usize,
+    handler: unsafe extern "C" fn(*mut mcpl_call, *const c_char, usize, *mut c_void),
+) -> mcpl_status {
     let definition = c(&format!(
         r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#
     ));
@@ -59,7 +92,7 @@ fn add(service: &Service, name: &str, scopes: *const c_char, size: usize) -> mcp
             definition.as_ptr(),
             MCPL_AUTO_LENGTH,
             &raw const options,
-            Some(reply_with_info),
+            Some(handler),
             null_mut(),
             None,
         )
@@ -125,6 +158,28 @@ fn enforces_scopes_of_a_tool_and_passes_the_caller_to_its_handler() {
     assert_eq!(info["auth"]["scopes"][1], "files:write");
     assert_eq!(info["auth"]["expiresAt"], 4_102_444_800_u64);
     assert_eq!(info["auth"]["claims"]["sub"], "alice");
+}
+
+#[test]
+fn challenges_for_scopes_that_a_handler_requires() {
+    let service = Service::new();
+    let all = size_of::<mcpl_handler_options>();
+    ok(add_handler(&service, "write", null(), all, require_write));
+    let port = start(&service);
+
+    // Every caller sees the tool.
+    let listed = ask(port, READER, "tools/list", "");
+    assert!(listed.contains("write"), "{listed}");
+    let refused = ask(port, READER, "tools/call", "write");
+    assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
+    assert!(
+        refused.contains("error=\"insufficient_scope\""),
+        "{refused}"
+    );
+    assert!(refused.contains("scope=\"mcp files:write\""), "{refused}");
+    let answer = ask(port, WRITER, "tools/call", "write");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.contains("written"), "{answer}");
 }
 
 /// Verifies two tokens: one is alice's, the other cannot be verified at the moment.

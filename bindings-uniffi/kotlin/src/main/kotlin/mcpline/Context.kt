@@ -151,8 +151,19 @@ public class CallContext internal constructor(private val call: Call) {
      * @throws RpcException It does not: the error that the specification defines for this.
      */
     public fun requireExtension(identifier: String) {
-        val refused = native { call.requireExtension(identifier) } ?: return
-        throw RpcException(refused.code, refused.message, refused.data?.let(json::parseToJsonElement))
+        native { call.requireExtension(identifier) }?.let { throw it.toException() }
+    }
+
+    /**
+     * Checks that the caller has all these scopes, for requirements that depend on the arguments. On transports without a
+     * principal, every caller has all scopes.
+     *
+     * Declare fixed requirements with the feature instead, with the argument `scopes`.
+     *
+     * @throws RpcException The caller lacks a scope. Let it through: over HTTP, the client then gets a challenge with the scopes.
+     */
+    public fun requireScopes(vararg scopes: String) {
+        native { call.requireScopes(scopes.toList()) }?.let { throw it.toException() }
     }
 
     /**

@@ -227,5 +227,7 @@ internal fun outcome(kind: Kind, error: Throwable): Outcome = when {
     else -> Outcome.Exception(error.toString().wellFormed(), error.stackTraceToString().wellFormed())
 }
 
+internal fun RpcFailure.toException(): RpcException = RpcException(code, message, data?.let(json::parseToJsonElement))
+
 internal fun RpcException.toFailure(): RpcFailure =
     RpcFailure(code, rpcMessage.wellFormed(), data?.text())

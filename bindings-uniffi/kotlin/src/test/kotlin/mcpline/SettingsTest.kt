@@ -174,6 +174,26 @@ class SettingsTest {
     }
 
     @Test
+    fun `a handler requires scopes`() = testing {
+        val server = server("scopes", "1.0.0", settings = ServerSettings(startupMessage = false)) {
+            tool("open") {
+                requireScopes("archive:2024", "archive:read")
+                "opened"
+            }
+        }
+        // Every caller in memory has all scopes.
+        Client.memory(server).use { client -> assertEquals("opened", client.callTool("open").text) }
+        val url = CompletableDeferred<String>()
+        val serving = launch { server.runHttp(0) { url.complete(it) } }
+        Client.connect(url.await()).use { client ->
+            val error = assertFailsWith<McplineException> { client.callTool("open") }
+            assertContains(error.message ?: "", "scope")
+        }
+        server.close()
+        serving.join()
+    }
+
+    @Test
     fun `tokens of the program are asked for and sent`() = testing {
         val asked = CompletableDeferred<TokenRequest>()
         val server = server("tokens", "1.0.0", settings = ServerSettings(startupMessage = false)) {
