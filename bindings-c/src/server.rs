@@ -182,6 +182,8 @@ pub unsafe extern "C" fn mcpl_server_new(
 /// - `max_client_info_bytes`: client information and capabilities (65,536). `max_subscription_bytes`: URIs of
 ///   subscriptions together (262,144).
 /// - `progress_rate` ([20, 64]), `log_rate` ([50, 128]): progress and log notifications.
+/// - `client_log_level`: the least level, such as `"warning"`, of the log messages that a client receives until it sets a level
+///   (revisions up to 2025-11-25; all levels).
 /// - `ping_interval`: idle time after which a client is pinged (never). `ping_misses`: unanswered pings that end the
 ///   session (3).
 /// - `line_limit`: size of a message on stdio (16 MiB). `batch_limit`: messages in a batch (100). `depth_limit`:

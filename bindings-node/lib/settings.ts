@@ -5,7 +5,7 @@ import { UsageError } from "./errors.js";
 import type { Extension } from "./extension.js";
 import { checkOptions, typeName } from "./option_checks.js";
 import { optionNames, snakeCase } from "./option_names.js";
-import type { Revision } from "./protocol.js";
+import type { LogLevel, Revision } from "./protocol.js";
 
 /** A rate limit (token bucket). */
 export interface Rate {
@@ -136,6 +136,11 @@ export interface ServerSettings {
   progressRate?: Rate;
   /** Rate limit of log messages per session. Default: 50 per second, burst of 128. */
   logRate?: Rate;
+  /**
+   * Minimum level of the log messages that a client receives until it sets a level (revisions up to 2025-11-25).
+   * Default: all levels. On 2026-07-28 each request names its level.
+   */
+  clientLogLevel?: LogLevel;
   /** Time without messages after which the server pings a client (revisions up to 2025-11-25). Default: no pings. */
   pingInterval?: number;
   /** Number of consecutive unanswered pings after which the session is closed. Default: 3. */
@@ -294,6 +299,7 @@ const SERVER_SETTINGS: Readonly<Record<keyof ServerSettings, SettingKind>> = {
   maxSubscriptionBytes: "count",
   progressRate: "rate",
   logRate: "rate",
+  clientLogLevel: "text",
   pingInterval: "time",
   pingMisses: "count",
   experimental: "object",

@@ -30,6 +30,7 @@ type Session = ServerSession<(), &'static str>;
 struct Rig {
     session: Session,
     profile: ServerProfile,
+    limits: SessionLimits,
     now: Duration,
     /// Whether the session is serialized and restored after each step.
     restarts: bool,
@@ -75,9 +76,14 @@ fn limits() -> SessionLimits {
 
 impl Rig {
     fn new(restarts: bool) -> Self {
+        Self::limited(restarts, limits())
+    }
+
+    fn limited(restarts: bool, limits: SessionLimits) -> Self {
         Self {
-            session: Session::new(SessionScope::Connection, limits()),
+            session: Session::new(SessionScope::Connection, limits),
             profile: profile(),
+            limits,
             now: Duration::from_secs(1),
             restarts,
             admitted: Vec::new(),
@@ -87,13 +93,17 @@ impl Rig {
 
     fn shaken(restarts: bool, revision: Revision, capabilities: Value) -> Self {
         let mut rig = Self::new(restarts);
-        rig.send(
+        rig.shake(revision, capabilities);
+        rig
+    }
+
+    fn shake(&mut self, revision: Revision, capabilities: Value) {
+        self.send(
             json!({"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": {
             "protocolVersion": revision, "capabilities": capabilities,
             "clientInfo": {"name": "c", "version": "1"}}}),
         );
-        rig.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        rig
+        self.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     }
 
     fn restart(&mut self) {
@@ -103,7 +113,7 @@ impl Rig {
         let text = serde_json::to_string(&self.session.snapshot()).expect("serializes");
         let snapshot: SessionSnapshot = serde_json::from_str(&text).expect("reads back");
         let keys_before: Vec<RequestKey> = self.admitted.clone();
-        self.session = Session::restore(&snapshot, limits(), |_| Some(()), |_| "restored");
+        self.session = Session::restore(&snapshot, self.limits, |_| Some(()), |_| "restored");
         // At most one request is in flight, so its key is the only one.
         if let (Some(old), Some((new, ()))) = (keys_before.last(), self.session.handles().next()) {
             let place = self.admitted.iter().position(|key| key == old);
@@ -473,6 +483,37 @@ fn omits_progress_messages_for_2024_11_05() {
         .progress(rig.last(), 1.0, None, Some("m"), rig.now)
         .expect("sent");
     assert!(value(&out.message)["params"].get("message").is_none());
+}
+
+#[test]
+fn the_client_log_level_applies_until_a_client_sets_its_own() {
+    both(|restarts| {
+        let limits = SessionLimits {
+            client_log_level: Some(LoggingLevel::Error),
+            ..limits()
+        };
+        let mut rig = Rig::limited(restarts, limits);
+        rig.shake(Revision::V2025_11_25, json!({}));
+        rig.call(json!(2));
+        let key = rig.last();
+        let data = Raw::string("x");
+        let log =
+            |rig: &mut Rig, key, level| rig.session.log(Some(key), level, None, &data, rig.now);
+        assert!(!rig.session.wants_log(Some(key), LoggingLevel::Warning));
+        assert!(log(&mut rig, key, LoggingLevel::Warning).is_none());
+        assert!(log(&mut rig, key, LoggingLevel::Error).is_some());
+        rig.send(
+            json!({"jsonrpc": "2.0", "id": 3, "method": "logging/setLevel",
+                        "params": {"level": "debug"}}),
+        );
+        assert!(log(&mut rig, key, LoggingLevel::Debug).is_some());
+
+        let mut request = modern(4, "tools/call", json!({"name": "t"}));
+        request["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "info".into();
+        rig.send(request);
+        let key = rig.last();
+        assert!(log(&mut rig, key, LoggingLevel::Info).is_some());
+    });
 }
 
 #[test]

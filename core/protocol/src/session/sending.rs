@@ -69,8 +69,8 @@ impl<C, A> ServerSession<C, A> {
         threshold.is_some_and(|(_, threshold)| threshold.is_none_or(|least| level >= least))
     }
 
-    /// Returns the request whose level applies, if it has one of its own, and the least level that the client wants, if it has
-    /// set one; `None` if it wants no log messages.
+    /// Returns the request whose level applies, if it has one of its own, and the least level that the client receives, if there
+    /// is one; `None` if it wants no log messages.
     fn log_threshold(
         &mut self,
         key: Option<RequestKey>,
@@ -86,7 +86,7 @@ impl<C, A> ServerSession<C, A> {
             Some(key) => Some(self.requests.get_mut(key)?.log_level?),
             None => {
                 self.peer()?;
-                self.log_level
+                self.log_level.or(self.limits.client_log_level)
             }
         };
         Some((leveled, threshold))
@@ -94,8 +94,9 @@ impl<C, A> ServerSession<C, A> {
 
     /// Sends a log message for the request `key`, or for the session.
     ///
-    /// Handshake era: at or above the level of `logging/setLevel`, all levels before it is set. 2026-07-28: only for a
-    /// request that named a level, at or above it. The rate is limited to
+    /// Handshake era: at or above the level of `logging/setLevel`, and before it is set at or above
+    /// [`SessionLimits::client_log_level`](super::SessionLimits::client_log_level). 2026-07-28: only for a request that named a
+    /// level, at or above it. The rate is limited to
     /// [`SessionLimits::log_rate`](super::SessionLimits::log_rate).
     pub fn log(
         &mut self,

@@ -55,6 +55,9 @@ pub struct SessionLimits {
     /// Maximum rate of log messages of one session (handshake revisions) or one request (2026-07-28). Default: 50 per
     /// second, burst 128.
     pub log_rate: Rate,
+    /// Least level of the log messages that a client of a handshake revision receives until it calls `logging/setLevel`,
+    /// which replaces it. Default: `None`, all levels. On 2026-07-28 each request names its level.
+    pub client_log_level: Option<LoggingLevel>,
     /// Idle time after which a client of a handshake revision is pinged. Default: `None`, never.
     pub ping_interval: Option<Duration>,
     /// Number of unanswered pings in a row after which the session is closed. Default: 3.
@@ -77,6 +80,7 @@ impl Default for SessionLimits {
                 burst: 128,
                 per_second: 50,
             },
+            client_log_level: None,
             ping_interval: None,
             ping_misses: 3,
         }

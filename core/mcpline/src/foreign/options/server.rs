@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use mcpline_protocol::Revision;
 use mcpline_protocol::session::Rate;
-use mcpline_protocol::vocabulary::{CacheHints, CacheScope, Implementation};
+use mcpline_protocol::vocabulary::{CacheHints, CacheScope, Implementation, LoggingLevel};
 
 use crate::error::Error;
 use crate::server::{Extension, Server, ServerBuilder, Settings, state_keys};
@@ -52,6 +52,7 @@ options! {
         max_subscription_bytes: Option<usize>,
         progress_rate: Option<(u32, u32)>,
         log_rate: Option<(u32, u32)>,
+        client_log_level: Option<LoggingLevel>,
         ping_interval: Option<f64>,
         ping_misses: Option<u32>,
         extensions: HashMap<String, Members>,
@@ -165,6 +166,7 @@ impl ServerOptions {
         );
         set(&mut session.progress_rate, self.progress_rate.map(rate));
         set(&mut session.log_rate, self.log_rate.map(rate));
+        session.client_log_level = self.client_log_level;
         session.ping_interval = self.ping_interval.map(seconds).transpose()?;
         set(&mut session.ping_misses, self.ping_misses);
         Ok(settings)

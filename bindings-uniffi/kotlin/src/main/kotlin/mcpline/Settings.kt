@@ -134,6 +134,11 @@ public class ServerSettings(
     public val progressRate: Rate? = null,
     /** Rate limit of log messages per session. Default: 50 per second, burst of 128. */
     public val logRate: Rate? = null,
+    /**
+     * Minimum level of the log messages that a client receives until it sets a level (revisions up to 2025-11-25). Default:
+     * all levels. On 2026-07-28 each request names its level.
+     */
+    public val clientLogLevel: LogLevel? = null,
     /** Time without messages after which the server pings a client (revisions up to 2025-11-25). Default: no pings. */
     public val pingInterval: @Serializable(with = Seconds::class) Duration? = null,
     /** Number of consecutive unanswered pings after which the session is closed. Default: 3. */

@@ -48,6 +48,7 @@ class SettingsTest {
             maxSubscriptionBytes = 1400,
             progressRate = rate,
             logRate = rate,
+            clientLogLevel = LogLevel.Error,
             pingInterval = 15.seconds,
             pingMisses = 16,
             experimental = mapOf("a" to obj("""{"b": 1}""")),
