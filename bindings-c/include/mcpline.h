@@ -87,6 +87,12 @@
 #define MCPL_HANDLER_RUN_ONCE 2
 
 /**
+ * Shared caches may store what the handler of a resource returns, for `cache_ttl_ms`: it is the same for all callers.
+ * Without effect if the resource has `scopes`.
+ */
+#define MCPL_HANDLER_SHARED_CACHE 4
+
+/**
  * Result of a function. Every status but `MCPL_OK` is an error; `mcpl_last_error` returns its details.
  *
  * The statuses up to 100 exist in every language; `docs/errors.md` describes each of them.
@@ -733,7 +739,7 @@ typedef struct {
      */
     size_t size;
     /**
-     * Any of `MCPL_HANDLER_INLINE` and `MCPL_HANDLER_RUN_ONCE`, combined with `|`.
+     * Any of `MCPL_HANDLER_INLINE`, `MCPL_HANDLER_RUN_ONCE` and `MCPL_HANDLER_SHARED_CACHE`, combined with `|`.
      */
     uint32_t flags;
     /**
@@ -775,6 +781,11 @@ typedef struct {
      * open (`mcpl_call_ask`). Only tools have a timeout.
      */
     uint64_t timeout_ms;
+    /**
+     * How long clients may cache the contents of a resource, in milliseconds (2026-07-28); see
+     * `MCPL_HANDLER_SHARED_CACHE`. 0: the server's `resource_cache`. Resources and resource templates have it.
+     */
+    uint64_t cache_ttl_ms;
 } mcpl_handler_options;
 
 /**

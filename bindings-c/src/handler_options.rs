@@ -60,13 +60,17 @@ pub const MCPL_HANDLER_INLINE: u32 = 1;
 /// and custom requests only.
 pub const MCPL_HANDLER_RUN_ONCE: u32 = 2;
 
+/// Shared caches may store what the handler of a resource returns, for `cache_ttl_ms`: it is the same for all callers.
+/// Without effect if the resource has `scopes`.
+pub const MCPL_HANDLER_SHARED_CACHE: u32 = 4;
+
 /// How the server runs a handler. Begin with `MCPL_HANDLER_OPTIONS_INIT`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct mcpl_handler_options {
     /// `sizeof(mcpl_handler_options)`.
     pub size: usize,
-    /// Any of `MCPL_HANDLER_INLINE` and `MCPL_HANDLER_RUN_ONCE`, combined with `|`.
+    /// Any of `MCPL_HANDLER_INLINE`, `MCPL_HANDLER_RUN_ONCE` and `MCPL_HANDLER_SHARED_CACHE`, combined with `|`.
     pub flags: u32,
     /// Calls of a tool per second that the whole server accepts. 0: the server's `tool_rate`.
     pub calls_per_second: u32,
@@ -95,6 +99,9 @@ pub struct mcpl_handler_options {
     /// includes that in which the call waits for a worker thread, and does not pass while an input request of the call is
     /// open (`mcpl_call_ask`). Only tools have a timeout.
     pub timeout_ms: u64,
+    /// How long clients may cache the contents of a resource, in milliseconds (2026-07-28); see
+    /// `MCPL_HANDLER_SHARED_CACHE`. 0: the server's `resource_cache`. Resources and resource templates have it.
+    pub cache_ttl_ms: u64,
 }
 
 impl mcpl_handler_options {
@@ -113,6 +120,7 @@ impl mcpl_handler_options {
             extension: std::ptr::null(),
             unchecked_variables: std::ptr::null(),
             timeout_ms: 0,
+            cache_ttl_ms: 0,
         };
         if !options.is_null() {
             // SAFETY: guaranteed by the caller. The struct of a later version is longer and begins with the same
@@ -131,7 +139,8 @@ impl mcpl_handler_options {
                 );
             }
         }
-        if read.flags & !(MCPL_HANDLER_INLINE | MCPL_HANDLER_RUN_ONCE) != 0 {
+        let known = MCPL_HANDLER_INLINE | MCPL_HANDLER_RUN_ONCE | MCPL_HANDLER_SHARED_CACHE;
+        if read.flags & !known != 0 {
             return Err(Fault::invalid(
                 "the options have flags that there are none of",
             ));
@@ -158,6 +167,10 @@ impl mcpl_handler_options {
             extension: extension.map(str::to_owned),
             timeout: (read.timeout_ms > 0)
                 .then(|| Duration::from_millis(read.timeout_ms).as_secs_f64()),
+            cache: (read.cache_ttl_ms > 0).then_some((
+                read.cache_ttl_ms,
+                read.flags & MCPL_HANDLER_SHARED_CACHE != 0,
+            )),
             ..FeatureOptions::default()
         };
         Ok((options, read.flags & MCPL_HANDLER_INLINE != 0))

@@ -125,6 +125,10 @@ void handlers_return_every_result_type() {
   pair.server.add_resource_template(
       R"({"uriTemplate":"any://{c}","name":"any"})", [](const Json &arguments) { return arguments.string("/c"); },
       unchecked);
+  HandlerOptions cached;
+  cached.cache_ttl = std::chrono::minutes(1);
+  cached.shared_cache = true;
+  pair.server.add_resource(R"({"uri":"a://cached","name":"cached"})", [] { return "cached"; }, cached);
   pair.server.add_prompt("ask", "d", nullptr, [] { return "a message"; });
   pair.server.add_completion("b://{c}", "c", [](const Json &arguments) {
     return std::vector<std::string>{arguments.string("/argument/value") + "!"};
@@ -141,6 +145,10 @@ void handlers_return_every_result_type() {
   CHECK(pair.client.read_resource("a://json").string("/contents/0/text") == "[1,2.5,true,null,\"x\"]");
   CHECK(pair.client.read_resource("a://bytes").string("/contents/0/blob") == "YWJj");
   CHECK(pair.client.read_resource("b://x").string("/contents/0/text") == "x");
+  const Json cached_result = pair.client.read_resource("a://cached");
+  CHECK(cached_result.int64("/ttlMs") == 60000);
+  CHECK(cached_result.string("/cacheScope") == "public");
+  CHECK(pair.client.read_resource("b://x").int64("/ttlMs") == 0);
   CHECK(pair.client.read_resource("any://..%2Fx").string("/contents/0/text") == "../x");
   THROWS(MCPL_RPC_ERROR, pair.client.read_resource("b://..%2Fx"));
   const auto missed = [&pair](const char *uri) {

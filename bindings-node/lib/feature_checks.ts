@@ -57,12 +57,14 @@ const RESOURCE = optionNames<ResourceOptions>({
   mimeType: true,
   size: true,
   annotations: true,
+  cache: true,
 });
 const TEMPLATE = optionNames<ResourceTemplateOptions>({
   ...DESCRIBED,
   name: true,
   mimeType: true,
   annotations: true,
+  cache: true,
   complete: true,
   list: true,
   uncheckedVariables: true,

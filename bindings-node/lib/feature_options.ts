@@ -19,7 +19,7 @@ import type {
   ToolAnnotations,
 } from "./protocol.js";
 import type { Parsed, ParsedObject, Returned, Schema, SchemaShape, StandardSchema } from "./schemas.js";
-import type { Rate } from "./settings.js";
+import type { CacheHint, Rate } from "./settings.js";
 import type { ToolResult } from "./tool_result.js";
 
 /** A type that is not inferred from this place, as with `NoInfer` of TypeScript 5.4. */
@@ -240,6 +240,11 @@ export interface ResourceOptions extends Described {
   size?: number;
   /** Audience, priority and time of the last change. */
   annotations?: Annotations;
+  /**
+   * How long clients may cache the contents, and whether shared caches may (2026-07-28). With `scopes`, only the client
+   * may. Default: `resourceCache` of the server's settings.
+   */
+  cache?: CacheHint;
 }
 
 /**
@@ -254,6 +259,11 @@ export interface ResourceTemplateOptions<Names extends string = string, Ctx = Co
   mimeType?: string;
   /** Audience, priority and time of the last change. */
   annotations?: Annotations;
+  /**
+   * How long clients may cache the contents, and whether shared caches may (2026-07-28). With `scopes`, only the client
+   * may. Default: `resourceCache` of the server's settings.
+   */
+  cache?: CacheHint;
   /** Completions of its variables, by name. */
   complete?: Completers<Names, Ctx>;
   /**

@@ -31,7 +31,7 @@ import {
 } from "./results.js";
 import { callRoute, finishRoute, type RouteHandler, type RouteOptions } from "./routes.js";
 import { type Schema, usableSchema, type Validate } from "./schemas.js";
-import { rateOf, toolTimeout } from "./settings.js";
+import { type CacheHint, convertedSetting, rateOf, toolTimeout } from "./settings.js";
 
 /** A handler with an input. Its types are those of the public functions, which are erased here. */
 type Handler = (input: unknown, ctx: Context) => unknown;
@@ -83,13 +83,13 @@ export function addResource(registry: FeatureRegistry, uri: string, options: obj
     return;
   }
   checkResource(uri, options, handler);
-  const { meta, scopes, tags, ...rest } = options as ResourceOptions;
+  const { meta, scopes, tags, cache, ...rest } = options as ResourceOptions;
   const run = handler as Handler;
   registry.add({
     kind: "resource",
     name: uri,
     definition: { uri, ...rest, ...metaOf(meta) },
-    options: { scopes, tags },
+    options: { scopes, tags, cache: cacheOf(cache) },
     run: (ctx) => run({}, ctx),
     finish: resourceFinisher(uri, rest.mimeType),
   });
@@ -102,12 +102,12 @@ function addTemplate(
   handler: unknown,
 ): void {
   checkTemplate(uriTemplate, options, handler);
-  const { meta, complete, list, scopes, tags, uncheckedVariables, ...rest } = options;
+  const { meta, complete, list, scopes, tags, uncheckedVariables, cache, ...rest } = options;
   registry.add({
     kind: "resource",
     name: uriTemplate,
     definition: { uriTemplate, ...rest, ...metaOf(meta) },
-    options: { scopes, tags, unchecked_variables: uncheckedVariables },
+    options: { scopes, tags, unchecked_variables: uncheckedVariables, cache: cacheOf(cache) },
     run: withInput(handler as Handler, undefined),
     finish: resourceFinisher(uriTemplate, rest.mimeType),
   });
@@ -121,6 +121,11 @@ function addTemplate(
       finish: finishResourceList,
     });
   }
+}
+
+/** Converts the cache hints of a resource for the core. */
+function cacheOf(cache: CacheHint | undefined): unknown {
+  return cache === undefined ? undefined : convertedSetting("cache", "cache", cache);
 }
 
 /** Returns what ends a call that reads a resource. The URI is the one that the client has requested. */

@@ -227,7 +227,10 @@ export interface HttpSettings {
    * 503.
    */
   sessions?: number;
-  /** Idle time after which a session is closed. Default: 1,800,000. */
+  /**
+   * Idle time after which a session is closed. Default: 1,800,000. With `Infinity`, sessions last until their clients end
+   * them, and none makes room at the limit of `sessions`.
+   */
   sessionIdle?: number;
   /**
    * Time without output after which the response to a pending call becomes an event stream with keep-alive comments.

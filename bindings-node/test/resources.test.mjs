@@ -93,3 +93,28 @@ test("completions of a resource without variables are refused", (t) => {
     message: /unknown option `complete`/,
   });
 });
+
+test("clients cache resources as their hints say", async (t) => {
+  const server = make(t);
+  const reads = [];
+  const read = (_, ctx) => {
+    reads.push(ctx.uri);
+    return "contents";
+  };
+  server.resource("note://kept", { name: "kept", cache: { ttlMs: 3_600_000, cacheScope: "public" } }, read);
+  server.resource("note://named/{name}", { name: "named", cache: { ttlMs: 3_600_000 } }, read);
+  server.resource("note://fresh", { name: "fresh" }, read);
+  const client = await connected(t, server);
+  for (let round = 0; round < 2; round++) {
+    for (const uri of ["note://kept", "note://named/a", "note://fresh"]) {
+      const { contents, ttlMs, cacheScope } = await client.readResource(uri);
+      assert.equal(contents[0].text, "contents");
+      const hints = uri === "note://fresh" ? [0, "private"] : [3_600_000, uri === "note://kept" ? "public" : "private"];
+      assert.deepEqual([ttlMs, cacheScope], hints);
+    }
+  }
+  assert.deepEqual(reads, ["note://kept", "note://named/a", "note://fresh", "note://fresh"]);
+  const wrong = (cache) => () => server.resource("note://wrong", { name: "wrong", cache }, read);
+  assert.throws(wrong({ ttl: 5 }), /`cache`: unknown option `ttl`/);
+  assert.throws(wrong({ ttlMs: "5" }), /`cache.ttlMs` must be a whole number/);
+});

@@ -778,6 +778,7 @@ def test_every_setting_is_accepted():
         "max_subscription_bytes": 1,
         "progress_rate": (1, 1),
         "log_rate": (1, 1),
+        "client_log_level": "error",
         "ping_interval": 1,
         "ping_misses": 1,
         "experimental": {},
@@ -937,3 +938,53 @@ def test_the_handler_of_an_event_takes_a_context_or_nothing():
 
         @server.on_initialized
         def initialized(name: str) -> None: ...
+
+
+def test_clients_get_logs_at_the_level_of_the_server_until_they_set_their_own():
+    server = Server("test", client_log_level="error")
+    logged: list[Any] = []
+
+    @server.tool
+    async def logs(ctx: Context, run: int) -> None:
+        ctx.info(f"info {run}")
+        ctx.error(f"error {run}")
+
+    async def main() -> None:
+        on_log = lambda message: logged.append(message.data)  # noqa: E731
+        async with Client.memory(server, revisions=["2025-11-25"], on_log=on_log) as client:
+            await client.call_tool("logs", {"run": 1})
+            await client.set_log_level("info")
+            await client.call_tool("logs", {"run": 2})
+
+    run(main())
+    assert logged == ["error 1", "info 2", "error 2"]
+    with pytest.raises(ValueError, match="client_log_level"):
+        Server("test", client_log_level="loud")  # type: ignore[arg-type]
+
+
+def test_clients_cache_resources_as_their_hints_say():
+    server = Server("test", resource_cache=(0, False))
+    reads: list[str] = []
+
+    def read(ctx: Context) -> str:
+        reads.append(ctx.uri or "")
+        return "contents"
+
+    def read_template(name: str, ctx: Context) -> str:
+        return read(ctx)
+
+    server.add_resource("note://kept", read, cache=(3_600_000, True))
+    server.add_resource("note://named/{name}", read_template, cache=(3_600_000, False))
+    server.add_resource("note://fresh", read)
+
+    async def main() -> None:
+        async with Client.memory(server) as client:
+            for _ in range(2):
+                for uri in ("note://kept", "note://named/a", "note://fresh"):
+                    assert (await client.read_resource(uri)).text == "contents"
+
+    run(main())
+    assert reads == ["note://kept", "note://named/a", "note://fresh", "note://fresh"]
+    for wrong in (5, (1,), ("a", True), (-1, True)):
+        with pytest.raises(ValueError, match="cache"):
+            server.add_resource("note://wrong", read, cache=wrong)  # type: ignore[arg-type]

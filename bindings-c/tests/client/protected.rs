@@ -85,6 +85,7 @@ fn add_handler(
         extension: std::ptr::null(),
         unchecked_variables: std::ptr::null(),
         timeout_ms: 0,
+        cache_ttl_ms: 0,
     };
     unsafe {
         mcpl_server_add_tool_with(

@@ -46,6 +46,7 @@ fn relaying(behind: &Host, flags: u32) -> Service {
         extension: std::ptr::null(),
         unchecked_variables: std::ptr::null(),
         timeout_ms: 0,
+        cache_ttl_ms: 0,
     };
     let (definition, client) = (definition.as_ptr(), behind.0.cast());
     ok(unsafe {

@@ -223,6 +223,7 @@ class FeatureRegistration:
         scopes: Iterable[str] = (),
         tags: Iterable[str] = (),
         unchecked_variables: Iterable[str] = (),
+        cache: tuple[int, bool] | None = None,
         list: Callable[..., Any] | None = None,
     ) -> Callable[[F], F]:
         """Register a function as a resource, or as a resource template (`server/resources`).
@@ -246,6 +247,8 @@ class FeatureRegistration:
             unchecked_variables: Variables of a template that may have any value. A URI in which another variable
                 contains a `..` segment, an absolute path or the character NUL is answered with an error, and the
                 function is not called: joined to a directory, such a value names a file outside of it.
+            cache: Cache hints of the contents (2026-07-28): lifetime in milliseconds, and whether shared caches may
+                store them. With `scopes`, they may not. Default: `resource_cache` of the server.
             list: A function that lists resources of a template, with the context or without parameters. It returns
                 URIs, `Resource` objects or mappings, which follow the registered resources in `resources/list`, on its
                 last page. Those that do not match the template, or that are registered, are left out. It is called for
@@ -269,6 +272,7 @@ class FeatureRegistration:
                 scopes=scopes,
                 tags=tags,
                 unchecked_variables=unchecked_variables,
+                cache=cache,
                 list=list,
             )
             return function
@@ -292,6 +296,7 @@ class FeatureRegistration:
         scopes: Iterable[str] = (),
         tags: Iterable[str] = (),
         unchecked_variables: Iterable[str] = (),
+        cache: tuple[int, bool] | None = None,
         list: Callable[..., Any] | None = None,
     ) -> None:
         """Register a function as a resource or resource template; see `resource`.
@@ -313,10 +318,11 @@ class FeatureRegistration:
         _feature_checks.check_annotations(f"resource {uri!r}", annotations, "Annotations")
         _registrations.extend(definition, title=title, size=size, annotations=annotations, icons=icons, meta=meta)
         _feature_checks.check_definition(f"resource {uri!r}", definition)
-        options = {
+        options: dict[str, Any] = {
             "scopes": _feature_checks.texts("scopes", scopes),
             "tags": _feature_checks.texts("tags", tags),
             "unchecked_variables": _feature_checks.texts("unchecked_variables", unchecked_variables),
+            "cache": cache,
         }
         _registrations.add(server, plan, definition, options)
         if list_plan is not None:

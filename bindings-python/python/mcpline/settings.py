@@ -131,8 +131,8 @@ class ServerSettings(TypedDict, total=False):
     log_rate: tuple[int, int]
     """Rate limit of log messages per session: messages per second, and burst size. Default: `(50, 128)`."""
     client_log_level: Level
-    """Minimum level of the log messages that a client receives until it sets a level (revisions up to 2025-11-25). Default: all
-    levels. On 2026-07-28 each request names its level."""
+    """Minimum level of the log messages that a client receives until it sets a level (revisions up to 2025-11-25).
+    Default: all levels. On 2026-07-28 each request names its level."""
     ping_interval: float
     """Time without messages after which the server pings a client (revisions up to 2025-11-25). Default: no pings."""
     ping_misses: int

@@ -4,10 +4,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use mcpline::client::{Client, ClientError, RequestOptions, TypedCallError};
-use mcpline::protocol::vocabulary::{ContentBlock, LoggingLevel, PromptArgument, Resource, Tool};
+use mcpline::protocol::vocabulary::{
+    CacheHints, CacheScope, ContentBlock, LoggingLevel, PromptArgument, Resource, Tool,
+};
 use mcpline::server::{
     Blocking, Caller, FeatureSelection, NoArguments, PromptDefinition, ResourceDefinition,
-    ToolDefinition, ToolOptions, tool_handler,
+    Settings, ToolDefinition, ToolOptions, tool_handler,
 };
 use mcpline::transport::MemoryOptions;
 use mcpline::{Context, ErrorKind, HandlerError, Json, Server};
@@ -183,6 +185,42 @@ async fn a_client_in_memory_has_the_scopes_of_its_principal() {
     let bob = Caller::new().with_subject("bob");
     let client = Client::connect((&server, bob)).await.expect("a client");
     assert!(client.list_tools().await.expect("tools").is_empty());
+}
+
+#[runtimes::test]
+async fn resources_have_cache_hints_of_their_own() {
+    let mut settings = Settings::default();
+    settings.resource_cache = CacheHints::new(1, CacheScope::Private);
+    let server = Server::builder("cache", "1").settings(settings).build();
+    let server = server.expect("a server");
+    let public = CacheHints::new(60_000, CacheScope::Public);
+    let definitions = vec![
+        ResourceDefinition::new("a://own", "own", || async { "" }).cache(public.clone()),
+        ResourceDefinition::template(
+            "a://template/{id}",
+            "template",
+            |_: BTreeMap<String, String>| async { "" },
+        )
+        .cache(public.clone()),
+        ResourceDefinition::new("a://default", "default", || async { "" }),
+        ResourceDefinition::new("a://protected", "protected", || async { "" })
+            .cache(public.clone())
+            .scopes(["read"]),
+    ];
+    server.add(definitions).expect("resources");
+    let client = Client::connect(&server).await.expect("a client");
+    for (uri, hints) in [
+        ("a://own", public.clone()),
+        ("a://template/7", public),
+        ("a://default", CacheHints::new(1, CacheScope::Private)),
+        (
+            "a://protected",
+            CacheHints::new(60_000, CacheScope::Private),
+        ),
+    ] {
+        let read = client.read_resource(uri).await.expect("a resource");
+        assert_eq!(read.cache, hints, "{uri}");
+    }
 }
 
 #[runtimes::test]

@@ -20,7 +20,7 @@ use crate::server::{
 use super::options::RouteDefinition;
 use super::options::{
     CompletionDefinition, FeatureOptions, MethodDefinition, MiddlewareDefinition,
-    ResourceListDefinition, read, seconds,
+    ResourceListDefinition, cache_hints, read, seconds,
 };
 
 /// The kind and the name of a feature, by which it is removed.
@@ -396,10 +396,12 @@ impl FeatureOptions {
     }
 
     fn resource(self) -> ResourceOptions {
-        ResourceOptions::default()
+        let mut options = ResourceOptions::default()
             .with_scopes(self.scopes)
             .with_tags(self.tags)
-            .with_unchecked_variables(self.unchecked_variables)
+            .with_unchecked_variables(self.unchecked_variables);
+        options.cache = self.cache.map(cache_hints);
+        options
     }
 
     fn prompt(self) -> PromptOptions {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcpline_protocol::session::Rate;
 use mcpline_protocol::vocabulary::{
-    Annotations, Extra, Icon, Prompt, PromptArgument, Resource, ResourceTemplate, Tool,
+    Annotations, CacheHints, Extra, Icon, Prompt, PromptArgument, Resource, ResourceTemplate, Tool,
     ToolAnnotations,
 };
 #[cfg(feature = "schemars")]
@@ -396,6 +396,12 @@ impl ResourceDefinition {
     /// Sets the tags, by which [`Server::enable`] and [`Server::disable`] select features ([`ResourceOptions::tags`]).
     pub fn tags<S: Into<String>>(mut self, tags: impl IntoIterator<Item = S>) -> Self {
         self.options = self.options.with_tags(tags);
+        self
+    }
+
+    /// Sets how long clients may cache the contents, and who may ([`ResourceOptions::cache`]).
+    pub fn cache(mut self, cache: CacheHints) -> Self {
+        self.options = self.options.with_cache(cache);
         self
     }
 

@@ -8,9 +8,7 @@ use mcpline_protocol::checks;
 use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::session::{Change, Rate, TokenBucket};
 use mcpline_protocol::uri_template::UriTemplate;
-use mcpline_protocol::vocabulary::{
-    CacheHints, Prompt, Resource, ResourceTemplate, Tool, is_recommended_name,
-};
+use mcpline_protocol::vocabulary::{Prompt, Resource, ResourceTemplate, Tool, is_recommended_name};
 use mcpline_protocol::wire::header::ParamHeaders;
 use serde_json::Value;
 
@@ -78,7 +76,6 @@ pub(crate) struct ToolEntry {
 pub(crate) struct ResourceEntry {
     pub(crate) resource: Resource,
     pub(crate) options: ResourceOptions,
-    pub(crate) cache: Option<CacheHints>,
     pub(crate) handler: Arc<dyn Handler>,
 }
 
@@ -87,7 +84,6 @@ pub(crate) struct TemplateEntry {
     pub(crate) template: ResourceTemplate,
     pub(crate) pattern: UriTemplate,
     pub(crate) options: ResourceOptions,
-    pub(crate) cache: Option<CacheHints>,
     pub(crate) handler: Arc<dyn Handler>,
     /// Lists resources of the template.
     pub(crate) list: Option<Arc<dyn Handler>>,
@@ -188,7 +184,6 @@ impl ResourceEntry {
         Ok(Self {
             resource,
             options,
-            cache: None,
             handler,
         })
     }
@@ -213,7 +208,6 @@ impl TemplateEntry {
             template,
             pattern,
             options,
-            cache: None,
             handler,
             list: None,
         })

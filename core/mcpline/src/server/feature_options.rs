@@ -5,6 +5,7 @@ use std::time::Duration;
 use mcpline_protocol::Scopes;
 use mcpline_protocol::session::Rate;
 use mcpline_protocol::uri_template::UriTemplate;
+use mcpline_protocol::vocabulary::CacheHints;
 
 use crate::error::Error;
 
@@ -86,6 +87,10 @@ pub struct ResourceOptions {
     /// A URI in which another variable contains a `..` segment, an absolute path or the character NUL is answered with
     /// an error, and the handler is not run: joined to a directory, such a value names a file outside of it.
     pub unchecked_variables: Vec<String>,
+    /// How long clients may cache the contents, and who may (2026-07-28). `None`: the server's
+    /// [`resource_cache`](super::Settings::resource_cache). A handler may return hints of its own
+    /// ([`ResourceReply::cache`](super::ResourceReply::cache)). With `scopes` the contents are private in any case.
+    pub cache: Option<CacheHints>,
     /// Words by which a [selection](super::FeatureSelection) finds the feature, such as `"beta"`. They are not sent to
     /// clients. Default: none.
     pub tags: Vec<String>,
@@ -107,6 +112,13 @@ impl ResourceOptions {
         names: impl IntoIterator<Item = S>,
     ) -> Self {
         self.unchecked_variables = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets how long clients may cache the contents, and who may.
+    #[must_use]
+    pub fn with_cache(mut self, cache: CacheHints) -> Self {
+        self.cache = Some(cache);
         self
     }
 

@@ -253,15 +253,18 @@ fn write_reply(call: &CallState, reply: &Reply, out: &mut Vec<u8>, revision: Rev
     reply::write(out, reply, is_wrapped, cache, &envelope);
 }
 
-/// Returns the cache hints of a resource: the handler's, those of its definition, or the server's.
+/// Returns the cache hints of a resource: the handler's, those of its options, or the server's.
 fn resource_cache(call: &CallState, resource: &ResourceReply) -> CacheHints {
-    let (own, options) = match &call.target {
-        Target::Resource(entry) => (entry.cache.as_ref(), Some(&entry.options)),
-        Target::Template(entry) => (entry.cache.as_ref(), Some(&entry.options)),
-        _ => (None, None),
+    let options = match &call.target {
+        Target::Resource(entry) => Some(&entry.options),
+        Target::Template(entry) => Some(&entry.options),
+        _ => None,
     };
-    let chosen = resource.cache.as_ref().or(own);
-    let mut cache = chosen
+    let own = options.and_then(|options| options.cache.as_ref());
+    let mut cache = resource
+        .cache
+        .as_ref()
+        .or(own)
         .unwrap_or(&call.server.settings.resource_cache)
         .clone();
     if options.is_some_and(|options| !options.scopes.is_empty()) {

@@ -22,6 +22,8 @@ options! {
         pub timeout: Option<f64>,
         /// Variables that may have any value. Resource templates.
         pub unchecked_variables: Vec<String>,
+        /// How long clients may cache the contents, in milliseconds, and whether shared caches may. Resources and templates.
+        pub cache: Option<(u64, bool)>,
         /// Identifier of the extension that the feature belongs to. Custom methods.
         pub extension: Option<String>,
     }

@@ -97,6 +97,8 @@ pub use openapi::OpenApiOptions;
 pub use program::ProgramOptions;
 #[cfg(feature = "server")]
 pub use server::ServerOptions;
+#[cfg(feature = "server")]
+pub(super) use server::cache_hints;
 #[cfg(feature = "otlp")]
 pub use span_export::SpanExportOptions;
 #[cfg(all(feature = "server", feature = "tls"))]

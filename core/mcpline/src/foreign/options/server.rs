@@ -177,7 +177,8 @@ fn rate((per_second, burst): (u32, u32)) -> Rate {
     Rate { per_second, burst }
 }
 
-fn cache_hints((ttl_ms, public): (u64, bool)) -> CacheHints {
+/// Returns the hints for a lifetime in milliseconds, and whether shared caches may store the result.
+pub(in crate::foreign) fn cache_hints((ttl_ms, public): (u64, bool)) -> CacheHints {
     let scope = if public {
         CacheScope::Public
     } else {

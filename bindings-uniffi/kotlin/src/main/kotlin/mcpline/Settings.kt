@@ -539,6 +539,8 @@ public class FeatureOptions(
     public val runOnce: Boolean = false,
     /** Variables that may have any value. Resource templates. */
     public val uncheckedVariables: List<String> = emptyList(),
+    /** How long clients may cache the contents (2026-07-28). Resources and resource templates. */
+    public val cache: CacheHint? = null,
     /** Identifier of the [Extension] that the feature belongs to. Custom methods. */
     public val extension: String? = null,
 )
