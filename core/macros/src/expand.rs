@@ -6,11 +6,12 @@ use syn::ext::IdentExt as _;
 use syn::spanned::Spanned as _;
 use syn::{
     Attribute, Error, FnArg, Ident, ImplItem, ImplItemFn, ItemImpl, LitStr, Result, ReturnType,
+    Signature,
 };
 
 use crate::feature::{Feature, documentation};
 use crate::options::Kind;
-use crate::parameters::{Parameter, PlainParameter};
+use crate::parameters::{Parameter, Parameters, PlainParameter};
 use crate::uri_variables::uri_variables;
 
 /// Implements `Features` for the type of an `impl` block, and removes the attributes from it.
@@ -27,6 +28,7 @@ pub(crate) fn features(block: &mut ItemImpl) -> Result<TokenStream> {
             "`#[tools]` is for an `impl` block of a type, not of a trait",
         ));
     }
+    let methods: Vec<Signature> = block.items.iter().filter_map(signature).collect();
     let mut is_empty = true;
     for item in &mut block.items {
         let ImplItem::Fn(method) = item else {
@@ -34,7 +36,7 @@ pub(crate) fn features(block: &mut ItemImpl) -> Result<TokenStream> {
         };
         match Feature::take(method).and_then(|feature| {
             feature
-                .map(|feature| addition(method, &feature))
+                .map(|feature| addition(method, &feature, &methods))
                 .transpose()
         }) {
             Ok(None) => {}
@@ -74,6 +76,13 @@ pub(crate) fn features(block: &mut ItemImpl) -> Result<TokenStream> {
     })
 }
 
+fn signature(item: &ImplItem) -> Option<Signature> {
+    match item {
+        ImplItem::Fn(method) => Some(method.sig.clone()),
+        _ => None,
+    }
+}
+
 /// Removes attributes of parameters that Rust would refuse, after an error.
 fn strip_parameters(method: &mut ImplItemFn) {
     for input in &mut method.sig.inputs {
@@ -84,13 +93,18 @@ fn strip_parameters(method: &mut ImplItemFn) {
 }
 
 /// Returns the statement that adds a feature to a server.
-fn addition(method: &ImplItemFn, feature: &Feature) -> Result<TokenStream> {
+fn addition(method: &ImplItemFn, feature: &Feature, methods: &[Signature]) -> Result<TokenStream> {
     let conditions = method
         .attrs
         .iter()
         .filter(|attribute| attribute.path().is_ident("cfg"));
     let arguments = arguments(feature)?;
-    let handler = handler(method, feature, &arguments.kind);
+    let handler = handler(
+        &method.sig,
+        &feature.parameters,
+        &arguments.kind,
+        feature.options.is_blocking,
+    );
     let name = LitStr::new(
         &method.sig.ident.unraw().to_string(),
         method.sig.ident.span(),
@@ -129,32 +143,54 @@ fn addition(method: &ImplItemFn, feature: &Feature) -> Result<TokenStream> {
         (None, Some(text)) => Some(quote!(.description(#text))),
         (None, None) => None,
     };
-    let title = options.title.as_ref().map(|title| quote!(.title(#title)));
-    let mime_type = options.mime_type.as_ref();
-    let mime_type = mime_type.map(|mime_type| quote!(.mime_type(#mime_type)));
-    let scopes = &options.scopes;
-    let scopes = (!scopes.is_empty()).then(|| quote!(.scopes([#(#scopes),*])));
-    let tags = &options.tags;
-    let tags = (!tags.is_empty()).then(|| quote!(.tags([#(#tags),*])));
-    let timeout = options.timeout.as_ref();
-    let timeout = timeout.map(|timeout| quote!(.timeout(#timeout)));
+    let values = options.values.iter();
+    let values = values.map(|(name, value)| quote!(.#name(#value)));
+    // The type of the items of an empty list would be unknown.
+    let lists = options.lists.iter().filter(|(_, items)| !items.is_empty());
+    let lists = lists.map(|(name, items)| quote!(.#name([#(#items),*])));
+    let icons = &options.icons;
+    let icons = (!icons.is_empty()).then(|| quote!(.icons(::std::vec![#(#icons),*])));
+    let list = options.list.as_ref();
+    let list = list.map(|name| template_list(name, options.uri.as_ref(), methods));
+    let list = list.transpose()?;
     let switches = options.switches.iter();
     let switches = switches.map(|(name, is_on)| quote!(.#name(#is_on)));
-    let this = feature
-        .parameters
-        .has_receiver
-        .then(|| quote!(let this = ::std::sync::Arc::clone(self);));
     let declared = &arguments.declared;
     Ok(quote! {
         #(#conditions)*
         {
             #declared
-            #this
             let handler = #handler;
             let definition = #created;
-            server.add(definition #title #description #mime_type #scopes #tags #timeout #(#switches)*)?;
+            server.add(definition #description #(#values)* #icons #(#lists)* #list #(#switches)*)?;
         }
     })
+}
+
+/// Returns the call that sets the method which lists resources of a template.
+fn template_list(name: &Ident, uri: Option<&LitStr>, methods: &[Signature]) -> Result<TokenStream> {
+    if !uri.is_some_and(is_template) {
+        return Err(Error::new_spanned(
+            name,
+            "the URI of this resource has no variables: only the resources of a template are listed",
+        ));
+    }
+    let Some(signature) = methods.iter().find(|method| method.ident == *name) else {
+        return Err(Error::new_spanned(
+            name,
+            format!("this block has no method `{name}`"),
+        ));
+    };
+    let parameters = Parameters::take(&mut signature.clone())?;
+    if parameters.args().is_some() || parameters.plain().next().is_some() {
+        return Err(Error::new_spanned(
+            &signature.inputs,
+            "a method that lists resources takes the context, and no arguments",
+        ));
+    }
+    let arguments = quote!(::mcpline::server::NoArguments);
+    let handler = handler(signature, &parameters, &arguments, false);
+    Ok(quote!(.list(#handler)))
 }
 
 fn is_template(uri: &LitStr) -> bool {
@@ -297,10 +333,17 @@ fn prompt_argument(parameter: &PlainParameter) -> TokenStream {
 }
 
 /// Returns the closure that calls the method.
-fn handler(method: &ImplItemFn, feature: &Feature, arguments: &TokenStream) -> TokenStream {
-    let name = &method.sig.ident;
-    let parameters = &feature.parameters;
+fn handler(
+    method: &Signature,
+    parameters: &Parameters,
+    arguments: &TokenStream,
+    is_blocking: bool,
+) -> TokenStream {
+    let name = &method.ident;
     let receiver = parameters.has_receiver.then(|| quote!(&this,));
+    let this = parameters
+        .has_receiver
+        .then(|| quote!(let this = ::std::sync::Arc::clone(self);));
     let values = parameters.all.iter().map(|parameter| match parameter {
         Parameter::Context { is_reference: true } => quote!(&context),
         Parameter::Context {
@@ -327,21 +370,23 @@ fn handler(method: &ImplItemFn, feature: &Feature, arguments: &TokenStream) -> T
             .any(|one| !matches!(one, Parameter::Context { .. })),
     );
     let call = quote_spanned!(name.span()=> Self::#name(#receiver #(#values),*));
-    if feature.options.is_blocking {
-        return quote! {
+    let closure = if is_blocking {
+        quote! {
             ::mcpline::server::Blocking(move |#given: #arguments, #context: ::mcpline::Context| #call)
-        };
-    }
-    let cloned = parameters
-        .has_receiver
-        .then(|| quote!(let this = ::std::sync::Arc::clone(&this);));
-    let waited = method.sig.asyncness.map(|_| quote!(.await));
-    quote! {
-        move |#given: #arguments, #context: ::mcpline::Context| {
-            #cloned
-            async move { #call #waited }
         }
-    }
+    } else {
+        let cloned = parameters
+            .has_receiver
+            .then(|| quote!(let this = ::std::sync::Arc::clone(&this);));
+        let waited = method.asyncness.map(|_| quote!(.await));
+        quote! {
+            move |#given: #arguments, #context: ::mcpline::Context| {
+                #cloned
+                async move { #call #waited }
+            }
+        }
+    };
+    quote!({ #this #closure })
 }
 
 /// Returns the name of a parameter of the closure; with an underscore if the closure does not use it.

@@ -1,5 +1,6 @@
 //! The options in `#[tool(…)]`, `#[resource(…)]` and `#[prompt(…)]`.
 
+use quote::ToTokens as _;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Error, Expr, Ident, LitBool, LitStr, Meta, Result, Token, parenthesized};
@@ -41,6 +42,9 @@ impl Kind {
                 "destructive",
                 "idempotent",
                 "open_world",
+                "icons",
+                "meta",
+                "output_schema",
                 "scopes",
                 "tags",
                 "run_once",
@@ -52,11 +56,26 @@ impl Kind {
                 "title",
                 "description",
                 "mime_type",
+                "icons",
+                "meta",
+                "annotations",
+                "cache",
+                "scopes",
+                "tags",
+                "unchecked_variables",
+                "list",
+                "blocking",
+            ],
+            Self::Prompt => &[
+                "name",
+                "title",
+                "description",
+                "icons",
+                "meta",
                 "scopes",
                 "tags",
                 "blocking",
             ],
-            Self::Prompt => &["name", "title", "description", "scopes", "tags", "blocking"],
         }
     }
 }
@@ -67,13 +86,14 @@ pub(crate) struct Options {
     /// The URI of a resource, or the template of several.
     pub(crate) uri: Option<LitStr>,
     pub(crate) name: Option<Expr>,
-    pub(crate) title: Option<Expr>,
     pub(crate) description: Option<Expr>,
-    pub(crate) mime_type: Option<Expr>,
-    pub(crate) scopes: Vec<Expr>,
-    pub(crate) tags: Vec<Expr>,
-    /// A `Duration`.
-    pub(crate) timeout: Option<Expr>,
+    pub(crate) icons: Vec<Expr>,
+    /// The method that lists resources of a template.
+    pub(crate) list: Option<Ident>,
+    /// Options with a value that a definition has under the same name, such as `title`, in the order of the source.
+    pub(crate) values: Vec<(Ident, Expr)>,
+    /// Options with several values that a definition has under the same name, such as `tags`.
+    pub(crate) lists: Vec<(Ident, Vec<Expr>)>,
     /// Switches, such as `read_only`, in the order of the source.
     pub(crate) switches: Vec<(Ident, bool)>,
     pub(crate) is_blocking: bool,
@@ -141,12 +161,18 @@ impl Options {
         let OptionOfAttribute { name, value } = option;
         match name.to_string().as_str() {
             "name" => self.name = Some(value.expression(&name)?),
-            "title" => self.title = Some(value.expression(&name)?),
             "description" => self.description = Some(value.expression(&name)?),
-            "mime_type" => self.mime_type = Some(value.expression(&name)?),
-            "scopes" => self.scopes = value.list(&name)?,
-            "tags" => self.tags = value.list(&name)?,
-            "timeout" => self.timeout = Some(value.expression(&name)?),
+            "title" | "mime_type" | "timeout" | "meta" | "output_schema" | "annotations"
+            | "cache" => {
+                let value = value.expression(&name)?;
+                self.values.push((name, value));
+            }
+            "scopes" | "tags" | "unchecked_variables" => {
+                let values = value.list(&name)?;
+                self.lists.push((name, values));
+            }
+            "icons" => self.icons = value.list(&name)?,
+            "list" => self.list = Some(value.method(&name)?),
             "blocking" => self.is_blocking = value.switch(&name)?,
             _ => {
                 let is_on = value.switch(&name)?;
@@ -230,6 +256,20 @@ impl OptionValue {
         }
     }
 
+    /// Reads the name of a method.
+    fn method(self, name: &Ident) -> Result<Ident> {
+        let method = match &self {
+            Self::Expression(value) => syn::parse2(value.to_token_stream()).ok(),
+            _ => None,
+        };
+        method.ok_or_else(|| {
+            Error::new_spanned(
+                name,
+                format!("`{name}` needs the name of a method of this block: `{name} = …`"),
+            )
+        })
+    }
+
     fn list(self, name: &Ident) -> Result<Vec<Expr>> {
         match self {
             Self::List(values) => Ok(values),
@@ -250,8 +290,7 @@ impl OptionValue {
         match self {
             Self::None => Ok(true),
             Self::Expression(value) => {
-                let value: LitBool =
-                    syn::parse2(quote::ToTokens::to_token_stream(&value)).map_err(|_| refused())?;
+                let value: LitBool = syn::parse2(value.to_token_stream()).map_err(|_| refused())?;
                 Ok(value.value)
             }
             Self::List(_) => Err(refused()),

@@ -137,6 +137,33 @@ fn resources_name_their_variables() {
 }
 
 #[test]
+fn lists_of_templates_are_methods_without_arguments() {
+    let list = |uri: &str, list: &str, others: &str| {
+        mistake(&format!(
+            "#[resource(\"{uri}\", list = {list})] fn a(&self) {{}} {others}"
+        ))
+    };
+    let (message, at) = list("note://index", "b", "fn b(&self) {}");
+    assert!(message.contains("has no variables"), "{message}");
+    assert_eq!(at, "b");
+    let (message, at) = list("note://{id}", "b", "fn c(&self) {}");
+    assert!(
+        message.contains("this block has no method `b`"),
+        "{message}"
+    );
+    assert_eq!(at, "b");
+    let (message, at) = list("note://{id}", "b", "fn b(&self, id: String) {}");
+    assert!(
+        message.contains("takes the context, and no arguments"),
+        "{message}"
+    );
+    assert_eq!(at, "&self, id: String");
+    let (message, at) = list("note://{id}", "\"b\"", "fn b(&self) {}");
+    assert!(message.contains("needs the name of a method"), "{message}");
+    assert_eq!(at, "list");
+}
+
+#[test]
 fn texts_are_parsed_without_serde() {
     check(
         "#[prompt] fn a(&self, #[serde(default)] city: String) {}",

@@ -261,7 +261,11 @@ pub use mcpline_jose as jose;
 /// | `read_only`, `destructive`, `idempotent`, `open_world`: hints; also `= false` | yes | – | – |
 /// | `run_once`: see [`ToolOptions::run_once`](server::ToolOptions::run_once) | yes | – | – |
 /// | `timeout = Duration::from_secs(…)`: how long a call may run ([`ToolOptions::timeout`](server::ToolOptions::timeout)) | yes | – | – |
-/// | `mime_type = "…"` | – | yes | – |
+/// | `output_schema = json!(…)`: instead of that of the returned type | yes | – | – |
+/// | `icons(Icon::new("…"))`, `meta = …`, a JSON object | yes | yes | yes |
+/// | `mime_type = "…"`, `annotations = Annotations::…`, `cache = CacheHints::new(…)` | – | yes | – |
+/// | `list = method`: a method of the block that lists resources of a URI template, with the context or without parameters ([`ResourceDefinition::list`](server::ResourceDefinition::list)) | – | yes | – |
+/// | `unchecked_variables("…")`: see [`ResourceDefinition::unchecked_variables`](server::ResourceDefinition::unchecked_variables) | – | yes | – |
 ///
 /// # Parameters
 ///

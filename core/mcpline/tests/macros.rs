@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mcpline::client::{Client, ClientError};
+use mcpline::protocol::vocabulary::{Annotations, CacheHints, CacheScope, Icon};
 use mcpline::server::{Args, FeatureSelection};
 use mcpline::{Context, HandlerError, Json, Server, ToolError};
 use serde_json::{Value, json};
@@ -278,4 +279,81 @@ async fn methods_may_come_from_a_macro() {
     let client = connected(Written).await;
     let arguments = json!({"argument": "x"});
     assert_eq!(text(&client, "generated", arguments).await, "7");
+}
+
+/// A type whose features have every option that a definition may have.
+struct Atlas;
+
+#[mcpline::tools]
+impl Atlas {
+    #[tool(
+        icons(Icon::new("https://example.com/find.png")),
+        meta = [("example.com/tier".to_owned(), json!("free"))].into_iter().collect(),
+        output_schema = json!({"type": "object", "required": ["city"]})
+    )]
+    async fn find(&self) -> Json<Value> {
+        Json(json!({"city": "Oslo"}))
+    }
+
+    #[resource(
+        "map://{path}",
+        list = maps,
+        unchecked_variables("path"),
+        annotations = Annotations::default().with_priority(0.5),
+        icons(Icon::new("https://example.com/map.png"))
+    )]
+    async fn map(&self, path: String) -> String {
+        format!("the map {path}")
+    }
+
+    async fn maps(&self, ctx: &Context) -> Vec<String> {
+        vec![format!("map://{}", ctx.revision().as_str())]
+    }
+
+    #[resource("globe://{part}", list = globes, cache = CacheHints::new(5, CacheScope::Public))]
+    fn globe(part: String) -> String {
+        part
+    }
+
+    fn globes() -> Vec<&'static str> {
+        vec!["globe://north"]
+    }
+
+    #[prompt(icons(Icon::new("https://example.com/plan.png")), meta = Default::default())]
+    async fn plan(&self) -> &'static str {
+        "Plan a journey."
+    }
+}
+
+#[tokio::test]
+async fn definitions_have_icons_metadata_and_schemas() -> Result<(), ClientError> {
+    let client = connected(Atlas).await;
+    let tools = client.list_tools().await?;
+    let icons = tools[0].icons.as_ref().expect("icons");
+    assert_eq!(icons[0].src, "https://example.com/find.png");
+    let meta = tools[0].meta.as_ref().expect("metadata");
+    assert_eq!(meta["example.com/tier"], "free");
+    let output = tools[0].output_schema.as_ref().expect("a schema");
+    assert_eq!(output["required"], json!(["city"]));
+    let templates = client.list_resource_templates().await?;
+    assert_eq!(templates[0].icons.as_ref().expect("icons").len(), 1);
+    let annotations = templates[0].annotations.as_ref().expect("annotations");
+    assert_eq!(annotations.priority, Some(0.5));
+    let prompts = client.list_prompts().await?;
+    assert_eq!(prompts[0].icons.as_ref().expect("icons").len(), 1);
+    let globe = client.read_resource("globe://north").await?;
+    assert_eq!(globe.cache, CacheHints::new(5, CacheScope::Public));
+    Ok(())
+}
+
+#[tokio::test]
+async fn methods_list_the_resources_of_templates() -> Result<(), ClientError> {
+    let client = connected(Atlas).await;
+    let resources = client.list_resources().await?;
+    let uris: Vec<_> = resources.iter().map(|one| one.uri.as_str()).collect();
+    assert_eq!(uris, ["map://2026-07-28", "globe://north"]);
+    // Without `unchecked_variables` this would be an error.
+    let read = client.read_resource("map://..%2Fa").await?;
+    assert_eq!(read.contents[0].text.as_deref(), Some("the map ../a"));
+    Ok(())
 }
