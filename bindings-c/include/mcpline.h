@@ -2257,6 +2257,8 @@ mcpl_status mcpl_request_cancel(mcpl_request *request);
  *     counts as lost: this is logged, and requests in flight fail with `MCPL_CONNECTION_LOST`.
  *   - `max_rounds` (10): how many times the server may return input requests for one request.
  *   - `max_list_bytes` (33554432): the maximum size of all pages of a list, in bytes.
+ *   - `line_limit` (16777216): the maximum length of a message from a server over stdio or a Unix socket, in bytes. A longer
+ *     message is skipped with a warning, and a request that it answers times out.
  *   - `check_output` (`true`): whether structured content is validated against the output schema of its tool.
  *   - `trusted` (`false`): whether to trust the annotations of the server's tools: calls of read-only and idempotent tools are
  *     then sent again after a lost connection.

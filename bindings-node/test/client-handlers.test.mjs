@@ -2,6 +2,9 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 
 import { Client, RpcError, Server, ToolCallRefusedError } from "mcpline";
@@ -98,6 +101,44 @@ test("a log handler alone hears log messages once, with an iterator beside it", 
   await client.callTool("logs");
   assert.equal((await notifications.next()).value.method, "notifications/message");
   assert.deepEqual(logs, [{ at: "work" }]);
+});
+
+test("a client gets logs at the level of the server until it sets its own", async (t) => {
+  const server = new Server({ name: "logs", version: "1", settings: { clientLogLevel: "error" } });
+  server.tool("logs", {}, (_, ctx) => {
+    ctx.info("info");
+    ctx.error("error");
+    return "logged";
+  });
+  const client = await Client.memory(server, { revisions: [LEGACY] });
+  t.after(() => client.close());
+  const notifications = client.notifications();
+  const next = async () => (await notifications.next()).value.params.data;
+  await client.callTool("logs");
+  assert.equal(await next(), "error");
+  await client.setLogLevel("info");
+  await client.callTool("logs");
+  assert.deepEqual([await next(), await next()], ["info", "error"]);
+  const loud = () => new Server({ name: "logs", version: "1", settings: { clientLogLevel: "loud" } });
+  assert.throws(loud, /clientLogLevel|client_log_level/);
+});
+
+test("a client skips messages above its `lineLimit`", async (t) => {
+  const server = new Server({ name: "logs", version: "1" });
+  server.tool("logs", {}, (_, ctx) => {
+    ctx.info("x".repeat(10_000));
+    ctx.info("short");
+    return "logged";
+  });
+  const folder = await mkdtemp(join(tmpdir(), "mcpline-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const { path } = await server.listenUnix(join(folder, "socket"));
+  t.after(() => server.close());
+  const client = await Client.socket(path, { revisions: [LEGACY], lineLimit: 4096 });
+  t.after(() => client.close());
+  const notifications = client.notifications();
+  await client.callTool("logs");
+  assert.equal((await notifications.next()).value.params.data, "short");
 });
 
 test("an iterator keeps no more than 32 MiB of what it has not given", async (t) => {

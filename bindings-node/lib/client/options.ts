@@ -61,6 +61,11 @@ export interface ClientSettings {
    * `InvalidResponseError`.
    */
   maxListBytes?: number;
+  /**
+   * Maximum length of a message from a server over stdio or a Unix socket, in bytes. Default: 16 MiB. A longer message is
+   * skipped with a warning, and a request that it answers times out.
+   */
+  lineLimit?: number;
   /** Validate structured content against the output schema of its tool. Default: `true`. */
   checkOutput?: boolean;
   /**
@@ -259,6 +264,7 @@ const SETTINGS: Readonly<Record<keyof ClientSettings, SettingKind>> = {
   pingTimeout: "time",
   maxRounds: "count",
   maxListBytes: "count",
+  lineLimit: "count",
   checkOutput: "flag",
   trusted: "flag",
   allowUndeclaredCapabilities: "flag",

@@ -269,6 +269,9 @@ class ClientSettings(TypedDict, total=False):
     max_list_bytes: int
     """Maximum total size of the pages of one list, in bytes. Default: 32 MiB. A longer list fails with
     `InvalidResponse`."""
+    line_limit: int
+    """Maximum length of a message from a server over stdio or a Unix socket, in bytes. Default: 16 MiB. A longer
+    message is skipped with a warning, and a request that it answers times out."""
     check_output: bool
     """Validate structured content against the output schema of its tool. Default: `True`."""
     trusted: bool

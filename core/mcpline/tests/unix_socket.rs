@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpline::client::{Address, Client};
+use mcpline::protocol::limits::MAX_LINE;
+use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::transport::{Stop, Unix, UnixOptions, unix};
 use mcpline::{Context, Error, ErrorKind, Revision, Server, Settings};
 use serde_json::{Value, json};
@@ -20,7 +22,7 @@ use support::connection::PATIENCE;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 /// A folder of one test.
@@ -496,4 +498,36 @@ async fn records_name_the_transport() {
     let connections: std::collections::BTreeSet<_> =
         seen.iter().map(|(_, number)| number).collect();
     assert_eq!(connections.len(), 2);
+}
+
+#[runtimes::test]
+async fn a_client_skips_messages_above_its_line_limit() {
+    let log = |ctx: Context| async move {
+        for length in [10_000, 10] {
+            ctx.log(LoggingLevel::Info, None, "x".repeat(length));
+        }
+        "logged"
+    };
+    let server = Server::new("logs", "1").tool("log", "Logs", log);
+    let running = start(server, UnixOptions::default()).await;
+    for (line_limit, first) in [(4096, 10), (MAX_LINE, 10_000)] {
+        let (sender, mut lengths) = mpsc::unbounded_channel();
+        let client = Client::builder("client", "1")
+            .configure(|settings| {
+                settings.line_limit = line_limit;
+                settings.revisions = vec![Revision::V2025_11_25];
+            })
+            .on_log(move |message| {
+                let text = message.data.as_str().unwrap_or_default().len();
+                sender.send(text).expect("the test waits");
+            })
+            .connect(Address::Socket(running.path()))
+            .await
+            .expect("a client");
+        let result = client.call_tool("log", json!({})).await.expect("a result");
+        assert_eq!(result.text(), "logged");
+        assert_eq!(lengths.recv().await, Some(first));
+        client.close().await;
+    }
+    running.end().await;
 }

@@ -175,10 +175,18 @@ impl Address {
         }
     }
 
-    pub(super) fn into_dialler(self) -> Result<Box<dyn Dialler>, ClientError> {
+    /// Returns what opens connections. `line_limit` is for transports with lines.
+    #[cfg_attr(
+        not(all(unix, feature = "stdio")),
+        expect(unused_variables, reason = "no transport has lines")
+    )]
+    pub(super) fn into_dialler(self, line_limit: usize) -> Result<Box<dyn Dialler>, ClientError> {
         Ok(match self {
             #[cfg(all(unix, feature = "stdio"))]
-            Self::Command(command) => Box::new(command),
+            Self::Command(mut command) => {
+                command.line_limit = line_limit;
+                Box::new(command)
+            }
             #[cfg(feature = "http")]
             Self::Url(url, settings) => Box::new(HttpDialler::new(url, settings)?),
             #[cfg(feature = "server")]
@@ -186,7 +194,7 @@ impl Address {
             #[cfg(feature = "server")]
             Self::ServerWith(server, options) => Box::new(InMemory(server, options)),
             #[cfg(all(unix, feature = "stdio"))]
-            Self::Socket(path) => Box::new(UnixSocket::new(path)),
+            Self::Socket(path) => Box::new(UnixSocket::new(path, line_limit)),
             #[cfg(all(not(unix), feature = "stdio"))]
             Self::Socket(_) => {
                 return Err(ClientError::Usage(

@@ -319,7 +319,7 @@ impl ClientBuilder {
         let metrics = ClientMetrics::of(&self.settings)?;
         let address = address.into();
         let transport = address.transport();
-        let dialler = address.into_dialler()?;
+        let dialler = address.into_dialler(self.settings.line_limit)?;
         let dialler = traffic::recorded(dialler, &self.settings, &self.info.name, transport)
             .map_err(|error| ClientError::Usage(error.to_string()))?;
         let inner = Inner::new(self.info, self.settings, self.handlers, dialler, metrics);

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpline_protocol::Revision;
-use mcpline_protocol::limits::MAX_LINE;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use crate::background;
@@ -33,11 +32,12 @@ pub(super) struct PipeLink {
 }
 
 impl PipeLink {
-    /// Starts the task. `pid` is the server's process, if the client has started it. After reading and writing, `end` gets the reader, with the writer closed, and returns the error
-    /// to report. Its second argument is `true` if the client closed the link.
+    /// Starts the task. The messages of the server may have `line_limit` bytes. `pid` is the server's process, if the client has
+    /// started it. After reading and writing, `end` gets the reader, with the writer closed, and returns the error to report. Its second argument is `true` if the client closed the link.
     pub(super) fn open<R, W, F, Fut>(
         reader: R,
         writer: W,
+        line_limit: usize,
         sink: Sink,
         pid: Option<u32>,
         end: F,
@@ -56,7 +56,8 @@ impl PipeLink {
             pid,
         });
         background::spawn_here(async move {
-            let error = serve(reader, writer, &outbox, &running.stop, &sink, end).await;
+            let reading = Reading::new(line_limit);
+            let error = serve(reader, writer, reading, &outbox, &running.stop, &sink, end).await;
             sink.ended(error);
         });
         link
@@ -66,6 +67,7 @@ impl PipeLink {
 async fn serve<R, W, F, Fut>(
     mut reader: R,
     mut writer: W,
+    mut reading: Reading,
     outbox: &Outbox,
     stop: &Stop,
     sink: &Sink,
@@ -78,7 +80,6 @@ where
     Fut: Future<Output = ClientError>,
 {
     let mut stopped = pin!(stop.stopped());
-    let mut reading = Reading::new(MAX_LINE);
     let mut writing = Writing::default();
     let pumped = loop {
         let (reading, writing) = (&mut reading, &mut writing);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mcpline_protocol::client::{CallTimeouts, OpenTimeouts};
+use mcpline_protocol::limits::MAX_LINE;
 use mcpline_protocol::{Era, Revision};
 
 use crate::sync::Arc;
@@ -43,6 +44,10 @@ pub struct ClientSettings {
     /// Maximum size of all pages of a list together, in bytes. Default: 32 MiB, room for ten thousand tools of 3 KB
     /// each. Stops servers that never stop sending pages.
     pub max_list_bytes: usize,
+    /// Maximum length of a message from a server over stdio or a Unix socket, in bytes. Default: 16 MiB ([`MAX_LINE`]). A longer
+    /// message is skipped with a warning, and a request that it answers times out. Over HTTP,
+    /// [`HttpSettings::body_limit`](super::HttpSettings::body_limit) applies.
+    pub line_limit: usize,
     /// Whether structured content is validated against the output schema of its tool (`server/tools`, output schema).
     /// Default: `true`.
     pub check_output: bool,
@@ -96,6 +101,7 @@ impl Default for ClientSettings {
             ping_timeout: Duration::from_secs(30),
             max_rounds: 10,
             max_list_bytes: 32 * 1024 * 1024,
+            line_limit: MAX_LINE,
             check_output: true,
             allow_undeclared_capabilities: false,
             trusted: false,

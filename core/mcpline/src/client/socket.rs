@@ -15,15 +15,20 @@ pub(super) struct UnixSocket {
     path: PathBuf,
     /// The path.
     address: NetworkAddress,
+    line_limit: usize,
 }
 
 impl UnixSocket {
-    pub(super) fn new(path: PathBuf) -> Self {
+    pub(super) fn new(path: PathBuf, line_limit: usize) -> Self {
         let address = NetworkAddress {
             address: path.display().to_string(),
             port: None,
         };
-        Self { path, address }
+        Self {
+            path,
+            address,
+            line_limit,
+        }
     }
 }
 
@@ -37,7 +42,8 @@ impl Dialler for UnixSocket {
             })?;
             let (reader, writer) = socket.into_split();
             let end = |_, closed, pumped| async move { pipe::stream_ended(closed, pumped) };
-            let link: Arc<dyn Link> = PipeLink::open(reader, writer, sink, None, end);
+            let link: Arc<dyn Link> =
+                PipeLink::open(reader, writer, self.line_limit, sink, None, end);
             Ok(link)
         })
     }

@@ -6,6 +6,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpline_protocol::limits::MAX_LINE;
+
 /// A program that serves over standard input and output.
 ///
 /// It runs in its own process group. Of this process's environment it inherits only variables that normally hold no
@@ -21,6 +23,8 @@ pub struct Command {
     stderr: Stderr,
     listener: Option<StderrListener>,
     pub(super) grace: Duration,
+    /// [`ClientSettings::line_limit`](crate::client::ClientSettings::line_limit) of the client that starts it.
+    pub(in crate::client) line_limit: usize,
 }
 
 /// Receives each line of a child's stderr.
@@ -57,6 +61,7 @@ impl Command {
             stderr: Stderr::default(),
             listener: None,
             grace: Duration::from_secs(2),
+            line_limit: MAX_LINE,
         }
     }
 

@@ -54,7 +54,8 @@ impl Dialler for Command {
             let end = move |stdout: ChildStdout, closed, _: io::Result<()>| {
                 end(process, group, stdout, lines, patience, closed)
             };
-            let link: Arc<dyn Link> = PipeLink::open(stdout, stdin, sink, pid, end);
+            let link: Arc<dyn Link> =
+                PipeLink::open(stdout, stdin, self.line_limit, sink, pid, end);
             Ok(link)
         })
     }

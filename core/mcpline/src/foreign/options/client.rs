@@ -29,6 +29,7 @@ options! {
         ping_timeout: Option<f64>,
         max_rounds: Option<usize>,
         max_list_bytes: Option<usize>,
+        line_limit: Option<usize>,
         check_output: Option<bool>,
         trusted: Option<bool>,
         allow_undeclared_capabilities: Option<bool>,
@@ -71,6 +72,7 @@ impl ClientOptions {
         set_seconds(&mut settings.ping_timeout, self.ping_timeout)?;
         set(&mut settings.max_rounds, self.max_rounds);
         set(&mut settings.max_list_bytes, self.max_list_bytes);
+        set(&mut settings.line_limit, self.line_limit);
         set(&mut settings.check_output, self.check_output);
         set(&mut settings.trusted, self.trusted);
         set(

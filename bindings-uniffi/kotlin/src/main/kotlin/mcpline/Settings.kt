@@ -292,6 +292,11 @@ public class ClientSettings(
      * [InvalidResponseException].
      */
     public val maxListBytes: Long? = null,
+    /**
+     * Maximum length of a message from a server over stdio or a Unix socket, in bytes. Default: 16 MiB. A longer message is
+     * skipped with a warning, and a request that it answers times out.
+     */
+    public val lineLimit: Long? = null,
     /** Validate structured content against the output schema of its tool. Default: `true`. */
     public val checkOutput: Boolean? = null,
     /**

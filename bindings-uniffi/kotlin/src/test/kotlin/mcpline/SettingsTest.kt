@@ -135,6 +135,7 @@ class SettingsTest {
             pingTimeout = 6.seconds,
             maxRounds = 7,
             maxListBytes = 8000,
+            lineLimit = 9000,
             checkOutput = true,
             trusted = true,
             allowUndeclaredCapabilities = true,
