@@ -96,6 +96,11 @@ impl Server {
         self.core.notify_resource_updated(&uri);
     }
 
+    /// Notifies clients that the list of resources has changed.
+    pub fn notify_resource_list_changed(&self) {
+        self.core.notify_resource_list_changed();
+    }
+
     /// Notifies the client that the URL elicitation with this id is complete.
     pub fn notify_elicitation_complete(&self, elicitation_id: String) {
         self.core.notify_elicitation_complete(&elicitation_id);

@@ -73,6 +73,15 @@ static void logs(mcpl_call *call, const char *arguments, size_t length, void *us
     mcpl_call_reply_text(call, arguments, length);
 }
 
+static void list_files(mcpl_call *call, const char *arguments, size_t length, void *user) {
+    (void)arguments, (void)length, (void)user;
+    mcpl_call_reply_content(call,
+                            "[\"file:///extras/one\","
+                            "{\"uri\":\"file:///extras/two\",\"name\":\"two\",\"description\":\"The second file\"},"
+                            "\"file:///other/three\"]",
+                            MCPL_AUTO_LENGTH);
+}
+
 static const tool TOOLS[] = {
     {.name = "test_flood",
      .description = "Logs a number of messages of a size",
@@ -93,6 +102,8 @@ void add_extras(everything *everything) {
     must(mcpl_server_add_resource_template(everything->server, "file:///extras/{name}", "extras", "application/json",
                                            logs, everything, NULL),
          "the template of files");
+    must(mcpl_server_set_resource_template_list(everything->server, "file:///extras/{name}", list_files, NULL, NULL),
+         "the list of files");
     must(mcpl_server_add_resource_template(everything->server, "log://{host}-{day}-{name}", "logs", "application/json",
                                            logs, everything, NULL),
          "the template of logs");

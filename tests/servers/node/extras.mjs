@@ -80,6 +80,11 @@ export function addExtras(server) {
       name: "extras",
       description: "Files by their names",
       mimeType: "application/json",
+      list: () => [
+        "file:///extras/one",
+        { uri: "file:///extras/two", name: "two", description: "The second file" },
+        "file:///other/three",
+      ],
     },
     (variables) => JSON.stringify(variables),
   );

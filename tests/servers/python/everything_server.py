@@ -1073,7 +1073,11 @@ if options.extras:
             raise RpcError(-32602, f"no mistake: {kind}")
         return "answered"
 
-    @server.resource("file:///extras/{name}", name="extras", mime_type="application/json")
+    def extra_files() -> list[Any]:
+        two = {"uri": "file:///extras/two", "name": "two", "description": "The second file"}
+        return ["file:///extras/one", two, "file:///other/three"]
+
+    @server.resource("file:///extras/{name}", name="extras", mime_type="application/json", list=extra_files)
     async def extras(name: str) -> dict[str, Any]:
         """Files by their names."""
         return {"name": name}

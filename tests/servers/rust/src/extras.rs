@@ -1,9 +1,10 @@
 //! Features of `--extras 1`, for `tests/hostile` and some vectors: a tool that logs as many messages as requested, one
 //! that makes the mistakes of an author, a template that is costly to match, and one for files.
 
-use mcpline::protocol::vocabulary::{LoggingLevel, ResourceTemplate};
+use mcpline::protocol::vocabulary::{LoggingLevel, Resource, ResourceTemplate};
 use mcpline::protocol::wire::Raw;
 use mcpline::protocol::{ErrorCode, RpcError};
+use mcpline::server::resource_list_handler;
 use mcpline::{Ask, AskMethod, Context, Error, HandlerError, Server};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -95,5 +96,13 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
                 .with_mime_type("application/json"),
             |variables: Value, _: Context| async move { variables.to_string() },
         );
+    let list = || async {
+        vec![
+            Resource::new("file:///extras/one", "file:///extras/one"),
+            Resource::new("file:///extras/two", "two").with_description("The second file"),
+            Resource::new("file:///other/three", "file:///other/three"),
+        ]
+    };
+    server.set_resource_template_list("file:///extras/{name}", resource_list_handler(list))?;
     Ok(())
 }

@@ -71,12 +71,13 @@ internal enum class Kind {
     Resource,
     Prompt,
     Completion,
+    ResourceList,
     Request,
     Notification,
     Event,
     ;
 
-    val wire: String get() = name.lowercase()
+    val wire: String get() = if (this == ResourceList) "resource_list" else name.lowercase()
 }
 
 /** Converts what a handler returned. */
@@ -101,6 +102,7 @@ internal fun outcome(kind: Kind, value: Any?): Outcome = when {
             is List<*> -> Outcome.Values(value.map { it.toString().wellFormed() })
             else -> throw misfit("a completion", value)
         }
+        Kind.ResourceList -> resourceListOutcome(value)
         else -> complete(
             when (value) {
                 Unit, null -> JsonObject(emptyMap())
@@ -135,6 +137,19 @@ private fun resourceOutcome(value: Any?): Outcome = when {
     value is ExtendedResult -> complete(value.toJson())
     value == Unit || value == null -> throw misfit("a resource", value)
     else -> Outcome.Text(dataOf(value).text())
+}
+
+private fun resourceListOutcome(value: Any?): Outcome {
+    val items = value as? List<*> ?: throw misfit("the list of a template", value)
+    val resources = items.map {
+        when (it) {
+            is CharSequence -> JsonPrimitive(it.toString().wellFormed())
+            is Resource -> json.encodeToJsonElement(Resource.serializer(), it)
+            is JsonObject -> it
+            else -> throw misfit("the list of a template", it)
+        }
+    }
+    return Outcome.Content(JsonArray(resources).text())
 }
 
 private fun promptOutcome(value: Any?): Outcome = when {

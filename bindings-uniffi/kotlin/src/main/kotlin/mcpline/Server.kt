@@ -179,6 +179,11 @@ public class Server internal constructor(
      * what does not exist.
      *
      * @param uncheckedVariables Variables that may have any value. Others may not contain a path out of a directory.
+     * @param cache How long clients may cache the contents (2026-07-28). Default: `resourceCache` of the settings.
+     * @param list Lists resources of a template: returns URIs and [Resource] objects. They follow the registered resources in
+     *   `resources/list`, on its last page. Those that do not match the template, or that are registered, are left out. It is
+     *   called for each request of a client that may use the template, and its exception is the error of the request. Call
+     *   [notifyResourceListChanged] when its result changes.
      * @throws UsageException The URI is taken, or an option is invalid.
      */
     public fun resource(
@@ -194,23 +199,36 @@ public class Server internal constructor(
         scopes: List<String> = emptyList(),
         tags: List<String> = emptyList(),
         uncheckedVariables: List<String> = emptyList(),
+        cache: CacheHint? = null,
+        list: (suspend CallContext.() -> List<Any>)? = null,
         handler: suspend CallContext.(variables: UriVariables) -> Any?,
     ) {
-        val definition = if ('{' in uri) {
+        val isTemplate = '{' in uri
+        if (list != null && !isTemplate) {
+            throw UsageException("resource \"$uri\": only a resource template lists others")
+        }
+        val definition = if (isTemplate) {
             val template = ResourceTemplate(uri, name, title, description, mimeType, annotations, icons, meta)
             json.text(ResourceTemplate.serializer(), template)
         } else {
             val resource = Resource(uri, name, title, description, mimeType, size, annotations, icons, meta)
             json.text(Resource.serializer(), resource)
         }
-        val options = FeatureOptions(scopes, tags, uncheckedVariables = uncheckedVariables)
+        val options = FeatureOptions(scopes, tags, uncheckedVariables = uncheckedVariables, cache = cache)
         add(Kind.Resource, definition, options) { variables ->
             handler(UriVariables(variables as? JsonObject ?: JsonObject(emptyMap())))
+        }
+        if (list != null) {
+            val template = JsonObject(mapOf("uri_template" to JsonPrimitive(uri)))
+            add(Kind.ResourceList, template.text(), FeatureOptions()) { list() }
         }
     }
 
     /** Removes a resource or a template. Returns whether it existed. */
     public fun removeResource(uri: String): Boolean = native { native.removeFeature(Kind.Resource.wire, uri) }
+
+    /** Notifies clients that what a template lists has changed (`notifications/resources/list_changed`). */
+    public fun notifyResourceListChanged(): Unit = native { native.notifyResourceListChanged() }
 
     /** Notifies the subscribers of a resource that it has changed. */
     public fun notifyResourceUpdated(uri: String): Unit = native { native.notifyResourceUpdated(uri) }

@@ -152,6 +152,33 @@ class ServerTest {
         }
     }
 
+    @Test
+    fun `templates list resources`() = testing {
+        val server = server("logs", "1.0.0") {
+            resource(
+                "log://{day}",
+                "log",
+                cache = CacheHint(60_000, isPublic = true),
+                list = { listOf("log://monday", Resource("log://$revision", "today"), "other://monday") },
+            ) { "on ${it["day"]}" }
+            resource("log://all", "all") { "everything" }
+        }
+        Client.memory(server).use { client ->
+            val uris = client.listResources().map { it.uri }
+            assertEquals(listOf("log://all", "log://monday", "log://2026-07-28"), uris)
+            val log = client.readResource("log://monday")
+            assertEquals("on monday", log.text)
+            assertEquals(60_000, log.ttlMs)
+            assertEquals("public", log.cacheScope)
+            server.notifyResourceListChanged()
+            server.removeResource("log://{day}")
+            assertEquals(listOf("log://all"), client.listResources().map { it.uri })
+        }
+        assertFailsWith<UsageException> {
+            server("logs", "1.0.0") { resource("log://all", "all", list = { listOf("log://monday") }) { "" } }
+        }
+    }
+
     @Serializable
     class Plan(@Description("Where to") val city: String, val days: Int = 1)
 

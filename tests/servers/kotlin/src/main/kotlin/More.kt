@@ -11,6 +11,7 @@ import mcpline.LogLevel
 import mcpline.ModelPreferences
 import mcpline.Prompt
 import mcpline.PromptArgument
+import mcpline.Resource
 import mcpline.Role
 import mcpline.RpcException
 import mcpline.SamplingMessage
@@ -153,6 +154,13 @@ fun Server.addExtras() {
         }
         "answered"
     }
-    resource("file:///extras/{name}", "extras", "Files by their names", "application/json") { it.json }
+    val two = Resource("file:///extras/two", "two", description = "The second file")
+    resource(
+        "file:///extras/{name}",
+        "extras",
+        "Files by their names",
+        "application/json",
+        list = { listOf("file:///extras/one", two, "file:///other/three") },
+    ) { it.json }
     resource("log://{host}-{day}-{name}", "logs", "Logs of a host", "application/json") { it.json }
 }
