@@ -228,8 +228,8 @@ export interface HttpSettings {
    */
   sessions?: number;
   /**
-   * Idle time after which a session is closed. Default: 1,800,000. With `Infinity`, sessions last until their clients end
-   * them, and none makes room at the limit of `sessions`.
+   * Idle time after which a session is closed. Default: 1,800,000. If it is infinite, sessions last until their clients
+   * end them, and none makes room at the limit of `sessions`.
    */
   sessionIdle?: number;
   /**

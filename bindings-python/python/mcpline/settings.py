@@ -194,7 +194,8 @@ class HttpSettings(TypedDict, total=False):
     for at least a thirtieth of `session_idle` is closed to make room; if there is none, `initialize` is refused with
     HTTP 503."""
     session_idle: float
-    """Idle time after which a session is closed. Default: 1,800."""
+    """Idle time after which a session is closed. Default: 1,800. If it is infinite, sessions last until their clients
+    end them, and none makes room at the limit of `sessions`."""
     silence: float
     """Time without output after which the response to a pending call becomes an event stream with keep-alive comments.
     Default: 10."""

@@ -551,6 +551,19 @@ async fn http_sse_answers_on_the_stream_that_announced_the_endpoint() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn sessions_may_be_idle_without_a_limit() {
+    let rig = Rig::with({
+        let mut options = HttpOptions::default();
+        options.session_idle = Duration::MAX;
+        options
+    });
+    let id = rig.session("2025-11-25").await;
+    tokio::time::sleep(Duration::from_secs(1_000_000)).await;
+    let answer = rig.post(&[("mcp-session-id", &id)], call(1, "plain")).await;
+    assert_eq!(answer.status(), StatusCode::OK);
+}
+
+#[tokio::test(start_paused = true)]
 async fn closes_idle_sessions() {
     let rig = Rig::with({
         let mut options = HttpOptions::default();

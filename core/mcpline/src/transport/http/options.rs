@@ -76,7 +76,8 @@ pub struct HttpOptions {
     /// `initialize` is answered with status 503.
     pub sessions: usize,
     /// How long a session may be idle, without requests and open streams, before it is closed. Its client starts a new
-    /// one after status 404. Default: 30 minutes.
+    /// one after status 404. Default: 30 minutes. [`Duration::MAX`]: until the client ends it. Then no session makes room at the
+    /// limit of `sessions`.
     pub session_idle: Duration,
     /// Time without a message after which a waiting call becomes an event stream with keep-alive comments, before
     /// proxies time out. Default: 10 seconds.

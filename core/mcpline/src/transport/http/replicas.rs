@@ -82,7 +82,7 @@ impl Replicas {
             principal: session.principal().to_owned(),
             state: session.connection.lock_session().state(),
         };
-        let lifetime = session.idle_limit() * SAVES_PER_LIFETIME;
+        let lifetime = session.idle_limit().saturating_mul(SAVES_PER_LIFETIME);
         let saved = match stored.write() {
             Ok(bytes) => {
                 let store = &self.sharing.sessions;

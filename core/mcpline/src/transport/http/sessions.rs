@@ -531,7 +531,7 @@ impl Session {
         self.connection
             .server()
             .timers()
-            .schedule(last_used + self.options.session_idle, self);
+            .schedule(last_used.saturating_add(self.options.session_idle), self);
     }
 
     /// Whether it has been idle long enough to make room for another.
@@ -540,7 +540,7 @@ impl Session {
             .last_used
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        clock::now() >= last_used + self.options.session_idle / ROOM_AFTER
+        clock::now() >= last_used.saturating_add(self.options.session_idle / ROOM_AFTER)
     }
 
     /// Whether it has a stream or a request.
@@ -563,7 +563,7 @@ impl Timed for Session {
             .last_used
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if clock::now() >= last_used + self.options.session_idle {
+        if clock::now() >= last_used.saturating_add(self.options.session_idle) {
             tracing::debug!("an idle session is closed");
             // Another process may be serving the client; if none is, the shared state expires by itself.
             self.leave();
