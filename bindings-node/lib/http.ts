@@ -655,6 +655,13 @@ export class HttpApp<C = unknown> {
     this.#closed();
   }
 
+  /** Refuses all requests from now on. For an application that has not had one. @internal */
+  refuseAll(): void {
+    this.#native.close();
+    this.#closing = Promise.resolve();
+    this.#closed();
+  }
+
   /** Returns an exchange that is open. @internal */
   exchange(number: number): Exchange | undefined {
     return this.#open.get(number);

@@ -154,6 +154,7 @@ export interface NativeServedChannel {
 export interface NativeHttpApp {
   readonly writeTimeout: number;
   wellKnown(): [path: string, document: string] | null;
+  close(): void;
   shutDown(ended: number): void;
 }
 

@@ -92,6 +92,7 @@ export class Server<C = unknown, State = unknown> {
   /** The {@link ServerOptions.state} of the program; `undefined` if it gave none. */
   readonly state: State;
   #app: HttpApp | undefined;
+  #isClosed = false;
 
   /** @throws UsageError if a setting has an invalid value, or an extension cannot be registered. */
   constructor(options: ServerOptions<C, State> & NeededOptions<C, State>);
@@ -658,6 +659,7 @@ export class Server<C = unknown, State = unknown> {
    * Handlers that ignore `ctx.signal` keep the process alive: pass the signal on, or exit.
    */
   close(): Promise<void> {
+    this.#isClosed = true;
     return this.#serving.close();
   }
 
@@ -694,7 +696,12 @@ export class Server<C = unknown, State = unknown> {
   }
 
   #ownApp(): HttpApp {
-    this.#app ??= this.httpApp();
+    if (this.#app === undefined) {
+      this.#app = this.httpApp();
+      if (this.#isClosed) {
+        this.#app.refuseAll();
+      }
+    }
     return this.#app;
   }
 }

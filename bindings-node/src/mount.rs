@@ -138,6 +138,12 @@ impl HttpApp {
         Some(vec![well_known.path().to_owned(), document])
     }
 
+    /// Refuses all requests from now on. For an application without sessions and requests.
+    #[napi(catch_unwind)]
+    pub fn close(&self) {
+        self.service.close();
+    }
+
     /// Lets calls finish within the grace period, then answers the remaining ones with an error, and ends every session
     /// and stream. The promise with this number is settled when everything is ready to be written.
     #[napi(catch_unwind)]

@@ -136,3 +136,18 @@ for (const [version, refusal] of Object.entries(REFUSALS)) {
     assert.deepEqual(warnings, []);
   });
 }
+
+test("a server that was closed before its first request refuses it", async (t) => {
+  const server = new Server({ name: "test", version: "1" });
+  await server.close();
+  const app = createServer(server.handler);
+  app.listen(0, "127.0.0.1");
+  await once(app, "listening");
+  t.after(() => app.close());
+  const [response] = await once(get({ port: app.address().port, path: "/mcp", agent: false }), "response");
+  response.resume();
+  await once(response, "end");
+  assert.equal(response.statusCode, 503);
+  const fetched = await server.fetch(new Request("http://localhost/mcp"));
+  assert.equal(fetched.status, 503);
+});
