@@ -2,8 +2,8 @@
  *
  *     processes serve KEEP|SILENT TELLS WAITS
  *
- * is such a server. It reports to the descriptor TELLS what it does. With KEEP it stays until the descriptor WAITS
- * ends.
+ * is such a server. It reports to the pipe TELLS what it does. With KEEP it stays until the pipe WAITS ends. Both are paths:
+ * a server that a client starts inherits no descriptors.
  */
 
 #include "check.h"
@@ -54,8 +54,9 @@ static void be_silent(void) {
 }
 
 static int serve(char **argv) {
-  report_fd = atoi(argv[3]);
-  const int waits = atoi(argv[4]);
+  report_fd = open(argv[3], O_WRONLY);
+  const int waits = open(argv[4], O_RDONLY);
+  CHECK(report_fd >= 0 && waits >= 0);
   if (strcmp(argv[2], "KEEP") == 0) {
     serve_and_stay(waits);
   } else {
@@ -66,12 +67,12 @@ static int serve(char **argv) {
 
 /* ---- its client */
 
-/* Descriptors between the server and this program. */
+/* Pipes between the server and this program. */
 struct lines {
   /* Reads the server's reports; keeps the server waiting for this program. */
   int reports;
   int holds;
-  /* The server's ends, which it inherits. */
+  /* The server's ends, which it opens itself. */
   int report_fd;
   int waits;
 };
@@ -79,8 +80,8 @@ struct lines {
 static struct lines lines(void) {
   int telling[2];
   int holding[2];
+  /* Without FD_CLOEXEC: if the server inherited them, it would wait for itself. */
   CHECK(pipe(telling) == 0 && pipe(holding) == 0);
-  CHECK(fcntl(telling[0], F_SETFD, FD_CLOEXEC) == 0 && fcntl(holding[1], F_SETFD, FD_CLOEXEC) == 0);
   return (struct lines){.reports = telling[0], .holds = holding[1], .report_fd = telling[1], .waits = holding[0]};
 }
 
@@ -96,15 +97,15 @@ static char next_report(struct lines *lines) {
 
 /* Creates a client that starts this program as a server of this kind, with so many seconds to exit. */
 static mcpl_client *client_of(const char *kind, const char *grace, const struct lines *lines) {
-  char report_fd_text[16];
-  char waits_text[16];
+  char tells[64];
+  char waits[64];
   char options[64];
-  snprintf(report_fd_text, sizeof report_fd_text, "%d", lines->report_fd);
-  snprintf(waits_text, sizeof waits_text, "%d", lines->waits);
+  snprintf(tells, sizeof tells, "/proc/%d/fd/%d", (int)getpid(), lines->report_fd);
+  snprintf(waits, sizeof waits, "/proc/%d/fd/%d", (int)getpid(), lines->waits);
   snprintf(options, sizeof options, "{\"grace\":%s}", grace);
   char program[4096] = "";
   CHECK(readlink("/proc/self/exe", program, sizeof program - 1) > 0);
-  const char *argv[] = {program, "serve", kind, report_fd_text, waits_text};
+  const char *argv[] = {program, "serve", kind, tells, waits};
   mcpl_client *client = mcpl_client_new("client", "1");
   OK(mcpl_client_set_command(client, argv, sizeof argv / sizeof *argv, options));
   return client;

@@ -105,6 +105,14 @@ fn stubborn() -> Command {
         .grace(Duration::from_millis(200))
 }
 
+/// Returns a path of a file that does not exist yet.
+fn unique_path() -> std::path::PathBuf {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let folder = std::fs::canonicalize(std::env::temp_dir()).expect("a folder");
+    folder.join(format!("mcpline-child-{process}-{count}"))
+}
+
 async fn pid(client: &Client) -> i32 {
     let result = client.call_tool("pid", json!({})).await.expect("a result");
     let content = serde_json::to_value(&result.content).expect("JSON");
@@ -380,6 +388,24 @@ async fn a_host_follows_the_connection_and_the_process_of_its_server() {
     assert_eq!(events.next().await, Some(ConnectionEvent::Restored));
     assert_eq!(events.next().await, Some(ConnectionEvent::Closed));
     assert_eq!(events.next().await, None);
+}
+
+#[runtimes::test]
+async fn a_child_gets_no_descriptors_but_its_pipes() {
+    let path = unique_path();
+    let file = std::fs::File::create(&path).expect("a file");
+    // Without the flag that the standard library sets for its own.
+    let inheritable = rustix::io::dup(&file).expect("duplicates");
+    let client = Client::connect(serving()).await.expect("connects");
+    let folder = format!("/proc/{}/fd", pid(&client).await);
+    let open = std::fs::read_dir(folder).expect("Linux");
+    let open = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    let open: Vec<_> = open.collect();
+    assert!(open.len() >= 3, "{open:?}");
+    assert!(!open.contains(&path), "{open:?}");
+    client.close().await;
+    drop(inheritable);
+    std::fs::remove_file(&path).expect("removes");
 }
 
 #[runtimes::test]

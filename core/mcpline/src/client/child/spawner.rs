@@ -126,6 +126,7 @@ fn start(command: &Command, runtime: &tokio::runtime::Handle) -> io::Result<Proc
     let mut std = command.to_std();
     std.process_group(0);
     mcpline_orphan::die_with_parent(&mut std);
+    mcpline_orphan::close_other_descriptors(&mut std);
     let _entered = runtime.enter();
     tokio::process::Command::from(std)
         .kill_on_drop(true)
@@ -178,7 +179,10 @@ impl Watchdog {
 }
 
 fn watch() -> io::Result<(Child, ChildStdin)> {
-    let mut child = std::process::Command::new("/bin/sh")
+    let mut shell = std::process::Command::new("/bin/sh");
+    // It would keep sockets and pipes of the program open.
+    mcpline_orphan::close_other_descriptors(&mut shell);
+    let mut child = shell
         .args(["-c", WATCHER])
         .process_group(0)
         .current_dir("/")
