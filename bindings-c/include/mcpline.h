@@ -268,7 +268,8 @@ typedef int32_t mcpl_log_level;
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Change of a client's connection.
+ * Change of a client's connection. There is none before the first connection: the function that connects returns its
+ * error.
  */
 enum mcpl_connection_event
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -283,22 +284,35 @@ enum mcpl_connection_event
 #endif
 #if defined(MCPLINE_HAS_CLIENT)
     /**
-     * The connection or its session was lost. The next request opens a new one; a client that listens for changes opens
-     * it immediately.
+     * The connection or its session was lost, or could not be opened again. The next request opens a new one; a client
+     * that listens for changes opens it immediately.
      */
     MCPL_CONNECTION_EVENT_LOST = 1,
 #endif
 #if defined(MCPLINE_HAS_CLIENT)
     /**
+     * The client opens a new connection, possibly after a pause (`reconnect_delay`).
+     */
+    MCPL_CONNECTION_EVENT_RETRYING = 2,
+#endif
+#if defined(MCPLINE_HAS_CLIENT)
+    /**
      * A new connection has taken the place of the lost one.
      */
-    MCPL_CONNECTION_EVENT_RESTORED = 2,
+    MCPL_CONNECTION_EVENT_RESTORED = 3,
+#endif
+#if defined(MCPLINE_HAS_CLIENT)
+    /**
+     * The client does not connect again for now: the last attempt that `reconnect_attempts` allows has failed. Requests
+     * fail with its error; after 30 seconds, a request makes another attempt.
+     */
+    MCPL_CONNECTION_EVENT_GIVEN_UP = 4,
 #endif
 #if defined(MCPLINE_HAS_CLIENT)
     /**
      * The client was closed. No event follows.
      */
-    MCPL_CONNECTION_EVENT_CLOSED = 3,
+    MCPL_CONNECTION_EVENT_CLOSED = 5,
 #endif
 };
 #ifndef __cplusplus
@@ -681,15 +695,16 @@ typedef void (*mcpl_log_listener)(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Receives changes of the connection. Runs where callbacks run, one at a time, in order: connected, then lost and restored
- * any number of times, then closed.
+ * Receives changes of the connection. Runs where callbacks run, one at a time, in order. The first is connected, the last
+ * closed. After a loss, attempts to connect again follow until one succeeds or the client gives up.
  *
  * Over HTTP a connection is the session of a handshake revision. 2026-07-28 has no sessions, so that a failed request does
  * not lose the connection.
  *
  * - `client`: the client. `mcpl_client_close` within the callback returns `MCPL_WOULD_DEADLOCK`.
  * - `event`: the change.
- * - `error`: why the connection was lost; `NULL` for other changes. Valid until the callback returns.
+ * - `error`: why there is no connection, for `MCPL_CONNECTION_EVENT_LOST` and `MCPL_CONNECTION_EVENT_GIVEN_UP`; `NULL` for
+ *   other changes. Valid until the callback returns.
  * - `user`: the pointer that was given with the callback.
  */
 typedef void (*mcpl_connection_listener)(mcpl_client *client,

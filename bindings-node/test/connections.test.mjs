@@ -32,7 +32,7 @@ test("a handler follows the connection and the process of the server", async () 
   assert.equal(client.pid, undefined);
   assert.deepEqual(
     events.map(({ state }) => state),
-    ["connected", "lost", "restored", "closed"],
+    ["connected", "lost", "retrying", "restored", "closed"],
   );
   const { error } = events[1];
   assert.ok(error instanceof ServerExitedError);
@@ -41,6 +41,22 @@ test("a handler follows the connection and the process of the server", async () 
     events.filter((event) => "error" in event),
     [events[1]],
   );
+});
+
+test("a handler hears that the client gives up", async () => {
+  const events = [];
+  const options = { onConnection: (event) => events.push(event), reconnectAttempts: 0 };
+  const client = await Client.spawn(process.execPath, [PROGRAM], options);
+  let waiting;
+  await new Promise((started) => (waiting = client.callTool("waits", {}, { onProgress: started })));
+  process.kill(client.pid, "SIGKILL");
+  await assert.rejects(waiting, ServerExitedError);
+  await client.close();
+  assert.deepEqual(
+    events.map(({ state }) => state),
+    ["connected", "lost", "given_up", "closed"],
+  );
+  assert.ok(events[2].error instanceof ServerExitedError);
 });
 
 test("a server in the same process has no process id", async () => {

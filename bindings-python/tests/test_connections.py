@@ -40,10 +40,10 @@ def test_a_handler_follows_the_connection_and_the_process_of_the_server(kind: st
         assert client.pid is None
 
     run(main())
-    assert [event.state for event in events] == ["connected", "lost", "restored", "closed"]
+    assert [event.state for event in events] == ["connected", "lost", "retrying", "restored", "closed"]
     assert isinstance(events[1].error, ServerExited)
     assert events[1].error.exit == "exit status: 3"
-    assert [event.error for event in events if event.state != "lost"] == [None] * 3
+    assert [event.error for event in events if event.state != "lost"] == [None] * 4
 
 
 def test_a_client_is_closed_when_its_async_handlers_have_ended() -> None:
@@ -91,9 +91,22 @@ def test_a_blocking_client_has_connection_events() -> None:
         with pytest.raises(ConnectionLost):
             client.call_tool("dies")
         assert client.call_tool("pid").text == str(client.pid)
-        states = [events.get(timeout=PATIENCE).state for _ in range(3)]
+        states = [events.get(timeout=PATIENCE).state for _ in range(4)]
     states.append(events.get(timeout=PATIENCE).state)
-    assert states == ["connected", "lost", "restored", "closed"]
+    assert states == ["connected", "lost", "retrying", "restored", "closed"]
+
+
+def test_a_handler_hears_that_the_client_gives_up() -> None:
+    events: list[ConnectionEvent] = []
+
+    async def main() -> None:
+        async with Client.spawn(sys.executable, PEER, on_connection=events.append, reconnect_attempts=0) as client:
+            with pytest.raises(ServerExited):
+                await client.call_tool("dies")
+
+    run(main())
+    assert [event.state for event in events] == ["connected", "lost", "given_up", "closed"]
+    assert isinstance(events[2].error, ServerExited)
 
 
 def test_only_servers_that_the_client_started_have_a_process_id(reach: Reach) -> None:

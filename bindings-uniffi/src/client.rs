@@ -200,10 +200,8 @@ impl ClientEvents for Events {
     }
 
     fn connection(&self, event: &ConnectionEvent, slot: Option<BacklogSlot>) {
-        let failure = match event {
-            ConnectionEvent::Lost(error) => Some(Failure::of(CoreFailure::of_client(error)).into()),
-            _ => None,
-        };
+        let failure = event.error();
+        let failure = failure.map(|error| Failure::of(CoreFailure::of_client(error)).into());
         let state = event.name().to_owned();
         self.post(ClientEvent::Connection { state, failure }, slot);
     }

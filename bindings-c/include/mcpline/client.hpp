@@ -123,7 +123,7 @@ public:
   }
 
   /// Sets the callback for changes of the connection: `listener(mcpl_connection_event, const std::optional<Error> &)`.
-  /// The error says why the connection was lost; other changes have none. It runs for one change at a time. Call it
+  /// The error says why there is no connection, if it was lost or given up; other changes have none. It runs for one change at a time. Call it
   /// before connecting.
   template <class F> void on_connection(F &&listener) {
     using UserData = std::decay_t<F>;

@@ -73,30 +73,37 @@ pub type mcpl_stderr_listener = Option<
     ),
 >;
 
-/// Change of a client's connection.
+/// Change of a client's connection. There is none before the first connection: the function that connects returns its
+/// error.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum mcpl_connection_event {
     /// The client has connected for the first time.
     MCPL_CONNECTION_EVENT_CONNECTED = 0,
-    /// The connection or its session was lost. The next request opens a new one; a client that listens for changes opens
-    /// it immediately.
+    /// The connection or its session was lost, or could not be opened again. The next request opens a new one; a client
+    /// that listens for changes opens it immediately.
     MCPL_CONNECTION_EVENT_LOST = 1,
+    /// The client opens a new connection, possibly after a pause (`reconnect_delay`).
+    MCPL_CONNECTION_EVENT_RETRYING = 2,
     /// A new connection has taken the place of the lost one.
-    MCPL_CONNECTION_EVENT_RESTORED = 2,
+    MCPL_CONNECTION_EVENT_RESTORED = 3,
+    /// The client does not connect again for now: the last attempt that `reconnect_attempts` allows has failed. Requests
+    /// fail with its error; after 30 seconds, a request makes another attempt.
+    MCPL_CONNECTION_EVENT_GIVEN_UP = 4,
     /// The client was closed. No event follows.
-    MCPL_CONNECTION_EVENT_CLOSED = 3,
+    MCPL_CONNECTION_EVENT_CLOSED = 5,
 }
 
-/// Receives changes of the connection. Runs where callbacks run, one at a time, in order: connected, then lost and restored
-/// any number of times, then closed.
+/// Receives changes of the connection. Runs where callbacks run, one at a time, in order. The first is connected, the last
+/// closed. After a loss, attempts to connect again follow until one succeeds or the client gives up.
 ///
 /// Over HTTP a connection is the session of a handshake revision. 2026-07-28 has no sessions, so that a failed request does
 /// not lose the connection.
 ///
 /// - `client`: the client. `mcpl_client_close` within the callback returns `MCPL_WOULD_DEADLOCK`.
 /// - `event`: the change.
-/// - `error`: why the connection was lost; `NULL` for other changes. Valid until the callback returns.
+/// - `error`: why there is no connection, for `MCPL_CONNECTION_EVENT_LOST` and `MCPL_CONNECTION_EVENT_GIVEN_UP`; `NULL` for
+///   other changes. Valid until the callback returns.
 /// - `user`: the pointer that was given with the callback.
 pub type mcpl_connection_listener = Option<
     unsafe extern "C" fn(
@@ -209,12 +216,9 @@ impl ClientEvents for ClientCallbacks {
         let Some(change) = mcpl_connection_event::of(event) else {
             return;
         };
-        let error = match event {
-            ConnectionEvent::Lost(error) => Some(mcpl_error::from(Fault::from(
-                Failure::of_client(error).during(""),
-            ))),
-            _ => None,
-        };
+        let error = event.error();
+        let error =
+            error.map(|error| mcpl_error::from(Fault::from(Failure::of_client(error).during(""))));
         let client = self.client;
         self.connection.call_back(move || {
             let error = error.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
@@ -245,6 +249,8 @@ impl mcpl_connection_event {
         Some(match event {
             ConnectionEvent::Connected => Self::MCPL_CONNECTION_EVENT_CONNECTED,
             ConnectionEvent::Lost(_) => Self::MCPL_CONNECTION_EVENT_LOST,
+            ConnectionEvent::Retrying => Self::MCPL_CONNECTION_EVENT_RETRYING,
+            ConnectionEvent::GivenUp(_) => Self::MCPL_CONNECTION_EVENT_GIVEN_UP,
             ConnectionEvent::Restored => Self::MCPL_CONNECTION_EVENT_RESTORED,
             ConnectionEvent::Closed => Self::MCPL_CONNECTION_EVENT_CLOSED,
             _ => return None,

@@ -121,21 +121,31 @@ export interface Handlers {
   extensions?: readonly ClientExtension[];
   /** Called with each notification of the server. */
   onNotification?: (notification: Notification) => unknown;
-  /** Called when the connection is made, lost, restored and closed. */
+  /** Called for each change of the connection. */
   onConnection?: (event: ConnectionEvent) => unknown;
 }
 
 /**
- * A change of a client's connection. The order is: connected, lost and restored any number of times, closed.
+ * A change of a client's connection. The first is `connected`, the last `closed`. After a loss, attempts to connect again
+ * follow until one succeeds or the client gives up. There is none before the first connection: the function that connects
+ * throws its error.
  *
  * Over HTTP a connection is a session of the handshake revisions; 2026-07-28 has no sessions, so that a failed request
  * does not lose the connection.
  */
 export type ConnectionEvent =
-  /** `connected` for the first connection, `restored` for one that takes the place of a lost one. */
-  | { readonly state: "connected" | "restored"; readonly error?: undefined }
-  /** The connection was lost, for this reason. The next request opens a new one. */
+  /**
+   * `connected` for the first connection; `retrying` while a new one is opened; `restored` when it has taken the place of
+   * the lost one.
+   */
+  | { readonly state: "connected" | "retrying" | "restored"; readonly error?: undefined }
+  /** The connection was lost, or could not be opened again, for this reason. The next request opens a new one. */
   | { readonly state: "lost"; readonly error: McplineError }
+  /**
+   * The last attempt that `reconnectAttempts` allows has failed, for this reason. Requests fail with it; after 30 seconds,
+   * a request makes another attempt.
+   */
+  | { readonly state: "given_up"; readonly error: McplineError }
   /** The client was closed. */
   | { readonly state: "closed"; readonly error?: undefined };
 

@@ -95,10 +95,8 @@ impl ClientEvents for Events {
     }
 
     fn connection(&self, event: &ConnectionEvent, slot: Option<BacklogSlot>) {
-        let failure = match event {
-            ConnectionEvent::Lost(error) => failure(error, "").to_json(),
-            _ => "null".to_owned(),
-        };
+        let failure = event.error().map(|error| failure(error, "").to_json());
+        let failure = failure.as_deref().unwrap_or("null");
         let json = Raw::from_trusted(format!(r#"["{}",{failure}]"#, event.name()));
         self.post(EventKind::Connection, 0, Some(json), slot);
     }

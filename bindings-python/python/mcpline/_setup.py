@@ -60,7 +60,7 @@ class _CommonClientOptions(typing.TypedDict, total=False):
     on_notification: Callable[[Notification], Any]
     """Called with each notification of the server, a `mcpline.results.Notification`."""
     on_connection: Callable[[ConnectionEvent], Any]
-    """Called with a `mcpline.results.ConnectionEvent` when the connection is made, lost, restored and closed."""
+    """Called with a `mcpline.results.ConnectionEvent` for each change of the connection."""
     on_request: Mapping[str, Callable[[dict[str, Any]], Any]]
     """Handlers of custom requests of the server, by method. Each is called with the request's `params` and returns the
     result: a mapping, a dataclass or a model. An `RpcError` that it raises is returned to the server; any other

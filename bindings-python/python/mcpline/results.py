@@ -363,17 +363,20 @@ class Notification:
 
 
 class ConnectionEvent(Struct, frozen=True):
-    """A change of a client's connection. The order is: connected, lost and restored any number of times, closed.
+    """A change of a client's connection. The first is `connected`, the last `closed`. After a loss, attempts to connect
+    again follow until one succeeds or the client gives up. There is none before the first connection: the function that
+    connects raises its error.
 
     Over HTTP a connection is a session of the handshake revisions; 2026-07-28 has no sessions, so that a failed request
     does not lose the connection.
     """
 
-    state: Literal["connected", "lost", "restored", "closed"]
-    """`connected` for the first connection. After `lost`, the next request opens a new connection, which is `restored`.
-    `closed`: the client was closed."""
+    state: Literal["connected", "lost", "retrying", "restored", "given_up", "closed"]
+    """`connected` for the first connection. After `lost`, the next request opens a new connection: `retrying`, then
+    `restored`, or `lost` if that fails. `given_up`: the last attempt that `reconnect_attempts` allows has failed;
+    requests fail until one makes another attempt, after 30 seconds. `closed`: the client was closed."""
     error: Optional[McplineError] = None
-    """Why the connection was lost; `None` for other states."""
+    """Why there is no connection, for `lost` and `given_up`; `None` for other states."""
 
 
 def read(decoder: msgspec.json.Decoder[R], raw: bytes) -> R:

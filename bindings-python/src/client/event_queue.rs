@@ -317,10 +317,7 @@ fn happen(py: Python<'_>, event: Event) -> PyResult<()> {
             let Some(host) = host.get(py)? else {
                 return Ok(());
             };
-            let error = match &event {
-                ConnectionEvent::Lost(error) => Some(failure::exception(py, error, "")),
-                _ => None,
-            };
+            let error = event.error().map(|error| failure::exception(py, error, ""));
             let error = error.map(|error| error.into_value(py));
             host.call_method1(
                 intern!(py, "connection_changed"),

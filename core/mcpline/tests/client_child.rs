@@ -385,9 +385,94 @@ async fn a_host_follows_the_connection_and_the_process_of_its_server() {
     assert_ne!(first, second);
     client.close().await;
     assert_eq!(client.pid(), None);
+    assert_eq!(events.next().await, Some(ConnectionEvent::Retrying));
     assert_eq!(events.next().await, Some(ConnectionEvent::Restored));
     assert_eq!(events.next().await, Some(ConnectionEvent::Closed));
     assert_eq!(events.next().await, None);
+}
+
+#[runtimes::test]
+async fn a_host_follows_failed_attempts_to_connect_again() {
+    let program = unique_path();
+    let this = std::env::current_exe().expect("a path");
+    std::os::unix::fs::symlink(this, &program).expect("a link");
+    let command = Command::new(&program)
+        .args(["--exact", "child", "--nocapture"])
+        .env(ROLE, "server");
+    let (builder, mut events) = Client::builder("host", "1").connection_events();
+    let client = builder
+        .configure(|settings| {
+            settings.reconnect.attempts = 2;
+            settings.reconnect.first_delay = Duration::from_millis(1);
+        })
+        .connect(command)
+        .await
+        .expect("connects");
+    assert_eq!(events.next().await, Some(ConnectionEvent::Connected));
+    let lost = client.call_tool("exit", json!({})).await;
+    let lost = lost.expect_err("it exits");
+    assert_eq!(events.next().await, Some(ConnectionEvent::Lost(lost)));
+    std::fs::remove_file(&program).expect("removes");
+    let first = client.call_tool("pid", json!({})).await;
+    let first = first.expect_err("the program is gone");
+    assert_eq!(events.next().await, Some(ConnectionEvent::Retrying));
+    assert_eq!(events.next().await, Some(ConnectionEvent::Lost(first)));
+    let second = client.call_tool("pid", json!({})).await;
+    let second = second.expect_err("the program is gone");
+    assert_eq!(events.next().await, Some(ConnectionEvent::Retrying));
+    let given_up = events.next().await.expect("an event");
+    assert_eq!(given_up.error(), Some(&second));
+    assert_eq!(given_up.name(), "given_up");
+    // Without a further attempt.
+    let third = client.call_tool("pid", json!({})).await;
+    assert_eq!(third.expect_err("the program is gone"), second);
+    client.close().await;
+    assert_eq!(events.next().await, Some(ConnectionEvent::Closed));
+    assert_eq!(events.next().await, None);
+}
+
+#[runtimes::test]
+async fn a_dropped_request_ends_the_attempt_to_connect_again() {
+    let (builder, mut events) = Client::builder("host", "1").connection_events();
+    let client = builder
+        .configure(|settings| settings.reconnect.first_delay = Duration::from_secs(600))
+        .connect(serving())
+        .await
+        .expect("connects");
+    assert_eq!(events.next().await, Some(ConnectionEvent::Connected));
+    let lost = client.call_tool("exit", json!({})).await;
+    let lost = ConnectionEvent::Lost(lost.expect_err("it exits"));
+    assert_eq!(events.next().await.as_ref(), Some(&lost));
+    let calling = client.call_tool("pid", json!({})).into_future();
+    let retrying = tokio::select! {
+        biased;
+        event = events.next() => event,
+        _ = calling => panic!("a process does not start so fast"),
+    };
+    assert_eq!(retrying, Some(ConnectionEvent::Retrying));
+    assert_eq!(events.next().await, Some(lost));
+    client.close().await;
+    assert_eq!(events.next().await, Some(ConnectionEvent::Closed));
+}
+
+#[runtimes::test]
+async fn a_client_that_does_not_reconnect_gives_up_at_once() {
+    let (builder, mut events) = Client::builder("host", "1").connection_events();
+    let client = builder
+        .configure(|settings| settings.reconnect = Reconnect::never())
+        .connect(serving())
+        .await
+        .expect("connects");
+    let lost = client.call_tool("exit", json!({})).await;
+    let lost = lost.expect_err("it exits");
+    client.close().await;
+    assert_eq!(events.next().await, Some(ConnectionEvent::Connected));
+    assert_eq!(
+        events.next().await,
+        Some(ConnectionEvent::Lost(lost.clone()))
+    );
+    assert_eq!(events.next().await, Some(ConnectionEvent::GivenUp(lost)));
+    assert_eq!(events.next().await, Some(ConnectionEvent::Closed));
 }
 
 #[runtimes::test]

@@ -16,8 +16,10 @@ use super::ClientBuilder;
 /// is followed by an attempt to connect, so a host that reads at all is never so far behind.
 const MAX_WAITING: usize = 256;
 
-/// A change of a client's connection. The order is always connected, then lost and restored any number of times, then
-/// closed.
+/// A change of a client's connection. The first is always connected. After a loss, attempts to connect again follow until
+/// one succeeds, or all that are allowed have failed. The last is closed.
+///
+/// There is no event before the first connection: the function that connects returns its error.
 ///
 /// Over HTTP a connection is what keeps client and server together: a session of the handshake revisions. 2026-07-28 has
 /// no sessions, so that a failed request does not lose the connection.
@@ -26,23 +28,38 @@ const MAX_WAITING: usize = 256;
 pub enum ConnectionEvent {
     /// The client has connected for the first time.
     Connected,
-    /// The connection or its session was lost, for this reason. The next request opens a new one; a client that listens
-    /// for changes opens it at once.
+    /// The connection or its session was lost, or could not be opened again, for this reason. The next request opens a
+    /// new one; a client that listens for changes opens it at once.
     Lost(ClientError),
+    /// The client opens a new connection, possibly after a pause (`Reconnect`).
+    Retrying,
     /// A new connection has taken the place of the lost one.
     Restored,
+    /// The client does not connect again for now: the last attempt that [`Reconnect`](super::Reconnect) allows has failed,
+    /// for this reason. Requests fail with this error; after 30 seconds, a request makes another attempt.
+    GivenUp(ClientError),
     /// The client was closed. No event follows.
     Closed,
 }
 
 impl ConnectionEvent {
-    /// Returns the stable name: `connected`, `lost`, `restored` or `closed`.
+    /// Returns the stable name: `connected`, `lost`, `retrying`, `restored`, `given_up` or `closed`.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Connected => "connected",
             Self::Lost(_) => "lost",
+            Self::Retrying => "retrying",
             Self::Restored => "restored",
+            Self::GivenUp(_) => "given_up",
             Self::Closed => "closed",
+        }
+    }
+
+    /// Returns why there is no connection, if the event has a reason.
+    pub const fn error(&self) -> Option<&ClientError> {
+        match self {
+            Self::Lost(error) | Self::GivenUp(error) => Some(error),
+            _ => None,
         }
     }
 }

@@ -77,10 +77,8 @@ struct Current {
     /// Links that no session has taken over yet, and links that are being closed, until they have ended.
     links: Vec<Arc<dyn Link>>,
     closed: bool,
-    /// Whether the client has connected before.
+    /// Whether the client has connected before, and is not closed: changes of the connection are announced.
     was_connected: bool,
-    /// Whether the end of the current session will be announced, because its beginning was.
-    is_announced: bool,
 }
 
 impl Current {
@@ -90,6 +88,55 @@ impl Current {
 
     fn forget_link(&mut self, link: &Arc<dyn Link>) {
         self.links.retain(|other| !Arc::ptr_eq(other, link));
+    }
+}
+
+/// An attempt to open a new connection in place of a lost one. The listeners of the connection get its begin and its end.
+struct Retry {
+    client: Arc<Inner>,
+    /// Why the connection was lost; `None` once the end of the attempt is announced.
+    why: Option<ClientError>,
+}
+
+impl Retry {
+    fn begin(client: Arc<Inner>, why: ClientError) -> Self {
+        {
+            let current = client.current();
+            if current.was_connected && !current.closed {
+                client.connection.add(ConnectionEvent::Retrying);
+            }
+        }
+        client.connection.deliver();
+        let why = Some(why);
+        Self { client, why }
+    }
+
+    /// The session announces the new connection.
+    fn succeeded(mut self) {
+        self.why = None;
+    }
+
+    fn failed(mut self, error: &ClientError) {
+        self.why = Some(error.clone());
+    }
+}
+
+impl Drop for Retry {
+    /// Also when the request that opens the connection is dropped.
+    fn drop(&mut self) {
+        if let Some(why) = self.why.take() {
+            {
+                let current = self.client.current();
+                if current.was_connected && !current.closed {
+                    let event = match self.client.has_given_up(&current) {
+                        true => ConnectionEvent::GivenUp(why),
+                        false => ConnectionEvent::Lost(why),
+                    };
+                    self.client.connection.add(event);
+                }
+            }
+            self.client.connection.deliver();
+        }
     }
 }
 
@@ -116,7 +163,6 @@ impl Inner {
                 links: Vec::new(),
                 closed: false,
                 was_connected: false,
-                is_announced: false,
             }),
             connection: ConnectionAnnouncer::new(std::mem::take(
                 &mut handlers.connection_listeners,
@@ -198,9 +244,13 @@ impl Inner {
             }
             (current.era, current.lost, current.why.clone())
         };
-        if let Some((why, _)) = why.filter(|_| lost > self.settings.reconnect.attempts) {
+        let why = why.map(|(why, _)| why);
+        if lost > self.settings.reconnect.attempts
+            && let Some(why) = why
+        {
             return Err(why);
         }
+        let retry = why.map(|why| Retry::begin(this.clone(), why));
         let delay = self.settings.reconnect.delay(lost, jitter());
         // The host's knowledge comes first, then this client's, then that of other clients.
         let server = self.dialler.known_server();
@@ -218,6 +268,8 @@ impl Inner {
                 let found = session.revision().era();
                 let server = server.filter(|_| is_certain || found == Era::Modern);
                 self.remember(server, first, found);
+                // From here on, the session's end is announced.
+                retry.into_iter().for_each(Retry::succeeded);
                 self.enter(session).await
             }
             Err(error) => {
@@ -228,6 +280,10 @@ impl Inner {
                 if lost > 0 {
                     current.lost += 1;
                     current.why = Some((error.clone(), clock::now()));
+                }
+                drop(current);
+                if let Some(retry) = retry {
+                    retry.failed(&error);
                 }
                 Err(error)
             }
@@ -285,7 +341,6 @@ impl Inner {
             if !is_current.is_some_and(|current| Arc::ptr_eq(current, session)) {
                 return;
             }
-            current.is_announced = true;
             let was_connected = std::mem::replace(&mut current.was_connected, true);
             self.connection.add(match was_connected {
                 true => ConnectionEvent::Restored,
@@ -293,6 +348,11 @@ impl Inner {
             });
         }
         self.connection.deliver();
+    }
+
+    /// Returns whether the next request makes no attempt to connect again.
+    fn has_given_up(&self, current: &Current) -> bool {
+        current.lost > self.settings.reconnect.attempts
     }
 
     /// Restores the log level and the subscriptions on a new connection.
@@ -342,8 +402,11 @@ impl Inner {
                 current.lost + 1
             };
             current.why = Some((error.clone(), clock::now()));
-            if std::mem::take(&mut current.is_announced) {
+            if current.was_connected {
                 self.connection.add(ConnectionEvent::Lost(error.clone()));
+                if self.has_given_up(&current) {
+                    self.connection.add(ConnectionEvent::GivenUp(error.clone()));
+                }
             }
         }
         self.connection.deliver();

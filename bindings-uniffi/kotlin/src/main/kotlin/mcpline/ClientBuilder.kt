@@ -62,14 +62,25 @@ public sealed class ConnectionEvent {
     public data object Connected : ConnectionEvent()
 
     /**
-     * The connection was lost. The next request opens a new one.
+     * The connection was lost, or could not be opened again. The next request opens a new one.
      *
-     * @property error Why it was lost.
+     * @property error Why there is no connection.
      */
     public data class Lost(public val error: McplineException) : ConnectionEvent()
 
+    /** The client opens a new connection, possibly after a pause. */
+    public data object Retrying : ConnectionEvent()
+
     /** A new connection has taken the place of the lost one. */
     public data object Restored : ConnectionEvent()
+
+    /**
+     * The client does not connect again for now: the last attempt that its settings allow has failed. After 30 seconds, a
+     * request makes another attempt.
+     *
+     * @property error Why the attempt has failed; requests fail with it, too.
+     */
+    public data class GivenUp(public val error: McplineException) : ConnectionEvent()
 
     /** The client was closed. No event follows. */
     public data object Closed : ConnectionEvent()
@@ -227,8 +238,10 @@ internal class ClientHost(private val builder: ClientBuilder, context: Coroutine
             is ClientEvent.Connection -> builder.connection?.invoke(
                 when (event.state) {
                     "connected" -> ConnectionEvent.Connected
+                    "retrying" -> ConnectionEvent.Retrying
                     "restored" -> ConnectionEvent.Restored
                     "closed" -> ConnectionEvent.Closed
+                    "given_up" -> event.failure?.let { ConnectionEvent.GivenUp(McplineException.of(it)) } ?: return
                     else -> event.failure?.let { ConnectionEvent.Lost(McplineException.of(it)) } ?: return
                 },
             )
