@@ -1,6 +1,26 @@
-/* mcpline.h - Model Context Protocol servers and clients.
+/** \file
+ * Model Context Protocol servers and clients.
  *
  * Generated from bindings-c/src by tools/c-header: do not edit. See docs/guides/c.md for a guide.
+ *
+ * CONTENTS
+ *
+ * The types come first, then the functions in these sections:
+ *
+ * 1. Library: mcpl_set_diagnostics to mcpl_string_free
+ * 2. Errors: mcpl_status_name to mcpl_error_details
+ * 3. Event loops: mcpl_loop_new to mcpl_loop_free
+ * 4. Servers: mcpl_server_new to mcpl_server_free
+ * 5. Serving: mcpl_server_serve_channel to mcpl_server_on_verify
+ * 6. Features of servers: mcpl_server_add_middleware to mcpl_server_remove_notification_handler
+ * 7. Calls of handlers: mcpl_call_ask to mcpl_call_next_wait
+ * 8. Channels: mcpl_channel_opened to mcpl_channel_hang_up
+ * 9. Clients: mcpl_client_new to mcpl_client_info
+ * 10. Settings of clients: mcpl_client_set_channel to mcpl_client_set_config
+ * 11. Callbacks of clients: mcpl_client_on_elicit to mcpl_client_on_stderr
+ * 12. Requests of clients: mcpl_client_request to mcpl_client_notify_async
+ * 13. Input requests to clients: mcpl_input_request_answer to mcpl_input_request_on_cancel
+ * 14. JSON: mcpl_json_find to mcpl_json_free
  *
  * RULES FOR ALL FUNCTIONS
  *
@@ -38,17 +58,31 @@
  * thread is replaced by another; if too many wait already, or too many requests are open, functions that wait for a result
  * return MCPL_LIMIT_EXCEEDED and have sent nothing. Functions that close something are never refused for that.
  *
+ * Times. Parameters and members whose name ends in _ms are in milliseconds. Times in JSON are in seconds, as in every language,
+ * but where the specification has another unit.
+ *
  * Features. The library can be built without some of its features: see mcpline/features.h. Neither the library nor this
  * header contains the functions of missing features.
  *
  * Processes. The library runs its own threads from the creation of the first server, client or loop until the last is
  * freed. In a child that is forked meanwhile, functions that return a status return MCPL_FORKED, those that create something
  * return NULL, and those that free objects do nothing, so that the child may exit; a callback that forks must not return in
- * the child. The child may use the library after exec, or if everything was freed before the fork.
+ * the child. The child may use the library after exec, or if everything was freed before the fork. Processes that a client
+ * starts get no descriptors but stdin, stdout and stderr (on Linux; elsewhere also those without FD_CLOEXEC).
  *
  * Signals. The library's threads block all signals but those that a thread causes itself (SIGSEGV and the like) and SIGPROF, so
  * that the program's threads get them. A process that a callback starts inherits this, unless it is started with another
  * mask (posix_spawnattr_setsigmask). The library handles no signal unless mcpl_server_stop_on_signals is called.
+ *
+ * Memory. The library takes its memory from malloc, so that a program which replaces malloc replaces it here. If an allocation
+ * fails, a message goes to stderr and the process ends with SIGABRT; no function reports it. What peers send is limited in bytes
+ * long before that.
+ *
+ * Stacks. Callbacks run on stacks of 2 MiB (mcpl_set_worker_stack_size), or on that of the thread that dispatches the loop. A
+ * callback that needs more ends the process with SIGSEGV.
+ *
+ * Unloading. The library may be unloaded (dlclose) when all servers, clients and loops are freed: its threads have ended then.
+ * An error of mcpl_last_error must not be used afterwards.
  *
  * Exit. Objects may be closed and freed at any time, also by atexit functions and by destructors of static and thread-local
  * objects. If a callback calls exit, its own server or client is closed in the background (see mcpl_server_free), and other
@@ -63,12 +97,69 @@
 #include <stdint.h>
 
 #include "mcpline/features.h"
-/* Length of a string that ends with a zero byte: the function determines it. */
+
+/** Version of this header; `mcpl_version` returns that of the library. */
+#define MCPL_VERSION_MAJOR 0
+/** Minor version of this header. */
+#define MCPL_VERSION_MINOR 1
+/** Patch version of this header. */
+#define MCPL_VERSION_PATCH 0
+/** Version of this header as a number for comparisons: 10,203 for 1.2.3. */
+#define MCPL_VERSION_NUMBER (MCPL_VERSION_MAJOR * 10000 + MCPL_VERSION_MINOR * 100 + MCPL_VERSION_PATCH)
+/** Version of this header as text. */
+#define MCPL_VERSION_STRING "0.1.0"
+
+/** Marks the functions that the library exports. Define it before including this header to replace it. */
+#ifndef MCPL_API
+#if defined(_WIN32) && !defined(MCPL_STATIC)
+#define MCPL_API __declspec(dllimport)
+#elif defined(__GNUC__)
+#define MCPL_API __attribute__((visibility("default")))
+#else
+#define MCPL_API
+#endif
+#endif
+
+/** Marks functions whose result must be used: it is an object or a text to release. */
+#ifndef MCPL_NODISCARD
+#if defined(__GNUC__)
+#define MCPL_NODISCARD __attribute__((warn_unused_result))
+#else
+#define MCPL_NODISCARD
+#endif
+#endif
+
+/** Marks functions that a later version will not have; `text` names what replaces them. No function is deprecated yet. */
+#ifndef MCPL_DEPRECATED
+#if defined(__GNUC__)
+#define MCPL_DEPRECATED(text) __attribute__((deprecated(text)))
+#elif defined(_MSC_VER)
+#define MCPL_DEPRECATED(text) __declspec(deprecated(text))
+#else
+#define MCPL_DEPRECATED(text)
+#endif
+#endif
+
+/** \cond */
+/* Checks that enums have 32 bits also where they cannot be declared so: the library would misread those of a compiler
+ * with other sizes (`-fshort-enums`). */
+#if defined(__cplusplus) || (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L)
+#define MCPL_ENUM_SIZE_CHECKED(type)
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define MCPL_ENUM_SIZE_CHECKED(type) _Static_assert(sizeof(type) == 4, #type " must have 32 bits");
+#else
+#define MCPL_ENUM_SIZE_CHECKED(type)
+#endif
+/** \endcond */
+
+/** Length of a string that ends with a zero byte: the function determines it. */
 #define MCPL_AUTO_LENGTH SIZE_MAX
 
-/* Initial values of structures with a size: `mcpl_request_options options = MCPL_REQUEST_OPTIONS_INIT;`. */
+/** Initial value of handler options: `mcpl_handler_options options = MCPL_HANDLER_OPTIONS_INIT;`. */
 #define MCPL_HANDLER_OPTIONS_INIT {sizeof(mcpl_handler_options), 0, 0, 0, NULL, NULL, NULL, 0}
+/** Initial value of request options. */
 #define MCPL_REQUEST_OPTIONS_INIT {sizeof(mcpl_request_options), 0, 0, NULL, NULL, NULL}
+/** Initial value of the functions of a channel. */
 #define MCPL_CHANNEL_FUNCTIONS_INIT {sizeof(mcpl_channel_functions), NULL, NULL, NULL}
 
 
@@ -98,10 +189,10 @@
  * The statuses up to 100 exist in every language; `docs/errors.md` describes each of them.
  */
 enum mcpl_status
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+#if defined(__cplusplus) || (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L)
   : int32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
+#endif
+{
     /**
      * Success.
      */
@@ -210,21 +301,19 @@ enum mcpl_status
     MCPL_FORKED = 105,
 };
 #ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
+/** See the enum. */
 typedef enum mcpl_status mcpl_status;
-#else
-typedef int32_t mcpl_status;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
+#endif
+MCPL_ENUM_SIZE_CHECKED(mcpl_status)
 
 /**
  * Severity of a log message, in ascending order (RFC 5424).
  */
 enum mcpl_log_level
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+#if defined(__cplusplus) || (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L)
   : int32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
+#endif
+{
     /**
      * Detailed information for debugging.
      */
@@ -259,12 +348,10 @@ enum mcpl_log_level
     MCPL_LOG_EMERGENCY = 7,
 };
 #ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
+/** See the enum. */
 typedef enum mcpl_log_level mcpl_log_level;
-#else
-typedef int32_t mcpl_log_level;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
+#endif
+MCPL_ENUM_SIZE_CHECKED(mcpl_log_level)
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
@@ -272,66 +359,52 @@ typedef int32_t mcpl_log_level;
  * error.
  */
 enum mcpl_connection_event
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+#if defined(__cplusplus) || (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L)
   : int32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
-#if defined(MCPLINE_HAS_CLIENT)
+#endif
+{
     /**
      * The client has connected for the first time.
      */
     MCPL_CONNECTION_EVENT_CONNECTED = 0,
-#endif
-#if defined(MCPLINE_HAS_CLIENT)
     /**
      * The connection or its session was lost, or could not be opened again. The next request opens a new one; a client
      * that listens for changes opens it immediately.
      */
     MCPL_CONNECTION_EVENT_LOST = 1,
-#endif
-#if defined(MCPLINE_HAS_CLIENT)
     /**
      * The client opens a new connection, possibly after a pause (`reconnect_delay`).
      */
     MCPL_CONNECTION_EVENT_RETRYING = 2,
-#endif
-#if defined(MCPLINE_HAS_CLIENT)
     /**
      * A new connection has taken the place of the lost one.
      */
     MCPL_CONNECTION_EVENT_RESTORED = 3,
-#endif
-#if defined(MCPLINE_HAS_CLIENT)
     /**
      * The client does not connect again for now: the last attempt that `reconnect_attempts` allows has failed. Requests
      * fail with its error; after 30 seconds, a request makes another attempt.
      */
     MCPL_CONNECTION_EVENT_GIVEN_UP = 4,
-#endif
-#if defined(MCPLINE_HAS_CLIENT)
     /**
      * The client was closed. No event follows.
      */
     MCPL_CONNECTION_EVENT_CLOSED = 5,
-#endif
 };
 #ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
+/** See the enum. */
 typedef enum mcpl_connection_event mcpl_connection_event;
-#else
-typedef int32_t mcpl_connection_event;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
+#endif
+MCPL_ENUM_SIZE_CHECKED(mcpl_connection_event)
 #endif
 
 /**
  * Types of JSON values.
  */
 enum mcpl_json_kind
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+#if defined(__cplusplus) || (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L)
   : int32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
+#endif
+{
     /**
      * `null`
      */
@@ -358,21 +431,19 @@ enum mcpl_json_kind
     MCPL_JSON_OBJECT = 5,
 };
 #ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
+/** See the enum. */
 typedef enum mcpl_json_kind mcpl_json_kind;
-#else
-typedef int32_t mcpl_json_kind;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
+#endif
+MCPL_ENUM_SIZE_CHECKED(mcpl_json_kind)
 
 /**
  * Input requests that a server can send to its client.
  */
 enum mcpl_ask_method
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+#if defined(__cplusplus) || (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L)
   : int32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
+#endif
+{
     /**
      * Asks the user for input, with a form or a URL: `elicitation/create` (`client/elicitation`).
      */
@@ -391,12 +462,10 @@ enum mcpl_ask_method
     MCPL_ASK_LIST_ROOTS = 2,
 };
 #ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
+/** See the enum. */
 typedef enum mcpl_ask_method mcpl_ask_method;
-#else
-typedef int32_t mcpl_ask_method;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
+#endif
+MCPL_ENUM_SIZE_CHECKED(mcpl_ask_method)
 
 /**
  * A call of a handler: one request or notification that the handler has to end.
@@ -826,1837 +895,9 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Sends an input request to the client during a call and returns at once; `answer` is called with the answer. Works on
- * every revision.
- *
- * - `key`: identifies the answer when the handler runs again, or `NULL` to use the request's number. Set it where the
- *   order of input requests can differ from run to run.
- * - `ask`: an `mcpl_ask_method`.
- * - `params`, `length`: the parameters of the request, a JSON object, and its length in bytes, or `MCPL_AUTO_LENGTH`;
- *   `NULL` for none. Copied.
- * - `answer`: called exactly once if this function succeeds.
- * - `user`, `finalize`: passed to `answer`, and its finalizer.
- *
- * The call stays open; the handler may return. On handshake revisions the input request is a JSON-RPC request. On
- * 2026-07-28 the client receives an `input_required` result and answers with a new request. If that request reaches
- * another process, the handler runs again there with the recorded answers; its input requests must therefore depend
- * only on its arguments and earlier answers. Input requests that are open at the same time are sent together.
- *
- * Returns `MCPL_USAGE_ERROR` if an argument is invalid and `MCPL_STALE_HANDLE` if the call has ended; `answer` is not
- * called then. Any thread.
+ * \defgroup mcpl_library 1. Library
+ * @{
  */
-mcpl_status mcpl_call_ask(mcpl_call *call,
-                          const char *key,
-                          int32_t ask,
-                          const char *params,
-                          size_t length,
-                          mcpl_answer answer,
-                          void *user,
-                          mcpl_finalizer finalize);
-
-/**
- * Sends a custom request to the client during a call and returns at once; `answer` is called with the result, a JSON
- * object.
- *
- * - `method`: a method that no protocol revision defines, such as `"acme/pick"`.
- * - `key`, `params`, `length`, `answer`, `user`, `finalize`: as for `mcpl_call_ask`.
- *
- * No capability says whether a client supports the method, and a 2026-07-28 client that does not know it fails the
- * whole call. Send custom requests only to clients that declare an extension with this method.
- *
- * Returns `MCPL_USAGE_ERROR` if the protocol defines the method or an argument is invalid, and `MCPL_STALE_HANDLE` if
- * the call has ended; `answer` is not called then. Any thread.
- */
-mcpl_status mcpl_call_send_request(mcpl_call *call,
-                                   const char *key,
-                                   const char *method,
-                                   const char *params,
-                                   size_t length,
-                                   mcpl_answer answer,
-                                   void *user,
-                                   mcpl_finalizer finalize);
-
-/**
- * Sends an input request like `mcpl_call_ask` and waits for the answer.
- *
- * - `result`, `result_length`: set to the client's result as JSON and its length in bytes. Release it with
- *   `mcpl_string_free`.
- *
- * Waits at most for the server's options `ask_idle_timeout` and `ask_timeout`. May be called on worker threads, which
- * are replaced while they wait, and on threads of the program.
- *
- * Returns `MCPL_REQUEST_CANCELLED` if the request is cancelled meanwhile; `MCPL_WOULD_DEADLOCK` on the I/O thread
- * (inline handlers) and within `mcpl_loop_dispatch`; `MCPL_LIMIT_EXCEEDED` if 1,024 workers are waiting, or as many
- * for this client as are left for all other clients; `MCPL_STALE_HANDLE` if the call has ended.
- */
-mcpl_status mcpl_call_ask_wait(mcpl_call *call,
-                               const char *key,
-                               int32_t ask,
-                               const char *params,
-                               size_t length,
-                               char **result,
-                               size_t *result_length);
-
-/**
- * Sends a custom request like `mcpl_call_send_request` and waits for the result, like `mcpl_call_ask_wait`.
- *
- * - `result`, `result_length`: set to the client's result, a JSON object, and its length in bytes. Release it with
- *   `mcpl_string_free`.
- */
-mcpl_status mcpl_call_send_request_wait(mcpl_call *call,
-                                        const char *key,
-                                        const char *method,
-                                        const char *params,
-                                        size_t length,
-                                        char **result,
-                                        size_t *result_length);
-
-/**
- * Ends a call with text: a tool result with one text block, a prompt with one user message, or the text of a resource.
- *
- * - `text`, `length`: UTF-8 text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
- *
- * The MIME type of a resource is the one in its definition, or `text/plain`. Text for an event or a notification is
- * ignored. A cancelled call can be ended like any other; nothing is sent.
- *
- * Returns `MCPL_USAGE_ERROR` for completions and custom requests (the call stays open) and `MCPL_STALE_HANDLE` if the
- * call has ended. Any thread.
- */
-mcpl_status mcpl_call_reply_text(mcpl_call *call,
-                                 const char *text,
-                                 size_t length);
-
-/**
- * Ends a call with binary data: the `blob` of a resource, or an image or audio block of a tool. The data is sent as
- * base64.
- *
- * - `bytes`, `length`: the data and its length in bytes; `MCPL_AUTO_LENGTH` is not allowed. Copied.
- * - `mime_type`: MIME type, or `NULL` for the one in the resource's definition (`application/octet-stream` if there is
- *   none). Tools accept `image/...` and `audio/...`.
- *
- * Returns `MCPL_USAGE_ERROR` if a tool is given another MIME type, and for anything but tools and resources; the call
- * stays open. Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
- */
-mcpl_status mcpl_call_reply_bytes(mcpl_call *call,
-                                  const void *bytes,
-                                  size_t length,
-                                  const char *mime_type);
-
-/**
- * Ends a call with the main array of its result: `content` of a tool, `messages` of a prompt, `contents` of a
- * resource, or the resources that a template lists.
- *
- * - `json`, `length`: JSON array and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
- *
- * Returns `MCPL_USAGE_ERROR` if `json` is not a JSON array, or if something else was called; the call stays open. Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
- */
-mcpl_status mcpl_call_reply_content(mcpl_call *call,
-                                    const char *json,
-                                    size_t length);
-
-/**
- * Ends a tool call with structured content (`server/tools`, structured content).
- *
- * - `json`, `length`: any JSON value and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. It should match the
- *   tool's `outputSchema`.
- *
- * Clients of revisions without structured content receive it as text.
- *
- * Returns `MCPL_USAGE_ERROR` if `json` is not valid JSON or no tool was called; the call stays open. Returns
- * `MCPL_STALE_HANDLE` if the call has ended. Any thread.
- */
-mcpl_status mcpl_call_reply_structured(mcpl_call *call,
-                                       const char *json,
-                                       size_t length);
-
-/**
- * Ends a call with a complete result object.
- *
- * - `json`, `length`: JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. It is a `CallToolResult`,
- *   `ReadResourceResult`, `GetPromptResult`, `CompleteResult` or `ListResourcesResult` of the specification, depending on what was called;
- *   for a custom request, any object.
- *
- * Returns `MCPL_USAGE_ERROR` if `json` is not such an object; the call stays open. Returns `MCPL_STALE_HANDLE` if the
- * call has ended. Any thread.
- */
-mcpl_status mcpl_call_reply_result(mcpl_call *call,
-                                   const char *json,
-                                   size_t length);
-
-/**
- * Ends a completion call with completion values (`server/utilities/completion`), or the list of a template with the URIs
- * of its resources.
- *
- * - `values`, `count`: the values, best match first, as an array of strings that end with a zero byte. Copied. Of a
- *   completion only the first 100 are sent, the limit of the protocol.
- *
- * Returns `MCPL_USAGE_ERROR` if the call is another one; the call stays open. Returns `MCPL_STALE_HANDLE` if the
- * call has ended. Any thread.
- */
-mcpl_status mcpl_call_reply_values(mcpl_call *call,
-                                   const char *const *values,
-                                   size_t count);
-
-/**
- * Ends this run of a handler with input requests; the handler is called again from the start with the answers.
- *
- * Use it instead of `mcpl_call_ask` for handlers that keep no state between runs. It works with clients of every
- * revision.
- *
- * - `json`, `length`: `{"requests": [[key, method, params], ...], "state": "..."}` and its length in bytes, or
- *   `MCPL_AUTO_LENGTH`. `method` is `elicitation/create`, `sampling/createMessage` or `roots/list`. `params` may be
- *   `null`; `state`, a string, may be missing or `null`.
- *
- * In the next run `mcpl_call_info` contains `inputResponses`, the answers by key, and `requestState`, the state.
- *
- * Returns `MCPL_USAGE_ERROR` if `json` has another form; the call stays open. Returns `MCPL_STALE_HANDLE` if the call
- * has ended. Any thread.
- */
-mcpl_status mcpl_call_reply_input_required(mcpl_call *call,
-                                           const char *json,
-                                           size_t length);
-
-/**
- * Ends a call with an error message for the model: a tool result with `isError`.
- *
- * - `message`, `length`: UTF-8 text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
- *
- * Only tools have such a result. Other calls fail with an internal JSON-RPC error that contains the message.
- *
- * Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
- */
-mcpl_status mcpl_call_fail(mcpl_call *call, const char *message, size_t length);
-
-/**
- * Ends a call with a JSON-RPC error.
- *
- * - `code`: the error code.
- * - `message`: UTF-8 text that ends with a zero byte.
- * - `data`, `data_length`: the error's `data` as JSON and its length in bytes, or `NULL`.
- *
- * Returns `MCPL_USAGE_ERROR` if an argument is invalid (the call stays open) and `MCPL_STALE_HANDLE` if the call has
- * ended. Any thread.
- */
-mcpl_status mcpl_call_fail_rpc(mcpl_call *call,
-                               int64_t code,
-                               const char *message,
-                               const char *data,
-                               size_t data_length);
-
-/**
- * Ends a call with an internal error whose message is not sent to the client.
- *
- * - `message`: text for the diagnostics (`mcpl_set_diagnostics`). The client only learns that the handler failed, except in
- *   debug mode (the option `debug` of `mcpl_server_new_with`).
- *
- * Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
- */
-mcpl_status mcpl_call_fail_internal(mcpl_call *call,
-                                    const char *message);
-
-/**
- * Ends a call with an error of this library, such as that of a failed input request.
- *
- * - `error`: the error that a callback received, or `mcpl_last_error()`.
- *
- * If the client lacks a capability the response is an error that names it (-32021 on 2026-07-28). The errors of
- * `mcpl_call_require_scopes` and `mcpl_call_next` with status `MCPL_RPC_ERROR` remain JSON-RPC errors. Of any other error
- * the response is the message, for the model.
- *
- * Returns `MCPL_USAGE_ERROR` if `error` is `NULL` (the call stays open) and `MCPL_STALE_HANDLE` if the call has ended.
- * Any thread.
- */
-mcpl_status mcpl_call_fail_with(mcpl_call *call,
-                                const mcpl_error *error);
-
-/**
- * Ends a call because the resource does not exist. For handlers of resource templates, which match more than exists.
- *
- * - `uri`: URI of the resource, which ends with a zero byte. Copied. `NULL` for the one that the client reads.
- *
- * The response is the error for a URI that no resource has, with the URI in its data: -32002, or -32602 on 2026-07-28
- * (`server/resources`, error handling). If the call is one of a tool, it is an error result that the model reads.
- *
- * Returns `MCPL_USAGE_ERROR` if `uri` is not UTF-8 (the call stays open) and `MCPL_STALE_HANDLE` if the call has ended.
- * Any thread.
- */
-mcpl_status mcpl_call_fail_resource_not_found(mcpl_call *call,
-                                              const char *uri);
-
-/**
- * Ends a call because the user must open URLs first (`client/elicitation`, URL mode).
- *
- * - `json`, `length`: JSON array of `elicitation/create` parameters in URL mode, and its length in bytes, or
- *   `MCPL_AUTO_LENGTH`.
- *
- * On 2025-11-25 the response is error -32042 (URL elicitation required), on 2026-07-28 it contains input requests; on
- * earlier revisions the URLs are listed in the message. Call `mcpl_server_notify_elicitation_complete` when the user
- * is done, so that the client tries again.
- *
- * Returns `MCPL_USAGE_ERROR` if `json` is not such an array (the call stays open) and `MCPL_STALE_HANDLE` if the call
- * has ended. Any thread.
- */
-mcpl_status mcpl_call_fail_url_elicitation_required(mcpl_call *call,
-                                                    const char *json,
-                                                    size_t length);
-
-/**
- * Returns the arguments of a call: a JSON object.
- *
- * For a resource template these are its variables; for a completion `ref`, `argument` and `context`; for a custom
- * request or notification its parameters without `_meta`.
- *
- * - `arguments`, `length`: set to the JSON text and its length in bytes; a zero byte follows. Valid until the call
- *   ends. Each may be `NULL`.
- *
- * Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
- */
-mcpl_status mcpl_call_arguments(mcpl_call *call,
-                                const char **arguments,
-                                size_t *length);
-
-/**
- * Returns the name of the called tool or prompt, the URI of the resource, the URI template whose resources are listed, or
- * the method of the custom request or notification.
- *
- * - `name`: set to the string; `""` for a completion. Release it with `mcpl_string_free`.
- *
- * Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
- */
-mcpl_status mcpl_call_name(mcpl_call *call,
-                           char **name);
-
-/**
- * Returns the context of a call's request as a JSON object.
- *
- * - `json`, `length`: set to the JSON text and its length in bytes. Release it with `mcpl_string_free`.
- *
- * Members, `null` where they do not apply:
- *
- * - `revision`: the protocol revision.
- * - `transport`: `stdio`, `unix`, `lines`, `memory`, `http` or `http+sse`.
- * - `client`, `clientCapabilities`: the client's `Implementation` and capabilities.
- * - `requestId`, `meta`: the id and the `_meta` of the request.
- * - `sessionId`, `headers`: HTTP only; `headers` is an array of pairs of name and value.
- * - `auth`: the authenticated caller: `issuer`, `subject`, `clientId`, `audience`, `scopes`, `expiresAt` (seconds
- *   since 1970) and `claims`. It never contains the token.
- * - `inputResponses`, `requestState`: the answers and the state after `mcpl_call_reply_input_required`.
- *
- * On 2026-07-28 the client answers input requests with a new request; from then on all of this describes the new
- * request.
- *
- * Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
- */
-mcpl_status mcpl_call_info(mcpl_call *call,
-                           char **json,
-                           size_t *length);
-
-/**
- * Checks that the caller has these scopes, for requirements that depend on the arguments.
- *
- * - `scopes`: all of them are required, separated by spaces.
- *
- * Declare fixed requirements with the feature instead (`scopes` of `mcpl_handler_options`). On stdio, and on other
- * transports without a principal, every caller has all scopes.
- *
- * Returns `MCPL_OK` if the caller has them. If not, returns `MCPL_RPC_ERROR`, and the call stays open: end it with
- * `mcpl_call_fail_with(call, mcpl_last_error())`. Over HTTP the response then has status 403 and a challenge that names the
- * scopes, unless part of the response was sent; on other transports it is JSON-RPC error -31001 (2025-11-25,
- * `basic/authorization`, scope challenge handling).
- *
- * Returns `MCPL_USAGE_ERROR` if `scopes` is `NULL` or contains what is not a scope, and `MCPL_STALE_HANDLE` if the call has
- * ended. Any thread.
- */
-mcpl_status mcpl_call_require_scopes(mcpl_call *call,
-                                     const char *scopes);
-
-/**
- * Returns the trace context of a call's request, so that the spans of a program that uses OpenTelemetry belong to the trace of
- * its client (W3C Trace Context and Baggage; 2026-07-28, "Base protocol", `_meta`).
- *
- * - `json`, `length`: set to a JSON object and its length in bytes, with `traceparent`, `tracestate` and `baggage` as far as the
- *   client has sent them and they are valid: in `_meta`, or else in the headers of the HTTP request. `NULL` and 0 if it has sent
- *   none. Release it with `mcpl_string_free`. To send it on, pass it as `meta` of `mcpl_request_options.json`.
- *
- * Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
- */
-mcpl_status mcpl_call_trace_context(mcpl_call *call,
-                                    char **json,
-                                    size_t *length);
-
-/**
- * Keeps a call open when its handler returns, to end it later.
- *
- * Call it in the handler before another thread gets the call. Without it, a call that is open when its handler has returned,
- * and that waits for no answer (`mcpl_call_ask`, `mcpl_call_send_request`, `mcpl_call_next`), fails with an internal error,
- * which the diagnostics report; so does a call that is open when the last callback with an answer has returned. Calling
- * it again is allowed.
- *
- * Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
- */
-mcpl_status mcpl_call_keep(mcpl_call *call);
-
-/**
- * Returns whether the request was cancelled, by the client or because its connection ended. `true` if the call has
- * ended. Any thread.
- */
-bool mcpl_call_is_cancelled(mcpl_call *call);
-
-/**
- * Registers a callback for the cancellation of a call.
- *
- * - `cancelled`: called at most once, where callbacks run; soon after this function if the request is already
- *   cancelled. Not called after the call has ended.
- * - `user`, `finalize`: passed to the callback, and its finalizer.
- *
- * Returns `MCPL_USAGE_ERROR` if `cancelled` is `NULL` and `MCPL_STALE_HANDLE` if the call has ended. Any thread.
- */
-mcpl_status mcpl_call_on_cancel(mcpl_call *call,
-                                mcpl_cancelled cancelled,
-                                void *user,
-                                mcpl_finalizer finalize);
-
-/**
- * Reports progress to the client (every revision, `basic/utilities/progress`).
- *
- * - `progress`: a finite number that increases with each report.
- * - `total`: the value of `progress` at the end, or `NAN` if unknown.
- * - `message`: text for the user, or `NULL`.
- *
- * Does nothing if the client did not ask for progress. Reports above the server's `progress_rate` are dropped, except
- * that the last one is always sent.
- *
- * Returns `MCPL_USAGE_ERROR` if a number is not finite and `MCPL_STALE_HANDLE` if the call has ended. Any thread.
- */
-mcpl_status mcpl_call_progress(mcpl_call *call,
-                               double progress,
-                               double total,
-                               const char *message);
-
-/**
- * Sends a log message to the client, if the client requested messages of this level (`server/utilities/logging`).
- *
- * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
- *
- * - `level`: an `mcpl_log_level`.
- * - `logger`: name of the logger, or `NULL`.
- * - `data`, `length`: any JSON value and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
- *
- * Returns `MCPL_USAGE_ERROR` if `level` or `data` is invalid and `MCPL_STALE_HANDLE` if the call has ended. Any
- * thread.
- */
-mcpl_status mcpl_call_log(mcpl_call *call,
-                          int32_t level,
-                          const char *logger,
-                          const char *data,
-                          size_t length);
-
-/**
- * Sends a log message to the client, like `mcpl_call_log`, with text as its data.
- *
- * - `text`, `length`: UTF-8 text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
- */
-mcpl_status mcpl_call_log_text(mcpl_call *call,
-                               int32_t level,
-                               const char *logger,
-                               const char *text,
-                               size_t length);
-
-/**
- * Sends a custom notification on the call's stream.
- *
- * - `method`: a method that no protocol revision defines.
- * - `params`, `length`: JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; `NULL` for none. Copied.
- *
- * Does nothing if the request was cancelled, and on 2026-07-28 in the handler of a notification. Notifications may be
- * dropped if the client does not read its stream.
- *
- * Returns `MCPL_USAGE_ERROR` if the protocol defines the method or `params` is not a JSON object, and
- * `MCPL_STALE_HANDLE` if the call has ended. Any thread.
- */
-mcpl_status mcpl_call_notify(mcpl_call *call,
-                             const char *method,
-                             const char *params,
-                             size_t length);
-
-/**
- * Closes the HTTP response stream while the call continues; the client reconnects for the rest (2025-11-25,
- * `basic/transports`, polling).
- *
- * Does nothing on other revisions and transports. Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
- */
-mcpl_status mcpl_call_close_stream(mcpl_call *call);
-
-/**
- * Serves one client over a channel in the background, until either side closes it.
- *
- * Pass messages from the client to `mcpl_channel_receive`, and call `mcpl_channel_hang_up` when the client
- * disconnects.
- *
- * - `functions`: the functions `send`, which is called for each message to the client, and `close`. The library copies
- *   the structure.
- * - `principal`, `length`: the client that the transport has authenticated, and the length in bytes or
- *   `MCPL_AUTO_LENGTH`: a JSON object with any of `issuer`, `subject`, `client_id`, `audience` (array), `scopes` (array),
- *   `expires_at` (seconds since 1970) and `claims` (object). May be `NULL`. The principal stays the same while the
- *   channel is open.
- * - `user`, `finalize`: passed to the callbacks, and its finalizer, which runs after `close` or if this function
- *   fails.
- *
- * Handlers find the principal as `auth` in `mcpl_call_info`. Required scopes are enforced as over HTTP: features that
- * the principal may not use are missing from lists, and calls of them fail with error -31001. Limits per client apply
- * to all channels of a principal together. If `principal` is `NULL`, the client may use everything; this is right for
- * the parent process.
- *
- * Returns `NULL` on failure; see `mcpl_last_error`. Any thread.
- */
-mcpl_channel *mcpl_server_serve_channel(mcpl_server *server,
-                                        const mcpl_channel_functions *functions,
-                                        const char *principal,
-                                        size_t length,
-                                        void *user,
-                                        mcpl_finalizer finalize);
-
-/**
- * Reports the outcome of `open`.
- *
- * - `failure`: `NULL` if the channel is open, else why it could not be opened.
- *
- * Returns `MCPL_USAGE_ERROR` if the channel is not being opened and `MCPL_STALE_HANDLE` if it is closed. Any thread.
- */
-mcpl_status mcpl_channel_opened(mcpl_channel *channel,
-                                const char *failure);
-
-/**
- * Delivers a message from the peer.
- *
- * - `message`, `length`: one JSON-RPC message and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. Invalid messages
- *   are answered or ignored as the protocol requires.
- *
- * Returns `MCPL_LIMIT_EXCEEDED` if more than 32 MiB are waiting, because the library is busy or the peer does not take
- * its messages. The message was not taken: stop reading and deliver it again later. Returns `MCPL_CLOSED` after
- * `mcpl_channel_hang_up` and `MCPL_STALE_HANDLE` once the channel is closed. Any thread.
- */
-mcpl_status mcpl_channel_receive(mcpl_channel *channel,
-                                 const char *message,
-                                 size_t length);
-
-/**
- * Reports that the peer has disconnected. Messages that it sent before are still processed; then the channel is
- * closed.
- *
- * - `reason`: `NULL` for a normal end. Otherwise the transport failed for this reason, and open requests of a client
- *   fail with it.
- *
- * Returns `MCPL_STALE_HANDLE` if the channel is closed. Any thread.
- */
-mcpl_status mcpl_channel_hang_up(mcpl_channel *channel,
-                                 const char *reason);
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Sends a request and waits for its result.
- *
- * - `method`: such as `"tools/call"`, ending with a zero byte.
- * - `params`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL` for none. It may
- *   contain `_meta`; required members are added to it.
- * - `options`: request options, or `NULL` for the client's settings.
- * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
- *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
- *
- * The result is JSON, as the server sent it.
- *
- * Waits as long as `timeout` and `total_timeout` of the options or the client allow. Any thread. Returns
- *
- * - `MCPL_RPC_ERROR` if the server returned an error: see `mcpl_error_rpc_code` and `mcpl_error_details`;
- * - `MCPL_REQUEST_TIMED_OUT`, `MCPL_HTTP_ERROR`, `MCPL_CONNECTION_LOST` or `MCPL_SERVER_EXITED` if no response arrived:
- *   `mcpl_error_details` says whether it is safe to send the request again;
- * - `MCPL_INVALID_RESPONSE` if the response violates the protocol;
- * - `MCPL_INPUT_REQUEST_FAILED` if an input request of the server was not answered (2026-07-28);
- * - `MCPL_NOT_SUPPORTED` if the server or the revision does not support the method;
- * - `MCPL_SERVER_UNREACHABLE`, `MCPL_HANDSHAKE_FAILED` or `MCPL_HANDSHAKE_TIMED_OUT` if reconnecting failed;
- * - `MCPL_AUTHORIZATION_FAILED` if the server requires a token, or scopes, that were not obtained;
- * - `MCPL_SESSION_EXPIRED` if the server ended the session between the pages of a list, or again and again;
- * - `MCPL_TOOL_CALL_REFUSED` if the handler of `mcpl_client_on_tool_call` refused the tool call;
- * - `MCPL_LIMIT_EXCEEDED` if a limit was reached, such as that on the size of a list;
- * - `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, `MCPL_CLOSED` if it is closed, before
- *   or while it waits;
- * - `MCPL_WOULD_DEADLOCK` on the I/O thread and within a dispatch; nothing is sent.
- */
-mcpl_status mcpl_client_request(mcpl_client *client,
-                                const char *method,
-                                const char *params,
-                                size_t length,
-                                const mcpl_request_options *options,
-                                char **result,
-                                size_t *result_length);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Like `mcpl_client_request`, but does not wait.
- *
- * - `done`, `user`: a callback that gets the result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
- *   failure. The argument may be `NULL`.
- *
- * `done` is called exactly once if this function succeeds, and never if it fails.
- *
- * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
- * Any thread.
- */
-mcpl_status mcpl_client_request_async(mcpl_client *client,
-                                      const char *method,
-                                      const char *params,
-                                      size_t length,
-                                      const mcpl_request_options *options,
-                                      mcpl_done done,
-                                      void *user,
-                                      mcpl_request **request);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Calls a tool and waits for its result (`tools/call`; `server/tools`).
- *
- * - `name`: the tool's name, ending with a zero byte.
- * - `arguments`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL` for none.
- * - `options`: request options, or `NULL` for the client's settings.
- * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
- *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
- *
- * The result is a JSON `CallToolResult`. A result with `isError` is returned as a result, not as an error.
- *
- * Waits, and returns errors, like `mcpl_client_request`.
- * Returns `MCPL_INVALID_RESPONSE` also if the structured content does not match the output schema of the listed tool.
- */
-mcpl_status mcpl_client_call_tool(mcpl_client *client,
-                                  const char *name,
-                                  const char *arguments,
-                                  size_t length,
-                                  const mcpl_request_options *options,
-                                  char **result,
-                                  size_t *result_length);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Like `mcpl_client_call_tool`, but does not wait.
- *
- * - `done`, `user`: a callback that gets the result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
- *   failure. The argument may be `NULL`.
- *
- * `done` is called exactly once if this function succeeds, and never if it fails.
- *
- * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
- * Any thread.
- */
-mcpl_status mcpl_client_call_tool_async(mcpl_client *client,
-                                        const char *name,
-                                        const char *arguments,
-                                        size_t length,
-                                        const mcpl_request_options *options,
-                                        mcpl_done done,
-                                        void *user,
-                                        mcpl_request **request);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Reads a resource and waits for its contents (`resources/read`; `server/resources`).
- *
- * - `uri`: the resource's URI, ending with a zero byte.
- * - `options`: request options, or `NULL` for the client's settings.
- * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
- *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
- *
- * The result is a JSON `ReadResourceResult`.
- *
- * Waits, and returns errors, like `mcpl_client_request`.
- */
-mcpl_status mcpl_client_read_resource(mcpl_client *client,
-                                      const char *uri,
-                                      const mcpl_request_options *options,
-                                      char **result,
-                                      size_t *result_length);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Like `mcpl_client_read_resource`, but does not wait.
- *
- * - `done`, `user`: a callback that gets the result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
- *   failure. The argument may be `NULL`.
- *
- * `done` is called exactly once if this function succeeds, and never if it fails.
- *
- * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
- * Any thread.
- */
-mcpl_status mcpl_client_read_resource_async(mcpl_client *client,
-                                            const char *uri,
-                                            const mcpl_request_options *options,
-                                            mcpl_done done,
-                                            void *user,
-                                            mcpl_request **request);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Gets a prompt with arguments and waits for it (`prompts/get`; `server/prompts`).
- *
- * - `name`: the prompt's name, ending with a zero byte.
- * - `arguments`, `length`: a JSON object whose members are strings, of `length` bytes (or `MCPL_AUTO_LENGTH`), or `NULL` for
- *   none.
- * - `options`: request options, or `NULL` for the client's settings.
- * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
- *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
- *
- * The result is a JSON `GetPromptResult`.
- *
- * Waits, and returns errors, like `mcpl_client_request`.
- */
-mcpl_status mcpl_client_get_prompt(mcpl_client *client,
-                                   const char *name,
-                                   const char *arguments,
-                                   size_t length,
-                                   const mcpl_request_options *options,
-                                   char **result,
-                                   size_t *result_length);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Like `mcpl_client_get_prompt`, but does not wait.
- *
- * - `done`, `user`: a callback that gets the result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
- *   failure. The argument may be `NULL`.
- *
- * `done` is called exactly once if this function succeeds, and never if it fails.
- *
- * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
- * Any thread.
- */
-mcpl_status mcpl_client_get_prompt_async(mcpl_client *client,
-                                         const char *name,
-                                         const char *arguments,
-                                         size_t length,
-                                         const mcpl_request_options *options,
-                                         mcpl_done done,
-                                         void *user,
-                                         mcpl_request **request);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Completes an argument of a prompt or resource template and waits for the values (`completion/complete`;
- * `server/utilities/completion`).
- *
- * - `params`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`: `ref`, the prompt or template;
- *   `argument`, with its `name` and the `value` typed so far; and optionally `context`.
- * - `options`: request options, or `NULL` for the client's settings.
- * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
- *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
- *
- * The result is a JSON `CompleteResult`.
- *
- * Waits, and returns errors, like `mcpl_client_request`.
- */
-mcpl_status mcpl_client_complete(mcpl_client *client,
-                                 const char *params,
-                                 size_t length,
-                                 const mcpl_request_options *options,
-                                 char **result,
-                                 size_t *result_length);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Like `mcpl_client_complete`, but does not wait.
- *
- * - `done`, `user`: a callback that gets the result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
- *   failure. The argument may be `NULL`.
- *
- * `done` is called exactly once if this function succeeds, and never if it fails.
- *
- * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
- * Any thread.
- */
-mcpl_status mcpl_client_complete_async(mcpl_client *client,
-                                       const char *params,
-                                       size_t length,
-                                       const mcpl_request_options *options,
-                                       mcpl_done done,
-                                       void *user,
-                                       mcpl_request **request);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Sets a transport that the program provides. Call it before connecting; it replaces the server that was set before.
- *
- * - `functions`: the callbacks of the transport. Copied. `open` is called with a new channel for each connection; call
- *   `mcpl_channel_opened` from it or later. `send` is called with each message to the server, `close` last, when the
- *   connection ends. Pass messages from the server to `mcpl_channel_receive`, and call `mcpl_channel_hang_up` when the
- *   server disconnects.
- * - `user`, `finalize`: passed to the callbacks, and its finalizer, which runs when the client closes, another server
- *   is set, or this function fails.
- *
- * Returns `MCPL_USAGE_ERROR` if `functions` or `send` is `NULL`, `size` is not set, or the client is connecting or connected.
- * Any thread.
- */
-mcpl_status mcpl_client_set_channel(mcpl_client *client,
-                                    const mcpl_channel_functions *functions,
-                                    void *user,
-                                    mcpl_finalizer finalize);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Creates a client, which is not connected.
- *
- * - `name`, `version`: of the program, as sent to servers. Add other members with `mcpl_client_set_options`.
- *
- * Release it with `mcpl_client_free`. Returns `NULL` if an argument is `NULL` or not UTF-8, or no thread can be created; see
- * `mcpl_last_error`. Any thread.
- */
-mcpl_client *mcpl_client_new(const char *name,
-                             const char *version);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Returns the id of the server's process, if the client has started it and is connected to it; otherwise, and for a handle
- * that was released, 0. Any thread.
- */
-uint32_t mcpl_client_pid(mcpl_client *client);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Returns a snapshot of what a client holds now. It needs no option and costs requests nothing.
- *
- * - `json`, `length`: set to a JSON object and its length in bytes: `uptime` in seconds; `is_connected`; and the numbers
- *   `connections`, which have been opened so far, `requests_in_flight`, `cached_results` and `cached_bytes`. `NULL` and 0 on
- *   failure. Release it with `mcpl_string_free`.
- *
- * Returns `MCPL_USAGE_ERROR` if the client was not opened, and `MCPL_CLOSED` if it was closed. Any thread.
- */
-mcpl_status mcpl_client_stats(mcpl_client *client,
-                              char **json,
-                              size_t *length);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Returns the metrics of a client in the text format of Prometheus, version 0.0.4; the media type is
- * `text/plain; version=0.0.4`.
- *
- * - `text`, `length`: set to the text and its length in bytes. Empty if the option `metrics` is off. `NULL` and 0 on failure.
- *   Release it with `mcpl_string_free`.
- *
- * Returns `MCPL_USAGE_ERROR` if the client was not opened, and `MCPL_CLOSED` if it was closed. Any thread.
- */
-mcpl_status mcpl_client_metrics(mcpl_client *client,
-                                char **text,
-                                size_t *length);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Closes a client and waits until its connection has ended and none of its callbacks runs.
- *
- * Closes the connection as the transport requires (a server process gets time to exit, then it is killed). Requests in
- * flight fail with `MCPL_CLOSED`. Notifications, log messages and lines of stderr that wait for their callbacks are delivered, at
- * most 4,096 and 32 MiB of them; while so many wait, further ones are dropped. Then the finalizers run; no callback is called after
- * that. The handle stays valid until `mcpl_client_free`; calling this function again is allowed.
- *
- * On the thread of the client's loop it dispatches the loop while it waits. If it is called on another thread, the loop's
- * thread must keep dispatching.
- *
- * Returns `MCPL_WOULD_DEADLOCK`, and does nothing, within a callback or a finalizer of the client, on the I/O thread and
- * within a dispatch. Any other thread.
- */
-mcpl_status mcpl_client_close(mcpl_client *client);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Releases a client, and closes it first if it is open. `NULL` is ignored.
- *
- * Where `mcpl_client_close` would return `MCPL_WOULD_DEADLOCK`, such as within a callback or a finalizer of the client, it is
- * closed in the background: callbacks that are about to run may still run, then the finalizers. Any thread.
- */
-void mcpl_client_free(mcpl_client *client);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Sets the handler for elicitation, forms and URLs, and declares the capability (`elicitation/create`;
- * `client/elicitation`). Call it before connecting.
- *
- * The handler is the same on all revisions, whether the server sends a request or returns input requests in a result
- * (2026-07-28).
- *
- * - `handler`: called with each input request; see `mcpl_input_request_handler`.
- * - `user`, `finalize`: passed to the handler, and its finalizer, which runs when the client closes, another handler
- *   replaces this one, or this function fails.
- *
- * Returns `MCPL_USAGE_ERROR` if `handler` is `NULL` or the client is connecting or connected. Any thread.
- */
-mcpl_status mcpl_client_on_elicit(mcpl_client *client,
-                                  mcpl_input_request_handler handler,
-                                  void *user,
-                                  mcpl_finalizer finalize);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Sets the handler for sampling, and declares the capability (`sampling/createMessage`; `client/sampling`). Call it before
- * connecting.
- *
- * If the user rejects the request, refuse it with code -1.
- * Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
- *
- * For the parameters and errors see `mcpl_client_on_elicit`.
- */
-mcpl_status mcpl_client_on_sample(mcpl_client *client,
-                                  mcpl_input_request_handler handler,
-                                  void *user,
-                                  mcpl_finalizer finalize);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Sets the handler that lists the root directories, and declares the capability (`roots/list`; `client/roots`). Call it
- * before connecting.
- *
- * Call `mcpl_client_roots_changed` when the list changes.
- * Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
- *
- * Each `uri` in the answer is a `file://` URI or an absolute path, which is sent as such a URI.
- *
- * For the parameters and errors see `mcpl_client_on_elicit`.
- */
-mcpl_status mcpl_client_on_list_roots(mcpl_client *client,
-                                      mcpl_input_request_handler handler,
-                                      void *user,
-                                      mcpl_finalizer finalize);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Sets the handler for requests of the server with a custom method, such as `"acme/pick"`. Call it before connecting.
- *
- * The handler answers with a JSON object. No capability is declared: declare the extension that defines the method in the
- * option `capabilities` (`mcpl_client_set_options`).
- *
- * - `method`: a method that no revision of the protocol defines, ending with a zero byte. A further call for the same
- *   method replaces its handler.
- *
- * For the other parameters see `mcpl_client_on_elicit`.
- *
- * Returns `MCPL_USAGE_ERROR` if the protocol defines the method, it begins with `notifications/`, `rpc.`, `auth/` or `host/`
- * (which are reserved), `handler` is `NULL`, or the client is connecting or connected. Any thread.
- */
-mcpl_status mcpl_client_on_request(mcpl_client *client,
-                                   const char *method,
-                                   mcpl_input_request_handler handler,
-                                   void *user,
-                                   mcpl_finalizer finalize);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Sets the handler that resolves results with a `resultType` of an extension (2026-07-28). Call it before connecting.
- *
- * The handler's parameters are the `method` and `params` of the request, and the `result` as received. It answers with the
- * ordinary result of the method, and may send requests to get it; the caller of the method receives only this result. If
- * it refuses, the call fails with `MCPL_INPUT_REQUEST_FAILED`. Requests with the option `manual_results` return the result as
- * received. Declare the extension in the option `capabilities` (`mcpl_client_set_options`).
- *
- * - `result_type`: the type, ending with a zero byte. A further call for the same type replaces its handler.
- *
- * For the other parameters see `mcpl_client_on_elicit`.
- *
- * Returns `MCPL_USAGE_ERROR` if the protocol defines the type (`complete`, `input_required`), `handler` is `NULL`, or the
- * client is connecting or connected. Any thread.
- */
-mcpl_status mcpl_client_on_result_type(mcpl_client *client,
-                                       const char *result_type,
-                                       mcpl_input_request_handler handler,
-                                       void *user,
-                                       mcpl_finalizer finalize);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Sets the handler that approves tool calls before they are sent, for the user's consent (`server/tools`, security
- * considerations). Call it before connecting.
- *
- * The handler's parameters are `id`, unique among the calls of this process, the `name` of the tool, its `arguments`, and
- * the `annotations` of the listed tool, if it was listed; trust these only if you trust the server. Any answer approves
- * the call. `mcpl_input_request_refuse` refuses it, with the message as the reason: the call fails with
- * `MCPL_TOOL_CALL_REFUSED`. The call's timeouts begin when it is sent.
- *
- * For the parameters of this function and its errors see `mcpl_client_on_elicit`.
- */
-mcpl_status mcpl_client_on_tool_call(mcpl_client *client,
-                                     mcpl_input_request_handler handler,
-                                     void *user,
-                                     mcpl_finalizer finalize);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Sets the handler that receives the outcome of each tool call, for an audit log. Call it before connecting.
- *
- * The handler's parameters are the `call`, as in `mcpl_client_on_tool_call`, and either the `result` as the server sent it
- * or the `error`: its `kind`, such as `"request_timed_out"` (`"request_cancelled"` if the caller cancelled the call), and
- * its `message`. The caller gets the outcome when the handler has answered; the content of the answer is ignored.
- *
- * For the parameters of this function and its errors see `mcpl_client_on_elicit`.
- */
-mcpl_status mcpl_client_on_tool_outcome(mcpl_client *client,
-                                        mcpl_input_request_handler handler,
-                                        void *user,
-                                        mcpl_finalizer finalize);
-#endif
-
-#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_AUTH))
-/**
- * Sets the handler for the parts of authorization that the `auth` options of `mcpl_client_set_url` leave to the program
- * (`basic/authorization`). Call it before connecting.
- *
- * The member `method` of the handler's parameters names the operation. If it is refused, requests that depend on it fail
- * with `MCPL_AUTHORIZATION_FAILED`.
- *
- * - `auth/token`: return a token for `server`. `refused`: whether the server rejected the previous token; `scopes`: the
- *   required scopes. Answer with `token`, and with `expires_in` in seconds if it expires.
- * - `auth/open`: send the user to `url`. Answer with `url`, the address of the redirect, including its query.
- * - `auth/browser`: open `url` in a browser. Answer with `{}`.
- * - `auth/unopened`: show the user the `url` for which no browser was opened, and the `reason`. Answer with `{}`.
- * - `auth/assertion`, `auth/id_token`: return the workload's assertion or the user's ID token for `audience`. Answer with
- *   a member `assertion` or `id_token`.
- * - `auth/store/load`: answer with the `value` that was saved under `key`, or without one.
- * - `auth/store/save`: save `value`, which is base64, under `key`. `auth/store/remove`: delete it.
- * - `auth/store/lock`: exclude other processes until `auth/store/unlock`. Answer with `lock`, which is passed to the latter.
- *
- * For the parameters of this function and its errors see `mcpl_client_on_elicit`.
- */
-mcpl_status mcpl_client_on_authorize(mcpl_client *client,
-                                     mcpl_input_request_handler handler,
-                                     void *user,
-                                     mcpl_finalizer finalize);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Sets the callback for notifications of the server. Call it before connecting.
- *
- * It receives changes of lists and resources, log messages and custom notifications, but not progress: set `progress` in
- * the request's options for that. On 2026-07-28 the client subscribes to changes (`subscriptions/listen`) if this
- * callback is set.
- *
- * - `listener`: called with one notification at a time, in order; see `mcpl_notification_listener`.
- * - `user`, `finalize`: passed to the callback, and its finalizer, which runs when the client closes, another callback
- *   replaces this one, or this function fails.
- *
- * Returns `MCPL_USAGE_ERROR` if `listener` is `NULL` or the client is connecting or connected. Any thread.
- */
-mcpl_status mcpl_client_on_notification(mcpl_client *client,
-                                        mcpl_notification_listener listener,
-                                        void *user,
-                                        mcpl_finalizer finalize);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Sets the callback for log messages of the server (`notifications/message`; `server/utilities/logging`). Call it before
- * connecting.
- *
- * `mcpl_client_set_log_level` sets the minimum level.
- * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
- *
- * For the parameters and errors see `mcpl_client_on_notification`, whose callback receives log messages, too.
- */
-mcpl_status mcpl_client_on_log(mcpl_client *client,
-                               mcpl_log_listener listener,
-                               void *user,
-                               mcpl_finalizer finalize);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Sets the callback for changes of the connection, for hosts that show whether a server can be reached. Call it before
- * connecting.
- *
- * `MCPL_CONNECTION_EVENT_CLOSED` is reported while `mcpl_client_close` waits, or in the background after `mcpl_client_free`.
- *
- * For the parameters and errors see `mcpl_client_on_notification`.
- */
-mcpl_status mcpl_client_on_connection(mcpl_client *client,
-                                      mcpl_connection_listener listener,
-                                      void *user,
-                                      mcpl_finalizer finalize);
-#endif
-
-#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_STDIO))
-/**
- * Sets the callback for lines that the server process writes to stderr. Call it before connecting.
- *
- * Applies to servers that the client starts (`mcpl_client_set_command`, `mcpl_client_spawn`) with the option
- * `"stderr": "capture"`, the default.
- *
- * For the parameters and errors see `mcpl_client_on_notification`.
- */
-mcpl_status mcpl_client_on_stderr(mcpl_client *client,
-                                  mcpl_stderr_listener listener,
-                                  void *user,
-                                  mcpl_finalizer finalize);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Lists all tools of a server (`tools/list`; `server/tools`) and waits for the list.
- *
- * - `options`: options of the request for each page, or `NULL` for the client's settings.
- * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
- *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
- *
- * The result is a JSON array of `Tool` with the items of all pages. A list that is still valid in the cache
- * (2026-07-28) is returned without a request, unless the options set `fresh`.
- *
- * Waits, and returns errors, like `mcpl_client_request`. Returns `MCPL_INVALID_RESPONSE` also if the list does
- * not end.
- */
-mcpl_status mcpl_client_list_tools(mcpl_client *client,
-                                   const mcpl_request_options *options,
-                                   char **result,
-                                   size_t *result_length);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Like `mcpl_client_list_tools`, but does not wait.
- *
- * - `done`, `user`: called with the result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
- *   failure. The argument may be `NULL`.
- *
- * `done` is called exactly once if this function succeeds, and never if it fails.
- *
- * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
- * Any thread.
- */
-mcpl_status mcpl_client_list_tools_async(mcpl_client *client,
-                                         const mcpl_request_options *options,
-                                         mcpl_done done,
-                                         void *user,
-                                         mcpl_request **request);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Lists all resources of a server (`resources/list`; `server/resources`) and waits for the list.
- *
- * - `options`: options of the request for each page, or `NULL` for the client's settings.
- * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
- *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
- *
- * The result is a JSON array of `Resource` with the items of all pages. A list that is still valid in the cache
- * (2026-07-28) is returned without a request, unless the options set `fresh`.
- *
- * Waits, and returns errors, like `mcpl_client_request`. Returns `MCPL_INVALID_RESPONSE` also if the list does
- * not end.
- */
-mcpl_status mcpl_client_list_resources(mcpl_client *client,
-                                       const mcpl_request_options *options,
-                                       char **result,
-                                       size_t *result_length);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Like `mcpl_client_list_resources`, but does not wait.
- *
- * - `done`, `user`: called with the result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
- *   failure. The argument may be `NULL`.
- *
- * `done` is called exactly once if this function succeeds, and never if it fails.
- *
- * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
- * Any thread.
- */
-mcpl_status mcpl_client_list_resources_async(mcpl_client *client,
-                                             const mcpl_request_options *options,
-                                             mcpl_done done,
-                                             void *user,
-                                             mcpl_request **request);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Lists all resource templates of a server (`resources/templates/list`; `server/resources`) and waits for the list.
- *
- * - `options`: options of the request for each page, or `NULL` for the client's settings.
- * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
- *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
- *
- * The result is a JSON array of `ResourceTemplate` with the items of all pages. A list that is still valid in the
- * cache (2026-07-28) is returned without a request, unless the options set `fresh`.
- *
- * Waits, and returns errors, like `mcpl_client_request`. Returns `MCPL_INVALID_RESPONSE` also if the list does
- * not end.
- */
-mcpl_status mcpl_client_list_resource_templates(mcpl_client *client,
-                                                const mcpl_request_options *options,
-                                                char **result,
-                                                size_t *result_length);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Like `mcpl_client_list_resource_templates`, but does not wait.
- *
- * - `done`, `user`: called with the result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
- *   failure. The argument may be `NULL`.
- *
- * `done` is called exactly once if this function succeeds, and never if it fails.
- *
- * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
- * Any thread.
- */
-mcpl_status mcpl_client_list_resource_templates_async(mcpl_client *client,
-                                                      const mcpl_request_options *options,
-                                                      mcpl_done done,
-                                                      void *user,
-                                                      mcpl_request **request);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Lists all prompts of a server (`prompts/list`; `server/prompts`) and waits for the list.
- *
- * - `options`: options of the request for each page, or `NULL` for the client's settings.
- * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
- *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
- *
- * The result is a JSON array of `Prompt` with the items of all pages. A list that is still valid in the cache
- * (2026-07-28) is returned without a request, unless the options set `fresh`.
- *
- * Waits, and returns errors, like `mcpl_client_request`. Returns `MCPL_INVALID_RESPONSE` also if the list does
- * not end.
- */
-mcpl_status mcpl_client_list_prompts(mcpl_client *client,
-                                     const mcpl_request_options *options,
-                                     char **result,
-                                     size_t *result_length);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Like `mcpl_client_list_prompts`, but does not wait.
- *
- * - `done`, `user`: called with the result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
- *   failure. The argument may be `NULL`.
- *
- * `done` is called exactly once if this function succeeds, and never if it fails.
- *
- * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
- * Any thread.
- */
-mcpl_status mcpl_client_list_prompts_async(mcpl_client *client,
-                                           const mcpl_request_options *options,
-                                           mcpl_done done,
-                                           void *user,
-                                           mcpl_request **request);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Connects to the server and waits until the connection is open.
- *
- * Set the server before, with `mcpl_client_set_url`, `mcpl_client_set_command` or another of these functions. The client
- * detects whether the server needs a handshake (up to 2025-11-25) or not (2026-07-28). After a failure you may call this
- * function again. Once connected, the client reconnects by itself if the connection is lost.
- *
- * Waits as long as the options `probe_timeout` and `open_timeout` allow. Returns
- *
- * - `MCPL_USAGE_ERROR` if no server was set, its URL is invalid, `ping_interval` or `ping_timeout` is 0, authorization needs
- *   the handler of `mcpl_client_on_authorize`, or the client is connecting or connected;
- * - `MCPL_SERVER_UNREACHABLE`, `MCPL_SERVER_EXITED` or `MCPL_HTTP_ERROR` if the server cannot be reached;
- * - `MCPL_HANDSHAKE_FAILED` if the server supports no revision that the client supports;
- * - `MCPL_HANDSHAKE_TIMED_OUT` if the server did not answer in time;
- * - `MCPL_AUTHORIZATION_FAILED` if the server requires a token and none was obtained;
- * - `MCPL_CLOSED` if the client is closed, before or while it waits;
- * - `MCPL_WOULD_DEADLOCK` on the I/O thread and within a dispatch.
- */
-mcpl_status mcpl_client_open(mcpl_client *client);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Like `mcpl_client_open`, but does not wait.
- *
- * - `done`, `user`: a callback, and the pointer that it gets. Called with an empty result when the client is
- *   connected, or with the error; never called if this function fails.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
- *   failure. The argument may be `NULL`.
- *
- * Returns `MCPL_USAGE_ERROR` if `done` is `NULL`, no server was set, or the client is connecting or connected, and
- * `MCPL_CLOSED` if it is closed. Any thread.
- */
-mcpl_status mcpl_client_open_async(mcpl_client *client,
-                                   mcpl_done done,
-                                   void *user,
-                                   mcpl_request **request);
-#endif
-
-#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_HTTP))
-/**
- * Connects to the server at a URL.
- *
- * Equal to `mcpl_client_set_url` without options, followed by `mcpl_client_open`. Waits, and returns errors, like these.
- */
-mcpl_status mcpl_client_connect(mcpl_client *client,
-                                const char *url);
-#endif
-
-#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_STDIO))
-/**
- * Starts a server process and connects to it.
- *
- * Equal to `mcpl_client_set_command` without options, followed by `mcpl_client_open`. Waits, and returns errors, like these.
- */
-mcpl_status mcpl_client_spawn(mcpl_client *client,
-                              const char *const *argv,
-                              size_t count);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Returns the server of a client and the protocol revision, as of the first connection.
- *
- * - `json`, `length`: set to a JSON object and its length in bytes. Release it with `mcpl_string_free`. `NULL` and 0 on
- *   failure. Members: `protocolVersion`, the revision in use; `serverInfo`, the server's `Implementation`, or `null`;
- *   `serverCapabilities`; `instructions`, for the model, or `null`.
- *
- * Returns `MCPL_USAGE_ERROR` if the client is not connected, and `MCPL_CLOSED` if it is closed. Any thread.
- */
-mcpl_status mcpl_client_info(mcpl_client *client,
-                             char **json,
-                             size_t *length);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Answers an input request.
- *
- * - `result`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`: an `ElicitResult`,
- *   `CreateMessageResult` or `ListRootsResult` (`client/elicitation`, `client/sampling`, `client/roots`). Copied.
- *
- * If the user declines or cancels, answer with an `ElicitResult` whose `action` says so. `content` is sent for accepted
- * forms only; fields that it omits get the defaults of the form. Absolute paths among the URIs of roots are sent as
- * `file://` URIs.
- *
- * Returns `MCPL_USAGE_ERROR`, and the request stays open, if `result` is not a JSON object, the content of an accepted
- * form does not match the requested schema, the sampled message is invalid, or a root is neither an absolute path nor a
- * `file://` URI. Returns `MCPL_STALE_HANDLE` if the request has ended. Does not wait. Any thread.
- */
-mcpl_status mcpl_input_request_answer(mcpl_input_request *request,
-                                      const char *result,
-                                      size_t length);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Answers an input request with a JSON-RPC error. That of an extension's result type goes to the caller of this client.
- *
- * - `code`: the error code, such as -1 if the user rejects sampling (`client/sampling`), or -32603 for a failure.
- * - `message`: the error message, ending with a zero byte. Copied.
- * - `data`, `data_length`: the error's `data` as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL`. Copied.
- *
- * Returns `MCPL_USAGE_ERROR` if an argument is invalid (the request stays open) and `MCPL_STALE_HANDLE` if the request has
- * ended. Does not wait. Any thread.
- */
-mcpl_status mcpl_input_request_refuse(mcpl_input_request *request,
-                                      int64_t code,
-                                      const char *message,
-                                      const char *data,
-                                      size_t data_length);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Answers an input request with the error of another function.
- *
- * For the handler of an extension's result type (`mcpl_client_on_result_type`) whose own request failed: the call that
- * the result belongs to fails with the same status, message and details, except that it is not safe to send it again.
- * Any other input request is answered with the JSON-RPC error -32603 and the message.
- *
- * - `status`, `message`: see `mcpl_error_status` and `mcpl_error_message`. The message ends with a zero byte. Copied.
- * - `details`: see `mcpl_error_details`; or `NULL`. Copied.
- *
- * Returns `MCPL_USAGE_ERROR` if an argument is invalid (the request stays open) and `MCPL_STALE_HANDLE` if the request has
- * ended. Does not wait. Any thread.
- */
-mcpl_status mcpl_input_request_fail(mcpl_input_request *request,
-                                    mcpl_status status,
-                                    const char *message,
-                                    const char *details);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Returns whether an input request no longer needs an answer.
- *
- * `true` if the server cancelled it, if the client's request that led to it ended (2026-07-28), if the client is closed,
- * or if it was answered or refused. Any thread.
- */
-bool mcpl_input_request_is_cancelled(mcpl_input_request *request);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Sets the callback for the cancellation of an input request, for example to close a dialog.
- *
- * - `callback`: called at most once, where callbacks run. Not called if the request is answered or refused. Replaces the
- *   callback that was set before.
- * - `user`, `finalize`: passed to the callback, and its finalizer, which runs when the request has ended, when another
- *   callback replaces this one, or if this function fails.
- *
- * Returns `MCPL_USAGE_ERROR` if `callback` is `NULL`, and `MCPL_STALE_HANDLE` if the request has ended; the callback is not
- * called then. Any thread.
- */
-mcpl_status mcpl_input_request_on_cancel(mcpl_input_request *request,
-                                         mcpl_input_request_cancelled callback,
-                                         void *user,
-                                         mcpl_finalizer finalize);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Cancels a request (`basic/utilities/cancellation`).
- *
- * The server is notified, and the request's callback is called with `MCPL_REQUEST_CANCELLED`.
- *
- * Returns `MCPL_STALE_HANDLE` if the request has ended; its callback was or will be called with the outcome. Does not wait.
- * Any thread.
- */
-mcpl_status mcpl_request_cancel(mcpl_request *request);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Sets the options of a client. Call it before connecting.
- *
- * - `json`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. All members are optional; times
- *   are in seconds:
- *   - `info`: members of the client's `Implementation`, such as `title`, `icons` and `websiteUrl`. They are added to name
- *     and version, or replace them.
- *   - `capabilities`: capabilities that override those that callbacks declare, member by member; `null` removes one.
- *   - `revisions`: an array of the revisions that the client may use, such as `["2025-11-25"]`; all by default.
- *   - `era`: the era to try first; the other one is tried only if that fails. `"legacy"` sends `initialize` first, as
- *     the revisions up to 2025-11-25 require; `"modern"` expects 2026-07-28. By default `server/discover` probes.
- *   - `probe_timeout` (3), `open_timeout` (30): timeouts of the probe and of the rest of the handshake.
- *   - `timeout` (60), `total_timeout` (3600): how long a request may go without a response or progress, and in total.
- *   - `ping_interval` (never), `ping_timeout` (30): how long the connection may be idle before the client sends a ping
- *     (2024-11-05 to 2025-11-25; 2026-07-28 has no `ping`), and the timeout of the answer. Without an answer the connection
- *     counts as lost: this is logged, and requests in flight fail with `MCPL_CONNECTION_LOST`.
- *   - `max_rounds` (10): how many times the server may return input requests for one request.
- *   - `max_list_bytes` (33554432): the maximum size of all pages of a list, in bytes.
- *   - `line_limit` (16777216): the maximum length of a message from a server over stdio or a Unix socket, in bytes. A longer
- *     message is skipped with a warning, and a request that it answers times out.
- *   - `check_output` (`true`): whether structured content is validated against the output schema of its tool.
- *   - `trusted` (`false`): whether to trust the annotations of the server's tools: calls of read-only and idempotent tools are
- *     then sent again after a lost connection.
- *   - `allow_undeclared_capabilities` (`false`): whether to send requests for capabilities that the server does not declare,
- *     instead of failing with `MCPL_NOT_SUPPORTED`. Servers that use the official Python SDK before version 2 declare
- *     `"subscribe": false` even if they handle `resources/subscribe`.
- *   - `cache` (`true`): whether to cache lists and resources for as long as the server allows (2026-07-28).
- *   - `reconnect_attempts` (5), `reconnect_delay` (0.2), `reconnect_max_delay` (10): attempts to reconnect after the connection
- *     is lost, and the delays before the first and the later ones; 0 attempts disable reconnecting.
- *   - `listen` (`true`): whether to subscribe to changes on 2026-07-28 if there is a callback for notifications.
- *   - `traffic_file`: the path of a file that all messages are appended to as JSON lines, without secrets, for development
- *     (docs/traffic-files.md; the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none).
- *   - `middleware`: an array of what is put around the client's requests, the outermost first. Each entry is an object with one
- *     of the members
- *     - `retry`: `attempts` (3), `first_delay` (0.2), `max_delay` (10), `tools` (names of tools that may run twice). Sends
- *       requests again that the server has not performed, or that may be performed twice;
- *     - `circuit_breaker`: `failures` (5), `reset` (30). After so many failures in a row, requests fail with
- *       `MCPL_SERVER_UNREACHABLE` for that time, and nothing is sent;
- *     - `tool_policy`: `allowed`, `denied`, `approval` (names of tools, in which `*` stands for any characters), `pin` (`false`),
- *       `pin_file`. Calls of the tools in `approval` need that of `mcpl_client_on_tool_call`, which runs for no others then.
- *       Calls of other tools fail with `MCPL_TOOL_CALL_REFUSED`, and lists do not have them. With pins, so do calls of a tool
- *       whose definition has changed since it was first listed; `pin_file` keeps the definitions.
- *
- * A further call replaces all options except `info`, whose members are merged.
- *
- * Returns `MCPL_USAGE_ERROR`, and changes nothing, if an option is invalid or the client is connecting or connected. Any
- * thread.
- */
-mcpl_status mcpl_client_set_options(mcpl_client *client,
-                                    const char *json,
-                                    size_t length);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Runs all callbacks of a client on the thread that dispatches a loop. Call it once, before connecting.
- *
- * Keep the loop as long as the client: after the loop is freed, callbacks run on worker threads.
- *
- * Returns `MCPL_USAGE_ERROR` if the client already uses a loop or is connecting or connected. Any thread.
- */
-mcpl_status mcpl_client_use_loop(mcpl_client *client, mcpl_loop *loop_);
-#endif
-
-#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_HTTP))
-/**
- * Sets the URL of the server. Call it before connecting; it replaces the server that was set before.
- *
- * The client uses Streamable HTTP, or HTTP+SSE if the server supports nothing else (`basic/transports`).
- *
- * - `url`: such as `"https://example.org/mcp"`.
- * - `options`: a JSON object that ends with a zero byte, or `NULL` for defaults; times are in seconds:
- *   - `headers`: headers to add to each request, an array of pairs: `[["authorization", "Bearer ..."]]`.
- *   - `proxy`: a URL, or `"direct"` for none; by default the environment decides (`HTTPS_PROXY` and the like).
- *   - `tls_roots`: more certificates to trust, as PEM; `only_these_roots` (`false`): whether to trust no others.
- *   - `connect_timeout` (10), `max_redirects` (5), `body_limit` (16 MiB): limits.
- *   - `resume_attempts` (5), `resume_delay` (0.5), `resume_max_delay` (30): attempts to resume a broken stream, and their delays.
- *   - `auth`: how the client is authorized (`basic/authorization`): `{"bearer": token}`, `{"source": {}}` for tokens that the
- *     program returns, or `{"oauth": {...}}` with
- *     - `client_name`, required: the name shown to users; `scopes`: requested in addition to those that the server requires.
- *     - `user_agent`: `{"loopback": {}}` (the system's browser; `redirect_uri`, `timeout` (300), `browser`: `"system"`, `"none"`
- *       or `"host"`, `unopened` (`false`): whether to pass URLs to the program for which no browser was opened),
- *       `{"terminal": {}}` (`redirect_uri`, `timeout`) or `{"host": {"redirect_uri": ...}}`. Without one, no user is prompted.
- *     - `store`: `"memory"` (the default), `{"file": directory}`, `{"keyring": name}` where the build has it (`FEATURES=keyring`), or
- *       `{"host": {}}` (`locks` (`false`)).
- *     - `credentials`: an array of existing registrations: `client_id`, `issuer`, `secret`, `private_key` (PEM),
- *       `algorithm`, `key_id`, `auth`; or `client_id_metadata_url`.
- *     - `grant`: `"user"` (the default), `"client_credentials"`, `"workload_identity"`, or `{"enterprise": {...}}` with
- *       `token_endpoint`, `client_id`, `secret`.
- *     - `client_uri`, `logo_uri`, `software_id`, `software_version`, `account`, `dpop` (`false`), `require_pkce` (`true`),
- *       `allow_private_addresses` (`false`).
- *
- *     Values `"host"` and `source` call the handler of `mcpl_client_on_authorize`.
- *
- * Both are copied. Returns `MCPL_USAGE_ERROR` if an option is invalid or the client is connecting or connected; an invalid
- * URL is reported when the client connects. Any thread.
- */
-mcpl_status mcpl_client_set_url(mcpl_client *client,
-                                const char *url,
-                                const char *options);
-#endif
-
-#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_STDIO))
-/**
- * Sets the command that starts the server (`basic/transports`, stdio). Call it before connecting; it replaces the server
- * that was set before.
- *
- * When the client closes, it closes the process's stdin, then asks the process to terminate, then kills it and its
- * children. The process also ends if this process ends for any reason.
- *
- * - `argv`, `count`: the program, a path or a name to look up in `PATH`, and its arguments, each ending with a zero byte;
- *   and their number.
- * - `options`: a JSON object that ends with a zero byte, or `NULL` for defaults:
- *   - `env`: an object of environment variables to add. Of this process's environment the server gets `PATH`, `HOME`, `LANG`
- *     and the like, or everything with `inherit_env`.
- *   - `cwd`: the working directory.
- *   - `stderr`: `"capture"` (the default: the last lines become part of the error if the process exits, and
- *     `mcpl_client_on_stderr` receives them), `"inherit"` or `"null"`.
- *   - `grace` (2): how many seconds the process may take to exit.
- *
- * Everything is copied. Returns `MCPL_USAGE_ERROR` if `argv` is empty, an option is invalid or the client is connecting or
- * connected; a program that cannot be started is reported when the client connects. Any thread.
- */
-mcpl_status mcpl_client_set_command(mcpl_client *client,
-                                    const char *const *argv,
-                                    size_t count,
-                                    const char *options);
-#endif
-
-#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_STDIO))
-/**
- * Sets the Unix socket of the server, for newline-delimited messages. Call it before connecting; it replaces the server
- * that was set before.
- *
- * - `path`: the path of the socket, ending with a zero byte. Copied.
- *
- * Returns `MCPL_USAGE_ERROR` if `path` is `NULL` or not UTF-8, or the client is connecting or connected. Any thread.
- */
-mcpl_status mcpl_client_set_socket(mcpl_client *client,
-                                   const char *path);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Sets a server in this process, which needs no transport of its own. Call it before connecting; it replaces the server
- * that was set before.
- *
- * Keep the server as long as the client: after it is closed, requests to it fail.
- *
- * Returns `MCPL_STALE_HANDLE` if the server was freed, and `MCPL_USAGE_ERROR` if the client is connecting or connected. Any
- * thread.
- */
-mcpl_status mcpl_client_set_server(mcpl_client *client,
-                                   mcpl_server *server);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Sets a server in this process like `mcpl_client_set_server`, and what its handlers see of the client.
- *
- * - `options`: a JSON object that ends with a zero byte, or `NULL` for none. Copied.
- *   - `principal`: the client's identity, as a token or a transport would authenticate it: `subject`, `issuer`,
- *     `client_id`, `audience`, `scopes`, `claims`, `expires_at` (seconds since 1970). Scopes hold as over HTTP. Without it
- *     the client may use everything.
- *   - `headers`: an array of pairs of name and value, which `mcpl_call_info` shows. The server itself does not read them.
- *
- * Returns `MCPL_STALE_HANDLE` if the server was freed, and `MCPL_USAGE_ERROR` if an option is invalid or the client is
- * connecting or connected. Any thread.
- */
-mcpl_status mcpl_client_set_server_with(mcpl_client *client,
-                                        mcpl_server *server,
-                                        const char *options);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Sets a server that a host's configuration file describes, such as `mcp.json`. Call it before connecting; it replaces the
- * server that was set before.
- *
- * The file has the object `mcpServers`, or `servers` as VS Code writes it. A server has `command` with `args`, `env` and
- * `cwd`, or `url` with `headers`; `type`, if present, is `stdio`, `http`, `streamable-http` or `sse`. In these strings
- * `${NAME}` and `${env:NAME}` stand for an environment variable, and `${NAME:-text}` for `text` if it is not set. Comments
- * and trailing commas are allowed; members that only hosts use are ignored.
- *
- * - `path`: the path of the file, ending with a zero byte.
- * - `name`: the name of the server, ending with a zero byte, or `NULL` for the only one that is not disabled.
- *
- * Both are copied. Returns `MCPL_USAGE_ERROR` if the file cannot be read, has another form or has no such server; if it has
- * several and `name` is `NULL`; if an environment variable is not set; or if the client is connecting or connected. Any
- * thread.
- */
-mcpl_status mcpl_client_set_config(mcpl_client *client,
-                                   const char *path,
-                                   const char *name);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Pings the server and waits for the answer (`ping`; `basic/utilities/ping`).
- *
- * On 2026-07-28, which has no `ping`, it sends `server/discover`.
- *
- * - `options`: request options, or `NULL` for the client's settings. `progress` is not called.
- *
- * Waits, and returns errors, like `mcpl_client_request`.
- */
-mcpl_status mcpl_client_ping(mcpl_client *client, const mcpl_request_options *options);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Like `mcpl_client_ping`, but does not wait.
- *
- * - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
- *   failure. The argument may be `NULL`.
- *
- * `done` is called exactly once if this function succeeds, and never if it fails.
- *
- * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
- * Any thread.
- */
-mcpl_status mcpl_client_ping_async(mcpl_client *client,
-                                   const mcpl_request_options *options,
-                                   mcpl_done done,
-                                   void *user,
-                                   mcpl_request **request);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Sets the minimum level of log messages that the server sends, and waits until it is set (`server/utilities/logging`).
- *
- * It applies to the session, or on 2026-07-28 to each further request. The client sets it again after it reconnects.
- * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
- *
- * - `level`: the minimum level, an `mcpl_log_level`.
- * - `options`: request options, or `NULL` for the client's settings. `progress` is not called.
- *
- * Waits, and returns errors, like `mcpl_client_request`.
- */
-mcpl_status mcpl_client_set_log_level(mcpl_client *client,
-                                      int32_t level,
-                                      const mcpl_request_options *options);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Like `mcpl_client_set_log_level`, but does not wait.
- *
- * - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
- *   failure. The argument may be `NULL`.
- *
- * `done` is called exactly once if this function succeeds, and never if it fails.
- *
- * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
- * Any thread.
- */
-mcpl_status mcpl_client_set_log_level_async(mcpl_client *client,
-                                            int32_t level,
-                                            const mcpl_request_options *options,
-                                            mcpl_done done,
-                                            void *user,
-                                            mcpl_request **request);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Subscribes to updates of a resource and waits until that is done (`server/resources`, subscriptions).
- *
- * The callback of `mcpl_client_on_notification` receives `notifications/resources/updated`. The client subscribes again
- * after it reconnects.
- *
- * - `uri`: the resource's URI, ending with a zero byte.
- * - `options`: request options, or `NULL` for the client's settings. `progress` is not called.
- *
- * Waits, and returns errors, like `mcpl_client_request`.
- */
-mcpl_status mcpl_client_subscribe(mcpl_client *client,
-                                  const char *uri,
-                                  const mcpl_request_options *options);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Like `mcpl_client_subscribe`, but does not wait.
- *
- * - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
- *   failure. The argument may be `NULL`.
- *
- * `done` is called exactly once if this function succeeds, and never if it fails.
- *
- * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
- * Any thread.
- */
-mcpl_status mcpl_client_subscribe_async(mcpl_client *client,
-                                        const char *uri,
-                                        const mcpl_request_options *options,
-                                        mcpl_done done,
-                                        void *user,
-                                        mcpl_request **request);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Unsubscribes from updates of a resource and waits until that is done.
- *
- * - `uri`: the resource's URI, ending with a zero byte.
- * - `options`: request options, or `NULL` for the client's settings. `progress` is not called.
- *
- * Waits, and returns errors, like `mcpl_client_request`.
- */
-mcpl_status mcpl_client_unsubscribe(mcpl_client *client,
-                                    const char *uri,
-                                    const mcpl_request_options *options);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Like `mcpl_client_unsubscribe`, but does not wait.
- *
- * - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
- *   failure. The argument may be `NULL`.
- *
- * `done` is called exactly once if this function succeeds, and never if it fails.
- *
- * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
- * Any thread.
- */
-mcpl_status mcpl_client_unsubscribe_async(mcpl_client *client,
-                                          const char *uri,
-                                          const mcpl_request_options *options,
-                                          mcpl_done done,
-                                          void *user,
-                                          mcpl_request **request);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Notifies the server that the list of roots has changed, and waits until the notification is sent (`client/roots`).
- *
- * On 2026-07-28, which has no such notification, nothing is sent.
- *
- * Waits, and returns errors, like `mcpl_client_request`.
- */
-mcpl_status mcpl_client_roots_changed(mcpl_client *client);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Like `mcpl_client_roots_changed`, but does not wait.
- *
- * - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
- *   failure. The argument may be `NULL`.
- *
- * `done` is called exactly once if this function succeeds, and never if it fails.
- *
- * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
- * Any thread.
- */
-mcpl_status mcpl_client_roots_changed_async(mcpl_client *client,
-                                            mcpl_done done,
-                                            void *user,
-                                            mcpl_request **request);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Sends a notification and waits until it is sent.
- *
- * - `method`: such as `"notifications/x-mine"`, ending with a zero byte.
- * - `params`, `length`: a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL` for none.
- *
- * Waits, and returns errors, like `mcpl_client_request`.
- */
-mcpl_status mcpl_client_notify(mcpl_client *client, const char *method, const char *params, size_t length);
-#endif
-
-#if defined(MCPLINE_HAS_CLIENT)
-/**
- * Like `mcpl_client_notify`, but does not wait.
- *
- * - `done`, `user`: called when the operation has ended, with an empty result or the error, and the pointer passed to it.
- * - `request`: set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
- *   failure. The argument may be `NULL`.
- *
- * `done` is called exactly once if this function succeeds, and never if it fails.
- *
- * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
- * Any thread.
- */
-mcpl_status mcpl_client_notify_async(mcpl_client *client,
-                                     const char *method,
-                                     const char *params,
-                                     size_t length,
-                                     mcpl_done done,
-                                     void *user,
-                                     mcpl_request **request);
-#endif
 
 /**
  * Sets the callback for diagnostics: rejected messages, failed handlers, broken transports. There is none by default.
@@ -2669,17 +910,18 @@ mcpl_status mcpl_client_notify_async(mcpl_client *client,
  *
  * For log messages to clients see `mcpl_call_log`.
  *
- * - `least`: an `mcpl_log_level`; messages below it are not delivered. The library's own messages go up to
+ * \param least an `mcpl_log_level`; messages below it are not delivered. The library's own messages go up to
  *   `MCPL_LOG_ERROR`.
- * - `write`: the callback, which replaces the current one; `NULL` for none. Messages in debug mode that still wait are
+ * \param write the callback, which replaces the current one; `NULL` for none. Messages in debug mode that still wait are
  *   delivered to the current one before, for at most one second. It runs on any thread, also inside functions of this
  *   library, on several threads at the same time, and must not call any of them. The thread that reads and writes
  *   messages waits for it, except for those with the target `mcpline::traffic`.
- * - `user`, `finalize`: passed to the callback, and its finalizer.
+ * \param user,finalize passed to the callback, and its finalizer.
  *
- * Returns `MCPL_USAGE_ERROR` if `least` is not a level. Any thread.
+ * \return `MCPL_USAGE_ERROR` if `least` is not a level. Any thread.
  */
-mcpl_status mcpl_set_diagnostics(int32_t least,
+MCPL_API
+mcpl_status mcpl_set_diagnostics(mcpl_log_level least,
                                  mcpl_diagnostics write,
                                  void *user,
                                  mcpl_finalizer finalize);
@@ -2687,444 +929,294 @@ mcpl_status mcpl_set_diagnostics(int32_t least,
 /**
  * Sets the number of worker threads that run callbacks. Call it before the first server, client or loop is created.
  *
- * - `most`: the number of threads; 0 for the default: one per processor, at least four, and up to 32 more for clients
+ * \param most the number of threads; 0 for the default: one per processor, at least four, and up to 32 more for clients
  *   none of whose callbacks runs while those of others occupy all threads.
  *
  * Workers that wait in a function of this library, such as `mcpl_call_ask_wait`, do not count: others replace them. A
  * worker that finishes waiting continues alongside its replacement, so more callbacks than this can run at once for a
  * while. Callbacks therefore need locks for shared data even with one thread.
+ *
+ * \return `MCPL_OK`, or the status of the failure.
  */
+MCPL_API
 mcpl_status mcpl_set_worker_threads(uint32_t most);
 
 /**
  * Sets the size of the stack of each worker thread. Call it before the first server, client or loop is created.
  *
- * - `bytes`: the size, at least 262,144; 0 for the default, 2 MiB.
+ * \param bytes the size, at least 262,144; 0 for the default, 2 MiB.
  *
  * Handlers and other callbacks run on this stack, unless they run on a loop. One that needs more than the stack ends the
  * process with SIGSEGV, because the memory below it cannot be accessed; the thread is called `mcpline-worker`.
  *
- * Returns `MCPL_USAGE_ERROR` if the size is too small.
+ * \return `MCPL_USAGE_ERROR` if the size is too small.
  */
+MCPL_API
 mcpl_status mcpl_set_worker_stack_size(size_t bytes);
 
 /**
  * Returns the version of the library, such as `"1.2.3"`. The string is static. Any thread.
+ *
+ * \return the version of the library, such as `"1.2.3"`.
  */
-const char *mcpl_version(void);
+MCPL_API const char *mcpl_version(void);
+
+/**
+ * Begins to export the spans of requests to a collector of OpenTelemetry, with OTLP over HTTP, in the background.
+ *
+ * For programs that do not use OpenTelemetry themselves: the spans of servers and clients, by its semantic conventions for MCP. The
+ * span of a call is the parent of those of requests that its handler sends on its thread, and `mcpl_call_trace_context` returns it
+ * for others. Only in a library that was built with the feature `otlp`.
+ *
+ * \param options a JSON object, or `NULL` for none. What is left out is read from the environment variables of OpenTelemetry, as are
+ *   `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER` and `OTEL_BSP_...`:
+ *   - `endpoint`: URL of the collector (`OTEL_EXPORTER_OTLP_ENDPOINT`, else `"http://localhost:4318"`).
+ *   - `headers`: an array of pairs of strings, such as a key for the collector (`OTEL_EXPORTER_OTLP_HEADERS`).
+ *   - `service_name`: name of the program in traces (`OTEL_SERVICE_NAME`).
+ *
+ * Call it once, before `mcpl_set_diagnostics` and before the first server or client is created. End it with
+ * `mcpl_stop_exporting_spans`. Returns `MCPL_USAGE_ERROR` if an option is invalid, it was called before, or the library was built
+ * without the feature.
+ *
+ * \return `MCPL_OK`, or the status of the failure.
+ */
+MCPL_API
+mcpl_status mcpl_export_spans(const char *options);
+
+/**
+ * Sends the spans that have ended, and ends the exporter. Without an exporter it does nothing.
+ *
+ * Call it at the end of the program, after servers and clients are freed. Waits for the collector for at most five seconds; if it has
+ * not answered by then, the exporter's thread ends when its request does, at most ten seconds later.
+ * \return `MCPL_TRANSPORT_ERROR` if the collector did not take them, and `MCPL_WOULD_DEADLOCK` within a callback. Any other thread.
+ */
+MCPL_API
+mcpl_status mcpl_stop_exporting_spans(void);
+
+/**
+ * Releases a string that a function of this library returned. `NULL` is ignored. Any thread.
+ *
+ * \param text the text; `NULL` is ignored.
+ */
+MCPL_API void mcpl_string_free(char *text);
+
+/** @} */
+
+/**
+ * \defgroup mcpl_errors 2. Errors
+ * @{
+ */
+
+/**
+ * Returns the name of a status, such as `"MCPL_REQUEST_TIMED_OUT"`, or `"unknown"`. The string is static. Any thread.
+ *
+ * \param status the status.
+ *
+ * \return the name of a status, such as `"MCPL_REQUEST_TIMED_OUT"`, or `"unknown"`.
+ */
+MCPL_API
+const char *mcpl_status_name(mcpl_status status);
+
+/**
+ * Returns the details of the last failure on this thread. Its status is `MCPL_OK` if there was none.
+ *
+ * Valid until the next failure on this thread or the end of the thread. Successful functions do not change it.
+ *
+ * \return
+ * `NULL` only in code that runs while a thread ends (destructors of thread-specific data and, on the main thread,
+ * `atexit` functions and destructors of static C++ objects); the functions for errors treat it like an error with
+ * status `MCPL_USAGE_ERROR`.
+ */
+MCPL_API
+const mcpl_error *mcpl_last_error(void);
+
+/**
+ * Returns the status of an error, or `MCPL_USAGE_ERROR` for `NULL`.
+ *
+ * \param error the error; `NULL` is allowed.
+ *
+ * \return the status of an error, or `MCPL_USAGE_ERROR` for `NULL`.
+ *
+ * Any thread, as long as the error is valid.
+ */
+MCPL_API mcpl_status mcpl_error_status(const mcpl_error *error);
+
+/**
+ * Returns a description of the error for people, or `""` for `NULL`. Valid as long as the error.
+ *
+ * \param error the error; `NULL` is allowed.
+ *
+ * \return a description of the error for people, or `""` for `NULL`.
+ *
+ * Any thread, as long as the error is valid.
+ */
+MCPL_API const char *mcpl_error_message(const mcpl_error *error);
+
+/**
+ * Returns the code of the peer's JSON-RPC error, such as -32602, or 0 if there is none.
+ *
+ * \param error the error; `NULL` is allowed.
+ *
+ * \return the code of the peer's JSON-RPC error, such as -32602, or 0 if there is none.
+ *
+ * Any thread, as long as the error is valid.
+ */
+MCPL_API int64_t mcpl_error_rpc_code(const mcpl_error *error);
+
+/**
+ * Returns `true` if the peer certainly did not perform the request, so that it is safe to send it again. `false` for
+ * `NULL`.
+ *
+ * \param error the error; `NULL` is allowed.
+ *
+ * \return `true` if the peer certainly did not perform the request, so that it is safe to send it again.
+ *
+ * Any thread, as long as the error is valid.
+ */
+MCPL_API
+bool mcpl_error_is_retry_safe(const mcpl_error *error);
+
+/**
+ * Returns whether it is unknown if the peer performed the request. `false` for `NULL`.
+ *
+ * \param error the error; `NULL` is allowed.
+ *
+ * \return whether it is unknown if the peer performed the request.
+ *
+ * Any thread, as long as the error is valid.
+ */
+MCPL_API bool mcpl_error_is_outcome_unknown(const mcpl_error *error);
+
+/**
+ * Returns the method or action that failed, such as `"tools/call"` or `"connect"`, or `""` if unknown and for `NULL`.
+ * Valid as long as the error.
+ *
+ * \param error the error; `NULL` is allowed.
+ *
+ * \return the method or action that failed, such as `"tools/call"` or `"connect"`, or `""` if unknown and for `NULL`.
+ *
+ * Any thread, as long as the error is valid.
+ */
+MCPL_API
+const char *mcpl_error_operation(const mcpl_error *error);
+
+/**
+ * Returns all details of an error as a JSON object, or `"{}"` for `NULL`. Valid as long as the error.
+ *
+ * \param error the error; `NULL` is allowed.
+ *
+ * Members of the errors of requests:
+ *
+ * - `retry_safe`: see `mcpl_error_is_retry_safe`.
+ * - `outcome_unknown`: see `mcpl_error_is_outcome_unknown`.
+ * - `operation`: see `mcpl_error_operation`. Missing if unknown.
+ * - `source`: the cause: a JSON-RPC error as an object with `code`, `message` and `data`, or a string. Missing if
+ *   there is none.
+ *
+ * Members by status:
+ *
+ * - `MCPL_HTTP_ERROR`: `status`, `body` and `challenge`.
+ * - `MCPL_SERVER_EXITED`: `exit`, and `stderr`, the last lines of standard error.
+ * - Timeouts: `waited`, in seconds, and `in_all`: whether the total timeout elapsed.
+ * - `MCPL_AUTHORIZATION_FAILED`: `reason`, a stable name.
+ * - `MCPL_NOT_SUPPORTED`: `required`, the capabilities that the client lacks.
+ *
+ * \return all details of an error as a JSON object, or `"{}"` for `NULL`.
+ *
+ * Any thread, as long as the error is valid.
+ */
+MCPL_API
+const char *mcpl_error_details(const mcpl_error *error);
+
+/** @} */
+
+/**
+ * \defgroup mcpl_loops 3. Event loops
+ * @{
+ */
 
 /**
  * Creates a loop. Release it with `mcpl_loop_free`.
  *
- * Returns `NULL` if the system is out of file descriptors or threads; see `mcpl_last_error`. Any thread.
+ * \return `NULL` if the system is out of file descriptors or threads; see `mcpl_last_error`. Any thread.
  */
-mcpl_loop *mcpl_loop_new(void);
+MCPL_API MCPL_NODISCARD mcpl_loop *mcpl_loop_new(void);
 
 /**
  * Returns a file descriptor that is readable while callbacks are queued, for `poll`, `select`, `epoll` and similar
  * functions.
  *
+ * \param loop the loop.
+ *
  * Only poll it; do not read or close it. It is valid as long as the loop.
  *
- * Returns -1 if the loop is `NULL` or was freed. Any thread.
+ * \return -1 if the loop is `NULL` or was freed. Any thread.
  */
-int mcpl_loop_fd(mcpl_loop *events);
+MCPL_API
+int mcpl_loop_fd(mcpl_loop *loop);
 
 /**
  * Runs queued callbacks on this thread, without waiting for more.
  *
- * - `most`: how many callbacks to run at most; 0 for all that are queued now.
- * - `count`: set to the number of callbacks that ran. May be `NULL`.
+ * \param loop the loop.
+ * \param most how many callbacks to run at most; 0 for all that are queued now.
+ * \param count set to the number of callbacks that ran. May be `NULL`.
  *
  * Only one thread at a time may dispatch a loop. A callback may dispatch it as well, for example while it shows a dialog
  * that has an event loop of its own: other callbacks run then, except those that must not overtake the one that runs, such
  * as the next notification of the same client.
  *
  * Functions that wait for results return `MCPL_WOULD_DEADLOCK` within a callback, and this one does on the I/O thread.
- * Returns `MCPL_USAGE_ERROR` if another thread is dispatching.
+ * \return `MCPL_USAGE_ERROR` if another thread is dispatching.
  */
-mcpl_status mcpl_loop_dispatch(mcpl_loop *events,
+MCPL_API
+mcpl_status mcpl_loop_dispatch(mcpl_loop *loop,
                                uint32_t most,
                                uint32_t *count);
 
 /**
  * Waits until callbacks are queued, for programs that poll nothing else. Then call `mcpl_loop_dispatch`.
  *
- * - `timeout_ms`: how long to wait at most, in milliseconds; negative for no limit.
+ * \param loop the loop.
+ * \param timeout_ms how long to wait at most, in milliseconds; negative for no limit.
  *
- * Returns `MCPL_WAIT_TIMED_OUT` after that time, and `MCPL_WOULD_DEADLOCK` on the I/O thread.
+ * \return `MCPL_WAIT_TIMED_OUT` after that time, and `MCPL_WOULD_DEADLOCK` on the I/O thread.
  */
-mcpl_status mcpl_loop_wait(mcpl_loop *events, int64_t timeout_ms);
+MCPL_API mcpl_status mcpl_loop_wait(mcpl_loop *loop, int64_t timeout_ms);
 
 /**
  * Releases a loop. `NULL` is ignored.
  *
+ * \param loop the loop.
+ *
  * Call it on the thread that dispatches the loop, but not within a callback. Callbacks that are still queued, and
  * those of servers and clients that still use the loop, run on worker threads from then on.
  */
-void mcpl_loop_free(mcpl_loop *events);
+MCPL_API
+void mcpl_loop_free(mcpl_loop *loop);
+
+/** @} */
 
 /**
- * Finds a value in a JSON text, without copying.
- *
- * - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`. All of it is validated.
- * - `pointer`: JSON pointer (RFC 6901) that ends with a zero byte, such as `"/content/0/text"`. `""` is the whole
- *   text; write `~1` for a slash and `~0` for a tilde in a member name.
- * - `value`, `value_length`: set to the start of the value within `json` and to its length in bytes, without
- *   surrounding white space. No zero byte follows, and there is nothing to release: the value is valid as long as
- *   `json`. Each may be `NULL`. `NULL` and 0 on failure.
- *
- * The value can be passed to the other `mcpl_json_...` functions.
- *
- * Returns `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if the text is not valid JSON (including
- * objects with duplicate member names) or the pointer is invalid. Any thread.
+ * \defgroup mcpl_servers 4. Servers
+ * @{
  */
-mcpl_status mcpl_json_find(const char *json,
-                           size_t length,
-                           const char *pointer,
-                           const char **value,
-                           size_t *value_length);
-
-/**
- * Returns the type of a JSON value.
- *
- * - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
- * - `kind`: set to the type; unchanged on failure.
- *
- * Returns `MCPL_USAGE_ERROR` if the text is not valid JSON. Any thread.
- */
-mcpl_status mcpl_json_kind_of(const char *json, size_t length, mcpl_json_kind *kind);
-
-/**
- * Reads an integer.
- *
- * - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
- * - `pointer`: JSON pointer to the number, as in `mcpl_json_find`.
- * - `number`: set to the number; unchanged on failure.
- *
- * Any notation of a whole number is accepted: `7`, `7.0` and `7e0`.
- *
- * Returns `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if it is not a 64-bit integer or
- * `mcpl_json_find` would. Any thread.
- */
-mcpl_status mcpl_json_int64(const char *json, size_t length, const char *pointer, int64_t *number);
-
-/**
- * Reads a number.
- *
- * - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
- * - `pointer`: JSON pointer to the number, as in `mcpl_json_find`.
- * - `number`: set to the nearest double; unchanged on failure.
- *
- * Returns `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if it is not a number, is out of the
- * range of a double, or `mcpl_json_find` would. Any thread.
- */
-mcpl_status mcpl_json_double(const char *json,
-                             size_t length,
-                             const char *pointer,
-                             double *number);
-
-/**
- * Reads `true` or `false`.
- *
- * - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
- * - `pointer`: JSON pointer to the value, as in `mcpl_json_find`.
- * - `value`: set to the value; unchanged on failure.
- *
- * Returns `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if it has another type or
- * `mcpl_json_find` would. Any thread.
- */
-mcpl_status mcpl_json_bool(const char *json, size_t length, const char *pointer, bool *value);
-
-/**
- * Reads a string and decodes its escapes.
- *
- * - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
- * - `pointer`: JSON pointer to the string, as in `mcpl_json_find`.
- * - `text`: set to a copy in UTF-8 that ends with a zero byte. Release it with `mcpl_string_free`. `NULL` on failure.
- * - `text_length`: set to its length in bytes, without the zero byte; 0 on failure. May be `NULL`, but the string can
- *   contain zero bytes (`\u0000`).
- *
- * Returns `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if it has another type or
- * `mcpl_json_find` would. Any thread.
- */
-mcpl_status mcpl_json_string(const char *json,
-                             size_t length,
-                             const char *pointer,
-                             char **text,
-                             size_t *text_length);
-
-/**
- * Counts the members of an object or the elements of an array.
- *
- * - `json`, `length`: the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
- * - `pointer`: JSON pointer to the object or array, as in `mcpl_json_find`.
- * - `count`: set to the number; unchanged on failure.
- *
- * Returns `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if it has another type or
- * `mcpl_json_find` would. Any thread.
- */
-mcpl_status mcpl_json_count(const char *json, size_t length, const char *pointer, size_t *count);
-
-/**
- * Returns a member of an object or an element of an array by its position in the text.
- *
- * To iterate, count up from 0 until the function returns `MCPL_NOT_FOUND`. Each call skips the items before from the
- * start.
- *
- * - `json`, `length`: the object or array and its length in bytes, or `MCPL_AUTO_LENGTH`.
- * - `index`: position, from 0.
- * - `name`: set to the name of the member, which ends with a zero byte. Release it with `mcpl_string_free`. `NULL` for
- *   an element, and on failure. May be `NULL`.
- * - `value`, `value_length`: set to the position of the value within `json`, as in `mcpl_json_find`.
- *
- * Returns `MCPL_NOT_FOUND` if there are not so many items, and `MCPL_USAGE_ERROR` if the text is not valid JSON, or is
- * neither an object nor an array. Any thread.
- */
-mcpl_status mcpl_json_item(const char *json,
-                           size_t length,
-                           size_t index,
-                           char **name,
-                           const char **value,
-                           size_t *value_length);
-
-/**
- * Creates an empty writer. Release it with `mcpl_json_free`.
- *
- * Returns `NULL` only if the library has a bug. Any thread.
- */
-mcpl_json *mcpl_json_new(void);
-
-/**
- * Begins an object. Members follow, each with a name (`mcpl_json_name`) and a value, then `mcpl_json_end_object`.
- *
- * It is an error where no value is allowed, and at more than 127 levels.
- */
-void mcpl_json_begin_object(mcpl_json *json);
-
-/**
- * Ends the innermost object. It is an error if an array is innermost, or a name has no value yet.
- */
-void mcpl_json_end_object(mcpl_json *json);
-
-/**
- * Begins an array. Values follow, then `mcpl_json_end_array`.
- *
- * It is an error where no value is allowed, and at more than 127 levels.
- */
-void mcpl_json_begin_array(mcpl_json *json);
-
-/**
- * Ends the innermost array. It is an error if an object is innermost.
- */
-void mcpl_json_end_array(mcpl_json *json);
-
-/**
- * Writes the name of the next member of an object.
- *
- * - `name`: UTF-8 text that ends with a zero byte. Copied.
- *
- * It is an error outside an object, if the name before has no value yet, and if `name` is `NULL` or not UTF-8.
- * Duplicate names are reported by `mcpl_json_text`.
- */
-void mcpl_json_name(mcpl_json *json,
-                    const char *name);
-
-/**
- * Writes a string.
- *
- * - `text`, `length`: UTF-8 text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied, and escaped where needed.
- *
- * It is an error where no value is allowed, and if `text` is `NULL` or not UTF-8.
- */
-void mcpl_json_put_string(mcpl_json *json,
-                          const char *text,
-                          size_t length);
-
-/**
- * Writes an integer. It is an error where no value is allowed.
- */
-void mcpl_json_put_int64(mcpl_json *json, int64_t number);
-
-/**
- * Writes a number, with enough digits to read back the same double. It is an error where no value is allowed, and if
- * the number is not finite.
- */
-void mcpl_json_put_double(mcpl_json *json,
-                          double number);
-
-/**
- * Writes `true` or `false`. It is an error where no value is allowed.
- */
-void mcpl_json_put_bool(mcpl_json *json, bool value);
-
-/**
- * Writes `null`. It is an error where no value is allowed.
- */
-void mcpl_json_put_null(mcpl_json *json);
-
-/**
- * Writes a value that is already JSON.
- *
- * - `value`, `length`: JSON text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
- *
- * It is an error where no value is allowed, and if the text is not valid JSON.
- */
-void mcpl_json_put_json(mcpl_json *json, const char *value, size_t length);
-
-/**
- * Writes binary data as a base64 string (RFC 4648, section 4), such as `data` of images and audio, and `blob` of
- * resources.
- *
- * - `data`, `length`: the data and its length in bytes. Copied. `NULL` is allowed for length 0.
- *
- * It is an error where no value is allowed, and if `length` is `MCPL_AUTO_LENGTH`.
- */
-void mcpl_json_put_base64(mcpl_json *json,
-                          const void *data,
-                          size_t length);
-
-/**
- * Returns the JSON text that was written.
- *
- * - `text`: set to the text, which ends with a zero byte. The writer owns it; it is valid until the writer is used
- *   again or released. `NULL` on failure. May be `NULL`.
- * - `length`: set to its length in bytes; 0 on failure. May be `NULL`.
- *
- * Returns `MCPL_USAGE_ERROR` if the text is not one complete value, or with the first error of an earlier function;
- * see `mcpl_last_error`.
- */
-mcpl_status mcpl_json_text(mcpl_json *json,
-                           const char **text,
-                           size_t *length);
-
-/**
- * Resets a writer to its initial state, including its error.
- */
-void mcpl_json_clear(mcpl_json *json);
-
-/**
- * Releases a writer and its text. `NULL` is ignored.
- */
-void mcpl_json_free(mcpl_json *json);
-
-/**
- * Puts a handler around the requests that the server answers: lists, calls of tools, reads of resources, requests for
- * prompts, completions and custom requests; and around other messages whose methods the scope names.
- *
- * - `scope`, `length`: what it sees, as JSON, and its length in bytes, or `MCPL_AUTO_LENGTH`; `NULL` for all requests of
- *   clients. Copied. An object with any of the members `methods`, such as `["tools/call"]`, and for features `kinds` (`tool`,
- *   `resource`, `prompt`), `names` and `tags`, each an array of strings. `methods` may also name input requests
- *   (`elicitation/create`) and notifications (`notifications/message`) of handlers, and notifications of clients that have
- *   handlers.
- * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
- * - `handler`: called for each request. Its arguments are an object with the members `kind` (`request`, `input_request`,
- *   `sent_notification` or `received_notification`), `method`, `name` (the name of the tool or prompt, or the URI; absent for
- *   other methods) and `params`. The result is that of the client for an input request, and an empty object for a
- *   notification, which is dropped if it is not passed on. It passes the request on with `mcpl_call_next` or
- *   `mcpl_call_next_wait`, and ends its call with `mcpl_call_reply_result` and the whole result, or with an error, as other
- *   handlers do. It may also end the call without passing the request on.
- * - `user`, `finalize`: passed to the handler, and its finalizer.
- *
- * The first middleware is the outermost. One that is added while the server is running applies to later requests. An error
- * of `mcpl_call_fail` is for `tools/call` a result that the model reads, and for other methods a JSON-RPC error. If the
- * request ends early, the call is cancelled.
- *
- * Returns `MCPL_USAGE_ERROR` if the scope is invalid or has a method that no middleware sees, or the server has 64, and
- * `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
- */
-mcpl_status mcpl_server_add_middleware(mcpl_server *server,
-                                       const char *scope,
-                                       size_t length,
-                                       const mcpl_handler_options *options,
-                                       mcpl_handler handler,
-                                       void *user,
-                                       mcpl_finalizer finalize);
-
-/**
- * Adds a middleware that the library provides, which runs without C code.
- *
- * - `definition`, `length`: which one, with its options, as JSON, and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. An
- *   object with exactly one of the members:
- *   - `rate_limit`: `requests` (per period), and optionally `period` (seconds, default 1), `burst` (requests at once) and `per`:
- *     what is counted by, an array of `client`, `session` and `target`. Further requests fail with -31000; `retryAfter` in the
- *     error's data says how many seconds to wait.
- *   - `concurrency_limit`: `max_running`, and optionally `max_waiting` (requests that wait, default 0) and `per`.
- *   - `response_cache`: `ttl` (seconds), and optionally `tools` (names of tools without effects, beside resources and prompts)
- *     and `max_bytes` (default 16 MiB). Results are forgotten when features of their kind change, and those of a resource with
- *     `mcpl_server_notify_resource_updated`.
- *   - `response_size_limit`: `max_bytes` of the result of a tool. The longest text of a larger one is cut. Optionally `pages`
- *     (whether clients can read what is cut, as resources that the result names; default `false`), `max_kept_bytes` (of all pages,
- *     default 16 MiB) and `lifetime` (seconds that they are kept, default 600).
- *   - `audit_log`: `path` of a file that a record of each request is appended to (docs/observability.md), and optionally
- *     `max_bytes` (size at which it is rotated, default 100 MiB; 0: never), `max_files` (rotated files that are kept, at most 1,000, default 10),
- *     `arguments` and `results` (whether records contain them, default `false`), `redact` (names of members whose values are
- *     replaced) and `required` (whether a request fails if its record cannot be written, default `true`).
- *   - `redaction`, if the library was built with this feature: `members` (names of members whose values are replaced),
- *     `patterns` (regular expressions whose matches are replaced), and optionally `replacement` (default `[redacted]`) and
- *     `arguments` (whether these are redacted as well, default `false`).
- * - `scope`, `scope_length`: as for `mcpl_server_add_middleware`.
- *
- * Returns `MCPL_USAGE_ERROR` if an option or the scope is invalid or the file of a log cannot be opened, and `MCPL_CLOSED` if the
- * server is closed. Any thread, also while the server is running.
- */
-mcpl_status mcpl_server_add_built_in_middleware(mcpl_server *server,
-                                                const char *definition,
-                                                size_t length,
-                                                const char *scope,
-                                                size_t scope_length);
-
-/**
- * Passes the request of a middleware's call on and returns at once; `answer` is called with the result.
- *
- * - `params`, `length`: the parameters to pass on instead of the received ones, a JSON object, and its length in bytes, or
- *   `MCPL_AUTO_LENGTH`; `NULL` for the received ones. Copied.
- * - `answer`: called exactly once if this function succeeds, with the whole result. Its error has the status
- *   `MCPL_RPC_ERROR`; `mcpl_call_fail_with` passes it to the client.
- * - `user`, `finalize`: passed to `answer`, and its finalizer.
- *
- * May be called several times, to try again: each time the handler runs.
- *
- * Returns `MCPL_USAGE_ERROR` if an argument is invalid or the call is not one of a middleware, and `MCPL_STALE_HANDLE` if
- * the call has ended; `answer` is not called then. Any thread.
- */
-mcpl_status mcpl_call_next(mcpl_call *call,
-                           const char *params,
-                           size_t length,
-                           mcpl_answer answer,
-                           void *user,
-                           mcpl_finalizer finalize);
-
-/**
- * Passes the request of a middleware's call on, like `mcpl_call_next`, and waits for the result.
- *
- * - `result`, `result_length`: set to the whole result as JSON and its length in bytes. Release it with
- *   `mcpl_string_free`.
- *
- * May be called on worker threads, which are replaced while they wait, and on threads of the program. Fails as
- * `mcpl_call_ask_wait` does, and with `MCPL_RPC_ERROR` if the request fails.
- */
-mcpl_status mcpl_call_next_wait(mcpl_call *call,
-                                const char *params,
-                                size_t length,
-                                char **result,
-                                size_t *result_length);
 
 /**
  * Creates a server with default options. Release it with `mcpl_server_free`.
  *
- * - `name`, `version`: sent to clients; they end with a zero byte.
+ * \param name,version sent to clients; they end with a zero byte.
  *
- * Returns `NULL` on failure; see `mcpl_last_error`. Any thread.
+ * \return `NULL` on failure; see `mcpl_last_error`. Any thread.
  */
-mcpl_server *mcpl_server_new(const char *name, const char *version);
+MCPL_API MCPL_NODISCARD mcpl_server *mcpl_server_new(const char *name, const char *version);
 
 /**
  * Creates a server with a complete description and options. Release it with `mcpl_server_free`.
  *
- * - `info`, `info_length`: an `Implementation` of the specification as JSON (`name`, `version`, and optionally
+ * \param info,info_length an `Implementation` of the specification as JSON (`name`, `version`, and optionally
  *   `title`, `description`, `icons`, `websiteUrl`), and its length in bytes, or `MCPL_AUTO_LENGTH`.
- * - `options`, `options_length`: JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; `NULL` for the defaults.
+ * \param options,options_length JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; `NULL` for the defaults.
  *
  * All options are optional. Times are in seconds, sizes in bytes; rates are `[per second, burst]`. Defaults are in
  * parentheses.
@@ -3134,7 +1226,8 @@ mcpl_server *mcpl_server_new(const char *name, const char *version);
  * - `instructions`: how to use the server, for the model.
  * - `declare`: array of `tools`, `resources`, `prompts` and `completions`: features to declare before anything is
  *   registered.
- * - `extensions`, `experimental`: objects that map names to settings.
+ * - `extensions`, `experimental`: objects that map names to settings. `result_types`: an object that maps types of results to the
+ *   extensions that they belong to.
  * - `revisions`: the protocol revisions to serve (all).
  * - `page_size`: entries per page of a list (1,000).
  * - `list_cache`, `resource_cache`: `[milliseconds, public]`: how long clients may cache lists and contents, and
@@ -3168,6 +1261,8 @@ mcpl_server *mcpl_server_new(const char *name, const char *version);
  *   Clients get the texts of internal errors (`mcpl_call_fail_internal`), results are validated even if `check_output` is
  *   false, and each message is a diagnostic of level `MCPL_LOG_INFO` with the target `mcpline::traffic`. A diagnostic of
  *   level `MCPL_LOG_WARNING` says that it is on. What no callback of `mcpl_set_diagnostics` receives goes to stderr.
+ * - `metrics`: record metrics, which `mcpl_server_metrics` returns and the HTTP server serves at `metrics_path` (false). Needs a
+ *   library with the feature `metrics`.
  * - `traffic_file`: the path of a file that all messages are appended to as JSON lines, without secrets, for development
  *   (docs/traffic-files.md; the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none).
  *
@@ -3184,8 +1279,10 @@ mcpl_server *mcpl_server_new(const char *name, const char *version);
  * - `line_limit`: size of a message on stdio (16 MiB). `batch_limit`: messages in a batch (100). `depth_limit`:
  *   nesting of JSON (127, the maximum).
  *
- * Returns `NULL` on failure; see `mcpl_last_error`. Any thread.
+ * \return `NULL` on failure; see `mcpl_last_error`. Any thread.
  */
+MCPL_API
+MCPL_NODISCARD
 mcpl_server *mcpl_server_new_with(const char *info,
                                   size_t info_length,
                                   const char *options,
@@ -3194,20 +1291,30 @@ mcpl_server *mcpl_server_new_with(const char *info,
 /**
  * Runs all callbacks of the server on the thread that dispatches a loop.
  *
- * Call it at most once, before the server is served. Returns `MCPL_USAGE_ERROR` if the server uses a loop already.
+ * \param server the server.
+ * \param loop the loop.
+ *
+ * Call it at most once, before the server is served.
+ *
+ * \return `MCPL_USAGE_ERROR` if the server uses a loop already.
  */
+MCPL_API
 mcpl_status mcpl_server_use_loop(mcpl_server *server,
-                                 mcpl_loop *events);
+                                 mcpl_loop *loop);
 
 /**
  * Returns a snapshot of what a server holds now. It needs no option and costs requests nothing.
  *
- * - `json`, `length`: set to a JSON object and its length in bytes: `uptime` in seconds; the numbers `connections`, `sessions`,
+ * \param server the server.
+ * \param json,length set to a JSON object and its length in bytes: `uptime` in seconds; the numbers `connections`, `sessions`,
  *   `streams` and `requests_in_flight`; and `budgets`, an array of objects with `name`, `used` and `limit`. `NULL` and 0 on
  *   failure. Release it with `mcpl_string_free`.
  *
  * Any thread.
+ *
+ * \return a snapshot of what a server holds now.
  */
+MCPL_API
 mcpl_status mcpl_server_stats(mcpl_server *server,
                               char **json,
                               size_t *length);
@@ -3216,405 +1323,104 @@ mcpl_status mcpl_server_stats(mcpl_server *server,
  * Returns the metrics of a server in the text format of Prometheus, version 0.0.4; the media type is
  * `text/plain; version=0.0.4`.
  *
- * - `text`, `length`: set to the text and its length in bytes. Empty if the option `metrics` is off. `NULL` and 0 on failure.
+ * \param server the server.
+ * \param text,length set to the text and its length in bytes. Empty if the option `metrics` is off. `NULL` and 0 on failure.
  *   Release it with `mcpl_string_free`.
  *
  * Any thread.
+ *
+ * \return the metrics of a server in the text format of Prometheus, version 0.0.4.
  */
+MCPL_API
 mcpl_status mcpl_server_metrics(mcpl_server *server,
                                 char **text,
                                 size_t *length);
 
 /**
- * Notifies the subscribers of a resource that it changed (`server/resources`, subscriptions).
- *
- * Returns at once; the notifications are sent in the background. Any thread.
- */
-mcpl_status mcpl_server_notify_resource_updated(mcpl_server *server, const char *uri);
-
-/**
- * Notifies clients that the list of resources changed (`notifications/resources/list_changed`): for
- * `mcpl_server_set_resource_template_list`. When resources are registered or removed, the server does so by itself.
- *
- * Returns at once; the notifications are sent in the background. Any thread.
- */
-mcpl_status mcpl_server_notify_resource_list_changed(mcpl_server *server);
-
-/**
- * Notifies the client that a URL elicitation is complete (2025-11-25, `client/elicitation`, completion notifications).
- *
- * - `elicitation_id`: the id in the parameters of the elicitation.
- *
- * Does nothing on other revisions, and the second time. Any thread, also after the call has ended.
- */
-mcpl_status mcpl_server_notify_elicitation_complete(mcpl_server *server,
-                                                    const char *elicitation_id);
-
-/**
  * Closes a server and waits until none of its callbacks runs.
+ *
+ * \param server the server.
  *
  * Stops all transports, waits up to `shutdown_grace` for calls in flight, ends the calls that are still open, and runs
  * the finalizers of all callbacks. In debug mode it then waits up to one second until all messages are logged.
  *
  * If the server uses a loop, call it on the thread that dispatches the loop, or while that thread continues to
- * dispatch. Returns `MCPL_WOULD_DEADLOCK` within one of the server's callbacks or finalizers, on the I/O thread and
+ * dispatch.
+ *
+ * \return `MCPL_WOULD_DEADLOCK` within one of the server's callbacks or finalizers, on the I/O thread and
  * within `mcpl_loop_dispatch`.
  */
+MCPL_API
 mcpl_status mcpl_server_close(mcpl_server *server);
 
 /**
  * Closes a server, if it is not closed, and releases it. `NULL` is ignored.
  *
+ * \param server the server.
+ *
  * Where `mcpl_server_close` would return `MCPL_WOULD_DEADLOCK`, closing continues in the background: no further
  * callback starts, and each finalizer runs after the last callback that uses its pointer.
+ *
+ * Any thread.
  */
+MCPL_API
 void mcpl_server_free(mcpl_server *server);
 
-/**
- * Adds a tool. Connected clients are notified.
- *
- * - `name`: name of the tool.
- * - `description`: text for the model, or `NULL`.
- * - `input_schema`: JSON Schema of the arguments, of type `object`, or `NULL` if there are none. Arguments are
- *   validated before the handler is called.
- * - `handler`: called for each call of the tool.
- * - `user`, `finalize`: passed to the handler, and its finalizer.
- *
- * Returns `MCPL_USAGE_ERROR` if the name is taken or the schema is invalid, and `MCPL_CLOSED` if the server is closed.
- * Any thread, also while the server is running.
- */
-mcpl_status mcpl_server_add_tool(mcpl_server *server,
-                                 const char *name,
-                                 const char *description,
-                                 const char *input_schema,
-                                 mcpl_handler handler,
-                                 void *user,
-                                 mcpl_finalizer finalize);
+/** @} */
 
 /**
- * Adds a tool by its complete definition. Otherwise like `mcpl_server_add_tool`.
- *
- * - `definition`, `length`: a `Tool` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
- * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
+ * \defgroup mcpl_serving 5. Serving
+ * @{
  */
-mcpl_status mcpl_server_add_tool_with(mcpl_server *server,
-                                      const char *definition,
-                                      size_t length,
-                                      const mcpl_handler_options *options,
-                                      mcpl_handler handler,
-                                      void *user,
-                                      mcpl_finalizer finalize);
 
 /**
- * Adds a resource. Connected clients are notified.
+ * Serves one client over a channel in the background, until either side closes it.
  *
- * - `uri`, `name`: URI (RFC 3986) and name of the resource.
- * - `mime_type`: MIME type of its contents, or `NULL`.
- * - `handler`: called for each read, with the arguments `{}`.
- * - `user`, `finalize`: passed to the handler, and its finalizer.
+ * \param server the server.
  *
- * Returns `MCPL_USAGE_ERROR` if the URI is taken or invalid, and `MCPL_CLOSED` if the server is closed. Any thread,
- * also while the server is running.
+ * Pass messages from the client to `mcpl_channel_receive`, and call `mcpl_channel_hang_up` when the client
+ * disconnects.
+ *
+ * \param functions the functions `send`, which is called for each message to the client, and `close`. The library copies
+ *   the structure.
+ * \param principal,length the client that the transport has authenticated, and the length in bytes or
+ *   `MCPL_AUTO_LENGTH`: a JSON object with any of `issuer`, `subject`, `client_id`, `audience` (array), `scopes` (array),
+ *   `expires_at` (seconds since 1970) and `claims` (object). May be `NULL`. The principal stays the same while the
+ *   channel is open.
+ * \param user,finalize passed to the callbacks, and its finalizer, which runs after `close` or if this function
+ *   fails.
+ *
+ * Handlers find the principal as `auth` in `mcpl_call_info`. Required scopes are enforced as over HTTP: features that
+ * the principal may not use are missing from lists, and calls of them fail with error -31001. Limits per client apply
+ * to all channels of a principal together. If `principal` is `NULL`, the client may use everything; this is right for
+ * the parent process.
+ *
+ * \return `NULL` on failure; see `mcpl_last_error`. Any thread.
  */
-mcpl_status mcpl_server_add_resource(mcpl_server *server,
-                                     const char *uri,
-                                     const char *name,
-                                     const char *mime_type,
-                                     mcpl_handler handler,
-                                     void *user,
-                                     mcpl_finalizer finalize);
-
-/**
- * Adds a resource by its complete definition. Otherwise like `mcpl_server_add_resource`.
- *
- * - `definition`, `length`: a `Resource` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
- * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
- */
-mcpl_status mcpl_server_add_resource_with(mcpl_server *server,
-                                          const char *definition,
-                                          size_t length,
-                                          const mcpl_handler_options *options,
-                                          mcpl_handler handler,
-                                          void *user,
-                                          mcpl_finalizer finalize);
-
-/**
- * Adds a resource template. Connected clients are notified.
- *
- * - `uri_template`: URI template (RFC 6570), such as `"users://{id}"`.
- * - `name`: name of the template.
- * - `mime_type`: MIME type of the contents, or `NULL`.
- * - `handler`: called for each read of a matching URI. Its arguments are the variables, as strings; `mcpl_call_name`
- *   returns the URI.
- * - `user`, `finalize`: passed to the handler, and its finalizer.
- *
- * Returns `MCPL_USAGE_ERROR` if the template is invalid or an equivalent one exists, and `MCPL_CLOSED` if the server
- * is closed. Any thread, also while the server is running.
- */
-mcpl_status mcpl_server_add_resource_template(mcpl_server *server,
-                                              const char *uri_template,
-                                              const char *name,
-                                              const char *mime_type,
-                                              mcpl_handler handler,
-                                              void *user,
-                                              mcpl_finalizer finalize);
-
-/**
- * Adds a resource template by its complete definition. Otherwise like `mcpl_server_add_resource_template`.
- *
- * - `definition`, `length`: a `ResourceTemplate` of the specification as JSON and its length in bytes, or
- *   `MCPL_AUTO_LENGTH`.
- * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
- */
-mcpl_status mcpl_server_add_resource_template_with(mcpl_server *server,
-                                                   const char *definition,
-                                                   size_t length,
-                                                   const mcpl_handler_options *options,
-                                                   mcpl_handler handler,
-                                                   void *user,
-                                                   mcpl_finalizer finalize);
-
-/**
- * Sets the handler that lists resources of a template. They follow the registered resources in `resources/list`, on its
- * last page. Connected clients are notified.
- *
- * - `uri_template`: the URI template, which is registered already.
- * - `handler`: called for each request of a client that may use the template. Its arguments are `{}`; `mcpl_call_name`
- *   returns the URI template. It ends its call with `mcpl_call_reply_content` and a JSON array of `Resource` or URIs, with
- *   `mcpl_call_reply_values` and URIs, or with `mcpl_call_reply_result` and a `ListResourcesResult`.
- * - `user`, `finalize`: passed to the handler, and its finalizer.
- *
- * Resources that do not match the template, or that are registered, are left out. An error of the handler is the error of
- * the request. Call `mcpl_server_notify_resource_list_changed` when the result changes. Replaces an earlier handler of the
- * same template.
- *
- * Returns `MCPL_USAGE_ERROR` if there is no such template, and `MCPL_CLOSED` if the server is closed. Any thread, also
- * while the server is running.
- */
-mcpl_status mcpl_server_set_resource_template_list(mcpl_server *server,
-                                                   const char *uri_template,
-                                                   mcpl_handler handler,
-                                                   void *user,
-                                                   mcpl_finalizer finalize);
-
-/**
- * Adds a prompt. Connected clients are notified.
- *
- * - `name`: name of the prompt.
- * - `description`: text for the user, or `NULL`.
- * - `arguments`: JSON array of `PromptArgument` (`name`, `description`, `required`) that ends with a zero byte, or
- *   `NULL` for none.
- * - `handler`: called for each use of the prompt. Its arguments are strings.
- * - `user`, `finalize`: passed to the handler, and its finalizer.
- *
- * Returns `MCPL_USAGE_ERROR` if the name is taken or `arguments` is invalid, and `MCPL_CLOSED` if the server is
- * closed. Any thread, also while the server is running.
- */
-mcpl_status mcpl_server_add_prompt(mcpl_server *server,
-                                   const char *name,
-                                   const char *description,
-                                   const char *arguments,
-                                   mcpl_handler handler,
-                                   void *user,
-                                   mcpl_finalizer finalize);
-
-/**
- * Adds a prompt by its complete definition. Otherwise like `mcpl_server_add_prompt`.
- *
- * - `definition`, `length`: a `Prompt` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
- * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
- */
-mcpl_status mcpl_server_add_prompt_with(mcpl_server *server,
-                                        const char *definition,
+MCPL_API
+mcpl_channel *mcpl_server_serve_channel(mcpl_server *server,
+                                        const mcpl_channel_functions *functions,
+                                        const char *principal,
                                         size_t length,
-                                        const mcpl_handler_options *options,
-                                        mcpl_handler handler,
                                         void *user,
                                         mcpl_finalizer finalize);
-
-/**
- * Handles requests of a custom method.
- *
- * - `method`: a method that no protocol revision defines, such as `"acme/search"`.
- * - `params_schema`: JSON Schema of the parameters that ends with a zero byte, or `NULL` for any. Requests that do not
- *   match are answered with -32602.
- * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
- * - `handler`: called for each request, with the parameters without `_meta` as its arguments. It ends its call with
- *   `mcpl_call_reply_result` and any JSON object.
- * - `user`, `finalize`: passed to the handler, and its finalizer.
- *
- * Returns `MCPL_USAGE_ERROR` if the method has a handler or is defined by the protocol, or the schema is invalid, and
- * `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
- */
-mcpl_status mcpl_server_on_request(mcpl_server *server,
-                                   const char *method,
-                                   const char *params_schema,
-                                   const mcpl_handler_options *options,
-                                   mcpl_handler handler,
-                                   void *user,
-                                   mcpl_finalizer finalize);
-
-/**
- * Handles notifications of a custom method.
- *
- * - `method`: a method that no protocol revision defines, such as `"acme/note"`.
- * - `params_schema`: JSON Schema of the parameters that ends with a zero byte, or `NULL` for any.
- * - `options`: how to run the handler, or `NULL` for the defaults. Copied.
- * - `handler`: called for each notification, with the parameters without `_meta` as its arguments. It ends its call
- *   with `mcpl_call_reply_text`; the text is ignored.
- * - `user`, `finalize`: passed to the handler, and its finalizer.
- *
- * Handlers start in the order in which notifications arrive, except after parameters that take long to validate, and
- * run concurrently. They are cancelled when the session ends. On handshake revisions they can send input requests and
- * log messages, like those of `mcpl_server_on_initialized`; on 2026-07-28 input requests fail.
- *
- * A notification is dropped with a warning in the diagnostics if its parameters do not match the schema, its client
- * lacks a required scope, or the client has too many calls in flight.
- *
- * Returns `MCPL_USAGE_ERROR` if the method has a handler or is defined by the protocol, or the schema is invalid, and
- * `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
- */
-mcpl_status mcpl_server_on_notification(mcpl_server *server,
-                                        const char *method,
-                                        const char *params_schema,
-                                        const mcpl_handler_options *options,
-                                        mcpl_handler handler,
-                                        void *user,
-                                        mcpl_finalizer finalize);
-
-/**
- * Completes an argument of a prompt or a variable of a resource template from a fixed list
- * (`server/utilities/completion`).
- *
- * - `reference`: name of the prompt, or the URI template.
- * - `argument`: name of the argument or variable.
- * - `candidates`, `count`: the possible values, as an array of strings that end with a zero byte. Copied. Those that
- *   match the typed text are sent, best match first.
- *
- * Replaces an earlier completion of the same argument. Any thread, also while the server is running.
- */
-mcpl_status mcpl_server_add_candidates(mcpl_server *server,
-                                       const char *reference,
-                                       const char *argument,
-                                       const char *const *candidates,
-                                       size_t count);
-
-/**
- * Completes an argument of a prompt or a variable of a resource template with a handler
- * (`server/utilities/completion`).
- *
- * - `reference`: name of the prompt, or the URI template.
- * - `argument`: name of the argument or variable.
- * - `handler`: called for each completion, with `ref`, `argument` and `context` as its arguments. It ends its call
- *   with `mcpl_call_reply_values` or `mcpl_call_reply_result`.
- * - `user`, `finalize`: passed to the handler, and its finalizer.
- *
- * Replaces an earlier completion of the same argument. Returns `MCPL_CLOSED` if the server is closed. Any thread, also
- * while the server is running.
- */
-mcpl_status mcpl_server_add_completion(mcpl_server *server,
-                                       const char *reference,
-                                       const char *argument,
-                                       mcpl_handler handler,
-                                       void *user,
-                                       mcpl_finalizer finalize);
-
-/**
- * Sets the handler for completions of all arguments that have no completion of their own.
- *
- * The handler is called as described for `mcpl_server_add_completion`. Replaces an earlier handler. Returns
- * `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
- */
-mcpl_status mcpl_server_set_completion(mcpl_server *server,
-                                       mcpl_handler handler,
-                                       void *user,
-                                       mcpl_finalizer finalize);
-
-/**
- * Sets the handler that is called for each session after its handshake (`basic/lifecycle`, revisions up to 2025-11-25;
- * 2026-07-28 has no sessions).
- *
- * Its call belongs to no request. The handler can send input requests with `mcpl_call_ask` and `mcpl_call_ask_wait`
- * until it ends the call, with `mcpl_call_reply_text` and any text, or the session ends. Over HTTP this requires an
- * open GET stream of the client.
- *
- * - `handler`: called once for each session.
- * - `user`, `finalize`: passed to the handler, and its finalizer.
- *
- * Replaces an earlier handler. Returns `MCPL_CLOSED` if the server is closed. Any thread.
- */
-mcpl_status mcpl_server_on_initialized(mcpl_server *server,
-                                       mcpl_handler handler,
-                                       void *user,
-                                       mcpl_finalizer finalize);
-
-/**
- * Sets the handler that is called when a client that declared roots reports a change (`client/roots`, root list
- * changes, revisions up to 2025-11-25).
- *
- * Request the new list with `MCPL_ASK_LIST_ROOTS`; the handler's call is like that of `mcpl_server_on_initialized`.
- * Changes that a session reports while its handler runs cause one more call afterwards.
- *
- * - `handler`: called after a change.
- * - `user`, `finalize`: passed to the handler, and its finalizer.
- *
- * Replaces an earlier handler. Returns `MCPL_CLOSED` if the server is closed. Any thread.
- */
-mcpl_status mcpl_server_on_roots_changed(mcpl_server *server,
-                                         mcpl_handler handler,
-                                         void *user,
-                                         mcpl_finalizer finalize);
-
-/**
- * Removes a tool. Connected clients are notified; calls in flight continue.
- *
- * Returns `MCPL_NOT_FOUND` if there is no tool of this name. Any thread.
- */
-mcpl_status mcpl_server_remove_tool(mcpl_server *server, const char *name);
-
-/**
- * Removes a resource or resource template. Connected clients are notified; calls in flight continue.
- *
- * - `uri`: the URI of the resource, or the URI template.
- *
- * Returns `MCPL_NOT_FOUND` if there is none. Any thread.
- */
-mcpl_status mcpl_server_remove_resource(mcpl_server *server, const char *uri);
-
-/**
- * Removes a prompt. Connected clients are notified; calls in flight continue.
- *
- * Returns `MCPL_NOT_FOUND` if there is no prompt of this name. Any thread.
- */
-mcpl_status mcpl_server_remove_prompt(mcpl_server *server, const char *name);
-
-/**
- * Removes the handler of a custom request. Calls in flight continue.
- *
- * Returns `MCPL_NOT_FOUND` if the method has no handler. Any thread.
- */
-mcpl_status mcpl_server_remove_request_handler(mcpl_server *server, const char *method);
-
-/**
- * Removes the handler of a custom notification. Calls in flight continue.
- *
- * Returns `MCPL_NOT_FOUND` if the method has no handler. Any thread.
- */
-mcpl_status mcpl_server_remove_notification_handler(mcpl_server *server, const char *method);
 
 #if defined(MCPLINE_HAS_STDIO)
 /**
  * Serves over the standard input and output of this process, and waits until the client disconnects or
  * `mcpl_server_stop` is called (`basic/transports`, stdio).
  *
+ * \param server the server.
+ *
  * Meanwhile, reads from the process's own standard input return end of file, and its standard output goes to standard
  * error, so that printed text does not mix with messages. SIGINT and SIGTERM end the process and its calls at once;
  * see `mcpl_server_stop_on_signals`. If the server uses a loop and this is the loop's thread, callbacks are dispatched
  * here. In debug mode it waits at the end, up to one second, until all messages are logged.
  *
- * Returns `MCPL_TRANSPORT_ERROR` if the transport failed, and `MCPL_WOULD_DEADLOCK` on the I/O thread and within
+ * \return `MCPL_TRANSPORT_ERROR` if the transport failed, and `MCPL_WOULD_DEADLOCK` on the I/O thread and within
  * `mcpl_loop_dispatch`.
  */
+MCPL_API
 mcpl_status mcpl_server_run_stdio(mcpl_server *server);
 #endif
 
@@ -3622,8 +1428,13 @@ mcpl_status mcpl_server_run_stdio(mcpl_server *server);
 /**
  * Serves over the standard input and output of this process in the background. Otherwise like `mcpl_server_run_stdio`.
  *
+ * \param server the server.
+ *
  * Any thread.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_server_run_stdio`.
  */
+MCPL_API
 mcpl_status mcpl_server_start_stdio(mcpl_server *server);
 #endif
 
@@ -3631,42 +1442,53 @@ mcpl_status mcpl_server_start_stdio(mcpl_server *server);
  * Stops the server on SIGINT and SIGTERM, as `mcpl_server_stop` does, so that `mcpl_server_run_stdio`,
  * `mcpl_server_run_unix`, `mcpl_server_run_http` and `mcpl_server_wait` return.
  *
+ * \param server the server.
+ *
  * For programs that are nothing but a server: from now on these signals no longer end the process, even after the
  * server is freed. In other programs call `mcpl_server_stop` from a thread that waits for signals.
  *
- * Returns `MCPL_TRANSPORT_ERROR` if the signal handlers cannot be installed. Any thread.
+ * \return `MCPL_TRANSPORT_ERROR` if the signal handlers cannot be installed. Any thread.
  */
+MCPL_API
 mcpl_status mcpl_server_stop_on_signals(mcpl_server *server);
 
 /**
  * Stops all transports of the server, without waiting for their end. The server can be served again.
+ *
+ * \param server the server.
  *
  * Calls in flight have the server's `shutdown_grace` to end. Then they are cancelled, and answered with an error that
  * says that the server is shutting down.
  *
  * Any thread, but not from a signal handler: this function takes locks. Use `mcpl_server_stop_on_signals`, or a thread
  * that waits for signals with `sigwait`.
+ *
+ * \return `MCPL_OK`, or the status of the failure.
  */
+MCPL_API
 mcpl_status mcpl_server_stop(mcpl_server *server);
 
 /**
  * Waits until all transports of the server have ended.
  *
- * - `timeout_ms`: how long to wait at most, in milliseconds; negative for no limit.
+ * \param server the server.
+ * \param timeout_ms how long to wait at most, in milliseconds; negative for no limit.
  *
- * Returns `MCPL_WAIT_TIMED_OUT` after that time, `MCPL_TRANSPORT_ERROR` if a transport failed, and
+ * \return `MCPL_WAIT_TIMED_OUT` after that time, `MCPL_TRANSPORT_ERROR` if a transport failed, and
  * `MCPL_WOULD_DEADLOCK` on the I/O thread and within `mcpl_loop_dispatch`.
  */
-mcpl_status mcpl_server_wait(mcpl_server *server, int64_t timeout_ms);
+MCPL_API mcpl_status mcpl_server_wait(mcpl_server *server, int64_t timeout_ms);
 
 /**
  * Sets the callback that is called each time the server's last transport has ended, where callbacks run.
  *
- * - `ended`: the callback. Replaces an earlier one.
- * - `user`, `finalize`: passed to the callback, and its finalizer.
+ * \param server the server.
+ * \param ended the callback. Replaces an earlier one.
+ * \param user,finalize passed to the callback, and its finalizer.
  *
- * Returns `MCPL_USAGE_ERROR` if `ended` is `NULL`. Any thread.
+ * \return `MCPL_USAGE_ERROR` if `ended` is `NULL`. Any thread.
  */
+MCPL_API
 mcpl_status mcpl_server_on_end(mcpl_server *server,
                                mcpl_server_ended ended,
                                void *user,
@@ -3676,12 +1498,14 @@ mcpl_status mcpl_server_on_end(mcpl_server *server,
 /**
  * Serves all revisions over HTTP, and waits until `mcpl_server_stop` is called (`basic/transports`).
  *
+ * \param server the server.
+ *
  * Streamable HTTP is served at `/mcp`, HTTP+SSE at `/sse` and `/messages`, a health check at `/health`. SIGINT and
  * SIGTERM end the process and its calls at once; see `mcpl_server_stop_on_signals`.
  *
- * - `host`: name or address to listen on, such as `"127.0.0.1"`.
- * - `port`: TCP port; 0 for one that the system chooses.
- * - `options`: JSON object that ends with a zero byte, or `NULL` for the defaults. All members are optional; times are
+ * \param host name or address to listen on, such as `"127.0.0.1"`.
+ * \param port TCP port; 0 for one that the system chooses.
+ * \param options JSON object that ends with a zero byte, or `NULL` for the defaults. All members are optional; times are
  *   in seconds, sizes in bytes:
  *   - `path` (`"/mcp"`), `sse_paths` (`["/sse", "/messages"]`), `serve_sse` (true), `health_path` (`"/health"`),
  *     `serve_health` (true), `proxy_prefix`: where the server answers.
@@ -3695,15 +1519,17 @@ mcpl_status mcpl_server_on_end(mcpl_server *server,
  *   - `silence` (10): after this time without a message a waiting call becomes an event stream.
  *   - `keep_alive` (15), `retry` (0.5), `kept_events` (1,024), `kept_bytes` (4 MiB), `max_unread_bytes` (16 MiB):
  *     event streams.
+ *   - `metrics_path` (none): where the metrics of the server are served, if its option `metrics` is on.
  *   - `client_address_header`: the header in which a reverse proxy names the client's address.
  *   - `auth`: enables authorization; an object with `resource`, the URL under which clients know the server, and
  *     `issuers`, `jwks_url`, `jwks`, `introspection`, `authorization_servers`, `audiences`, `required_scopes`,
  *     `implied_scopes`, `algorithms`, `clock_skew` and others, like `ResourceServer` in other languages; `verifies`
  *     (true) verifies tokens with `mcpl_server_on_verify`, and needs nothing else if they are keys of your own.
  *
- * Returns `MCPL_TRANSPORT_ERROR` if it cannot listen there, `MCPL_USAGE_ERROR` if an option is invalid, and
+ * \return `MCPL_TRANSPORT_ERROR` if it cannot listen there, `MCPL_USAGE_ERROR` if an option is invalid, and
  * `MCPL_WOULD_DEADLOCK` on the I/O thread and within `mcpl_loop_dispatch`.
  */
+MCPL_API
 mcpl_status mcpl_server_run_http(mcpl_server *server,
                                  const char *host,
                                  uint16_t port,
@@ -3714,8 +1540,36 @@ mcpl_status mcpl_server_run_http(mcpl_server *server,
 /**
  * Serves over HTTP in the background and returns as soon as the server listens. Otherwise like `mcpl_server_run_http`.
  *
- * - `bound_port`: set to the port that the server listens on, 0 on failure. May be `NULL`.
+ * \param server the server.
+ * \param host name or address to listen on, such as `"127.0.0.1"`.
+ * \param port TCP port; 0 for one that the system chooses.
+ * \param options JSON object that ends with a zero byte, or `NULL` for the defaults. All members are optional; times are
+ *   in seconds, sizes in bytes:
+ *   - `path` (`"/mcp"`), `sse_paths` (`["/sse", "/messages"]`), `serve_sse` (true), `health_path` (`"/health"`),
+ *     `serve_health` (true), `proxy_prefix`: where the server answers.
+ *   - `allowed_hosts`, `allowed_origins`: accepted `Host` and `Origin` headers, besides those of loopback and of the
+ *     bound address. Pages of the allowed origins may also read the responses (CORS).
+ *   - `body_limit` (16 MiB), `read_timeout` (30), `write_timeout` (30), `connections` (10,000): limits of connections.
+ *   - `sessions` (10,000), `session_idle` (1,800): limits of sessions.
+ *   - `stateless` (false): serve clients of handshake revisions without sessions, so that any process can answer any
+ *     request. Nothing is kept between their requests then: there are no input requests, subscriptions, notifications of
+ *     changes and resumable streams, and HTTP+SSE is not served.
+ *   - `silence` (10): after this time without a message a waiting call becomes an event stream.
+ *   - `keep_alive` (15), `retry` (0.5), `kept_events` (1,024), `kept_bytes` (4 MiB), `max_unread_bytes` (16 MiB):
+ *     event streams.
+ *   - `metrics_path` (none): where the metrics of the server are served, if its option `metrics` is on.
+ *   - `client_address_header`: the header in which a reverse proxy names the client's address.
+ *   - `auth`: enables authorization; an object with `resource`, the URL under which clients know the server, and
+ *     `issuers`, `jwks_url`, `jwks`, `introspection`, `authorization_servers`, `audiences`, `required_scopes`,
+ *     `implied_scopes`, `algorithms`, `clock_skew` and others, like `ResourceServer` in other languages; `verifies`
+ *     (true) verifies tokens with `mcpl_server_on_verify`, and needs nothing else if they are keys of your own.
+ * \param bound_port set to the port that the server listens on, 0 on failure. May be `NULL`.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_server_run_http`.
+ *
+ * Threads as for `mcpl_server_run_http`.
  */
+MCPL_API
 mcpl_status mcpl_server_start_http(mcpl_server *server,
                                    const char *host,
                                    uint16_t port,
@@ -3728,21 +1582,24 @@ mcpl_status mcpl_server_start_http(mcpl_server *server,
  * Serves on a Unix socket, and waits until `mcpl_server_stop` is called. Each connection is a client, and messages are
  * lines, as over stdio.
  *
+ * \param server the server.
+ *
  * The socket has its permissions before it can be connected to. A socket that an ended server has left at the path is
  * replaced; one that another server uses is not, and neither is a file of another kind. The socket is removed at the end.
  * Clients may use everything: the permissions of the socket decide who may connect. SIGINT and SIGTERM end the process
  * and its calls at once, and leave the socket; see `mcpl_server_stop_on_signals`.
  *
- * - `path`: path of the socket, ending with a zero byte.
- * - `options`: JSON object that ends with a zero byte, or `NULL` for the defaults. All members are optional:
+ * \param path path of the socket, ending with a zero byte.
+ * \param options JSON object that ends with a zero byte, or `NULL` for the defaults. All members are optional:
  *   - `mode` (`"0600"`): permissions of the socket file, which say who may connect: octal digits, or a number. `"0660"`
  *     admits the group of the file too. The umask does not change them.
  *   - `connections` (256): maximum number of open connections; further ones are closed at once.
  *
- * Returns `MCPL_TRANSPORT_ERROR` if the socket cannot be created or another server uses it, `MCPL_USAGE_ERROR` if the
+ * \return `MCPL_TRANSPORT_ERROR` if the socket cannot be created or another server uses it, `MCPL_USAGE_ERROR` if the
  * path is too long for a socket or an option is invalid, and `MCPL_WOULD_DEADLOCK` on the I/O thread and within
  * `mcpl_loop_dispatch`.
  */
+MCPL_API
 mcpl_status mcpl_server_run_unix(mcpl_server *server,
                                  const char *path,
                                  const char *options);
@@ -3752,120 +1609,32 @@ mcpl_status mcpl_server_run_unix(mcpl_server *server,
 /**
  * Serves on a Unix socket in the background and returns as soon as the server listens. Otherwise like
  * `mcpl_server_run_unix`.
+ *
+ * \param server the server.
+ * \param path path of the socket, ending with a zero byte.
+ * \param options JSON object that ends with a zero byte, or `NULL` for the defaults. All members are optional:
+ *   - `mode` (`"0600"`): permissions of the socket file, which say who may connect: octal digits, or a number. `"0660"`
+ *     admits the group of the file too. The umask does not change them.
+ *   - `connections` (256): maximum number of open connections; further ones are closed at once.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_server_run_unix`.
+ *
+ * Threads as for `mcpl_server_run_unix`.
  */
-mcpl_status mcpl_server_start_unix(mcpl_server *server, const char *path, const char *options);
+MCPL_API mcpl_status mcpl_server_start_unix(mcpl_server *server, const char *path, const char *options);
 #endif
-
-/**
- * Begins to export the spans of requests to a collector of OpenTelemetry, with OTLP over HTTP, in the background.
- *
- * For programs that do not use OpenTelemetry themselves: the spans of servers and clients, by its semantic conventions for MCP. The
- * span of a call is the parent of those of requests that its handler sends on its thread, and `mcpl_call_trace_context` returns it
- * for others. Only in a library that was built with the feature `otlp`.
- *
- * - `options`: a JSON object, or `NULL` for none. What is left out is read from the environment variables of OpenTelemetry, as are
- *   `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER` and `OTEL_BSP_...`:
- *   - `endpoint`: URL of the collector (`OTEL_EXPORTER_OTLP_ENDPOINT`, else `"http://localhost:4318"`).
- *   - `headers`: an array of pairs of strings, such as a key for the collector (`OTEL_EXPORTER_OTLP_HEADERS`).
- *   - `service_name`: name of the program in traces (`OTEL_SERVICE_NAME`).
- *
- * Call it once, before `mcpl_set_diagnostics` and before the first server or client is created. End it with
- * `mcpl_stop_exporting_spans`. Returns `MCPL_USAGE_ERROR` if an option is invalid, it was called before, or the library was built
- * without the feature.
- */
-mcpl_status mcpl_export_spans(const char *options);
-
-/**
- * Sends the spans that have ended, and ends the exporter. Without an exporter it does nothing.
- *
- * Call it at the end of the program, after servers and clients are freed. Waits for the collector for at most five seconds; if it has
- * not answered by then, the exporter's thread ends when its request does, at most ten seconds later.
- * Returns `MCPL_TRANSPORT_ERROR` if the collector did not take them, and `MCPL_WOULD_DEADLOCK` within a callback. Any other thread.
- */
-mcpl_status mcpl_stop_exporting_spans(void);
-
-/**
- * Returns the name of a status, such as `"MCPL_REQUEST_TIMED_OUT"`, or `"unknown"`. The string is static. Any thread.
- */
-const char *mcpl_status_name(int32_t status);
-
-/**
- * Returns the details of the last failure on this thread. Its status is `MCPL_OK` if there was none.
- *
- * Valid until the next failure on this thread or the end of the thread. Successful functions do not change it. Returns
- * `NULL` only in code that runs while a thread ends (destructors of thread-specific data and, on the main thread,
- * `atexit` functions and destructors of static C++ objects); the functions for errors treat it like an error with
- * status `MCPL_USAGE_ERROR`.
- */
-const mcpl_error *mcpl_last_error(void);
-
-/**
- * Returns the status of an error, or `MCPL_USAGE_ERROR` for `NULL`.
- */
-mcpl_status mcpl_error_status(const mcpl_error *error);
-
-/**
- * Returns a description of the error for people, or `""` for `NULL`. Valid as long as the error.
- */
-const char *mcpl_error_message(const mcpl_error *error);
-
-/**
- * Returns the code of the peer's JSON-RPC error, such as -32602, or 0 if there is none.
- */
-int64_t mcpl_error_rpc_code(const mcpl_error *error);
-
-/**
- * Returns `true` if the peer certainly did not perform the request, so that it is safe to send it again. `false` for
- * `NULL`.
- */
-bool mcpl_error_is_retry_safe(const mcpl_error *error);
-
-/**
- * Returns whether it is unknown if the peer performed the request. `false` for `NULL`.
- */
-bool mcpl_error_is_outcome_unknown(const mcpl_error *error);
-
-/**
- * Returns the method or action that failed, such as `"tools/call"` or `"connect"`, or `""` if unknown and for `NULL`.
- * Valid as long as the error.
- */
-const char *mcpl_error_operation(const mcpl_error *error);
-
-/**
- * Returns all details of an error as a JSON object, or `"{}"` for `NULL`. Valid as long as the error.
- *
- * Members of the errors of requests:
- *
- * - `retry_safe`: see `mcpl_error_is_retry_safe`.
- * - `outcome_unknown`: see `mcpl_error_is_outcome_unknown`.
- * - `operation`: see `mcpl_error_operation`. Missing if unknown.
- * - `source`: the cause: a JSON-RPC error as an object with `code`, `message` and `data`, or a string. Missing if
- *   there is none.
- *
- * Members by status:
- *
- * - `MCPL_HTTP_ERROR`: `status`, `body` and `challenge`.
- * - `MCPL_SERVER_EXITED`: `exit`, and `stderr`, the last lines of standard error.
- * - Timeouts: `waited`, in seconds, and `in_all`: whether the total timeout elapsed.
- * - `MCPL_AUTHORIZATION_FAILED`: `reason`, a stable name.
- * - `MCPL_NOT_SUPPORTED`: `required`, the capabilities that the client lacks.
- */
-const char *mcpl_error_details(const mcpl_error *error);
-
-/**
- * Releases a string that a function of this library returned. `NULL` is ignored. Any thread.
- */
-void mcpl_string_free(char *text);
 
 #if (defined(MCPLINE_HAS_AUTH) && defined(MCPLINE_HAS_CLIENT))
 /**
  * Verifies access tokens with a callback instead of by the server (`basic/authorization`).
  *
+ * \param server the server.
+ *
  * Takes effect for servers that are started afterwards with `"verifies": true` in `auth` of their HTTP options.
  *
- * - `handler`: called with each token, as the parameters `{"token": "..."}`; see `mcpl_input_request_handler`. The
+ * \param handler called with each token, as the parameters `{"token": "..."}`; see `mcpl_input_request_handler`. The
  *   token is secret and valid until the callback returns.
- * - `user`, `finalize`: passed to the handler, and its finalizer, which runs when the server closes, another handler
+ * \param user,finalize passed to the handler, and its finalizer, which runs when the server closes, another handler
  *   replaces this one, or this function fails.
  *
  * For a valid token answer with an object with any of `issuer`, `subject`, `client_id`, `audience` (array), `scopes`
@@ -3873,13 +1642,3212 @@ void mcpl_string_free(char *text);
  * -1. Any other code means that the token cannot be verified at the moment, and the request is answered with status
  * 503, as it is when no answer comes within 30 seconds.
  *
- * Returns `MCPL_USAGE_ERROR` if `handler` is `NULL`. Any thread.
+ * \return `MCPL_USAGE_ERROR` if `handler` is `NULL`. Any thread.
  */
+MCPL_API
 mcpl_status mcpl_server_on_verify(mcpl_server *server,
                                   mcpl_input_request_handler handler,
                                   void *user,
                                   mcpl_finalizer finalize);
 #endif
+
+/** @} */
+
+/**
+ * \defgroup mcpl_features 6. Features of servers
+ * @{
+ */
+
+/**
+ * Puts a handler around the requests that the server answers: lists, calls of tools, reads of resources, requests for
+ * prompts, completions and custom requests; and around other messages whose methods the scope names.
+ *
+ * \param server the server.
+ * \param scope,length what it sees, as JSON, and its length in bytes, or `MCPL_AUTO_LENGTH`; `NULL` for all requests of
+ *   clients. Copied. An object with any of the members `methods`, such as `["tools/call"]`, and for features `kinds` (`tool`,
+ *   `resource`, `prompt`), `names` and `tags`, each an array of strings. `methods` may also name input requests
+ *   (`elicitation/create`) and notifications (`notifications/message`) of handlers, and notifications of clients that have
+ *   handlers.
+ * \param options how to run the handler, or `NULL` for the defaults. Copied.
+ * \param handler called for each request. Its arguments are an object with the members `kind` (`request`, `input_request`,
+ *   `sent_notification` or `received_notification`), `method`, `name` (the name of the tool or prompt, or the URI; absent for
+ *   other methods) and `params`. The result is that of the client for an input request, and an empty object for a
+ *   notification, which is dropped if it is not passed on. It passes the request on with `mcpl_call_next` or
+ *   `mcpl_call_next_wait`, and ends its call with `mcpl_call_reply_result` and the whole result, or with an error, as other
+ *   handlers do. It may also end the call without passing the request on.
+ * \param user,finalize passed to the handler, and its finalizer.
+ *
+ * The first middleware is the outermost. One that is added while the server is running applies to later requests. An error
+ * of `mcpl_call_fail` is for `tools/call` a result that the model reads, and for other methods a JSON-RPC error. If the
+ * request ends early, the call is cancelled.
+ *
+ * \return `MCPL_USAGE_ERROR` if the scope is invalid or has a method that no middleware sees, or the server has 64, and
+ * `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
+ */
+MCPL_API
+mcpl_status mcpl_server_add_middleware(mcpl_server *server,
+                                       const char *scope,
+                                       size_t length,
+                                       const mcpl_handler_options *options,
+                                       mcpl_handler handler,
+                                       void *user,
+                                       mcpl_finalizer finalize);
+
+/**
+ * Adds a middleware that the library provides, which runs without C code.
+ *
+ * \param server the server.
+ * \param definition,length which one, with its options, as JSON, and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. An
+ *   object with exactly one of the members:
+ *   - `rate_limit`: `requests` (per period), and optionally `period` (seconds, default 1), `burst` (requests at once) and `per`:
+ *     what is counted by, an array of `client`, `session` and `target`. Further requests fail with -31000; `retryAfter` in the
+ *     error's data says how many seconds to wait.
+ *   - `concurrency_limit`: `max_running`, and optionally `max_waiting` (requests that wait, default 0) and `per`.
+ *   - `response_cache`: `ttl` (seconds), and optionally `tools` (names of tools without effects, beside resources and prompts)
+ *     and `max_bytes` (default 16 MiB). Results are forgotten when features of their kind change, and those of a resource with
+ *     `mcpl_server_notify_resource_updated`.
+ *   - `response_size_limit`: `max_bytes` of the result of a tool. The longest text of a larger one is cut. Optionally `pages`
+ *     (whether clients can read what is cut, as resources that the result names; default `false`), `max_kept_bytes` (of all pages,
+ *     default 16 MiB) and `lifetime` (seconds that they are kept, default 600).
+ *   - `audit_log`: `path` of a file that a record of each request is appended to (docs/observability.md), and optionally
+ *     `max_bytes` (size at which it is rotated, default 100 MiB; 0: never), `max_files` (rotated files that are kept, at most 1,000, default 10),
+ *     `arguments` and `results` (whether records contain them, default `false`), `redact` (names of members whose values are
+ *     replaced) and `required` (whether a request fails if its record cannot be written, default `true`).
+ *   - `redaction`, if the library was built with this feature: `members` (names of members whose values are replaced),
+ *     `patterns` (regular expressions whose matches are replaced), and optionally `replacement` (default `[redacted]`) and
+ *     `arguments` (whether these are redacted as well, default `false`).
+ * \param scope,scope_length as for `mcpl_server_add_middleware`.
+ *
+ * \return `MCPL_USAGE_ERROR` if an option or the scope is invalid or the file of a log cannot be opened, and `MCPL_CLOSED` if the
+ * server is closed. Any thread, also while the server is running.
+ */
+MCPL_API
+mcpl_status mcpl_server_add_built_in_middleware(mcpl_server *server,
+                                                const char *definition,
+                                                size_t length,
+                                                const char *scope,
+                                                size_t scope_length);
+
+/**
+ * Notifies the subscribers of a resource that it changed (`server/resources`, subscriptions).
+ *
+ * \param server the server.
+ * \param uri the URI.
+ *
+ * Returns at once; the notifications are sent in the background. Any thread.
+ *
+ * \return `MCPL_OK`, or the status of the failure.
+ */
+MCPL_API mcpl_status mcpl_server_notify_resource_updated(mcpl_server *server, const char *uri);
+
+/**
+ * Notifies clients that the list of resources changed (`notifications/resources/list_changed`): for
+ * `mcpl_server_set_resource_template_list`. When resources are registered or removed, the server does so by itself.
+ *
+ * \param server the server.
+ *
+ * Returns at once; the notifications are sent in the background. Any thread.
+ *
+ * \return `MCPL_OK`, or the status of the failure.
+ */
+MCPL_API
+mcpl_status mcpl_server_notify_resource_list_changed(mcpl_server *server);
+
+/**
+ * Notifies the client that a URL elicitation is complete (2025-11-25, `client/elicitation`, completion notifications).
+ *
+ * \param server the server.
+ * \param elicitation_id the id in the parameters of the elicitation.
+ *
+ * Does nothing on other revisions, and the second time. Any thread, also after the call has ended.
+ *
+ * \return `MCPL_OK`, or the status of the failure.
+ */
+MCPL_API
+mcpl_status mcpl_server_notify_elicitation_complete(mcpl_server *server,
+                                                    const char *elicitation_id);
+
+/**
+ * Adds a tool. Connected clients are notified.
+ *
+ * \param server the server.
+ * \param name name of the tool.
+ * \param description text for the model, or `NULL`.
+ * \param input_schema JSON Schema of the arguments, of type `object`, or `NULL` if there are none. Arguments are
+ *   validated before the handler is called.
+ * \param handler called for each call of the tool.
+ * \param user,finalize passed to the handler, and its finalizer.
+ *
+ * \return `MCPL_USAGE_ERROR` if the name is taken or the schema is invalid, and `MCPL_CLOSED` if the server is closed.
+ * Any thread, also while the server is running.
+ */
+MCPL_API
+mcpl_status mcpl_server_add_tool(mcpl_server *server,
+                                 const char *name,
+                                 const char *description,
+                                 const char *input_schema,
+                                 mcpl_handler handler,
+                                 void *user,
+                                 mcpl_finalizer finalize);
+
+/**
+ * Adds a tool by its complete definition. Otherwise like `mcpl_server_add_tool`.
+ *
+ * \param server the server.
+ * \param handler called for each call of the tool.
+ * \param user,finalize passed to the handler, and its finalizer.
+ * \param definition,length a `Tool` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * \param options how to run the handler, or `NULL` for the defaults. Copied.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_server_add_tool`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_server_add_tool_with(mcpl_server *server,
+                                      const char *definition,
+                                      size_t length,
+                                      const mcpl_handler_options *options,
+                                      mcpl_handler handler,
+                                      void *user,
+                                      mcpl_finalizer finalize);
+
+/**
+ * Adds a resource. Connected clients are notified.
+ *
+ * \param server the server.
+ * \param uri,name URI (RFC 3986) and name of the resource.
+ * \param mime_type MIME type of its contents, or `NULL`.
+ * \param handler called for each read, with the arguments `{}`.
+ * \param user,finalize passed to the handler, and its finalizer.
+ *
+ * \return `MCPL_USAGE_ERROR` if the URI is taken or invalid, and `MCPL_CLOSED` if the server is closed. Any thread,
+ * also while the server is running.
+ */
+MCPL_API
+mcpl_status mcpl_server_add_resource(mcpl_server *server,
+                                     const char *uri,
+                                     const char *name,
+                                     const char *mime_type,
+                                     mcpl_handler handler,
+                                     void *user,
+                                     mcpl_finalizer finalize);
+
+/**
+ * Adds a resource by its complete definition. Otherwise like `mcpl_server_add_resource`.
+ *
+ * \param server the server.
+ * \param handler called for each read, with the arguments `{}`.
+ * \param user,finalize passed to the handler, and its finalizer.
+ * \param definition,length a `Resource` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * \param options how to run the handler, or `NULL` for the defaults. Copied.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_server_add_resource`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_server_add_resource_with(mcpl_server *server,
+                                          const char *definition,
+                                          size_t length,
+                                          const mcpl_handler_options *options,
+                                          mcpl_handler handler,
+                                          void *user,
+                                          mcpl_finalizer finalize);
+
+/**
+ * Adds a resource template. Connected clients are notified.
+ *
+ * \param server the server.
+ * \param uri_template URI template (RFC 6570), such as `"users://{id}"`.
+ * \param name name of the template.
+ * \param mime_type MIME type of the contents, or `NULL`.
+ * \param handler called for each read of a matching URI. Its arguments are the variables, as strings; `mcpl_call_name`
+ *   returns the URI.
+ * \param user,finalize passed to the handler, and its finalizer.
+ *
+ * \return `MCPL_USAGE_ERROR` if the template is invalid or an equivalent one exists, and `MCPL_CLOSED` if the server
+ * is closed. Any thread, also while the server is running.
+ */
+MCPL_API
+mcpl_status mcpl_server_add_resource_template(mcpl_server *server,
+                                              const char *uri_template,
+                                              const char *name,
+                                              const char *mime_type,
+                                              mcpl_handler handler,
+                                              void *user,
+                                              mcpl_finalizer finalize);
+
+/**
+ * Adds a resource template by its complete definition. Otherwise like `mcpl_server_add_resource_template`.
+ *
+ * \param server the server.
+ * \param handler called for each read of a matching URI. Its arguments are the variables, as strings; `mcpl_call_name`
+ *   returns the URI.
+ * \param user,finalize passed to the handler, and its finalizer.
+ * \param definition,length a `ResourceTemplate` of the specification as JSON and its length in bytes, or
+ *   `MCPL_AUTO_LENGTH`.
+ * \param options how to run the handler, or `NULL` for the defaults. Copied.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_server_add_resource_template`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_server_add_resource_template_with(mcpl_server *server,
+                                                   const char *definition,
+                                                   size_t length,
+                                                   const mcpl_handler_options *options,
+                                                   mcpl_handler handler,
+                                                   void *user,
+                                                   mcpl_finalizer finalize);
+
+/**
+ * Sets the handler that lists resources of a template. They follow the registered resources in `resources/list`, on its
+ * last page. Connected clients are notified.
+ *
+ * \param server the server.
+ * \param uri_template the URI template, which is registered already.
+ * \param handler called for each request of a client that may use the template. Its arguments are `{}`; `mcpl_call_name`
+ *   returns the URI template. It ends its call with `mcpl_call_reply_content` and a JSON array of `Resource` or URIs, with
+ *   `mcpl_call_reply_values` and URIs, or with `mcpl_call_reply_result` and a `ListResourcesResult`.
+ * \param user,finalize passed to the handler, and its finalizer.
+ *
+ * Resources that do not match the template, or that are registered, are left out. An error of the handler is the error of
+ * the request. Call `mcpl_server_notify_resource_list_changed` when the result changes. Replaces an earlier handler of the
+ * same template.
+ *
+ * \return `MCPL_USAGE_ERROR` if there is no such template, and `MCPL_CLOSED` if the server is closed. Any thread, also
+ * while the server is running.
+ */
+MCPL_API
+mcpl_status mcpl_server_set_resource_template_list(mcpl_server *server,
+                                                   const char *uri_template,
+                                                   mcpl_handler handler,
+                                                   void *user,
+                                                   mcpl_finalizer finalize);
+
+/**
+ * Adds a prompt. Connected clients are notified.
+ *
+ * \param server the server.
+ * \param name name of the prompt.
+ * \param description text for the user, or `NULL`.
+ * \param arguments JSON array of `PromptArgument` (`name`, `description`, `required`) that ends with a zero byte, or
+ *   `NULL` for none.
+ * \param handler called for each use of the prompt. Its arguments are strings.
+ * \param user,finalize passed to the handler, and its finalizer.
+ *
+ * \return `MCPL_USAGE_ERROR` if the name is taken or `arguments` is invalid, and `MCPL_CLOSED` if the server is
+ * closed. Any thread, also while the server is running.
+ */
+MCPL_API
+mcpl_status mcpl_server_add_prompt(mcpl_server *server,
+                                   const char *name,
+                                   const char *description,
+                                   const char *arguments,
+                                   mcpl_handler handler,
+                                   void *user,
+                                   mcpl_finalizer finalize);
+
+/**
+ * Adds a prompt by its complete definition. Otherwise like `mcpl_server_add_prompt`.
+ *
+ * \param server the server.
+ * \param handler called for each use of the prompt. Its arguments are strings.
+ * \param user,finalize passed to the handler, and its finalizer.
+ * \param definition,length a `Prompt` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * \param options how to run the handler, or `NULL` for the defaults. Copied.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_server_add_prompt`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_server_add_prompt_with(mcpl_server *server,
+                                        const char *definition,
+                                        size_t length,
+                                        const mcpl_handler_options *options,
+                                        mcpl_handler handler,
+                                        void *user,
+                                        mcpl_finalizer finalize);
+
+/**
+ * Handles requests of a custom method.
+ *
+ * \param server the server.
+ * \param method a method that no protocol revision defines, such as `"acme/search"`.
+ * \param params_schema JSON Schema of the parameters that ends with a zero byte, or `NULL` for any. Requests that do not
+ *   match are answered with -32602.
+ * \param options how to run the handler, or `NULL` for the defaults. Copied.
+ * \param handler called for each request, with the parameters without `_meta` as its arguments. It ends its call with
+ *   `mcpl_call_reply_result` and any JSON object.
+ * \param user,finalize passed to the handler, and its finalizer.
+ *
+ * \return `MCPL_USAGE_ERROR` if the method has a handler or is defined by the protocol, or the schema is invalid, and
+ * `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
+ */
+MCPL_API
+mcpl_status mcpl_server_on_request(mcpl_server *server,
+                                   const char *method,
+                                   const char *params_schema,
+                                   const mcpl_handler_options *options,
+                                   mcpl_handler handler,
+                                   void *user,
+                                   mcpl_finalizer finalize);
+
+/**
+ * Handles notifications of a custom method.
+ *
+ * \param server the server.
+ * \param method a method that no protocol revision defines, such as `"acme/note"`.
+ * \param params_schema JSON Schema of the parameters that ends with a zero byte, or `NULL` for any.
+ * \param options how to run the handler, or `NULL` for the defaults. Copied.
+ * \param handler called for each notification, with the parameters without `_meta` as its arguments. It ends its call
+ *   with `mcpl_call_reply_text`; the text is ignored.
+ * \param user,finalize passed to the handler, and its finalizer.
+ *
+ * Handlers start in the order in which notifications arrive, except after parameters that take long to validate, and
+ * run concurrently. They are cancelled when the session ends. On handshake revisions they can send input requests and
+ * log messages, like those of `mcpl_server_on_initialized`; on 2026-07-28 input requests fail.
+ *
+ * A notification is dropped with a warning in the diagnostics if its parameters do not match the schema, its client
+ * lacks a required scope, or the client has too many calls in flight.
+ *
+ * \return `MCPL_USAGE_ERROR` if the method has a handler or is defined by the protocol, or the schema is invalid, and
+ * `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
+ */
+MCPL_API
+mcpl_status mcpl_server_on_notification(mcpl_server *server,
+                                        const char *method,
+                                        const char *params_schema,
+                                        const mcpl_handler_options *options,
+                                        mcpl_handler handler,
+                                        void *user,
+                                        mcpl_finalizer finalize);
+
+/**
+ * Completes an argument of a prompt or a variable of a resource template from a fixed list
+ * (`server/utilities/completion`).
+ *
+ * \param server the server.
+ * \param reference name of the prompt, or the URI template.
+ * \param argument name of the argument or variable.
+ * \param candidates,count the possible values, as an array of strings that end with a zero byte. Copied. Those that
+ *   match the typed text are sent, best match first.
+ *
+ * Replaces an earlier completion of the same argument. Any thread, also while the server is running.
+ *
+ * \return `MCPL_OK`, or the status of the failure.
+ */
+MCPL_API
+mcpl_status mcpl_server_add_candidates(mcpl_server *server,
+                                       const char *reference,
+                                       const char *argument,
+                                       const char *const *candidates,
+                                       size_t count);
+
+/**
+ * Completes an argument of a prompt or a variable of a resource template with a handler
+ * (`server/utilities/completion`).
+ *
+ * \param server the server.
+ * \param reference name of the prompt, or the URI template.
+ * \param argument name of the argument or variable.
+ * \param handler called for each completion, with `ref`, `argument` and `context` as its arguments. It ends its call
+ *   with `mcpl_call_reply_values` or `mcpl_call_reply_result`.
+ * \param user,finalize passed to the handler, and its finalizer.
+ *
+ * Replaces an earlier completion of the same argument.
+ *
+ * \return `MCPL_CLOSED` if the server is closed. Any thread, also
+ * while the server is running.
+ */
+MCPL_API
+mcpl_status mcpl_server_add_completion(mcpl_server *server,
+                                       const char *reference,
+                                       const char *argument,
+                                       mcpl_handler handler,
+                                       void *user,
+                                       mcpl_finalizer finalize);
+
+/**
+ * Sets the handler for completions of all arguments that have no completion of their own.
+ *
+ * \param server the server.
+ * \param handler called for each request.
+ * \param user passed to the callback.
+ * \param finalize the finalizer of `user`.
+ *
+ * The handler is called as described for `mcpl_server_add_completion`. Replaces an earlier handler.
+ *
+ * \return
+ * `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
+ */
+MCPL_API
+mcpl_status mcpl_server_set_completion(mcpl_server *server,
+                                       mcpl_handler handler,
+                                       void *user,
+                                       mcpl_finalizer finalize);
+
+/**
+ * Sets the handler that is called for each session after its handshake (`basic/lifecycle`, revisions up to 2025-11-25;
+ * 2026-07-28 has no sessions).
+ *
+ * \param server the server.
+ *
+ * Its call belongs to no request. The handler can send input requests with `mcpl_call_ask` and `mcpl_call_ask_wait`
+ * until it ends the call, with `mcpl_call_reply_text` and any text, or the session ends. Over HTTP this requires an
+ * open GET stream of the client.
+ *
+ * \param handler called once for each session.
+ * \param user,finalize passed to the handler, and its finalizer.
+ *
+ * Replaces an earlier handler.
+ *
+ * \return `MCPL_CLOSED` if the server is closed. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_server_on_initialized(mcpl_server *server,
+                                       mcpl_handler handler,
+                                       void *user,
+                                       mcpl_finalizer finalize);
+
+/**
+ * Sets the handler that is called when a client that declared roots reports a change (`client/roots`, root list
+ * changes, revisions up to 2025-11-25).
+ *
+ * \param server the server.
+ *
+ * Request the new list with `MCPL_ASK_LIST_ROOTS`; the handler's call is like that of `mcpl_server_on_initialized`.
+ * Changes that a session reports while its handler runs cause one more call afterwards.
+ *
+ * \param handler called after a change.
+ * \param user,finalize passed to the handler, and its finalizer.
+ *
+ * Replaces an earlier handler.
+ *
+ * \return `MCPL_CLOSED` if the server is closed. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_server_on_roots_changed(mcpl_server *server,
+                                         mcpl_handler handler,
+                                         void *user,
+                                         mcpl_finalizer finalize);
+
+/**
+ * Removes a tool. Connected clients are notified; calls in flight continue.
+ *
+ * \param server the server.
+ * \param name the name.
+ *
+ * \return `MCPL_NOT_FOUND` if there is no tool of this name. Any thread.
+ */
+MCPL_API mcpl_status mcpl_server_remove_tool(mcpl_server *server, const char *name);
+
+/**
+ * Removes a resource or resource template. Connected clients are notified; calls in flight continue.
+ *
+ * \param server the server.
+ * \param uri the URI of the resource, or the URI template.
+ *
+ * \return `MCPL_NOT_FOUND` if there is none. Any thread.
+ */
+MCPL_API mcpl_status mcpl_server_remove_resource(mcpl_server *server, const char *uri);
+
+/**
+ * Removes a prompt. Connected clients are notified; calls in flight continue.
+ *
+ * \param server the server.
+ * \param name the name.
+ *
+ * \return `MCPL_NOT_FOUND` if there is no prompt of this name. Any thread.
+ */
+MCPL_API mcpl_status mcpl_server_remove_prompt(mcpl_server *server, const char *name);
+
+/**
+ * Removes the handler of a custom request. Calls in flight continue.
+ *
+ * \param server the server.
+ * \param method the method, such as `"acme/changed"`.
+ *
+ * \return `MCPL_NOT_FOUND` if the method has no handler. Any thread.
+ */
+MCPL_API mcpl_status mcpl_server_remove_request_handler(mcpl_server *server, const char *method);
+
+/**
+ * Removes the handler of a custom notification. Calls in flight continue.
+ *
+ * \param server the server.
+ * \param method the method, such as `"acme/changed"`.
+ *
+ * \return `MCPL_NOT_FOUND` if the method has no handler. Any thread.
+ */
+MCPL_API mcpl_status mcpl_server_remove_notification_handler(mcpl_server *server, const char *method);
+
+/** @} */
+
+/**
+ * \defgroup mcpl_calls 7. Calls of handlers
+ * @{
+ */
+
+/**
+ * Sends an input request to the client during a call and returns at once; `answer` is called with the answer. Works on
+ * every revision.
+ *
+ * \param call the call.
+ * \param key identifies the answer when the handler runs again, or `NULL` to use the request's number. Set it where the
+ *   order of input requests can differ from run to run.
+ * \param ask an `mcpl_ask_method`.
+ * \param params,length the parameters of the request, a JSON object, and its length in bytes, or `MCPL_AUTO_LENGTH`;
+ *   `NULL` for none. Copied.
+ * \param answer called exactly once if this function succeeds.
+ * \param user,finalize passed to `answer`, and its finalizer.
+ *
+ * The call stays open; the handler may return. On handshake revisions the input request is a JSON-RPC request. On
+ * 2026-07-28 the client receives an `input_required` result and answers with a new request. If that request reaches
+ * another process, the handler runs again there with the recorded answers; its input requests must therefore depend
+ * only on its arguments and earlier answers. Input requests that are open at the same time are sent together.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid and `MCPL_STALE_HANDLE` if the call has ended; `answer` is not
+ * called then. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_ask(mcpl_call *call,
+                          const char *key,
+                          mcpl_ask_method ask,
+                          const char *params,
+                          size_t length,
+                          mcpl_answer answer,
+                          void *user,
+                          mcpl_finalizer finalize);
+
+/**
+ * Sends a custom request to the client during a call and returns at once; `answer` is called with the result, a JSON
+ * object.
+ *
+ * \param call the call.
+ * \param method a method that no protocol revision defines, such as `"acme/pick"`.
+ * \param key,params,length,answer,user,finalize as for `mcpl_call_ask`.
+ *
+ * No capability says whether a client supports the method, and a 2026-07-28 client that does not know it fails the
+ * whole call. Send custom requests only to clients that declare an extension with this method.
+ *
+ * \return `MCPL_USAGE_ERROR` if the protocol defines the method or an argument is invalid, and `MCPL_STALE_HANDLE` if
+ * the call has ended; `answer` is not called then. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_send_request(mcpl_call *call,
+                                   const char *key,
+                                   const char *method,
+                                   const char *params,
+                                   size_t length,
+                                   mcpl_answer answer,
+                                   void *user,
+                                   mcpl_finalizer finalize);
+
+/**
+ * Sends an input request like `mcpl_call_ask` and waits for the answer.
+ *
+ * \param call the call.
+ * \param key identifies the answer when the handler runs again, or `NULL` to use the request's number. Set it where the
+ *   order of input requests can differ from run to run.
+ * \param ask an `mcpl_ask_method`.
+ * \param params,length the parameters of the request, a JSON object, and its length in bytes, or `MCPL_AUTO_LENGTH`;
+ *   `NULL` for none. Copied.
+ * \param result,result_length set to the client's result as JSON and its length in bytes. Release it with
+ *   `mcpl_string_free`.
+ *
+ * Waits at most for the server's options `ask_idle_timeout` and `ask_timeout`. May be called on worker threads, which
+ * are replaced while they wait, and on threads of the program.
+ *
+ * \return `MCPL_REQUEST_CANCELLED` if the request is cancelled meanwhile; `MCPL_WOULD_DEADLOCK` on the I/O thread
+ * (inline handlers) and within `mcpl_loop_dispatch`; `MCPL_LIMIT_EXCEEDED` if 1,024 workers are waiting, or as many
+ * for this client as are left for all other clients; `MCPL_STALE_HANDLE` if the call has ended.
+ */
+MCPL_API
+mcpl_status mcpl_call_ask_wait(mcpl_call *call,
+                               const char *key,
+                               mcpl_ask_method ask,
+                               const char *params,
+                               size_t length,
+                               char **result,
+                               size_t *result_length);
+
+/**
+ * Sends a custom request like `mcpl_call_send_request` and waits for the result, like `mcpl_call_ask_wait`.
+ *
+ * \param call the call.
+ * \param key,params,length as for `mcpl_call_ask`.
+ * \param method a method that no protocol revision defines, such as `"acme/pick"`.
+ * \param result,result_length set to the client's result, a JSON object, and its length in bytes. Release it with
+ *   `mcpl_string_free`.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_call_send_request`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_send_request_wait(mcpl_call *call,
+                                        const char *key,
+                                        const char *method,
+                                        const char *params,
+                                        size_t length,
+                                        char **result,
+                                        size_t *result_length);
+
+/**
+ * Ends a call with text: a tool result with one text block, a prompt with one user message, or the text of a resource.
+ *
+ * \param call the call.
+ * \param text,length UTF-8 text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
+ *
+ * The MIME type of a resource is the one in its definition, or `text/plain`. Text for an event or a notification is
+ * ignored. A cancelled call can be ended like any other; nothing is sent.
+ *
+ * \return `MCPL_USAGE_ERROR` for completions and custom requests (the call stays open) and `MCPL_STALE_HANDLE` if the
+ * call has ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_reply_text(mcpl_call *call,
+                                 const char *text,
+                                 size_t length);
+
+/**
+ * Ends a call with binary data: the `blob` of a resource, or an image or audio block of a tool. The data is sent as
+ * base64.
+ *
+ * \param call the call.
+ * \param bytes,length the data and its length in bytes; `MCPL_AUTO_LENGTH` is not allowed. Copied.
+ * \param mime_type MIME type, or `NULL` for the one in the resource's definition (`application/octet-stream` if there is
+ *   none). Tools accept `image/...` and `audio/...`.
+ *
+ * \return `MCPL_USAGE_ERROR` if a tool is given another MIME type, and for anything but tools and resources; the call
+ * stays open. Returns `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_reply_bytes(mcpl_call *call,
+                                  const void *bytes,
+                                  size_t length,
+                                  const char *mime_type);
+
+/**
+ * Ends a call with the main array of its result: `content` of a tool, `messages` of a prompt, `contents` of a
+ * resource, or the resources that a template lists.
+ *
+ * \param call the call.
+ * \param json,length JSON array and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
+ *
+ * Returns `MCPL_USAGE_ERROR` if `json` is not a JSON array, or if something else was called; the call stays open.
+ *
+ * \return `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_reply_content(mcpl_call *call,
+                                    const char *json,
+                                    size_t length);
+
+/**
+ * Ends a tool call with structured content (`server/tools`, structured content).
+ *
+ * \param call the call.
+ * \param json,length any JSON value and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. It should match the
+ *   tool's `outputSchema`.
+ *
+ * Clients of revisions without structured content receive it as text.
+ *
+ * Returns `MCPL_USAGE_ERROR` if `json` is not valid JSON or no tool was called; the call stays open.
+ *
+ * \return
+ * `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_reply_structured(mcpl_call *call,
+                                       const char *json,
+                                       size_t length);
+
+/**
+ * Ends a call with a complete result object.
+ *
+ * \param call the call.
+ * \param json,length JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. It is a `CallToolResult`,
+ *   `ReadResourceResult`, `GetPromptResult`, `CompleteResult` or `ListResourcesResult` of the specification, depending on what was called;
+ *   for a custom request, any object.
+ *
+ * Returns `MCPL_USAGE_ERROR` if `json` is not such an object; the call stays open.
+ *
+ * \return `MCPL_STALE_HANDLE` if the
+ * call has ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_reply_result(mcpl_call *call,
+                                   const char *json,
+                                   size_t length);
+
+/**
+ * Ends a completion call with completion values (`server/utilities/completion`), or the list of a template with the URIs
+ * of its resources.
+ *
+ * \param call the call.
+ * \param values,count the values, best match first, as an array of strings that end with a zero byte. Copied. Of a
+ *   completion only the first 100 are sent, the limit of the protocol.
+ *
+ * Returns `MCPL_USAGE_ERROR` if the call is another one; the call stays open.
+ *
+ * \return `MCPL_STALE_HANDLE` if the
+ * call has ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_reply_values(mcpl_call *call,
+                                   const char *const *values,
+                                   size_t count);
+
+/**
+ * Ends this run of a handler with input requests; the handler is called again from the start with the answers.
+ *
+ * \param call the call.
+ *
+ * Use it instead of `mcpl_call_ask` for handlers that keep no state between runs. It works with clients of every
+ * revision.
+ *
+ * \param json,length `{"requests": [[key, method, params], ...], "state": "..."}` and its length in bytes, or
+ *   `MCPL_AUTO_LENGTH`. `method` is `elicitation/create`, `sampling/createMessage` or `roots/list`. `params` may be
+ *   `null`; `state`, a string, may be missing or `null`.
+ *
+ * In the next run `mcpl_call_info` contains `inputResponses`, the answers by key, and `requestState`, the state.
+ *
+ * Returns `MCPL_USAGE_ERROR` if `json` has another form; the call stays open.
+ *
+ * \return `MCPL_STALE_HANDLE` if the call
+ * has ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_reply_input_required(mcpl_call *call,
+                                           const char *json,
+                                           size_t length);
+
+/**
+ * Ends a call with an error message for the model: a tool result with `isError`.
+ *
+ * \param call the call.
+ * \param message,length UTF-8 text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
+ *
+ * Only tools have such a result. Other calls fail with an internal JSON-RPC error that contains the message.
+ *
+ * \return `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+ */
+MCPL_API mcpl_status mcpl_call_fail(mcpl_call *call, const char *message, size_t length);
+
+/**
+ * Ends a call with a JSON-RPC error.
+ *
+ * \param call the call.
+ * \param code the error code.
+ * \param message UTF-8 text that ends with a zero byte.
+ * \param data,data_length the error's `data` as JSON and its length in bytes, or `NULL`.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid (the call stays open) and `MCPL_STALE_HANDLE` if the call has
+ * ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_fail_rpc(mcpl_call *call,
+                               int64_t code,
+                               const char *message,
+                               const char *data,
+                               size_t data_length);
+
+/**
+ * Ends a call with an internal error whose message is not sent to the client.
+ *
+ * \param call the call.
+ * \param message text for the diagnostics (`mcpl_set_diagnostics`). The client only learns that the handler failed, except in
+ *   debug mode (the option `debug` of `mcpl_server_new_with`).
+ *
+ * \return `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_fail_internal(mcpl_call *call,
+                                    const char *message);
+
+/**
+ * Ends a call with an error of this library, such as that of a failed input request.
+ *
+ * \param call the call.
+ * \param error the error that a callback received, or `mcpl_last_error()`.
+ *
+ * If the client lacks a capability the response is an error that names it (-32021 on 2026-07-28). The errors of
+ * `mcpl_call_require_scopes` and `mcpl_call_next` with status `MCPL_RPC_ERROR` remain JSON-RPC errors. Of any other error
+ * the response is the message, for the model.
+ *
+ * \return `MCPL_USAGE_ERROR` if `error` is `NULL` (the call stays open) and `MCPL_STALE_HANDLE` if the call has ended.
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_fail_with(mcpl_call *call,
+                                const mcpl_error *error);
+
+/**
+ * Ends a call because the resource does not exist. For handlers of resource templates, which match more than exists.
+ *
+ * \param call the call.
+ * \param uri URI of the resource, which ends with a zero byte. Copied. `NULL` for the one that the client reads.
+ *
+ * The response is the error for a URI that no resource has, with the URI in its data: -32002, or -32602 on 2026-07-28
+ * (`server/resources`, error handling). If the call is one of a tool, it is an error result that the model reads.
+ *
+ * \return `MCPL_USAGE_ERROR` if `uri` is not UTF-8 (the call stays open) and `MCPL_STALE_HANDLE` if the call has ended.
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_fail_resource_not_found(mcpl_call *call,
+                                              const char *uri);
+
+/**
+ * Ends a call because the user must open URLs first (`client/elicitation`, URL mode).
+ *
+ * \param call the call.
+ * \param json,length JSON array of `elicitation/create` parameters in URL mode, and its length in bytes, or
+ *   `MCPL_AUTO_LENGTH`.
+ *
+ * On 2025-11-25 the response is error -32042 (URL elicitation required), on 2026-07-28 it contains input requests; on
+ * earlier revisions the URLs are listed in the message. Call `mcpl_server_notify_elicitation_complete` when the user
+ * is done, so that the client tries again.
+ *
+ * \return `MCPL_USAGE_ERROR` if `json` is not such an array (the call stays open) and `MCPL_STALE_HANDLE` if the call
+ * has ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_fail_url_elicitation_required(mcpl_call *call,
+                                                    const char *json,
+                                                    size_t length);
+
+/**
+ * Returns the arguments of a call: a JSON object.
+ *
+ * \param call the call.
+ *
+ * For a resource template these are its variables; for a completion `ref`, `argument` and `context`; for a custom
+ * request or notification its parameters without `_meta`.
+ *
+ * \param arguments,length set to the JSON text and its length in bytes; a zero byte follows. Valid until the call
+ *   ends. Each may be `NULL`.
+ *
+ * \return `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_arguments(mcpl_call *call,
+                                const char **arguments,
+                                size_t *length);
+
+/**
+ * Returns the name of the called tool or prompt, the URI of the resource, the URI template whose resources are listed, or
+ * the method of the custom request or notification.
+ *
+ * \param call the call.
+ * \param name set to the string; `""` for a completion. Release it with `mcpl_string_free`.
+ *
+ * \return `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_name(mcpl_call *call,
+                           char **name);
+
+/**
+ * Returns the context of a call's request as a JSON object.
+ *
+ * \param call the call.
+ * \param json,length set to the JSON text and its length in bytes. Release it with `mcpl_string_free`.
+ *
+ * Members, `null` where they do not apply:
+ *
+ * - `revision`: the protocol revision.
+ * - `transport`: `stdio`, `unix`, `lines`, `memory`, `http` or `http+sse`.
+ * - `client`, `clientCapabilities`: the client's `Implementation` and capabilities.
+ * - `requestId`, `meta`: the id and the `_meta` of the request.
+ * - `sessionId`, `headers`: HTTP only; `headers` is an array of pairs of name and value.
+ * - `auth`: the authenticated caller: `issuer`, `subject`, `clientId`, `audience`, `scopes`, `expiresAt` (seconds
+ *   since 1970) and `claims`. It never contains the token.
+ * - `inputResponses`, `requestState`: the answers and the state after `mcpl_call_reply_input_required`.
+ *
+ * On 2026-07-28 the client answers input requests with a new request; from then on all of this describes the new
+ * request.
+ *
+ * \return `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_info(mcpl_call *call,
+                           char **json,
+                           size_t *length);
+
+/**
+ * Checks that the caller has these scopes, for requirements that depend on the arguments.
+ *
+ * \param call the call.
+ * \param scopes all of them are required, separated by spaces.
+ *
+ * Declare fixed requirements with the feature instead (`scopes` of `mcpl_handler_options`). On stdio, and on other
+ * transports without a principal, every caller has all scopes.
+ *
+ * \return `MCPL_OK` if the caller has them. If not, returns `MCPL_RPC_ERROR`, and the call stays open: end it with
+ * `mcpl_call_fail_with(call, mcpl_last_error())`. Over HTTP the response then has status 403 and a challenge that names the
+ * scopes, unless part of the response was sent; on other transports it is JSON-RPC error -31001 (2025-11-25,
+ * `basic/authorization`, scope challenge handling).
+ *
+ * Returns `MCPL_USAGE_ERROR` if `scopes` is `NULL` or contains what is not a scope, and `MCPL_STALE_HANDLE` if the call has
+ * ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_require_scopes(mcpl_call *call,
+                                     const char *scopes);
+
+/**
+ * Returns the trace context of a call's request, so that the spans of a program that uses OpenTelemetry belong to the trace of
+ * its client (W3C Trace Context and Baggage; 2026-07-28, "Base protocol", `_meta`).
+ *
+ * \param call the call.
+ * \param json,length set to a JSON object and its length in bytes, with `traceparent`, `tracestate` and `baggage` as far as the
+ *   client has sent them and they are valid: in `_meta`, or else in the headers of the HTTP request. `NULL` and 0 if it has sent
+ *   none. Release it with `mcpl_string_free`. To send it on, pass it as `meta` of `mcpl_request_options.json`.
+ *
+ * \return `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_trace_context(mcpl_call *call,
+                                    char **json,
+                                    size_t *length);
+
+/**
+ * Keeps a call open when its handler returns, to end it later.
+ *
+ * \param call the call.
+ *
+ * Call it in the handler before another thread gets the call. Without it, a call that is open when its handler has returned,
+ * and that waits for no answer (`mcpl_call_ask`, `mcpl_call_send_request`, `mcpl_call_next`), fails with an internal error,
+ * which the diagnostics report; so does a call that is open when the last callback with an answer has returned. Calling
+ * it again is allowed.
+ *
+ * \return `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_keep(mcpl_call *call);
+
+/**
+ * Returns whether the request was cancelled, by the client or because its connection ended. `true` if the call has
+ * ended. Any thread.
+ *
+ * \param call the call.
+ *
+ * \return whether the request was cancelled, by the client or because its connection ended.
+ */
+MCPL_API
+bool mcpl_call_is_cancelled(mcpl_call *call);
+
+/**
+ * Registers a callback for the cancellation of a call.
+ *
+ * \param call the call.
+ * \param cancelled called at most once, where callbacks run; soon after this function if the request is already
+ *   cancelled. Not called after the call has ended.
+ * \param user,finalize passed to the callback, and its finalizer.
+ *
+ * \return `MCPL_USAGE_ERROR` if `cancelled` is `NULL` and `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_on_cancel(mcpl_call *call,
+                                mcpl_cancelled cancelled,
+                                void *user,
+                                mcpl_finalizer finalize);
+
+/**
+ * Reports progress to the client (every revision, `basic/utilities/progress`).
+ *
+ * \param call the call.
+ * \param progress a finite number that increases with each report.
+ * \param total the value of `progress` at the end, or `NAN` if unknown.
+ * \param message text for the user, or `NULL`.
+ *
+ * Does nothing if the client did not ask for progress. Reports above the server's `progress_rate` are dropped, except
+ * that the last one is always sent.
+ *
+ * \return `MCPL_USAGE_ERROR` if a number is not finite and `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_progress(mcpl_call *call,
+                               double progress,
+                               double total,
+                               const char *message);
+
+/**
+ * Sends a log message to the client, if the client requested messages of this level (`server/utilities/logging`).
+ *
+ * \param call the call.
+ *
+ * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
+ *
+ * \param level an `mcpl_log_level`.
+ * \param logger name of the logger, or `NULL`.
+ * \param data,length any JSON value and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
+ *
+ * \return `MCPL_USAGE_ERROR` if `level` or `data` is invalid and `MCPL_STALE_HANDLE` if the call has ended. Any
+ * thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_log(mcpl_call *call,
+                          mcpl_log_level level,
+                          const char *logger,
+                          const char *data,
+                          size_t length);
+
+/**
+ * Sends a log message to the client, like `mcpl_call_log`, with text as its data.
+ *
+ * \param call the call.
+ * \param level an `mcpl_log_level`.
+ * \param logger name of the logger, or `NULL`.
+ * \param text,length UTF-8 text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_call_log`.
+ *
+ * Threads as for `mcpl_call_log`.
+ */
+MCPL_API
+mcpl_status mcpl_call_log_text(mcpl_call *call,
+                               mcpl_log_level level,
+                               const char *logger,
+                               const char *text,
+                               size_t length);
+
+/**
+ * Sends a custom notification on the call's stream.
+ *
+ * \param call the call.
+ * \param method a method that no protocol revision defines.
+ * \param params,length JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; `NULL` for none. Copied.
+ *
+ * Does nothing if the request was cancelled, and on 2026-07-28 in the handler of a notification. Notifications may be
+ * dropped if the client does not read its stream.
+ *
+ * \return `MCPL_USAGE_ERROR` if the protocol defines the method or `params` is not a JSON object, and
+ * `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_notify(mcpl_call *call,
+                             const char *method,
+                             const char *params,
+                             size_t length);
+
+/**
+ * Closes the HTTP response stream while the call continues; the client reconnects for the rest (2025-11-25,
+ * `basic/transports`, polling).
+ *
+ * \param call the call.
+ *
+ * Does nothing on other revisions and transports.
+ *
+ * \return `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_close_stream(mcpl_call *call);
+
+/**
+ * Passes the request of a middleware's call on and returns at once; `answer` is called with the result.
+ *
+ * \param call the call.
+ * \param params,length the parameters to pass on instead of the received ones, a JSON object, and its length in bytes, or
+ *   `MCPL_AUTO_LENGTH`; `NULL` for the received ones. Copied.
+ * \param answer called exactly once if this function succeeds, with the whole result. Its error has the status
+ *   `MCPL_RPC_ERROR`; `mcpl_call_fail_with` passes it to the client.
+ * \param user,finalize passed to `answer`, and its finalizer.
+ *
+ * May be called several times, to try again: each time the handler runs.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid or the call is not one of a middleware, and `MCPL_STALE_HANDLE` if
+ * the call has ended; `answer` is not called then. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_next(mcpl_call *call,
+                           const char *params,
+                           size_t length,
+                           mcpl_answer answer,
+                           void *user,
+                           mcpl_finalizer finalize);
+
+/**
+ * Passes the request of a middleware's call on, like `mcpl_call_next`, and waits for the result.
+ *
+ * \param call the call.
+ * \param params,length the parameters to pass on instead of the received ones, a JSON object, and its length in bytes, or
+ *   `MCPL_AUTO_LENGTH`; `NULL` for the received ones. Copied.
+ * \param result,result_length set to the whole result as JSON and its length in bytes. Release it with
+ *   `mcpl_string_free`.
+ *
+ * May be called on worker threads, which are replaced while they wait, and on threads of the program. Fails as
+ * `mcpl_call_ask_wait` does, and with `MCPL_RPC_ERROR` if the request fails.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_call_next`.
+ */
+MCPL_API
+mcpl_status mcpl_call_next_wait(mcpl_call *call,
+                                const char *params,
+                                size_t length,
+                                char **result,
+                                size_t *result_length);
+
+/** @} */
+
+/**
+ * \defgroup mcpl_channels 8. Channels
+ * @{
+ */
+
+/**
+ * Reports the outcome of `open`.
+ *
+ * \param channel the channel.
+ * \param failure `NULL` if the channel is open, else why it could not be opened.
+ *
+ * \return `MCPL_USAGE_ERROR` if the channel is not being opened and `MCPL_STALE_HANDLE` if it is closed. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_channel_opened(mcpl_channel *channel,
+                                const char *failure);
+
+/**
+ * Delivers a message from the peer.
+ *
+ * \param channel the channel.
+ * \param message,length one JSON-RPC message and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. Invalid messages
+ *   are answered or ignored as the protocol requires.
+ *
+ * \return `MCPL_LIMIT_EXCEEDED` if more than 32 MiB are waiting, because the library is busy or the peer does not take
+ * its messages. The message was not taken: stop reading and deliver it again later. Returns `MCPL_CLOSED` after
+ * `mcpl_channel_hang_up` and `MCPL_STALE_HANDLE` once the channel is closed. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_channel_receive(mcpl_channel *channel,
+                                 const char *message,
+                                 size_t length);
+
+/**
+ * Reports that the peer has disconnected. Messages that it sent before are still processed; then the channel is
+ * closed.
+ *
+ * \param channel the channel.
+ * \param reason `NULL` for a normal end. Otherwise the transport failed for this reason, and open requests of a client
+ *   fail with it.
+ *
+ * \return `MCPL_STALE_HANDLE` if the channel is closed. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_channel_hang_up(mcpl_channel *channel,
+                                 const char *reason);
+
+/** @} */
+
+/**
+ * \defgroup mcpl_clients 9. Clients
+ * @{
+ */
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Creates a client, which is not connected.
+ *
+ * \param name,version of the program, as sent to servers. Add other members with `mcpl_client_set_options`.
+ *
+ * Release it with `mcpl_client_free`.
+ *
+ * \return `NULL` if an argument is `NULL` or not UTF-8, or no thread can be created; see
+ * `mcpl_last_error`. Any thread.
+ */
+MCPL_API
+MCPL_NODISCARD
+mcpl_client *mcpl_client_new(const char *name,
+                             const char *version);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Returns the id of the server's process, if the client has started it and is connected to it; otherwise, and for a handle
+ * that was released, 0. Any thread.
+ *
+ * \param client the client.
+ *
+ * \return the id of the server's process, if the client has started it and is connected to it.
+ */
+MCPL_API
+uint32_t mcpl_client_pid(mcpl_client *client);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Returns a snapshot of what a client holds now. It needs no option and costs requests nothing.
+ *
+ * \param client the client.
+ * \param json,length set to a JSON object and its length in bytes: `uptime` in seconds; `is_connected`; and the numbers
+ *   `connections`, which have been opened so far, `requests_in_flight`, `cached_results` and `cached_bytes`. `NULL` and 0 on
+ *   failure. Release it with `mcpl_string_free`.
+ *
+ * \return `MCPL_USAGE_ERROR` if the client was not opened, and `MCPL_CLOSED` if it was closed. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_stats(mcpl_client *client,
+                              char **json,
+                              size_t *length);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Returns the metrics of a client in the text format of Prometheus, version 0.0.4; the media type is
+ * `text/plain; version=0.0.4`.
+ *
+ * \param client the client.
+ * \param text,length set to the text and its length in bytes. Empty if the option `metrics` is off. `NULL` and 0 on failure.
+ *   Release it with `mcpl_string_free`.
+ *
+ * \return `MCPL_USAGE_ERROR` if the client was not opened, and `MCPL_CLOSED` if it was closed. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_metrics(mcpl_client *client,
+                                char **text,
+                                size_t *length);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Closes a client and waits until its connection has ended and none of its callbacks runs.
+ *
+ * \param client the client.
+ *
+ * Closes the connection as the transport requires (a server process gets time to exit, then it is killed). Requests in
+ * flight fail with `MCPL_CLOSED`. Notifications, log messages and lines of stderr that wait for their callbacks are delivered, at
+ * most 4,096 and 32 MiB of them; while so many wait, further ones are dropped. Then the finalizers run; no callback is called after
+ * that. The handle stays valid until `mcpl_client_free`; calling this function again is allowed.
+ *
+ * On the thread of the client's loop it dispatches the loop while it waits. If it is called on another thread, the loop's
+ * thread must keep dispatching.
+ *
+ * \return `MCPL_WOULD_DEADLOCK`, and does nothing, within a callback or a finalizer of the client, on the I/O thread and
+ * within a dispatch. Any other thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_close(mcpl_client *client);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Releases a client, and closes it first if it is open. `NULL` is ignored.
+ *
+ * \param client the client.
+ *
+ * Where `mcpl_client_close` would return `MCPL_WOULD_DEADLOCK`, such as within a callback or a finalizer of the client, it is
+ * closed in the background: callbacks that are about to run may still run, then the finalizers. Any thread.
+ */
+MCPL_API
+void mcpl_client_free(mcpl_client *client);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Connects to the server and waits until the connection is open.
+ *
+ * \param client the client.
+ *
+ * Set the server before, with `mcpl_client_set_url`, `mcpl_client_set_command` or another of these functions. The client
+ * detects whether the server needs a handshake (up to 2025-11-25) or not (2026-07-28). After a failure you may call this
+ * function again. Once connected, the client reconnects by itself if the connection is lost.
+ *
+ * Waits as long as the options `probe_timeout` and `open_timeout` allow.
+ *
+ * \return `MCPL_OK`, or
+ *
+ * - `MCPL_USAGE_ERROR` if no server was set, its URL is invalid, `ping_interval` or `ping_timeout` is 0, authorization needs
+ *   the handler of `mcpl_client_on_authorize`, or the client is connecting or connected;
+ * - `MCPL_SERVER_UNREACHABLE`, `MCPL_SERVER_EXITED` or `MCPL_HTTP_ERROR` if the server cannot be reached;
+ * - `MCPL_HANDSHAKE_FAILED` if the server supports no revision that the client supports;
+ * - `MCPL_HANDSHAKE_TIMED_OUT` if the server did not answer in time;
+ * - `MCPL_AUTHORIZATION_FAILED` if the server requires a token and none was obtained;
+ * - `MCPL_CLOSED` if the client is closed, before or while it waits;
+ * - `MCPL_WOULD_DEADLOCK` on the I/O thread and within a dispatch.
+ */
+MCPL_API
+mcpl_status mcpl_client_open(mcpl_client *client);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Like `mcpl_client_open`, but does not wait.
+ *
+ * \param client the client.
+ * \param done,user a callback, and the pointer that it gets. Called with an empty result when the client is
+ *   connected, or with the error; never called if this function fails.
+ * \param request set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
+ *
+ * \return `MCPL_USAGE_ERROR` if `done` is `NULL`, no server was set, or the client is connecting or connected, and
+ * `MCPL_CLOSED` if it is closed. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_open_async(mcpl_client *client,
+                                   mcpl_done done,
+                                   void *user,
+                                   mcpl_request **request);
+#endif
+
+#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_HTTP))
+/**
+ * Connects to the server at a URL.
+ *
+ * \param client the client.
+ * \param url the URL.
+ *
+ * Equal to `mcpl_client_set_url` without options, followed by `mcpl_client_open`. Waits, and returns errors, like these.
+ *
+ * \return `MCPL_OK`, or the status of the failure.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_connect(mcpl_client *client,
+                                const char *url);
+#endif
+
+#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_STDIO))
+/**
+ * Starts a server process and connects to it.
+ *
+ * \param client the client.
+ * \param argv the program and its arguments, each ending with a zero byte.
+ * \param count their number.
+ *
+ * Equal to `mcpl_client_set_command` without options, followed by `mcpl_client_open`. Waits, and returns errors, like these.
+ *
+ * \return `MCPL_OK`, or the status of the failure.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_spawn(mcpl_client *client,
+                              const char *const *argv,
+                              size_t count);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Returns the server of a client and the protocol revision, as of the first connection.
+ *
+ * \param client the client.
+ * \param json,length set to a JSON object and its length in bytes. Release it with `mcpl_string_free`. `NULL` and 0 on
+ *   failure. Members: `protocolVersion`, the revision in use; `serverInfo`, the server's `Implementation`, or `null`;
+ *   `serverCapabilities`; `instructions`, for the model, or `null`.
+ *
+ * \return `MCPL_USAGE_ERROR` if the client is not connected, and `MCPL_CLOSED` if it is closed. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_info(mcpl_client *client,
+                             char **json,
+                             size_t *length);
+#endif
+
+/** @} */
+
+/**
+ * \defgroup mcpl_settings 10. Settings of clients
+ * @{
+ */
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets a transport that the program provides. Call it before connecting; it replaces the server that was set before.
+ *
+ * \param client the client.
+ * \param functions the callbacks of the transport. Copied. `open` is called with a new channel for each connection; call
+ *   `mcpl_channel_opened` from it or later. `send` is called with each message to the server, `close` last, when the
+ *   connection ends. Pass messages from the server to `mcpl_channel_receive`, and call `mcpl_channel_hang_up` when the
+ *   server disconnects.
+ * \param user,finalize passed to the callbacks, and its finalizer, which runs when the client closes, another server
+ *   is set, or this function fails.
+ *
+ * \return `MCPL_USAGE_ERROR` if `functions` or `send` is `NULL`, `size` is not set, or the client is connecting or connected.
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_set_channel(mcpl_client *client,
+                                    const mcpl_channel_functions *functions,
+                                    void *user,
+                                    mcpl_finalizer finalize);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets the options of a client. Call it before connecting.
+ *
+ * \param client the client.
+ * \param json,length a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. All members are optional; times
+ *   are in seconds:
+ *   - `info`: members of the client's `Implementation`, such as `title`, `icons` and `websiteUrl`. They are added to name
+ *     and version, or replace them.
+ *   - `capabilities`: capabilities that override those that callbacks declare, member by member; `null` removes one.
+ *   - `revisions`: an array of the revisions that the client may use, such as `["2025-11-25"]`; all by default.
+ *   - `era`: the era to try first; the other one is tried only if that fails. `"legacy"` sends `initialize` first, as
+ *     the revisions up to 2025-11-25 require; `"modern"` expects 2026-07-28. By default `server/discover` probes.
+ *   - `probe_timeout` (3), `open_timeout` (30): timeouts of the probe and of the rest of the handshake.
+ *   - `timeout` (60), `total_timeout` (3600): how long a request may go without a response or progress, and in total.
+ *   - `ping_interval` (never), `ping_timeout` (30): how long the connection may be idle before the client sends a ping
+ *     (2024-11-05 to 2025-11-25; 2026-07-28 has no `ping`), and the timeout of the answer. Without an answer the connection
+ *     counts as lost: this is logged, and requests in flight fail with `MCPL_CONNECTION_LOST`.
+ *   - `max_rounds` (10): how many times the server may return input requests for one request.
+ *   - `max_list_bytes` (33554432): the maximum size of all pages of a list, in bytes.
+ *   - `line_limit` (16777216): the maximum length of a message from a server over stdio or a Unix socket, in bytes. A longer
+ *     message is skipped with a warning, and a request that it answers times out.
+ *   - `check_output` (`true`): whether structured content is validated against the output schema of its tool.
+ *   - `trusted` (`false`): whether to trust the annotations of the server's tools: calls of read-only and idempotent tools are
+ *     then sent again after a lost connection.
+ *   - `allow_undeclared_capabilities` (`false`): whether to send requests for capabilities that the server does not declare,
+ *     instead of failing with `MCPL_NOT_SUPPORTED`. Servers that use the official Python SDK before version 2 declare
+ *     `"subscribe": false` even if they handle `resources/subscribe`.
+ *   - `cache` (`true`): whether to cache lists and resources for as long as the server allows (2026-07-28).
+ *   - `reconnect_attempts` (5), `reconnect_delay` (0.2), `reconnect_max_delay` (10): attempts to reconnect after the connection
+ *     is lost, and the delays before the first and the later ones; 0 attempts disable reconnecting.
+ *   - `listen` (`true`): whether to subscribe to changes on 2026-07-28 if there is a callback for notifications.
+ *   - `metrics` (`false`): whether to record metrics, which `mcpl_client_metrics` returns. Needs a library with the feature
+ *     `metrics`.
+ *   - `traffic_file`: the path of a file that all messages are appended to as JSON lines, without secrets, for development
+ *     (docs/traffic-files.md; the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none).
+ *   - `middleware`: an array of what is put around the client's requests, the outermost first. Each entry is an object with one
+ *     of the members
+ *     - `retry`: `attempts` (3), `first_delay` (0.2), `max_delay` (10), `tools` (names of tools that may run twice). Sends
+ *       requests again that the server has not performed, or that may be performed twice;
+ *     - `circuit_breaker`: `failures` (5), `reset` (30). After so many failures in a row, requests fail with
+ *       `MCPL_SERVER_UNREACHABLE` for that time, and nothing is sent;
+ *     - `tool_policy`: `allowed`, `denied`, `approval` (names of tools, in which `*` stands for any characters), `pin` (`false`),
+ *       `pin_file`. Calls of the tools in `approval` need that of `mcpl_client_on_tool_call`, which runs for no others then.
+ *       Calls of other tools fail with `MCPL_TOOL_CALL_REFUSED`, and lists do not have them. With pins, so do calls of a tool
+ *       whose definition has changed since it was first listed; `pin_file` keeps the definitions.
+ *
+ * A further call replaces all options except `info`, whose members are merged.
+ *
+ * \return `MCPL_USAGE_ERROR`, and changes nothing, if an option is invalid or the client is connecting or connected. Any
+ * thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_set_options(mcpl_client *client,
+                                    const char *json,
+                                    size_t length);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Runs all callbacks of a client on the thread that dispatches a loop. Call it once, before connecting.
+ *
+ * \param client the client.
+ * \param loop the loop.
+ *
+ * Keep the loop as long as the client: after the loop is freed, callbacks run on worker threads.
+ *
+ * \return `MCPL_USAGE_ERROR` if the client already uses a loop or is connecting or connected. Any thread.
+ */
+MCPL_API mcpl_status mcpl_client_use_loop(mcpl_client *client, mcpl_loop *loop);
+#endif
+
+#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_HTTP))
+/**
+ * Sets the URL of the server. Call it before connecting; it replaces the server that was set before.
+ *
+ * \param client the client.
+ *
+ * The client uses Streamable HTTP, or HTTP+SSE if the server supports nothing else (`basic/transports`).
+ *
+ * \param url such as `"https://example.org/mcp"`.
+ * \param options a JSON object that ends with a zero byte, or `NULL` for defaults; times are in seconds:
+ *   - `headers`: headers to add to each request, an array of pairs: `[["authorization", "Bearer ..."]]`.
+ *   - `proxy`: a URL, or `"direct"` for none; by default the environment decides (`HTTPS_PROXY` and the like).
+ *   - `tls_roots`: more certificates to trust, as PEM; `only_these_roots` (`false`): whether to trust no others.
+ *   - `connect_timeout` (10), `max_redirects` (5), `body_limit` (16 MiB): limits.
+ *   - `resume_attempts` (5), `resume_delay` (0.5), `resume_max_delay` (30): attempts to resume a broken stream, and their delays.
+ *   - `auth`: how the client is authorized (`basic/authorization`): `{"bearer": token}`, `{"source": {}}` for tokens that the
+ *     program returns, or `{"oauth": {...}}` with
+ *     - `client_name`, required: the name shown to users; `scopes`: requested in addition to those that the server requires.
+ *     - `user_agent`: `{"loopback": {}}` (the system's browser; `redirect_uri`, `timeout` (300), `browser`: `"system"`, `"none"`
+ *       or `"host"`, `unopened` (`false`): whether to pass URLs to the program for which no browser was opened),
+ *       `{"terminal": {}}` (`redirect_uri`, `timeout`) or `{"host": {"redirect_uri": ...}}`. Without one, no user is prompted.
+ *     - `store`: `"memory"` (the default), `{"file": directory}`, `{"keyring": name}` where the build has it (`FEATURES=keyring`), or
+ *       `{"host": {}}` (`locks` (`false`)).
+ *     - `credentials`: an array of existing registrations: `client_id`, `issuer`, `secret`, `private_key` (PEM),
+ *       `algorithm`, `key_id`, `auth`; or `client_id_metadata_url`.
+ *     - `grant`: `"user"` (the default), `"client_credentials"`, `"workload_identity"`, or `{"enterprise": {...}}` with
+ *       `token_endpoint`, `client_id`, `secret`.
+ *     - `client_uri`, `logo_uri`, `software_id`, `software_version`, `account`, `dpop` (`false`), `require_pkce` (`true`),
+ *       `allow_private_addresses` (`false`).
+ *
+ *     Values `"host"` and `source` call the handler of `mcpl_client_on_authorize`.
+ *
+ * Both are copied.
+ *
+ * \return `MCPL_USAGE_ERROR` if an option is invalid or the client is connecting or connected; an invalid
+ * URL is reported when the client connects. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_set_url(mcpl_client *client,
+                                const char *url,
+                                const char *options);
+#endif
+
+#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_STDIO))
+/**
+ * Sets the command that starts the server (`basic/transports`, stdio). Call it before connecting; it replaces the server
+ * that was set before.
+ *
+ * \param client the client.
+ *
+ * When the client closes, it closes the process's stdin, then asks the process to terminate, then kills it and its
+ * children. The process also ends if this process ends for any reason.
+ *
+ * \param argv,count the program, a path or a name to look up in `PATH`, and its arguments, each ending with a zero byte;
+ *   and their number.
+ * \param options a JSON object that ends with a zero byte, or `NULL` for defaults:
+ *   - `env`: an object of environment variables to add. Of this process's environment the server gets `PATH`, `HOME`, `LANG`
+ *     and the like, or everything with `inherit_env`.
+ *   - `cwd`: the working directory.
+ *   - `stderr`: `"capture"` (the default: the last lines become part of the error if the process exits, and
+ *     `mcpl_client_on_stderr` receives them), `"inherit"` or `"null"`.
+ *   - `grace` (2): how many seconds the process may take to exit.
+ *
+ * Everything is copied.
+ *
+ * \return `MCPL_USAGE_ERROR` if `argv` is empty, an option is invalid or the client is connecting or
+ * connected; a program that cannot be started is reported when the client connects. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_set_command(mcpl_client *client,
+                                    const char *const *argv,
+                                    size_t count,
+                                    const char *options);
+#endif
+
+#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_STDIO))
+/**
+ * Sets the Unix socket of the server, for newline-delimited messages. Call it before connecting; it replaces the server
+ * that was set before.
+ *
+ * \param client the client.
+ * \param path the path of the socket, ending with a zero byte. Copied.
+ *
+ * \return `MCPL_USAGE_ERROR` if `path` is `NULL` or not UTF-8, or the client is connecting or connected. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_set_socket(mcpl_client *client,
+                                   const char *path);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets a server in this process, which needs no transport of its own. Call it before connecting; it replaces the server
+ * that was set before.
+ *
+ * \param client the client.
+ * \param server the server.
+ *
+ * Keep the server as long as the client: after it is closed, requests to it fail.
+ *
+ * \return `MCPL_STALE_HANDLE` if the server was freed, and `MCPL_USAGE_ERROR` if the client is connecting or connected. Any
+ * thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_set_server(mcpl_client *client,
+                                   mcpl_server *server);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets a server in this process like `mcpl_client_set_server`, and what its handlers see of the client.
+ *
+ * \param client the client.
+ * \param server the server.
+ * \param options a JSON object that ends with a zero byte, or `NULL` for none. Copied.
+ *   - `principal`: the client's identity, as a token or a transport would authenticate it: `subject`, `issuer`,
+ *     `client_id`, `audience`, `scopes`, `claims`, `expires_at` (seconds since 1970). Scopes hold as over HTTP. Without it
+ *     the client may use everything.
+ *   - `headers`: an array of pairs of name and value, which `mcpl_call_info` shows. The server itself does not read them.
+ *
+ * \return `MCPL_STALE_HANDLE` if the server was freed, and `MCPL_USAGE_ERROR` if an option is invalid or the client is
+ * connecting or connected. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_set_server_with(mcpl_client *client,
+                                        mcpl_server *server,
+                                        const char *options);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets a server that a host's configuration file describes, such as `mcp.json`. Call it before connecting; it replaces the
+ * server that was set before.
+ *
+ * \param client the client.
+ *
+ * The file has the object `mcpServers`, or `servers` as VS Code writes it. A server has `command` with `args`, `env` and
+ * `cwd`, or `url` with `headers`; `type`, if present, is `stdio`, `http`, `streamable-http` or `sse`. In these strings
+ * `${NAME}` and `${env:NAME}` stand for an environment variable, and `${NAME:-text}` for `text` if it is not set. Comments
+ * and trailing commas are allowed; members that only hosts use are ignored.
+ *
+ * \param path the path of the file, ending with a zero byte.
+ * \param name the name of the server, ending with a zero byte, or `NULL` for the only one that is not disabled.
+ *
+ * Both are copied.
+ *
+ * \return `MCPL_USAGE_ERROR` if the file cannot be read, has another form or has no such server; if it has
+ * several and `name` is `NULL`; if an environment variable is not set; or if the client is connecting or connected. Any
+ * thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_set_config(mcpl_client *client,
+                                   const char *path,
+                                   const char *name);
+#endif
+
+/** @} */
+
+/**
+ * \defgroup mcpl_callbacks 11. Callbacks of clients
+ * @{
+ */
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets the handler for elicitation, forms and URLs, and declares the capability (`elicitation/create`;
+ * `client/elicitation`). Call it before connecting.
+ *
+ * \param client the client.
+ *
+ * The handler is the same on all revisions, whether the server sends a request or returns input requests in a result
+ * (2026-07-28).
+ *
+ * \param handler called with each input request; see `mcpl_input_request_handler`.
+ * \param user,finalize passed to the handler, and its finalizer, which runs when the client closes, another handler
+ *   replaces this one, or this function fails.
+ *
+ * \return `MCPL_USAGE_ERROR` if `handler` is `NULL` or the client is connecting or connected. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_on_elicit(mcpl_client *client,
+                                  mcpl_input_request_handler handler,
+                                  void *user,
+                                  mcpl_finalizer finalize);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets the handler for sampling, and declares the capability (`sampling/createMessage`; `client/sampling`). Call it before
+ * connecting.
+ *
+ * \param client the client.
+ * \param handler called with each input request; see `mcpl_input_request_handler`.
+ * \param user,finalize passed to the handler, and its finalizer, which runs when the client closes, another handler
+ *   replaces this one, or this function fails.
+ *
+ * If the user rejects the request, refuse it with code -1.
+ * Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
+ *
+ * For the parameters and errors see `mcpl_client_on_elicit`.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_client_on_elicit`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_on_sample(mcpl_client *client,
+                                  mcpl_input_request_handler handler,
+                                  void *user,
+                                  mcpl_finalizer finalize);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets the handler that lists the root directories, and declares the capability (`roots/list`; `client/roots`). Call it
+ * before connecting.
+ *
+ * \param client the client.
+ * \param handler called with each input request; see `mcpl_input_request_handler`.
+ * \param user,finalize passed to the handler, and its finalizer, which runs when the client closes, another handler
+ *   replaces this one, or this function fails.
+ *
+ * Call `mcpl_client_roots_changed` when the list changes.
+ * Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
+ *
+ * Each `uri` in the answer is a `file://` URI or an absolute path, which is sent as such a URI.
+ *
+ * For the parameters and errors see `mcpl_client_on_elicit`.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_client_on_elicit`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_on_list_roots(mcpl_client *client,
+                                      mcpl_input_request_handler handler,
+                                      void *user,
+                                      mcpl_finalizer finalize);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets the handler for requests of the server with a custom method, such as `"acme/pick"`. Call it before connecting.
+ *
+ * \param client the client.
+ * \param handler called with each input request; see `mcpl_input_request_handler`.
+ * \param user,finalize passed to the handler, and its finalizer, which runs when the client closes, another handler
+ *   replaces this one, or this function fails.
+ *
+ * The handler answers with a JSON object. No capability is declared: declare the extension that defines the method in the
+ * option `capabilities` (`mcpl_client_set_options`).
+ *
+ * \param method a method that no revision of the protocol defines, ending with a zero byte. A further call for the same
+ *   method replaces its handler.
+ *
+ * For the other parameters see `mcpl_client_on_elicit`.
+ *
+ * \return `MCPL_USAGE_ERROR` if the protocol defines the method, it begins with `notifications/`, `rpc.`, `auth/` or `host/`
+ * (which are reserved), `handler` is `NULL`, or the client is connecting or connected. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_on_request(mcpl_client *client,
+                                   const char *method,
+                                   mcpl_input_request_handler handler,
+                                   void *user,
+                                   mcpl_finalizer finalize);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets the handler that resolves results with a `resultType` of an extension (2026-07-28). Call it before connecting.
+ *
+ * \param client the client.
+ * \param handler called with each input request; see `mcpl_input_request_handler`.
+ * \param user,finalize passed to the handler, and its finalizer, which runs when the client closes, another handler
+ *   replaces this one, or this function fails.
+ *
+ * The handler's parameters are the `method` and `params` of the request, and the `result` as received. It answers with the
+ * ordinary result of the method, and may send requests to get it; the caller of the method receives only this result. If
+ * it refuses, the call fails with `MCPL_INPUT_REQUEST_FAILED`. Requests with the option `manual_results` return the result as
+ * received. Declare the extension in the option `capabilities` (`mcpl_client_set_options`).
+ *
+ * \param result_type the type, ending with a zero byte. A further call for the same type replaces its handler.
+ *
+ * For the other parameters see `mcpl_client_on_elicit`.
+ *
+ * \return `MCPL_USAGE_ERROR` if the protocol defines the type (`complete`, `input_required`), `handler` is `NULL`, or the
+ * client is connecting or connected. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_on_result_type(mcpl_client *client,
+                                       const char *result_type,
+                                       mcpl_input_request_handler handler,
+                                       void *user,
+                                       mcpl_finalizer finalize);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets the handler that approves tool calls before they are sent, for the user's consent (`server/tools`, security
+ * considerations). Call it before connecting.
+ *
+ * \param client the client.
+ * \param handler called with each input request; see `mcpl_input_request_handler`.
+ * \param user,finalize passed to the handler, and its finalizer, which runs when the client closes, another handler
+ *   replaces this one, or this function fails.
+ *
+ * The handler's parameters are `id`, unique among the calls of this process, the `name` of the tool, its `arguments`, and
+ * the `annotations` of the listed tool, if it was listed; trust these only if you trust the server. Any answer approves
+ * the call. `mcpl_input_request_refuse` refuses it, with the message as the reason: the call fails with
+ * `MCPL_TOOL_CALL_REFUSED`. The call's timeouts begin when it is sent.
+ *
+ * For the parameters of this function and its errors see `mcpl_client_on_elicit`.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_client_on_elicit`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_on_tool_call(mcpl_client *client,
+                                     mcpl_input_request_handler handler,
+                                     void *user,
+                                     mcpl_finalizer finalize);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets the handler that receives the outcome of each tool call, for an audit log. Call it before connecting.
+ *
+ * \param client the client.
+ * \param handler called with each input request; see `mcpl_input_request_handler`.
+ * \param user,finalize passed to the handler, and its finalizer, which runs when the client closes, another handler
+ *   replaces this one, or this function fails.
+ *
+ * The handler's parameters are the `call`, as in `mcpl_client_on_tool_call`, and either the `result` as the server sent it
+ * or the `error`: its `kind`, such as `"request_timed_out"` (`"request_cancelled"` if the caller cancelled the call), and
+ * its `message`. The caller gets the outcome when the handler has answered; the content of the answer is ignored.
+ *
+ * For the parameters of this function and its errors see `mcpl_client_on_elicit`.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_client_on_elicit`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_on_tool_outcome(mcpl_client *client,
+                                        mcpl_input_request_handler handler,
+                                        void *user,
+                                        mcpl_finalizer finalize);
+#endif
+
+#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_AUTH))
+/**
+ * Sets the handler for the parts of authorization that the `auth` options of `mcpl_client_set_url` leave to the program
+ * (`basic/authorization`). Call it before connecting.
+ *
+ * \param client the client.
+ * \param handler called with each input request; see `mcpl_input_request_handler`.
+ * \param user,finalize passed to the handler, and its finalizer, which runs when the client closes, another handler
+ *   replaces this one, or this function fails.
+ *
+ * The member `method` of the handler's parameters names the operation. If it is refused, requests that depend on it fail
+ * with `MCPL_AUTHORIZATION_FAILED`.
+ *
+ * - `auth/token`: return a token for `server`. `refused`: whether the server rejected the previous token; `scopes`: the
+ *   required scopes. Answer with `token`, and with `expires_in` in seconds if it expires.
+ * - `auth/open`: send the user to `url`. Answer with `url`, the address of the redirect, including its query.
+ * - `auth/browser`: open `url` in a browser. Answer with `{}`.
+ * - `auth/unopened`: show the user the `url` for which no browser was opened, and the `reason`. Answer with `{}`.
+ * - `auth/assertion`, `auth/id_token`: return the workload's assertion or the user's ID token for `audience`. Answer with
+ *   a member `assertion` or `id_token`.
+ * - `auth/store/load`: answer with the `value` that was saved under `key`, or without one.
+ * - `auth/store/save`: save `value`, which is base64, under `key`. `auth/store/remove`: delete it.
+ * - `auth/store/lock`: exclude other processes until `auth/store/unlock`. Answer with `lock`, which is passed to the latter.
+ *
+ * For the parameters of this function and its errors see `mcpl_client_on_elicit`.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_client_on_elicit`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_on_authorize(mcpl_client *client,
+                                     mcpl_input_request_handler handler,
+                                     void *user,
+                                     mcpl_finalizer finalize);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets the callback for notifications of the server. Call it before connecting.
+ *
+ * \param client the client.
+ *
+ * It receives changes of lists and resources, log messages and custom notifications, but not progress: set `progress` in
+ * the request's options for that. On 2026-07-28 the client subscribes to changes (`subscriptions/listen`) if this
+ * callback is set.
+ *
+ * \param listener called with one notification at a time, in order; see `mcpl_notification_listener`.
+ * \param user,finalize passed to the callback, and its finalizer, which runs when the client closes, another callback
+ *   replaces this one, or this function fails.
+ *
+ * \return `MCPL_USAGE_ERROR` if `listener` is `NULL` or the client is connecting or connected. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_on_notification(mcpl_client *client,
+                                        mcpl_notification_listener listener,
+                                        void *user,
+                                        mcpl_finalizer finalize);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets the callback for log messages of the server (`notifications/message`; `server/utilities/logging`). Call it before
+ * connecting.
+ *
+ * \param client the client.
+ * \param listener called with one notification at a time, in order; see `mcpl_notification_listener`.
+ * \param user,finalize passed to the callback, and its finalizer, which runs when the client closes, another callback
+ *   replaces this one, or this function fails.
+ *
+ * `mcpl_client_set_log_level` sets the minimum level.
+ * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
+ *
+ * For the parameters and errors see `mcpl_client_on_notification`, whose callback receives log messages, too.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_client_on_notification`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_on_log(mcpl_client *client,
+                               mcpl_log_listener listener,
+                               void *user,
+                               mcpl_finalizer finalize);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets the callback for changes of the connection, for hosts that show whether a server can be reached. Call it before
+ * connecting.
+ *
+ * \param client the client.
+ * \param listener called with one notification at a time, in order; see `mcpl_notification_listener`.
+ * \param user,finalize passed to the callback, and its finalizer, which runs when the client closes, another callback
+ *   replaces this one, or this function fails.
+ *
+ * `MCPL_CONNECTION_EVENT_CLOSED` is reported while `mcpl_client_close` waits, or in the background after `mcpl_client_free`.
+ *
+ * For the parameters and errors see `mcpl_client_on_notification`.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_client_on_notification`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_on_connection(mcpl_client *client,
+                                      mcpl_connection_listener listener,
+                                      void *user,
+                                      mcpl_finalizer finalize);
+#endif
+
+#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_STDIO))
+/**
+ * Sets the callback for lines that the server process writes to stderr. Call it before connecting.
+ *
+ * \param client the client.
+ * \param listener called with one notification at a time, in order; see `mcpl_notification_listener`.
+ * \param user,finalize passed to the callback, and its finalizer, which runs when the client closes, another callback
+ *   replaces this one, or this function fails.
+ *
+ * Applies to servers that the client starts (`mcpl_client_set_command`, `mcpl_client_spawn`) with the option
+ * `"stderr": "capture"`, the default.
+ *
+ * For the parameters and errors see `mcpl_client_on_notification`.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_client_on_notification`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_on_stderr(mcpl_client *client,
+                                  mcpl_stderr_listener listener,
+                                  void *user,
+                                  mcpl_finalizer finalize);
+#endif
+
+/** @} */
+
+/**
+ * \defgroup mcpl_requests 12. Requests of clients
+ * @{
+ */
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sends a request and waits for its result.
+ *
+ * \param client the client.
+ * \param method such as `"tools/call"`, ending with a zero byte.
+ * \param params,length a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL` for none. It may
+ *   contain `_meta`; required members are added to it.
+ * \param options request options, or `NULL` for the client's settings.
+ * \param result,result_length set to the result and its length in bytes; a zero byte follows. Release it with
+ *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
+ *
+ * The result is JSON, as the server sent it.
+ *
+ * Waits as long as `timeout` and `total_timeout` of the options or the client allow. Any thread.
+ *
+ * \return `MCPL_OK`, or
+ *
+ * - `MCPL_RPC_ERROR` if the server returned an error: see `mcpl_error_rpc_code` and `mcpl_error_details`;
+ * - `MCPL_REQUEST_TIMED_OUT`, `MCPL_HTTP_ERROR`, `MCPL_CONNECTION_LOST` or `MCPL_SERVER_EXITED` if no response arrived:
+ *   `mcpl_error_details` says whether it is safe to send the request again;
+ * - `MCPL_INVALID_RESPONSE` if the response violates the protocol;
+ * - `MCPL_INPUT_REQUEST_FAILED` if an input request of the server was not answered (2026-07-28);
+ * - `MCPL_NOT_SUPPORTED` if the server or the revision does not support the method;
+ * - `MCPL_SERVER_UNREACHABLE`, `MCPL_HANDSHAKE_FAILED` or `MCPL_HANDSHAKE_TIMED_OUT` if reconnecting failed;
+ * - `MCPL_AUTHORIZATION_FAILED` if the server requires a token, or scopes, that were not obtained;
+ * - `MCPL_SESSION_EXPIRED` if the server ended the session between the pages of a list, or again and again;
+ * - `MCPL_TOOL_CALL_REFUSED` if the handler of `mcpl_client_on_tool_call` refused the tool call;
+ * - `MCPL_LIMIT_EXCEEDED` if a limit was reached, such as that on the size of a list;
+ * - `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, `MCPL_CLOSED` if it is closed, before
+ *   or while it waits;
+ * - `MCPL_WOULD_DEADLOCK` on the I/O thread and within a dispatch; nothing is sent.
+ */
+MCPL_API
+mcpl_status mcpl_client_request(mcpl_client *client,
+                                const char *method,
+                                const char *params,
+                                size_t length,
+                                const mcpl_request_options *options,
+                                char **result,
+                                size_t *result_length);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Like `mcpl_client_request`, but does not wait.
+ *
+ * \param client the client.
+ * \param method such as `"tools/call"`, ending with a zero byte.
+ * \param params,length a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL` for none. It may
+ *   contain `_meta`; required members are added to it.
+ * \param options request options, or `NULL` for the client's settings.
+ * \param done,user a callback that gets the result or the error, and the pointer passed to it.
+ * \param request set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
+ *
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_request_async(mcpl_client *client,
+                                      const char *method,
+                                      const char *params,
+                                      size_t length,
+                                      const mcpl_request_options *options,
+                                      mcpl_done done,
+                                      void *user,
+                                      mcpl_request **request);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Calls a tool and waits for its result (`tools/call`; `server/tools`).
+ *
+ * \param client the client.
+ * \param name the tool's name, ending with a zero byte.
+ * \param arguments,length a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL` for none.
+ * \param options request options, or `NULL` for the client's settings.
+ * \param result,result_length set to the result and its length in bytes; a zero byte follows. Release it with
+ *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
+ *
+ * The result is a JSON `CallToolResult`. A result with `isError` is returned as a result, not as an error.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`.
+ * \return `MCPL_INVALID_RESPONSE` also if the structured content does not match the output schema of the listed tool.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_call_tool(mcpl_client *client,
+                                  const char *name,
+                                  const char *arguments,
+                                  size_t length,
+                                  const mcpl_request_options *options,
+                                  char **result,
+                                  size_t *result_length);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Like `mcpl_client_call_tool`, but does not wait.
+ *
+ * \param client the client.
+ * \param name the tool's name, ending with a zero byte.
+ * \param arguments,length a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL` for none.
+ * \param options request options, or `NULL` for the client's settings.
+ * \param done,user a callback that gets the result or the error, and the pointer passed to it.
+ * \param request set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
+ *
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_call_tool_async(mcpl_client *client,
+                                        const char *name,
+                                        const char *arguments,
+                                        size_t length,
+                                        const mcpl_request_options *options,
+                                        mcpl_done done,
+                                        void *user,
+                                        mcpl_request **request);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Reads a resource and waits for its contents (`resources/read`; `server/resources`).
+ *
+ * \param client the client.
+ * \param uri the resource's URI, ending with a zero byte.
+ * \param options request options, or `NULL` for the client's settings.
+ * \param result,result_length set to the result and its length in bytes; a zero byte follows. Release it with
+ *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
+ *
+ * The result is a JSON `ReadResourceResult`.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_client_request`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_read_resource(mcpl_client *client,
+                                      const char *uri,
+                                      const mcpl_request_options *options,
+                                      char **result,
+                                      size_t *result_length);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Like `mcpl_client_read_resource`, but does not wait.
+ *
+ * \param client the client.
+ * \param uri the resource's URI, ending with a zero byte.
+ * \param options request options, or `NULL` for the client's settings.
+ * \param done,user a callback that gets the result or the error, and the pointer passed to it.
+ * \param request set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
+ *
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_read_resource_async(mcpl_client *client,
+                                            const char *uri,
+                                            const mcpl_request_options *options,
+                                            mcpl_done done,
+                                            void *user,
+                                            mcpl_request **request);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Gets a prompt with arguments and waits for it (`prompts/get`; `server/prompts`).
+ *
+ * \param client the client.
+ * \param name the prompt's name, ending with a zero byte.
+ * \param arguments,length a JSON object whose members are strings, of `length` bytes (or `MCPL_AUTO_LENGTH`), or `NULL` for
+ *   none.
+ * \param options request options, or `NULL` for the client's settings.
+ * \param result,result_length set to the result and its length in bytes; a zero byte follows. Release it with
+ *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
+ *
+ * The result is a JSON `GetPromptResult`.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_client_request`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_get_prompt(mcpl_client *client,
+                                   const char *name,
+                                   const char *arguments,
+                                   size_t length,
+                                   const mcpl_request_options *options,
+                                   char **result,
+                                   size_t *result_length);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Like `mcpl_client_get_prompt`, but does not wait.
+ *
+ * \param client the client.
+ * \param name the prompt's name, ending with a zero byte.
+ * \param arguments,length a JSON object whose members are strings, of `length` bytes (or `MCPL_AUTO_LENGTH`), or `NULL` for
+ *   none.
+ * \param options request options, or `NULL` for the client's settings.
+ * \param done,user a callback that gets the result or the error, and the pointer passed to it.
+ * \param request set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
+ *
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_get_prompt_async(mcpl_client *client,
+                                         const char *name,
+                                         const char *arguments,
+                                         size_t length,
+                                         const mcpl_request_options *options,
+                                         mcpl_done done,
+                                         void *user,
+                                         mcpl_request **request);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Completes an argument of a prompt or resource template and waits for the values (`completion/complete`;
+ * `server/utilities/completion`).
+ *
+ * \param client the client.
+ * \param params,length a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`: `ref`, the prompt or template;
+ *   `argument`, with its `name` and the `value` typed so far; and optionally `context`.
+ * \param options request options, or `NULL` for the client's settings.
+ * \param result,result_length set to the result and its length in bytes; a zero byte follows. Release it with
+ *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
+ *
+ * The result is a JSON `CompleteResult`.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_client_request`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_complete(mcpl_client *client,
+                                 const char *params,
+                                 size_t length,
+                                 const mcpl_request_options *options,
+                                 char **result,
+                                 size_t *result_length);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Like `mcpl_client_complete`, but does not wait.
+ *
+ * \param client the client.
+ * \param params,length a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`: `ref`, the prompt or template;
+ *   `argument`, with its `name` and the `value` typed so far; and optionally `context`.
+ * \param options request options, or `NULL` for the client's settings.
+ * \param done,user a callback that gets the result or the error, and the pointer passed to it.
+ * \param request set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
+ *
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_complete_async(mcpl_client *client,
+                                       const char *params,
+                                       size_t length,
+                                       const mcpl_request_options *options,
+                                       mcpl_done done,
+                                       void *user,
+                                       mcpl_request **request);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Lists all tools of a server (`tools/list`; `server/tools`) and waits for the list.
+ *
+ * \param client the client.
+ * \param options options of the request for each page, or `NULL` for the client's settings.
+ * \param result,result_length set to the result and its length in bytes; a zero byte follows. Release it with
+ *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
+ *
+ * The result is a JSON array of `Tool` with the items of all pages. A list that is still valid in the cache
+ * (2026-07-28) is returned without a request, unless the options set `fresh`.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`.
+ *
+ * \return `MCPL_INVALID_RESPONSE` also if the list does
+ * not end.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_list_tools(mcpl_client *client,
+                                   const mcpl_request_options *options,
+                                   char **result,
+                                   size_t *result_length);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Like `mcpl_client_list_tools`, but does not wait.
+ *
+ * \param client the client.
+ * \param options options of the request for each page, or `NULL` for the client's settings.
+ * \param done,user called with the result or the error, and the pointer passed to it.
+ * \param request set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
+ *
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_list_tools_async(mcpl_client *client,
+                                         const mcpl_request_options *options,
+                                         mcpl_done done,
+                                         void *user,
+                                         mcpl_request **request);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Lists all resources of a server (`resources/list`; `server/resources`) and waits for the list.
+ *
+ * \param client the client.
+ * \param options options of the request for each page, or `NULL` for the client's settings.
+ * \param result,result_length set to the result and its length in bytes; a zero byte follows. Release it with
+ *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
+ *
+ * The result is a JSON array of `Resource` with the items of all pages. A list that is still valid in the cache
+ * (2026-07-28) is returned without a request, unless the options set `fresh`.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`.
+ *
+ * \return `MCPL_INVALID_RESPONSE` also if the list does
+ * not end.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_list_resources(mcpl_client *client,
+                                       const mcpl_request_options *options,
+                                       char **result,
+                                       size_t *result_length);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Like `mcpl_client_list_resources`, but does not wait.
+ *
+ * \param client the client.
+ * \param options options of the request for each page, or `NULL` for the client's settings.
+ * \param done,user called with the result or the error, and the pointer passed to it.
+ * \param request set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
+ *
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_list_resources_async(mcpl_client *client,
+                                             const mcpl_request_options *options,
+                                             mcpl_done done,
+                                             void *user,
+                                             mcpl_request **request);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Lists all resource templates of a server (`resources/templates/list`; `server/resources`) and waits for the list.
+ *
+ * \param client the client.
+ * \param options options of the request for each page, or `NULL` for the client's settings.
+ * \param result,result_length set to the result and its length in bytes; a zero byte follows. Release it with
+ *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
+ *
+ * The result is a JSON array of `ResourceTemplate` with the items of all pages. A list that is still valid in the
+ * cache (2026-07-28) is returned without a request, unless the options set `fresh`.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`.
+ *
+ * \return `MCPL_INVALID_RESPONSE` also if the list does
+ * not end.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_list_resource_templates(mcpl_client *client,
+                                                const mcpl_request_options *options,
+                                                char **result,
+                                                size_t *result_length);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Like `mcpl_client_list_resource_templates`, but does not wait.
+ *
+ * \param client the client.
+ * \param options options of the request for each page, or `NULL` for the client's settings.
+ * \param done,user called with the result or the error, and the pointer passed to it.
+ * \param request set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
+ *
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_list_resource_templates_async(mcpl_client *client,
+                                                      const mcpl_request_options *options,
+                                                      mcpl_done done,
+                                                      void *user,
+                                                      mcpl_request **request);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Lists all prompts of a server (`prompts/list`; `server/prompts`) and waits for the list.
+ *
+ * \param client the client.
+ * \param options options of the request for each page, or `NULL` for the client's settings.
+ * \param result,result_length set to the result and its length in bytes; a zero byte follows. Release it with
+ *   `mcpl_string_free`. `NULL` and 0 on failure. Each may be `NULL`.
+ *
+ * The result is a JSON array of `Prompt` with the items of all pages. A list that is still valid in the cache
+ * (2026-07-28) is returned without a request, unless the options set `fresh`.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`.
+ *
+ * \return `MCPL_INVALID_RESPONSE` also if the list does
+ * not end.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_list_prompts(mcpl_client *client,
+                                     const mcpl_request_options *options,
+                                     char **result,
+                                     size_t *result_length);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Like `mcpl_client_list_prompts`, but does not wait.
+ *
+ * \param client the client.
+ * \param options options of the request for each page, or `NULL` for the client's settings.
+ * \param done,user called with the result or the error, and the pointer passed to it.
+ * \param request set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
+ *
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_list_prompts_async(mcpl_client *client,
+                                           const mcpl_request_options *options,
+                                           mcpl_done done,
+                                           void *user,
+                                           mcpl_request **request);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Cancels a request (`basic/utilities/cancellation`).
+ *
+ * \param request the request.
+ *
+ * The server is notified, and the request's callback is called with `MCPL_REQUEST_CANCELLED`.
+ *
+ * \return `MCPL_STALE_HANDLE` if the request has ended; its callback was or will be called with the outcome. Does not wait.
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_request_cancel(mcpl_request *request);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Pings the server and waits for the answer (`ping`; `basic/utilities/ping`).
+ *
+ * \param client the client.
+ *
+ * On 2026-07-28, which has no `ping`, it sends `server/discover`.
+ *
+ * \param options request options, or `NULL` for the client's settings. `progress` is not called.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_client_request`.
+ *
+ * Any thread.
+ */
+MCPL_API mcpl_status mcpl_client_ping(mcpl_client *client, const mcpl_request_options *options);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Like `mcpl_client_ping`, but does not wait.
+ *
+ * \param client the client.
+ * \param options request options, or `NULL` for the client's settings. `progress` is not called.
+ * \param done,user called when the operation has ended, with an empty result or the error, and the pointer passed to it.
+ * \param request set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
+ *
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_ping_async(mcpl_client *client,
+                                   const mcpl_request_options *options,
+                                   mcpl_done done,
+                                   void *user,
+                                   mcpl_request **request);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets the minimum level of log messages that the server sends, and waits until it is set (`server/utilities/logging`).
+ *
+ * \param client the client.
+ *
+ * It applies to the session, or on 2026-07-28 to each further request. The client sets it again after it reconnects.
+ * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
+ *
+ * \param level the minimum level, an `mcpl_log_level`.
+ * \param options request options, or `NULL` for the client's settings. `progress` is not called.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_client_request`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_set_log_level(mcpl_client *client,
+                                      mcpl_log_level level,
+                                      const mcpl_request_options *options);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Like `mcpl_client_set_log_level`, but does not wait.
+ *
+ * \param client the client.
+ * \param level the minimum level, an `mcpl_log_level`.
+ * \param options request options, or `NULL` for the client's settings. `progress` is not called.
+ * \param done,user called when the operation has ended, with an empty result or the error, and the pointer passed to it.
+ * \param request set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
+ *
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_set_log_level_async(mcpl_client *client,
+                                            mcpl_log_level level,
+                                            const mcpl_request_options *options,
+                                            mcpl_done done,
+                                            void *user,
+                                            mcpl_request **request);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Subscribes to updates of a resource and waits until that is done (`server/resources`, subscriptions).
+ *
+ * \param client the client.
+ *
+ * The callback of `mcpl_client_on_notification` receives `notifications/resources/updated`. The client subscribes again
+ * after it reconnects.
+ *
+ * \param uri the resource's URI, ending with a zero byte.
+ * \param options request options, or `NULL` for the client's settings. `progress` is not called.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_client_request`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_subscribe(mcpl_client *client,
+                                  const char *uri,
+                                  const mcpl_request_options *options);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Like `mcpl_client_subscribe`, but does not wait.
+ *
+ * \param client the client.
+ * \param uri the resource's URI, ending with a zero byte.
+ * \param options request options, or `NULL` for the client's settings. `progress` is not called.
+ * \param done,user called when the operation has ended, with an empty result or the error, and the pointer passed to it.
+ * \param request set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
+ *
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_subscribe_async(mcpl_client *client,
+                                        const char *uri,
+                                        const mcpl_request_options *options,
+                                        mcpl_done done,
+                                        void *user,
+                                        mcpl_request **request);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Unsubscribes from updates of a resource and waits until that is done.
+ *
+ * \param client the client.
+ * \param uri the resource's URI, ending with a zero byte.
+ * \param options request options, or `NULL` for the client's settings. `progress` is not called.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_client_request`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_unsubscribe(mcpl_client *client,
+                                    const char *uri,
+                                    const mcpl_request_options *options);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Like `mcpl_client_unsubscribe`, but does not wait.
+ *
+ * \param client the client.
+ * \param uri the resource's URI, ending with a zero byte.
+ * \param options request options, or `NULL` for the client's settings. `progress` is not called.
+ * \param done,user called when the operation has ended, with an empty result or the error, and the pointer passed to it.
+ * \param request set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
+ *
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_unsubscribe_async(mcpl_client *client,
+                                          const char *uri,
+                                          const mcpl_request_options *options,
+                                          mcpl_done done,
+                                          void *user,
+                                          mcpl_request **request);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Notifies the server that the list of roots has changed, and waits until the notification is sent (`client/roots`).
+ *
+ * \param client the client.
+ *
+ * On 2026-07-28, which has no such notification, nothing is sent.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_client_request`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_roots_changed(mcpl_client *client);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Like `mcpl_client_roots_changed`, but does not wait.
+ *
+ * \param client the client.
+ * \param done,user called when the operation has ended, with an empty result or the error, and the pointer passed to it.
+ * \param request set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
+ *
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_roots_changed_async(mcpl_client *client,
+                                            mcpl_done done,
+                                            void *user,
+                                            mcpl_request **request);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sends a notification and waits until it is sent.
+ *
+ * \param client the client.
+ * \param method such as `"notifications/x-mine"`, ending with a zero byte.
+ * \param params,length a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL` for none.
+ *
+ * Waits, and returns errors, like `mcpl_client_request`.
+ *
+ * \return `MCPL_OK`, or a status as of `mcpl_client_request`.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_notify(mcpl_client *client,
+                               const char *method,
+                               const char *params,
+                               size_t length);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Like `mcpl_client_notify`, but does not wait.
+ *
+ * \param client the client.
+ * \param method such as `"notifications/x-mine"`, ending with a zero byte.
+ * \param params,length a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL` for none.
+ * \param done,user called when the operation has ended, with an empty result or the error, and the pointer passed to it.
+ * \param request set to the request's handle, for `mcpl_request_cancel`, before `done` is called, or to `NULL` on
+ *   failure. The argument may be `NULL`.
+ *
+ * `done` is called exactly once if this function succeeds, and never if it fails.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid or the client is not connected, and `MCPL_CLOSED` if it is closed.
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_notify_async(mcpl_client *client,
+                                     const char *method,
+                                     const char *params,
+                                     size_t length,
+                                     mcpl_done done,
+                                     void *user,
+                                     mcpl_request **request);
+#endif
+
+/** @} */
+
+/**
+ * \defgroup mcpl_input_requests 13. Input requests to clients
+ * @{
+ */
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Answers an input request.
+ *
+ * \param request the request.
+ * \param result,length a JSON object and its length in bytes, or `MCPL_AUTO_LENGTH`: an `ElicitResult`,
+ *   `CreateMessageResult` or `ListRootsResult` (`client/elicitation`, `client/sampling`, `client/roots`). Copied.
+ *
+ * If the user declines or cancels, answer with an `ElicitResult` whose `action` says so. `content` is sent for accepted
+ * forms only; fields that it omits get the defaults of the form. Absolute paths among the URIs of roots are sent as
+ * `file://` URIs.
+ *
+ * \return `MCPL_USAGE_ERROR`, and the request stays open, if `result` is not a JSON object, the content of an accepted
+ * form does not match the requested schema, the sampled message is invalid, or a root is neither an absolute path nor a
+ * `file://` URI. Returns `MCPL_STALE_HANDLE` if the request has ended. Does not wait. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_input_request_answer(mcpl_input_request *request,
+                                      const char *result,
+                                      size_t length);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Answers an input request with a JSON-RPC error. That of an extension's result type goes to the caller of this client.
+ *
+ * \param request the request.
+ * \param code the error code, such as -1 if the user rejects sampling (`client/sampling`), or -32603 for a failure.
+ * \param message the error message, ending with a zero byte. Copied.
+ * \param data,data_length the error's `data` as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`; or `NULL`. Copied.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid (the request stays open) and `MCPL_STALE_HANDLE` if the request has
+ * ended. Does not wait. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_input_request_refuse(mcpl_input_request *request,
+                                      int64_t code,
+                                      const char *message,
+                                      const char *data,
+                                      size_t data_length);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Answers an input request with the error of another function.
+ *
+ * \param request the request.
+ *
+ * For the handler of an extension's result type (`mcpl_client_on_result_type`) whose own request failed: the call that
+ * the result belongs to fails with the same status, message and details, except that it is not safe to send it again.
+ * Any other input request is answered with the JSON-RPC error -32603 and the message.
+ *
+ * \param status,message see `mcpl_error_status` and `mcpl_error_message`. The message ends with a zero byte. Copied.
+ * \param details see `mcpl_error_details`; or `NULL`. Copied.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid (the request stays open) and `MCPL_STALE_HANDLE` if the request has
+ * ended. Does not wait. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_input_request_fail(mcpl_input_request *request,
+                                    mcpl_status status,
+                                    const char *message,
+                                    const char *details);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Returns whether an input request no longer needs an answer.
+ *
+ * \param request the request.
+ *
+ * `true` if the server cancelled it, if the client's request that led to it ended (2026-07-28), if the client is closed,
+ * or if it was answered or refused. Any thread.
+ *
+ * \return whether an input request no longer needs an answer.
+ */
+MCPL_API
+bool mcpl_input_request_is_cancelled(mcpl_input_request *request);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets the callback for the cancellation of an input request, for example to close a dialog.
+ *
+ * \param request the request.
+ * \param callback called at most once, where callbacks run. Not called if the request is answered or refused. Replaces the
+ *   callback that was set before.
+ * \param user,finalize passed to the callback, and its finalizer, which runs when the request has ended, when another
+ *   callback replaces this one, or if this function fails.
+ *
+ * \return `MCPL_USAGE_ERROR` if `callback` is `NULL`, and `MCPL_STALE_HANDLE` if the request has ended; the callback is not
+ * called then. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_input_request_on_cancel(mcpl_input_request *request,
+                                         mcpl_input_request_cancelled callback,
+                                         void *user,
+                                         mcpl_finalizer finalize);
+#endif
+
+/** @} */
+
+/**
+ * \defgroup mcpl_json 14. JSON
+ * @{
+ */
+
+/**
+ * Finds a value in a JSON text, without copying.
+ *
+ * \param json,length the text and its length in bytes, or `MCPL_AUTO_LENGTH`. All of it is validated.
+ * \param pointer JSON pointer (RFC 6901) that ends with a zero byte, such as `"/content/0/text"`. `""` is the whole
+ *   text; write `~1` for a slash and `~0` for a tilde in a member name.
+ * \param value,value_length set to the start of the value within `json` and to its length in bytes, without
+ *   surrounding white space. No zero byte follows, and there is nothing to release: the value is valid as long as
+ *   `json`. Each may be `NULL`. `NULL` and 0 on failure.
+ *
+ * The value can be passed to the other `mcpl_json_...` functions.
+ *
+ * \return `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if the text is not valid JSON (including
+ * objects with duplicate member names) or the pointer is invalid. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_json_find(const char *json,
+                           size_t length,
+                           const char *pointer,
+                           const char **value,
+                           size_t *value_length);
+
+/**
+ * Returns the type of a JSON value.
+ *
+ * \param json,length the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * \param kind set to the type; unchanged on failure.
+ *
+ * \return `MCPL_USAGE_ERROR` if the text is not valid JSON. Any thread.
+ */
+MCPL_API mcpl_status mcpl_json_kind_of(const char *json, size_t length, mcpl_json_kind *kind);
+
+/**
+ * Reads an integer.
+ *
+ * \param json,length the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * \param pointer JSON pointer to the number, as in `mcpl_json_find`.
+ * \param number set to the number; unchanged on failure.
+ *
+ * Any notation of a whole number is accepted: `7`, `7.0` and `7e0`.
+ *
+ * \return `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if it is not a 64-bit integer or
+ * `mcpl_json_find` would. Any thread.
+ */
+MCPL_API mcpl_status mcpl_json_int64(const char *json, size_t length, const char *pointer, int64_t *number);
+
+/**
+ * Reads a number.
+ *
+ * \param json,length the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * \param pointer JSON pointer to the number, as in `mcpl_json_find`.
+ * \param number set to the nearest double; unchanged on failure.
+ *
+ * \return `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if it is not a number, is out of the
+ * range of a double, or `mcpl_json_find` would. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_json_double(const char *json,
+                             size_t length,
+                             const char *pointer,
+                             double *number);
+
+/**
+ * Reads `true` or `false`.
+ *
+ * \param json,length the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * \param pointer JSON pointer to the value, as in `mcpl_json_find`.
+ * \param value set to the value; unchanged on failure.
+ *
+ * \return `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if it has another type or
+ * `mcpl_json_find` would. Any thread.
+ */
+MCPL_API mcpl_status mcpl_json_bool(const char *json, size_t length, const char *pointer, bool *value);
+
+/**
+ * Reads a string and decodes its escapes.
+ *
+ * \param json,length the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * \param pointer JSON pointer to the string, as in `mcpl_json_find`.
+ * \param text set to a copy in UTF-8 that ends with a zero byte. Release it with `mcpl_string_free`. `NULL` on failure.
+ * \param text_length set to its length in bytes, without the zero byte; 0 on failure. May be `NULL`, but the string can
+ *   contain zero bytes (`\u0000`).
+ *
+ * \return `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if it has another type or
+ * `mcpl_json_find` would. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_json_string(const char *json,
+                             size_t length,
+                             const char *pointer,
+                             char **text,
+                             size_t *text_length);
+
+/**
+ * Counts the members of an object or the elements of an array.
+ *
+ * \param json,length the text and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * \param pointer JSON pointer to the object or array, as in `mcpl_json_find`.
+ * \param count set to the number; unchanged on failure.
+ *
+ * \return `MCPL_NOT_FOUND` if there is no such value, and `MCPL_USAGE_ERROR` if it has another type or
+ * `mcpl_json_find` would. Any thread.
+ */
+MCPL_API mcpl_status mcpl_json_count(const char *json, size_t length, const char *pointer, size_t *count);
+
+/**
+ * Returns a member of an object or an element of an array by its position in the text.
+ *
+ * To iterate, count up from 0 until the function returns `MCPL_NOT_FOUND`. Each call skips the items before from the
+ * start.
+ *
+ * \param json,length the object or array and its length in bytes, or `MCPL_AUTO_LENGTH`.
+ * \param index position, from 0.
+ * \param name set to the name of the member, which ends with a zero byte. Release it with `mcpl_string_free`. `NULL` for
+ *   an element, and on failure. May be `NULL`.
+ * \param value,value_length set to the position of the value within `json`, as in `mcpl_json_find`.
+ *
+ * \return `MCPL_NOT_FOUND` if there are not so many items, and `MCPL_USAGE_ERROR` if the text is not valid JSON, or is
+ * neither an object nor an array. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_json_item(const char *json,
+                           size_t length,
+                           size_t index,
+                           char **name,
+                           const char **value,
+                           size_t *value_length);
+
+/**
+ * Creates an empty writer. Release it with `mcpl_json_free`.
+ *
+ * \return `NULL` only if the library has a bug. Any thread.
+ */
+MCPL_API MCPL_NODISCARD mcpl_json *mcpl_json_new(void);
+
+/**
+ * Begins an object. Members follow, each with a name (`mcpl_json_name`) and a value, then `mcpl_json_end_object`.
+ *
+ * \param json the writer.
+ *
+ * It is an error where no value is allowed, and at more than 127 levels.
+ *
+ * One thread at a time.
+ */
+MCPL_API
+void mcpl_json_begin_object(mcpl_json *json);
+
+/**
+ * Ends the innermost object. It is an error if an array is innermost, or a name has no value yet.
+ *
+ * \param json the writer.
+ *
+ * One thread at a time.
+ */
+MCPL_API void mcpl_json_end_object(mcpl_json *json);
+
+/**
+ * Begins an array. Values follow, then `mcpl_json_end_array`.
+ *
+ * \param json the writer.
+ *
+ * It is an error where no value is allowed, and at more than 127 levels.
+ *
+ * One thread at a time.
+ */
+MCPL_API void mcpl_json_begin_array(mcpl_json *json);
+
+/**
+ * Ends the innermost array. It is an error if an object is innermost.
+ *
+ * \param json the writer.
+ *
+ * One thread at a time.
+ */
+MCPL_API void mcpl_json_end_array(mcpl_json *json);
+
+/**
+ * Writes the name of the next member of an object.
+ *
+ * \param json the writer.
+ * \param name UTF-8 text that ends with a zero byte. Copied.
+ *
+ * It is an error outside an object, if the name before has no value yet, and if `name` is `NULL` or not UTF-8.
+ * Duplicate names are reported by `mcpl_json_text`.
+ *
+ * One thread at a time.
+ */
+MCPL_API
+void mcpl_json_name(mcpl_json *json,
+                    const char *name);
+
+/**
+ * Writes a string.
+ *
+ * \param json the writer.
+ * \param text,length UTF-8 text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied, and escaped where needed.
+ *
+ * It is an error where no value is allowed, and if `text` is `NULL` or not UTF-8.
+ *
+ * One thread at a time.
+ */
+MCPL_API
+void mcpl_json_put_string(mcpl_json *json,
+                          const char *text,
+                          size_t length);
+
+/**
+ * Writes an integer. It is an error where no value is allowed.
+ *
+ * \param json the writer.
+ * \param number the number.
+ *
+ * One thread at a time.
+ */
+MCPL_API void mcpl_json_put_int64(mcpl_json *json, int64_t number);
+
+/**
+ * Writes a number, with enough digits to read back the same double. It is an error where no value is allowed, and if
+ * the number is not finite.
+ *
+ * \param json the writer.
+ * \param number the number.
+ *
+ * One thread at a time.
+ */
+MCPL_API
+void mcpl_json_put_double(mcpl_json *json,
+                          double number);
+
+/**
+ * Writes `true` or `false`. It is an error where no value is allowed.
+ *
+ * \param json the writer.
+ * \param value the value.
+ *
+ * One thread at a time.
+ */
+MCPL_API void mcpl_json_put_bool(mcpl_json *json, bool value);
+
+/**
+ * Writes `null`. It is an error where no value is allowed.
+ *
+ * \param json the writer.
+ *
+ * One thread at a time.
+ */
+MCPL_API void mcpl_json_put_null(mcpl_json *json);
+
+/**
+ * Writes a value that is already JSON.
+ *
+ * \param json the writer.
+ * \param value,length JSON text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
+ *
+ * It is an error where no value is allowed, and if the text is not valid JSON.
+ *
+ * One thread at a time.
+ */
+MCPL_API void mcpl_json_put_json(mcpl_json *json, const char *value, size_t length);
+
+/**
+ * Writes binary data as a base64 string (RFC 4648, section 4), such as `data` of images and audio, and `blob` of
+ * resources.
+ *
+ * \param json the writer.
+ * \param data,length the data and its length in bytes. Copied. `NULL` is allowed for length 0.
+ *
+ * It is an error where no value is allowed, and if `length` is `MCPL_AUTO_LENGTH`.
+ *
+ * One thread at a time.
+ */
+MCPL_API
+void mcpl_json_put_base64(mcpl_json *json,
+                          const void *data,
+                          size_t length);
+
+/**
+ * Returns the JSON text that was written.
+ *
+ * \param json the writer.
+ * \param text set to the text, which ends with a zero byte. The writer owns it; it is valid until the writer is used
+ *   again or released. `NULL` on failure. May be `NULL`.
+ * \param length set to its length in bytes; 0 on failure. May be `NULL`.
+ *
+ * \return `MCPL_USAGE_ERROR` if the text is not one complete value, or with the first error of an earlier function;
+ * see `mcpl_last_error`.
+ *
+ * One thread at a time.
+ */
+MCPL_API
+mcpl_status mcpl_json_text(mcpl_json *json,
+                           const char **text,
+                           size_t *length);
+
+/**
+ * Resets a writer to its initial state, including its error.
+ *
+ * \param json the writer.
+ *
+ * One thread at a time.
+ */
+MCPL_API void mcpl_json_clear(mcpl_json *json);
+
+/**
+ * Releases a writer and its text. `NULL` is ignored.
+ *
+ * \param json the writer.
+ *
+ * One thread at a time.
+ */
+MCPL_API void mcpl_json_free(mcpl_json *json);
+
+/** @} */
 
 #ifdef __cplusplus
 }  // extern "C"

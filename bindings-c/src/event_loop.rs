@@ -255,6 +255,7 @@ pub(crate) fn deadline(timeout_ms: i64) -> Option<Instant> {
 ///
 /// Returns `NULL` if the system is out of file descriptors or threads; see `mcpl_last_error`. Any thread.
 #[unsafe(no_mangle)]
+#[must_use]
 pub extern "C" fn mcpl_loop_new() -> *mut mcpl_loop {
     entry_or(std::ptr::null_mut(), || {
         let library = shared_runtime::enter()?;
@@ -307,8 +308,8 @@ pub extern "C" fn mcpl_loop_new() -> *mut mcpl_loop {
 ///
 /// Returns -1 if the loop is `NULL` or was freed. Any thread.
 #[unsafe(no_mangle)]
-pub extern "C" fn mcpl_loop_fd(events: *mut mcpl_loop) -> c_int {
-    entry_or(-1, || Ok(Loop::get(events)?.poll.as_raw_fd()))
+pub extern "C" fn mcpl_loop_fd(r#loop: *mut mcpl_loop) -> c_int {
+    entry_or(-1, || Ok(Loop::get(r#loop)?.poll.as_raw_fd()))
 }
 
 /// Runs queued callbacks on this thread, without waiting for more.
@@ -324,14 +325,14 @@ pub extern "C" fn mcpl_loop_fd(events: *mut mcpl_loop) -> c_int {
 /// Returns `MCPL_USAGE_ERROR` if another thread is dispatching.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_loop_dispatch(
-    events: *mut mcpl_loop,
+    r#loop: *mut mcpl_loop,
     most: u32,
     count: *mut u32,
 ) -> mcpl_status {
     // SAFETY: guaranteed by the caller.
     unsafe { put(count, 0) };
     entry(|| {
-        let done = Loop::get(events)?.dispatch(most, &|| false)?;
+        let done = Loop::get(r#loop)?.dispatch(most, &|| false)?;
         // SAFETY: guaranteed by the caller.
         unsafe { put(count, done) };
         Ok(())
@@ -344,9 +345,9 @@ pub unsafe extern "C" fn mcpl_loop_dispatch(
 ///
 /// Returns `MCPL_WAIT_TIMED_OUT` after that time, and `MCPL_WOULD_DEADLOCK` on the I/O thread.
 #[unsafe(no_mangle)]
-pub extern "C" fn mcpl_loop_wait(events: *mut mcpl_loop, timeout_ms: i64) -> mcpl_status {
+pub extern "C" fn mcpl_loop_wait(r#loop: *mut mcpl_loop, timeout_ms: i64) -> mcpl_status {
     entry(|| {
-        let one = Loop::get(events)?;
+        let one = Loop::get(r#loop)?;
         if executor::is_io_thread() {
             return Err(Fault::would_deadlock());
         }
@@ -377,12 +378,12 @@ pub extern "C" fn mcpl_loop_wait(events: *mut mcpl_loop, timeout_ms: i64) -> mcp
 /// Call it on the thread that dispatches the loop, but not within a callback. Callbacks that are still queued, and
 /// those of servers and clients that still use the loop, run on worker threads from then on.
 #[unsafe(no_mangle)]
-pub extern "C" fn mcpl_loop_free(events: *mut mcpl_loop) {
-    if events.is_null() {
+pub extern "C" fn mcpl_loop_free(r#loop: *mut mcpl_loop) {
+    if r#loop.is_null() {
         return;
     }
     entry(|| {
-        let one = LOOPS.end(events)?;
+        let one = LOOPS.end(r#loop)?;
         one.close();
         drop(one);
         shared_runtime::leave();

@@ -104,6 +104,7 @@ impl Server {
 ///
 /// Returns `NULL` on failure; see `mcpl_last_error`. Any thread.
 #[unsafe(no_mangle)]
+#[must_use]
 pub unsafe extern "C" fn mcpl_server_new(
     name: *const c_char,
     version: *const c_char,
@@ -139,7 +140,8 @@ pub unsafe extern "C" fn mcpl_server_new(
 /// - `instructions`: how to use the server, for the model.
 /// - `declare`: array of `tools`, `resources`, `prompts` and `completions`: features to declare before anything is
 ///   registered.
-/// - `extensions`, `experimental`: objects that map names to settings.
+/// - `extensions`, `experimental`: objects that map names to settings. `result_types`: an object that maps types of results to the
+///   extensions that they belong to.
 /// - `revisions`: the protocol revisions to serve (all).
 /// - `page_size`: entries per page of a list (1,000).
 /// - `list_cache`, `resource_cache`: `[milliseconds, public]`: how long clients may cache lists and contents, and
@@ -173,6 +175,8 @@ pub unsafe extern "C" fn mcpl_server_new(
 ///   Clients get the texts of internal errors (`mcpl_call_fail_internal`), results are validated even if `check_output` is
 ///   false, and each message is a diagnostic of level `MCPL_LOG_INFO` with the target `mcpline::traffic`. A diagnostic of
 ///   level `MCPL_LOG_WARNING` says that it is on. What no callback of `mcpl_set_diagnostics` receives goes to stderr.
+/// - `metrics`: record metrics, which `mcpl_server_metrics` returns and the HTTP server serves at `metrics_path` (false). Needs a
+///   library with the feature `metrics`.
 /// - `traffic_file`: the path of a file that all messages are appended to as JSON lines, without secrets, for development
 ///   (docs/traffic-files.md; the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none).
 ///
@@ -191,6 +195,7 @@ pub unsafe extern "C" fn mcpl_server_new(
 ///
 /// Returns `NULL` on failure; see `mcpl_last_error`. Any thread.
 #[unsafe(no_mangle)]
+#[must_use]
 pub unsafe extern "C" fn mcpl_server_new_with(
     info: *const c_char,
     info_length: usize,
@@ -229,9 +234,9 @@ pub unsafe extern "C" fn mcpl_server_new_with(
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_server_use_loop(
     server: *mut mcpl_server,
-    events: *mut mcpl_loop,
+    r#loop: *mut mcpl_loop,
 ) -> mcpl_status {
-    entry(|| Server::get(server)?.owner.use_loop(Loop::get(events)?))
+    entry(|| Server::get(server)?.owner.use_loop(Loop::get(r#loop)?))
 }
 
 /// Returns a snapshot of what a server holds now. It needs no option and costs requests nothing.

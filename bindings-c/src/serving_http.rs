@@ -35,6 +35,7 @@ use crate::verifying::verified_by;
 ///   - `silence` (10): after this time without a message a waiting call becomes an event stream.
 ///   - `keep_alive` (15), `retry` (0.5), `kept_events` (1,024), `kept_bytes` (4 MiB), `max_unread_bytes` (16 MiB):
 ///     event streams.
+///   - `metrics_path` (none): where the metrics of the server are served, if its option `metrics` is on.
 ///   - `client_address_header`: the header in which a reverse proxy names the client's address.
 ///   - `auth`: enables authorization; an object with `resource`, the URL under which clients know the server, and
 ///     `issuers`, `jwks_url`, `jwks`, `introspection`, `authorization_servers`, `audiences`, `required_scopes`,

@@ -124,6 +124,7 @@ impl Drop for Closed {
 /// Release it with `mcpl_client_free`. Returns `NULL` if an argument is `NULL` or not UTF-8, or no thread can be created; see
 /// `mcpl_last_error`. Any thread.
 #[unsafe(no_mangle)]
+#[must_use]
 pub unsafe extern "C" fn mcpl_client_new(
     name: *const c_char,
     version: *const c_char,

@@ -118,6 +118,8 @@ pub(super) fn set_target(client: &Client, target: Target) -> Done {
 ///   - `reconnect_attempts` (5), `reconnect_delay` (0.2), `reconnect_max_delay` (10): attempts to reconnect after the connection
 ///     is lost, and the delays before the first and the later ones; 0 attempts disable reconnecting.
 ///   - `listen` (`true`): whether to subscribe to changes on 2026-07-28 if there is a callback for notifications.
+///   - `metrics` (`false`): whether to record metrics, which `mcpl_client_metrics` returns. Needs a library with the feature
+///     `metrics`.
 ///   - `traffic_file`: the path of a file that all messages are appended to as JSON lines, without secrets, for development
 ///     (docs/traffic-files.md; the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none).
 ///   - `middleware`: an array of what is put around the client's requests, the outermost first. Each entry is an object with one
@@ -157,11 +159,11 @@ pub unsafe extern "C" fn mcpl_client_set_options(
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_client_use_loop(
     client: *mut mcpl_client,
-    loop_: *mut mcpl_loop,
+    r#loop: *mut mcpl_loop,
 ) -> mcpl_status {
     entry(|| {
         let client = Client::get(client)?;
-        let events = Loop::get(loop_)?;
+        let events = Loop::get(r#loop)?;
         client.configure(|_| client.owner().use_loop(events))
     })
 }

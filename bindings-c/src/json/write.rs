@@ -35,6 +35,7 @@ pub struct mcpl_json {
 ///
 /// Returns `NULL` only if the library has a bug. Any thread.
 #[unsafe(no_mangle)]
+#[must_use]
 pub extern "C" fn mcpl_json_new() -> *mut mcpl_json {
     entry_or(std::ptr::null_mut(), || {
         Ok(Box::into_raw(Box::new(mcpl_json {
