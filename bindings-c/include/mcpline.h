@@ -3035,14 +3035,15 @@ mcpl_status mcpl_client_spawn(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Returns the server of a client and the protocol revision, as of the first connection.
+ * Returns the server of a client and the protocol revision, as of the first connection. Fails while there is no connection.
  *
  * \param client the client.
  * \param json,length set to a JSON object and its length in bytes. Release it with `mcpl_string_free`. `NULL` and 0 on
  *   failure. Members: `protocolVersion`, the revision in use; `serverInfo`, the server's `Implementation`, or `null`;
  *   `serverCapabilities`; `instructions`, for the model, or `null`.
  *
- * \return `MCPL_USAGE_ERROR` if the client is not connected, and `MCPL_CLOSED` if it is closed. Any thread.
+ * \return `MCPL_USAGE_ERROR` if the client was not opened, `MCPL_CONNECTION_LOST` if its connection was lost and no request has
+ * opened a new one, and `MCPL_CLOSED` if it is closed. Any thread.
  */
 MCPL_API
 mcpl_status mcpl_client_info(mcpl_client *client,
@@ -3135,6 +3136,96 @@ MCPL_API
 mcpl_status mcpl_client_set_options(mcpl_client *client,
                                     const char *json,
                                     size_t length);
+#endif
+
+#if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Sets how long requests wait for a response. Call it before connecting, and after `mcpl_client_set_options`, which replaces
+ * it. The same as its options `timeout` and `total_timeout`.
+ *
+ * \param client the client.
+ * \param timeout_ms how long a request may go without a response or progress, in milliseconds. 0: 60 s; negative: no limit.
+ * \param total_timeout_ms how long a request may take in total, in milliseconds. 0: an hour, or `timeout_ms` if that is longer;
+ *   negative: no limit.
+ *
+ * \return `MCPL_USAGE_ERROR` if the client is connecting or connected. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_set_timeout_ms(mcpl_client *client,
+                                       int64_t timeout_ms,
+                                       int64_t total_timeout_ms);
+#endif
+
+#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_AUTH))
+/**
+ * Sets the access token that is sent with each request to a server at a URL. Call it before connecting; it applies to any
+ * URL, whether that is set before or afterwards, and replaces `auth` in its options.
+ *
+ * \param client the client.
+ * \param token the token, without `Bearer`; or `NULL` to remove it. Copied.
+ *
+ * Other servers get no token.
+ *
+ * \return `MCPL_USAGE_ERROR` if the token is not UTF-8 or the client is connecting or connected.
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_set_bearer(mcpl_client *client,
+                                   const char *token);
+#endif
+
+#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_HTTP))
+/**
+ * Sets a header that is sent with each request to a server at a URL. Call it before connecting; it applies to any URL,
+ * whether that is set before or afterwards, and replaces a header of the same name in its options.
+ *
+ * \param client the client.
+ * \param name the name; upper and lower case are the same. Copied.
+ * \param value the value, or `NULL` to remove what this function has set. Copied.
+ *
+ * Other servers get no headers.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is not UTF-8, `name` is `NULL` or the client is
+ * connecting or connected; a header that HTTP does not allow is reported when the client connects. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_set_header(mcpl_client *client,
+                                   const char *name,
+                                   const char *value);
+#endif
+
+#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_STDIO))
+/**
+ * Sets an environment variable of the process that the client starts. Call it before connecting; it applies to any command,
+ * whether that is set before or afterwards, and replaces a variable of the same name in its options.
+ *
+ * \param client the client.
+ * \param name the name. Copied.
+ * \param value the value, or `NULL` to remove what this function has set. Copied.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is not UTF-8, `name` is `NULL` or the client is connecting or connected. Any
+ * thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_set_env(mcpl_client *client,
+                                const char *name,
+                                const char *value);
+#endif
+
+#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_STDIO))
+/**
+ * Sets the working directory of the process that the client starts. Call it before connecting; it applies to any command,
+ * whether that is set before or afterwards, and replaces `cwd` in its options.
+ *
+ * \param client the client.
+ * \param path the path, or `NULL` to remove what this function has set. Copied.
+ *
+ * \return `MCPL_USAGE_ERROR` if the path is not UTF-8 or the client is connecting or connected; a directory that does not
+ * exist is reported when the client connects. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_client_set_cwd(mcpl_client *client,
+                                const char *path);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)

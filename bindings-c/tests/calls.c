@@ -1038,6 +1038,60 @@ static void a_client_in_this_process_has_a_caller_and_headers(void) {
   mcpl_server_free(server);
 }
 
+static void settings_of_a_client_apply_to_any_url(void) {
+  uint16_t port = 0;
+  char url[64];
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "who", "Tells who calls", NULL, tell_who, NULL, NULL));
+  OK(mcpl_server_start_http(server, "127.0.0.1", 0, NULL, &port));
+  snprintf(url, sizeof url, "http://127.0.0.1:%u/mcp", (unsigned)port);
+  mcpl_client *client = mcpl_client_new("test", "1");
+  OK(mcpl_client_set_header(client, "x-tenant", "first"));
+  OK(mcpl_client_set_header(client, "X-Tenant", "acme"));
+  OK(mcpl_client_set_header(client, "x-none", "unwanted"));
+  OK(mcpl_client_set_header(client, "x-none", NULL));
+  OK(mcpl_client_set_header(client, "x-given", "replaced"));
+  OK(mcpl_client_set_url(client, url, "{\"headers\": [[\"x-given\", \"unwanted\"], [\"x-kept\", \"kept\"]]}"));
+  OK(mcpl_client_open(client));
+  char *who = called(client, "who", "{}");
+  CONTAINS(who, "acme");
+  CONTAINS(who, "replaced");
+  CONTAINS(who, "kept");
+  CHECK(strstr(who, "first") == NULL && strstr(who, "unwanted") == NULL);
+  mcpl_string_free(who);
+  EXPECT(MCPL_USAGE_ERROR, mcpl_client_set_timeout_ms(client, 0, 0));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_client_set_header(client, "x-late", "a"));
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
+static void a_client_has_its_own_timeout(void) {
+  struct kept kept = {TALLY, TALLY, NULL};
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "keep", "Never replies", NULL, keep, &kept, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_set_options(client, "{\"timeout\": 600}", MCPL_AUTO_LENGTH));
+  OK(mcpl_client_set_timeout_ms(client, 1, 0));
+  OK(mcpl_client_open(client));
+  EXPECT(MCPL_REQUEST_TIMED_OUT, mcpl_client_call_tool(client, "keep", NULL, 0, NULL, NULL, NULL));
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
+static void settings_of_a_client_apply_to_any_command(void) {
+  const char *argv[] = {"/bin/sh", "-c", "echo \"$GIVEN $KEPT $REMOVED in $PWD\" >&2; exit 3"};
+  mcpl_client *client = mcpl_client_new("test", "1");
+  OK(mcpl_client_set_env(client, "GIVEN", "given"));
+  OK(mcpl_client_set_env(client, "REMOVED", "unwanted"));
+  OK(mcpl_client_set_command(client, argv, 3,
+                             "{\"cwd\": \"/\", \"env\": {\"GIVEN\": \"unwanted\", \"KEPT\": \"kept\"}}"));
+  OK(mcpl_client_set_env(client, "REMOVED", NULL));
+  OK(mcpl_client_set_cwd(client, "/usr"));
+  EXPECT(MCPL_SERVER_EXITED, mcpl_client_open(client));
+  CONTAINS(mcpl_error_details(mcpl_last_error()), "given kept  in /usr");
+  mcpl_client_free(client);
+}
+
 static void tell_trace(mcpl_call *call, const char *arguments, size_t length, void *user) {
   char *trace = NULL;
   size_t trace_length = 0;
@@ -1231,6 +1285,9 @@ static const struct test tests[] = {
     TEST(serves_http_in_the_background),
     TEST(serves_a_unix_socket_in_the_background),
     TEST(a_client_in_this_process_has_a_caller_and_headers),
+    TEST(settings_of_a_client_apply_to_any_url),
+    TEST(a_client_has_its_own_timeout),
+    TEST(settings_of_a_client_apply_to_any_command),
     TEST(a_handler_knows_the_trace_of_its_client),
     TEST(a_configuration_file_names_the_server),
     TEST(middleware_passes_requests_on),

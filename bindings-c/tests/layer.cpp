@@ -590,8 +590,10 @@ void a_callable_verifies_tokens_and_scopes_limit_what_callers_see() {
   const std::pair<const char *, const char *> callers[] = {{"sesame", "alice"}, {"editor", "bob"}};
   for (const auto &[token, name] : callers) {
     Client client("client", "1");
-    client.set_url(url, std::string(R"({"auth":{"bearer":")") + token + R"("}})");
-    client.open();
+    client.set_bearer(token);
+    client.set_header("x-unused", "a");
+    client.set_timeout(std::chrono::minutes(1));
+    client.connect(url);
     CHECK(text_of(client.call_tool("look", nullptr)) == name);
     const bool edits = std::string_view(token) == "editor";
     CHECK(contains(client.list_tools().text(), "\"edit\"") == edits);

@@ -240,7 +240,12 @@ static void a_client_reports_changes_of_its_connection(void) {
   CHECK(pid != 0);
   CHECK(kill((pid_t)pid, SIGKILL) == 0);
   tally_wait(&changes.count, 2);
+  char *info = NULL;
+  EXPECT(MCPL_CONNECTION_LOST, mcpl_client_info(client, &info, NULL));
   OK(mcpl_client_ping(client, NULL));
+  OK(mcpl_client_info(client, &info, NULL));
+  CONTAINS(info, "\"name\":\"server\"");
+  mcpl_string_free(info);
   started(&with);
   CHECK(close(with.holds) == 0);
   OK(mcpl_client_close(client));

@@ -637,6 +637,11 @@ static void clients_refuse_handles(void) {
   const char *argv[] = {"true"};
   const mcpl_channel_functions functions = {.size = sizeof functions, .send = on_send};
   HANDLE(mcpl_client_set_options, ended, JSON("{}"));
+  HANDLE(mcpl_client_set_timeout_ms, ended, 1000, 0);
+  HANDLE(mcpl_client_set_bearer, ended, "token");
+  HANDLE(mcpl_client_set_header, ended, "a", "b");
+  HANDLE(mcpl_client_set_env, ended, "a", "b");
+  HANDLE(mcpl_client_set_cwd, ended, "/");
   HANDLE(mcpl_client_use_loop, ended, loop);
   HANDLE(mcpl_client_on_elicit, ended, keep_input_request, NULL, NULL);
   HANDLE(mcpl_client_on_request, ended, "acme/a", keep_input_request, NULL, NULL);
@@ -735,6 +740,11 @@ static void clients_refuse_arguments(void) {
   REFUSES(mcpl_client_on_log, client, NULL, NULL, NULL);
   REFUSES(mcpl_client_on_connection, client, NULL, NULL, NULL);
   REFUSES(mcpl_client_on_stderr, client, NULL, NULL, NULL);
+  REFUSES(mcpl_client_set_bearer, client, BAD_TEXT);
+  REFUSES(mcpl_client_set_header, client, NULL, "b");
+  REFUSES(mcpl_client_set_header, client, "a", BAD_TEXT);
+  REFUSES(mcpl_client_set_env, client, NULL, "b");
+  REFUSES(mcpl_client_set_cwd, client, BAD_TEXT);
   REFUSES(mcpl_client_set_url, client, NULL, NULL);
   REFUSES(mcpl_client_set_url, client, "http://127.0.0.1:1/mcp", BAD_JSON);
   REFUSES(mcpl_client_set_command, client, NULL, 1, NULL);

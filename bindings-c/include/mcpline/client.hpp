@@ -33,6 +33,39 @@ public:
     detail::throw_if_failed(mcpl_client_set_options(client_.get(), options.data(), options.size()));
   }
 
+  /// Sets how long requests wait without progress and in total: see mcpl_client_set_timeout_ms. Zero is the default;
+  /// `no_timeout` is no limit. Call it before connecting, and after `set_options`.
+  void set_timeout(Milliseconds timeout, Milliseconds total_timeout = {}) {
+    detail::throw_if_failed(mcpl_client_set_timeout_ms(client_.get(), timeout.count(), total_timeout.count()));
+  }
+
+#if defined(MCPLINE_HAS_AUTH)
+  /// Sets the access token for servers at a URL, without `Bearer`. Call it before connecting.
+  void set_bearer(std::string_view token) {
+    detail::throw_if_failed(mcpl_client_set_bearer(client_.get(), detail::Short(token).get()));
+  }
+#endif
+
+#if defined(MCPLINE_HAS_HTTP)
+  /// Sets a header for servers at a URL. Call it before connecting.
+  void set_header(std::string_view name, std::string_view value) {
+    detail::throw_if_failed(
+        mcpl_client_set_header(client_.get(), detail::Short(name).get(), detail::Short(value).get()));
+  }
+#endif
+
+#if defined(MCPLINE_HAS_STDIO)
+  /// Sets an environment variable of the process that the client starts. Call it before connecting.
+  void set_env(std::string_view name, std::string_view value) {
+    detail::throw_if_failed(mcpl_client_set_env(client_.get(), detail::Short(name).get(), detail::Short(value).get()));
+  }
+
+  /// Sets the working directory of the process that the client starts. Call it before connecting.
+  void set_cwd(std::string_view path) {
+    detail::throw_if_failed(mcpl_client_set_cwd(client_.get(), detail::Short(path).get()));
+  }
+#endif
+
   /// Runs all callbacks of the client on the thread that dispatches `loop`. Call it before connecting.
   void use_loop(Loop &loop) { detail::throw_if_failed(mcpl_client_use_loop(client_.get(), loop.get())); }
 

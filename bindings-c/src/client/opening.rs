@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mcpline::foreign::client::{Outcome, Target};
 
 use crate::callback_tracker::Latch;
-use crate::status::{Done, entry, mcpl_status};
+use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text::{self, Out, put};
 
 use super::handle::{Client, mcpl_client};
@@ -129,13 +129,14 @@ pub unsafe extern "C" fn mcpl_client_spawn(
     })
 }
 
-/// Returns the server of a client and the protocol revision, as of the first connection.
+/// Returns the server of a client and the protocol revision, as of the first connection. Fails while there is no connection.
 ///
 /// - `json`, `length`: set to a JSON object and its length in bytes. Release it with `mcpl_string_free`. `NULL` and 0 on
 ///   failure. Members: `protocolVersion`, the revision in use; `serverInfo`, the server's `Implementation`, or `null`;
 ///   `serverCapabilities`; `instructions`, for the model, or `null`.
 ///
-/// Returns `MCPL_USAGE_ERROR` if the client is not connected, and `MCPL_CLOSED` if it is closed. Any thread.
+/// Returns `MCPL_USAGE_ERROR` if the client was not opened, `MCPL_CONNECTION_LOST` if its connection was lost and no request has
+/// opened a new one, and `MCPL_CLOSED` if it is closed. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_info(
     client: *mut mcpl_client,
@@ -146,7 +147,10 @@ pub unsafe extern "C" fn mcpl_client_info(
     let out = unsafe { Out::new(json, length) };
     entry(|| {
         let client = Client::get(client)?;
-        client.core()?;
+        if !client.core()?.stats().is_connected {
+            let message = "the connection is lost: the next request opens a new one";
+            return Err(Fault::new(mcpl_status::MCPL_CONNECTION_LOST, message));
+        }
         if let Some(server) = client.kernel().connection().server() {
             out.give(server.to_json().as_bytes());
         }

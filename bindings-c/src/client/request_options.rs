@@ -140,7 +140,7 @@ pub(super) unsafe fn read_options(options: *const mcpl_request_options) -> Done<
 }
 
 /// Converts milliseconds to seconds; `None` for 0.
-fn seconds(milliseconds: i64) -> Option<f64> {
+pub(super) fn seconds(milliseconds: i64) -> Option<f64> {
     match milliseconds {
         0 => None,
         ..0 => Some(f64::INFINITY),

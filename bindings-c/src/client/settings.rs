@@ -4,6 +4,8 @@
 use std::ffi::OsString;
 use std::ffi::c_char;
 
+#[cfg(any(feature = "http", feature = "stdio"))]
+use mcpline::foreign::client::TargetSettings;
 use mcpline::foreign::client::{ClientConfiguration, Target};
 use mcpline::foreign::options::{BuiltInClientMiddleware, ClientOptions, read};
 use mcpline::protocol::wire::Raw;
@@ -15,6 +17,7 @@ use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text;
 
 use super::handle::{Client, mcpl_client};
+use super::request_options::seconds;
 
 /// Sets the options of the core and the client's description. Invalid options change nothing.
 fn set_options(configuration: &mut ClientConfiguration, options: &str) -> Done {
@@ -149,6 +152,159 @@ pub unsafe extern "C" fn mcpl_client_set_options(
         let options = unsafe { text::json("the options", json, length)? };
         client.configure(|configuration| set_options(configuration, options.as_str()))
     })
+}
+
+/// Sets how long requests wait for a response. Call it before connecting, and after `mcpl_client_set_options`, which replaces
+/// it. The same as its options `timeout` and `total_timeout`.
+///
+/// - `timeout_ms`: how long a request may go without a response or progress, in milliseconds. 0: 60 s; negative: no limit.
+/// - `total_timeout_ms`: how long a request may take in total, in milliseconds. 0: an hour, or `timeout_ms` if that is longer;
+///   negative: no limit.
+///
+/// Returns `MCPL_USAGE_ERROR` if the client is connecting or connected. Any thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_client_set_timeout_ms(
+    client: *mut mcpl_client,
+    timeout_ms: i64,
+    total_timeout_ms: i64,
+) -> mcpl_status {
+    entry(|| {
+        let client = Client::get(client)?;
+        let (idle, total) = (seconds(timeout_ms), seconds(total_timeout_ms));
+        client.configure(|configuration| Ok(configuration.set_timeouts(idle, total)?))
+    })
+}
+
+/// Changes settings of the target. `NULL` removes a value.
+///
+/// # Safety
+///
+/// The strings are `NULL` or end with a zero byte.
+#[cfg(any(feature = "http", feature = "stdio"))]
+unsafe fn set_named(
+    client: *mut mcpl_client,
+    (what, name): (&str, *const c_char),
+    value: *const c_char,
+    set: fn(&mut TargetSettings, &str, Option<&str>),
+) -> mcpl_status {
+    entry(|| {
+        let client = Client::get(client)?;
+        // SAFETY: guaranteed by the caller.
+        let (name, value) =
+            unsafe { (text::name(what, name)?, text::optional("the value", value)?) };
+        client.configure(|configuration| {
+            set(&mut configuration.target_settings, name, value);
+            Ok(())
+        })
+    })
+}
+
+/// Changes one setting of the target. `NULL` removes it.
+///
+/// # Safety
+///
+/// The string is `NULL` or ends with a zero byte.
+#[cfg(any(feature = "auth", feature = "stdio"))]
+unsafe fn set_only(
+    client: *mut mcpl_client,
+    (what, value): (&str, *const c_char),
+    set: fn(&mut TargetSettings, Option<&str>),
+) -> mcpl_status {
+    entry(|| {
+        let client = Client::get(client)?;
+        // SAFETY: guaranteed by the caller.
+        let value = unsafe { text::optional(what, value)? };
+        client.configure(|configuration| {
+            set(&mut configuration.target_settings, value);
+            Ok(())
+        })
+    })
+}
+
+/// Sets the access token that is sent with each request to a server at a URL. Call it before connecting; it applies to any
+/// URL, whether that is set before or afterwards, and replaces `auth` in its options.
+///
+/// - `token`: the token, without `Bearer`; or `NULL` to remove it. Copied.
+///
+/// Other servers get no token. Returns `MCPL_USAGE_ERROR` if the token is not UTF-8 or the client is connecting or connected.
+/// Any thread.
+#[cfg(feature = "auth")]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_set_bearer(
+    client: *mut mcpl_client,
+    token: *const c_char,
+) -> mcpl_status {
+    // SAFETY: the caller upholds the contract in the header.
+    unsafe { set_only(client, ("the token", token), TargetSettings::set_bearer) }
+}
+
+/// Sets a header that is sent with each request to a server at a URL. Call it before connecting; it applies to any URL,
+/// whether that is set before or afterwards, and replaces a header of the same name in its options.
+///
+/// - `name`: the name; upper and lower case are the same. Copied.
+/// - `value`: the value, or `NULL` to remove what this function has set. Copied.
+///
+/// Other servers get no headers. Returns `MCPL_USAGE_ERROR` if an argument is not UTF-8, `name` is `NULL` or the client is
+/// connecting or connected; a header that HTTP does not allow is reported when the client connects. Any thread.
+#[cfg(feature = "http")]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_set_header(
+    client: *mut mcpl_client,
+    name: *const c_char,
+    value: *const c_char,
+) -> mcpl_status {
+    // SAFETY: the caller upholds the contract in the header.
+    unsafe {
+        set_named(
+            client,
+            ("the name", name),
+            value,
+            TargetSettings::set_header,
+        )
+    }
+}
+
+/// Sets an environment variable of the process that the client starts. Call it before connecting; it applies to any command,
+/// whether that is set before or afterwards, and replaces a variable of the same name in its options.
+///
+/// - `name`: the name. Copied.
+/// - `value`: the value, or `NULL` to remove what this function has set. Copied.
+///
+/// Returns `MCPL_USAGE_ERROR` if an argument is not UTF-8, `name` is `NULL` or the client is connecting or connected. Any
+/// thread.
+#[cfg(feature = "stdio")]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_set_env(
+    client: *mut mcpl_client,
+    name: *const c_char,
+    value: *const c_char,
+) -> mcpl_status {
+    // SAFETY: the caller upholds the contract in the header.
+    unsafe {
+        set_named(
+            client,
+            ("the name", name),
+            value,
+            TargetSettings::set_environment_variable,
+        )
+    }
+}
+
+/// Sets the working directory of the process that the client starts. Call it before connecting; it applies to any command,
+/// whether that is set before or afterwards, and replaces `cwd` in its options.
+///
+/// - `path`: the path, or `NULL` to remove what this function has set. Copied.
+///
+/// Returns `MCPL_USAGE_ERROR` if the path is not UTF-8 or the client is connecting or connected; a directory that does not
+/// exist is reported when the client connects. Any thread.
+#[cfg(feature = "stdio")]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_set_cwd(
+    client: *mut mcpl_client,
+    path: *const c_char,
+) -> mcpl_status {
+    // SAFETY: the caller upholds the contract in the header.
+    unsafe { set_only(client, ("the path", path), TargetSettings::set_directory) }
 }
 
 /// Runs all callbacks of a client on the thread that dispatches a loop. Call it once, before connecting.

@@ -2,12 +2,13 @@
 
 use crate::client::{Address, Answerer, ClientBuilder, ClientSettings};
 use crate::error::Error;
-use crate::foreign::options::HostOptions;
+use crate::foreign::options::{CallOptions, HostOptions};
 use crate::sync::Arc;
 
 use super::handle::Host;
 use super::input_requests::host_gone;
 use super::target::Target;
+use super::target_settings::TargetSettings;
 
 /// The configuration of a client: its host, its settings and its server.
 #[derive(Debug, Default)]
@@ -20,9 +21,27 @@ pub struct ClientConfiguration {
     pub settings: ClientSettings,
     /// Where the server is.
     pub target: Option<Target>,
+    /// Settings of the server that apply to any target.
+    pub target_settings: TargetSettings,
 }
 
 impl ClientConfiguration {
+    /// Sets how long a request may go without a response or progress, and in total, in seconds; `None` for the default.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid.
+    pub fn set_timeouts(&mut self, idle: Option<f64>, total: Option<f64>) -> Result<(), Error> {
+        let given = CallOptions {
+            timeout: idle,
+            total_timeout: total,
+            ..CallOptions::default()
+        };
+        let defaults = ClientSettings::default().timeouts;
+        self.settings.timeouts = given.options(defaults)?.timeouts.unwrap_or(defaults);
+        Ok(())
+    }
+
     /// Checks the description and handlers of the host.
     ///
     /// # Errors
@@ -55,6 +74,7 @@ impl ClientConfiguration {
                 .then_some(&authorizers as &dyn Fn(&'static str) -> Answerer),
             self.host.stderr.then(|| host.stderr_listener()),
         )?;
+        let address = self.target_settings.apply(address);
         let mut builder = self.host.builder(self.settings.clone(), answerers)?;
         if self.host.notifications {
             builder = builder.on_notification(host.notification_listener());

@@ -18,6 +18,7 @@ use super::events::{
 use super::input_requests::InputRequests;
 use super::outcome::Outcome;
 use super::target::Target;
+use super::target_settings::TargetSettings;
 
 /// A client whose handlers are one [`ClientEvents`]: its [`Connection`], the host's side of it, and its configuration.
 ///
@@ -92,6 +93,7 @@ impl ClientHandle {
             authorizes: true,
             settings: settings.settings()?,
             target: Some(target),
+            target_settings: TargetSettings::default(),
         };
         configuration.check_host()?;
         Ok(Self::configured(events, configuration))

@@ -30,6 +30,7 @@ mod outcome;
 mod requests_in_flight;
 mod sent_request;
 mod target;
+mod target_settings;
 #[cfg(all(test, not(mcpline_models)))]
 mod tests;
 
@@ -51,5 +52,6 @@ pub use outcome::{Outcome, Reply, RequestFailure};
 pub use requests_in_flight::RequestsInFlight;
 pub use sent_request::SentRequest;
 pub use target::Target;
+pub use target_settings::TargetSettings;
 
 pub use crate::backlog::{Backlog, BacklogSlot};
