@@ -1,5 +1,8 @@
 // The C++ layer over the real library: handlers of every signature, exceptions, ownership, futures and callbacks.
 
+#if __has_include(<nlohmann/json.hpp>)
+#define MCPLINE_NLOHMANN_JSON 1
+#endif
 #include <mcpline.hpp>
 
 #include <atomic>

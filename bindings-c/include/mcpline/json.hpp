@@ -1,6 +1,6 @@
 /// \file
-/// JSON for programs without a JSON library: reading by JSON pointers, and writing; with nlohmann::json if it is
-/// available.
+/// JSON for programs without a JSON library: reading by JSON pointers, and writing; with nlohmann::json if the program
+/// asks for it.
 
 #ifndef MCPLINE_JSON_HPP
 #define MCPLINE_JSON_HPP
@@ -14,13 +14,10 @@
 
 #include "error.hpp"
 
-/// Whether nlohmann::json is supported. Default: whether its header can be included.
+/// Whether nlohmann::json is supported. Default: no. Define it as 1 for all files of a program, or for none: the types
+/// of this header differ.
 #ifndef MCPLINE_NLOHMANN_JSON
-#if __has_include(<nlohmann/json.hpp>)
-#define MCPLINE_NLOHMANN_JSON 1
-#else
 #define MCPLINE_NLOHMANN_JSON 0
-#endif
 #endif
 
 #if MCPLINE_NLOHMANN_JSON
