@@ -21,8 +21,8 @@
 ///   its message from the client. Exceptions of callbacks without a response go to the function set by set_unhandled
 ///   (default: stderr).
 /// - JSON parameters accept text (anything convertible to std::string_view), Json, the results of object() and array(),
-///   and nlohmann::json if <nlohmann/json.hpp> can be included. Define `MCPLINE_NLOHMANN_JSON` as 0 or 1 before the
-///   include to override that.
+///   and nlohmann::json if `MCPLINE_NLOHMANN_JSON` is defined as 1 for all files of the program.
+/// - Functions that end in `_async` return a future; in C++20 coroutines wait for it with `co_await`.
 ///
 /// Headers: `error`, `json` and `request_outcome`; `loop`; `server`, and `call` for its handlers; `client`, with
 /// `request` and `input_request`; `channel` for transports that the program provides.

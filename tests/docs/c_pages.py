@@ -47,7 +47,9 @@ def _play(name: str, language: str, code: str) -> list[str]:
     source.write_text(_whole(code, language))
     prefix = _library()
     linking = [f"-I{prefix / 'include'}", f"-L{prefix / 'lib'}", "-lmcpline", f"-Wl,-rpath,{prefix / 'lib'}", "-pthread"]
-    command = [*COMPILERS[language], *WARNINGS, "-g", str(source), "-o", str(program), *linking]
+    # Coroutines are the only part that needs more than C++17.
+    standard = ["-std=c++20"] if language == "cpp" and "co_await" in code else []
+    command = [*COMPILERS[language], *standard, *WARNINGS, "-g", str(source), "-o", str(program), *linking]
     compiled = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if compiled.returncode != 0:
         return [f"its {language} doesn't compile:\n{compiled.stderr[:3000]}"]

@@ -731,8 +731,9 @@ private:
   template <class Start> Pending<Json> later(const RequestOptions &options, Start &&start) {
     detail::Fulfil fulfil;
     std::future<Json> future = fulfil.promise.get_future();
+    std::shared_ptr<detail::Continuation> continuation = fulfil.continuation;
     const Request request = begin(std::move(fulfil), options, std::forward<Start>(start));
-    return Pending<Json>(std::move(future), request);
+    return Pending<Json>(std::move(future), request, std::move(continuation));
   }
 
   std::unique_ptr<mcpl_client, decltype(&mcpl_client_free)> client_;

@@ -1,10 +1,14 @@
 /// \file
-/// Requests of a client: options, futures, cancellation.
+/// Requests of a client: options, futures and coroutines, cancellation.
 
 #ifndef MCPLINE_REQUEST_HPP
 #define MCPLINE_REQUEST_HPP
 
 #include <future>
+
+#if defined(__cpp_impl_coroutine)
+#include <coroutine>
+#endif
 
 #include "loop.hpp"
 #include "request_outcome.hpp"
@@ -35,18 +39,110 @@ private:
   mcpl_request *request_;
 };
 
+namespace detail {
+
+/// Resumes the coroutine that waits for a request. Without a type of C++20, so that programs may mix standards.
+class Continuation {
+public:
+  using Resume = void (*)(void *frame);
+
+  /// Sets the coroutine to resume at the end of the request. Returns false if the request has ended.
+  bool set(void *frame, Resume resume) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (ended_) {
+      return false;
+    }
+    frame_ = frame;
+    resume_ = resume;
+    return true;
+  }
+
+  /// Forgets the coroutine, which is being destroyed.
+  void forget() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    resume_ = nullptr;
+  }
+
+  /// Resumes the coroutine, if one waits.
+  void end() {
+    Resume resume = nullptr;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      ended_ = true;
+      std::swap(resume, resume_);
+    }
+    if (resume != nullptr) {
+      resume(frame_);
+    }
+  }
+
+private:
+  std::mutex mutex_;
+  bool ended_ = false;
+  void *frame_ = nullptr;
+  Resume resume_ = nullptr;
+};
+
+} // namespace detail
+
 /// The future result of a request, which can be cancelled. Do not wait for it on the thread that dispatches the
 /// client's Loop: that thread delivers the result.
+///
+/// In C++20, coroutines wait for it: `const Json result = co_await client.call_tool_async("work", nullptr);`. They are
+/// resumed where callbacks run, and get the result or the Error. A coroutine that is destroyed while it waits is not
+/// resumed; destroy it where callbacks run, because it could be resumed meanwhile on another thread.
 template <class T> class Pending : public std::future<T> {
 public:
   /// Combines a future with its request.
-  Pending(std::future<T> &&result, Request request) : std::future<T>(std::move(result)), request_(request) {}
+  Pending(std::future<T> &&result, Request request, std::shared_ptr<detail::Continuation> continuation)
+      : std::future<T>(std::move(result)), request_(request), continuation_(std::move(continuation)) {}
 
   /// See Request::cancel.
   bool cancel() const { return request_.cancel(); }
 
+#if defined(__cpp_impl_coroutine)
+  /// How a coroutine waits.
+  class Awaiter {
+  public:
+    /// Waits for this result.
+    explicit Awaiter(Pending &pending) noexcept : pending_(pending) {}
+
+    Awaiter(const Awaiter &) = delete;
+    Awaiter &operator=(const Awaiter &) = delete;
+
+    ~Awaiter() {
+      if (waits_) {
+        pending_.continuation_->forget();
+      }
+    }
+
+    bool await_ready() const { return pending_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
+
+    bool await_suspend(std::coroutine_handle<> coroutine) {
+      // The coroutine may be resumed, and this object destroyed, before the function returns.
+      const std::shared_ptr<detail::Continuation> continuation = pending_.continuation_;
+      waits_ = true;
+      return continuation->set(coroutine.address(),
+                               [](void *frame) { std::coroutine_handle<>::from_address(frame).resume(); });
+    }
+
+    T await_resume() {
+      waits_ = false;
+      return pending_.get();
+    }
+
+  private:
+    Pending &pending_;
+    bool waits_ = false;
+  };
+
+  /// Makes the result awaitable.
+  Awaiter operator co_await() noexcept { return Awaiter(*this); }
+#endif
+
 private:
   Request request_;
+  std::shared_ptr<detail::Continuation> continuation_;
 };
 
 /// Options of one request.
@@ -89,9 +185,10 @@ template <class Holder> struct OptionsTable {
   mcpl_request_options table{};
 };
 
-/// Completes a promise.
+/// Completes a promise, and resumes the coroutine that waits for it.
 struct Fulfil {
   std::promise<Json> promise;
+  std::shared_ptr<Continuation> continuation = std::make_shared<Continuation>();
 
   void operator()(const Outcome &outcome) {
     if (outcome) {
@@ -99,6 +196,7 @@ struct Fulfil {
     } else {
       promise.set_exception(std::make_exception_ptr(outcome.error()));
     }
+    continuation->end();
   }
 };
 
