@@ -58,7 +58,7 @@
  * thread is replaced by another; if too many wait already, or too many requests are open, functions that wait for a result
  * return MCPL_LIMIT_EXCEEDED and have sent nothing. Functions that close something are never refused for that.
  *
- * Times. Parameters and members whose name ends in _ms are in milliseconds. Times in JSON are in seconds, as in every language,
+ * Times. Parameters and members whose name ends in _ms are in milliseconds. Times in JSON are in seconds,
  * but where the specification has another unit.
  *
  * Features. The library can be built without some of its features: see mcpline/features.h. Neither the library nor this
@@ -156,7 +156,7 @@
 #define MCPL_AUTO_LENGTH SIZE_MAX
 
 /** Initial value of handler options: `mcpl_handler_options options = MCPL_HANDLER_OPTIONS_INIT;`. */
-#define MCPL_HANDLER_OPTIONS_INIT {sizeof(mcpl_handler_options), 0, 0, 0, NULL, NULL, NULL, 0}
+#define MCPL_HANDLER_OPTIONS_INIT {sizeof(mcpl_handler_options), 0, 0, 0, NULL, NULL, NULL, 0, 0}
 /** Initial value of request options. */
 #define MCPL_REQUEST_OPTIONS_INIT {sizeof(mcpl_request_options), 0, 0, NULL, NULL, NULL}
 /** Initial value of the functions of a channel. */
@@ -182,6 +182,11 @@
  * Without effect if the resource has `scopes`.
  */
 #define MCPL_HANDLER_SHARED_CACHE 4
+
+/**
+ * `cache_ttl_ms` is set, also if it is 0: clients may not cache what the handler of a resource returns.
+ */
+#define MCPL_HANDLER_CACHE 8
 
 /**
  * Result of a function. Every status but `MCPL_OK` is an error; `mcpl_last_error` returns its details.
@@ -369,7 +374,7 @@ enum mcpl_connection_event
     MCPL_CONNECTION_EVENT_CONNECTED = 0,
     /**
      * The connection or its session was lost, or could not be opened again. The next request opens a new one; a client
-     * that listens for changes opens it immediately.
+     * that listens for changes makes one attempt by itself.
      */
     MCPL_CONNECTION_EVENT_LOST = 1,
     /**
@@ -382,7 +387,7 @@ enum mcpl_connection_event
     MCPL_CONNECTION_EVENT_RESTORED = 3,
     /**
      * The client does not connect again for now: the last attempt that `reconnect_attempts` allows has failed. Requests
-     * fail with its error; after 30 seconds, a request makes another attempt.
+     * fail with its error; after 30 seconds, a request makes another attempt, unless none are allowed.
      */
     MCPL_CONNECTION_EVENT_GIVEN_UP = 4,
     /**
@@ -823,7 +828,8 @@ typedef struct {
      */
     size_t size;
     /**
-     * Any of `MCPL_HANDLER_INLINE`, `MCPL_HANDLER_RUN_ONCE` and `MCPL_HANDLER_SHARED_CACHE`, combined with `|`.
+     * Any of `MCPL_HANDLER_INLINE`, `MCPL_HANDLER_RUN_ONCE`, `MCPL_HANDLER_SHARED_CACHE` and `MCPL_HANDLER_CACHE`, combined
+     * with `|`.
      */
     uint32_t flags;
     /**
@@ -867,7 +873,8 @@ typedef struct {
     uint64_t timeout_ms;
     /**
      * How long clients may cache the contents of a resource, in milliseconds (2026-07-28); see
-     * `MCPL_HANDLER_SHARED_CACHE`. 0: the server's `resource_cache`. Resources and resource templates have it.
+     * `MCPL_HANDLER_SHARED_CACHE`. 0 without `MCPL_HANDLER_CACHE`: the server's `resource_cache`. Resources and resource
+     * templates have it.
      */
     uint64_t cache_ttl_ms;
 } mcpl_handler_options;
@@ -2594,7 +2601,7 @@ mcpl_status mcpl_call_info(mcpl_call *call,
  * scopes, unless part of the response was sent; on other transports it is JSON-RPC error -31001 (2025-11-25,
  * `basic/authorization`, scope challenge handling).
  *
- * Returns `MCPL_USAGE_ERROR` if `scopes` is `NULL` or contains what is not a scope, and `MCPL_STALE_HANDLE` if the call has
+ * Returns `MCPL_USAGE_ERROR` if `scopes` is `NULL` or empty or contains what is not a scope, and `MCPL_STALE_HANDLE` if the call has
  * ended. Any thread.
  */
 MCPL_API

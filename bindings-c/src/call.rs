@@ -721,7 +721,7 @@ fn decoded_or_null(json: Option<&Raw>) -> Value {
 /// scopes, unless part of the response was sent; on other transports it is JSON-RPC error -31001 (2025-11-25,
 /// `basic/authorization`, scope challenge handling).
 ///
-/// Returns `MCPL_USAGE_ERROR` if `scopes` is `NULL` or contains what is not a scope, and `MCPL_STALE_HANDLE` if the call has
+/// Returns `MCPL_USAGE_ERROR` if `scopes` is `NULL` or empty or contains what is not a scope, and `MCPL_STALE_HANDLE` if the call has
 /// ended. Any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_require_scopes(
@@ -732,6 +732,10 @@ pub unsafe extern "C" fn mcpl_call_require_scopes(
         let open = OpenCall::get(call)?;
         // SAFETY: the caller upholds the contract in the header.
         let scopes = words(Some(unsafe { text::name("the scopes", scopes)? }));
+        if scopes.is_empty() {
+            // A name that is missing from a configuration must not let every caller in.
+            return Err(Fault::invalid("there are no scopes"));
+        }
         match open.context.require_scopes(scopes) {
             Ok(()) => Ok(()),
             Err(error) if error.code == ErrorCode::INSUFFICIENT_SCOPE => Err(Fault::of_rpc(error)),

@@ -64,13 +64,17 @@ pub const MCPL_HANDLER_RUN_ONCE: u32 = 2;
 /// Without effect if the resource has `scopes`.
 pub const MCPL_HANDLER_SHARED_CACHE: u32 = 4;
 
+/// `cache_ttl_ms` is set, also if it is 0: clients may not cache what the handler of a resource returns.
+pub const MCPL_HANDLER_CACHE: u32 = 8;
+
 /// How the server runs a handler. Begin with `MCPL_HANDLER_OPTIONS_INIT`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct mcpl_handler_options {
     /// `sizeof(mcpl_handler_options)`.
     pub size: usize,
-    /// Any of `MCPL_HANDLER_INLINE`, `MCPL_HANDLER_RUN_ONCE` and `MCPL_HANDLER_SHARED_CACHE`, combined with `|`.
+    /// Any of `MCPL_HANDLER_INLINE`, `MCPL_HANDLER_RUN_ONCE`, `MCPL_HANDLER_SHARED_CACHE` and `MCPL_HANDLER_CACHE`, combined
+    /// with `|`.
     pub flags: u32,
     /// Calls of a tool per second that the whole server accepts. 0: the server's `tool_rate`.
     pub calls_per_second: u32,
@@ -100,7 +104,8 @@ pub struct mcpl_handler_options {
     /// open (`mcpl_call_ask`). Only tools have a timeout.
     pub timeout_ms: u64,
     /// How long clients may cache the contents of a resource, in milliseconds (2026-07-28); see
-    /// `MCPL_HANDLER_SHARED_CACHE`. 0: the server's `resource_cache`. Resources and resource templates have it.
+    /// `MCPL_HANDLER_SHARED_CACHE`. 0 without `MCPL_HANDLER_CACHE`: the server's `resource_cache`. Resources and resource
+    /// templates have it.
     pub cache_ttl_ms: u64,
 }
 
@@ -139,10 +144,19 @@ impl mcpl_handler_options {
                 );
             }
         }
-        let known = MCPL_HANDLER_INLINE | MCPL_HANDLER_RUN_ONCE | MCPL_HANDLER_SHARED_CACHE;
+        let known = MCPL_HANDLER_INLINE
+            | MCPL_HANDLER_RUN_ONCE
+            | MCPL_HANDLER_SHARED_CACHE
+            | MCPL_HANDLER_CACHE;
         if read.flags & !known != 0 {
             return Err(Fault::invalid(
                 "the options have flags that there are none of",
+            ));
+        }
+        let has_cache = read.cache_ttl_ms > 0 || read.flags & MCPL_HANDLER_CACHE != 0;
+        if !has_cache && read.flags & MCPL_HANDLER_SHARED_CACHE != 0 {
+            return Err(Fault::invalid(
+                "MCPL_HANDLER_SHARED_CACHE needs cache_ttl_ms",
             ));
         }
         // SAFETY: guaranteed by the caller.
@@ -167,7 +181,7 @@ impl mcpl_handler_options {
             extension: extension.map(str::to_owned),
             timeout: (read.timeout_ms > 0)
                 .then(|| Duration::from_millis(read.timeout_ms).as_secs_f64()),
-            cache: (read.cache_ttl_ms > 0).then_some((
+            cache: has_cache.then_some((
                 read.cache_ttl_ms,
                 read.flags & MCPL_HANDLER_SHARED_CACHE != 0,
             )),

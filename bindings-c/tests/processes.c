@@ -2,8 +2,8 @@
  *
  *     processes serve KEEP|SILENT TELLS WAITS
  *
- * is such a server. It reports to the pipe TELLS what it does. With KEEP it stays until the pipe WAITS ends. Both are paths:
- * a server that a client starts inherits no descriptors.
+ * is such a server. It reports to the pipe TELLS what it does. With KEEP it stays until the pipe WAITS ends. Both are
+ * paths: a server that a client starts inherits no descriptors.
  */
 
 #include "check.h"

@@ -611,7 +611,11 @@ export class Server<C = unknown, State = unknown> {
 
   /** Returns the server as an HTTP application, to mount in another server at its own path. */
   httpApp(settings: HttpSettings = {}): HttpApp<C> {
-    return this.#serving.httpApp(settings);
+    const app = this.#serving.httpApp(settings);
+    if (this.#isClosed) {
+      app.refuseAll();
+    }
+    return app;
   }
 
   /**
@@ -696,12 +700,7 @@ export class Server<C = unknown, State = unknown> {
   }
 
   #ownApp(): HttpApp {
-    if (this.#app === undefined) {
-      this.#app = this.httpApp();
-      if (this.#isClosed) {
-        this.#app.refuseAll();
-      }
-    }
+    this.#app ??= this.httpApp();
     return this.#app;
   }
 }

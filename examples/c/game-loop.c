@@ -1,5 +1,5 @@
-/* A game whose loop runs a fixed number of frames a second: a frame runs a few callbacks of the library, moves what is in
- * the world, and would draw it. A model plays along by tools.
+/* A game whose loop runs a fixed number of frames a second: a frame runs a few callbacks of the library, moves what is
+ * in the world, and would draw it. A model plays along by tools.
  *
  *     game-loop [PORT]
  *

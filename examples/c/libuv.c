@@ -2,8 +2,8 @@
  *
  *     libuv PROGRAM [ARGUMENT…]
  *
- * Calls the tool `forecast` of the server (weather.c) for three cities at the same time. All callbacks run on the loop's
- * thread.
+ * Calls the tool `forecast` of the server (weather.c) for three cities at the same time. All callbacks run on the
+ * loop's thread.
  */
 
 #include <mcpline.h>

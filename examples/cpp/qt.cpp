@@ -1,5 +1,5 @@
-// A window that a model can write into: handlers run on the thread of the user interface, and one of them opens a dialog,
-// whose own event loop runs other calls meanwhile.
+// A window that a model can write into: handlers run on the thread of the user interface, and one of them opens a
+// dialog, whose own event loop runs other calls meanwhile.
 //
 //     qt [PORT]
 //
@@ -43,11 +43,12 @@ int main(int argc, char **argv) {
     mcpline::Loop loop;
     mcpline::Server server("window", "1.0.0");
     server.use_loop(loop);
-    server.add_tool("say", "Shows a text in the window; returns the text before", text_schema, [&](const Json &arguments) {
-      const std::string before = label.text().toStdString();
-      label.setText(QString::fromStdString(arguments.string("/text")));
-      return before;
-    });
+    server.add_tool("say", "Shows a text in the window; returns the text before", text_schema,
+                    [&](const Json &arguments) {
+                      const std::string before = label.text().toStdString();
+                      label.setText(QString::fromStdString(arguments.string("/text")));
+                      return before;
+                    });
     server.add_tool("ask", "Asks the user a question with yes or no", text_schema,
                     [&](mcpline::Call &call, const Json &arguments) {
                       return ask(call, label, QString::fromStdString(arguments.string("/text")));

@@ -156,8 +156,8 @@ public:
   }
 
   /// Sets the callback for changes of the connection: `listener(mcpl_connection_event, const std::optional<Error> &)`.
-  /// The error says why there is no connection, if it was lost or given up; other changes have none. It runs for one change at a time. Call it
-  /// before connecting.
+  /// The error says why there is no connection, if it was lost or given up; other changes have none. It runs for one
+  /// change at a time. Call it before connecting.
   template <class F> void on_connection(F &&listener) {
     using UserData = std::decay_t<F>;
     detail::throw_if_failed(mcpl_client_on_connection(

@@ -37,9 +37,11 @@ struct HandlerOptions {
   /// so, and the call is cancelled (`Call::is_cancelled`, `Call::on_cancel`). The time does not pass while an input
   /// request of the call is open.
   std::chrono::milliseconds timeout = std::chrono::milliseconds::zero();
-  /// How long clients may cache the contents of a resource (2026-07-28). Zero: the server's `resource_cache`.
-  std::chrono::milliseconds cache_ttl = std::chrono::milliseconds::zero();
-  /// Whether shared caches may store the contents, for `cache_ttl`. Without effect if there are `scopes`.
+  /// How long clients may cache the contents of a resource (2026-07-28); zero: not at all. Without it, as the server's
+  /// `resource_cache` says.
+  std::optional<std::chrono::milliseconds> cache_ttl = std::nullopt;
+  /// Whether shared caches may store the contents, for `cache_ttl`, which it needs. Without effect if there are
+  /// `scopes`.
   bool shared_cache = false;
 
   /// Returns the C structure. It refers to the strings of this object.
@@ -48,13 +50,14 @@ struct HandlerOptions {
     options.size = sizeof(options);
     options.flags = (on_io_thread ? static_cast<std::uint32_t>(MCPL_HANDLER_INLINE) : 0U) |
                     (run_once ? static_cast<std::uint32_t>(MCPL_HANDLER_RUN_ONCE) : 0U) |
-                    (shared_cache ? static_cast<std::uint32_t>(MCPL_HANDLER_SHARED_CACHE) : 0U);
+                    (shared_cache ? static_cast<std::uint32_t>(MCPL_HANDLER_SHARED_CACHE) : 0U) |
+                    (cache_ttl ? static_cast<std::uint32_t>(MCPL_HANDLER_CACHE) : 0U);
     options.calls_per_second = calls_per_second;
     options.burst = burst;
     options.scopes = scopes.empty() ? nullptr : scopes.c_str();
     options.unchecked_variables = unchecked_variables.empty() ? nullptr : unchecked_variables.c_str();
     options.timeout_ms = timeout.count() < 0 ? 0U : static_cast<std::uint64_t>(timeout.count());
-    options.cache_ttl_ms = cache_ttl.count() < 0 ? 0U : static_cast<std::uint64_t>(cache_ttl.count());
+    options.cache_ttl_ms = cache_ttl && cache_ttl->count() > 0 ? static_cast<std::uint64_t>(cache_ttl->count()) : 0U;
     options.extension = extension.empty() ? nullptr : extension.c_str();
     return options;
   }

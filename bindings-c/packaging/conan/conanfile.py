@@ -65,7 +65,9 @@ class Mcpline(ConanFile):
     def package(self):
         goal = "install" if self.settings.build_type == "Debug" else "install-strip"
         self._make(goal, f'PREFIX="{self.package_folder}"', f'DOCDIR="{self.package_folder}/licenses"')
-        rm(self, "libmcpline.a" if self.options.shared else "libmcpline.so*", f"{self.package_folder}/lib")
+        # Linkers would take a shared library first.
+        for pattern in ("*.a",) if self.options.shared else ("*.so*", "*.dylib"):
+            rm(self, pattern, f"{self.package_folder}/lib")
 
     def package_info(self):
         self.cpp_info.libs = ["mcpline"]

@@ -81,14 +81,14 @@ pub enum mcpl_connection_event {
     /// The client has connected for the first time.
     MCPL_CONNECTION_EVENT_CONNECTED = 0,
     /// The connection or its session was lost, or could not be opened again. The next request opens a new one; a client
-    /// that listens for changes opens it immediately.
+    /// that listens for changes makes one attempt by itself.
     MCPL_CONNECTION_EVENT_LOST = 1,
     /// The client opens a new connection, possibly after a pause (`reconnect_delay`).
     MCPL_CONNECTION_EVENT_RETRYING = 2,
     /// A new connection has taken the place of the lost one.
     MCPL_CONNECTION_EVENT_RESTORED = 3,
     /// The client does not connect again for now: the last attempt that `reconnect_attempts` allows has failed. Requests
-    /// fail with its error; after 30 seconds, a request makes another attempt.
+    /// fail with its error; after 30 seconds, a request makes another attempt, unless none are allowed.
     MCPL_CONNECTION_EVENT_GIVEN_UP = 4,
     /// The client was closed. No event follows.
     MCPL_CONNECTION_EVENT_CLOSED = 5,

@@ -143,7 +143,7 @@ export type ConnectionEvent =
   | { readonly state: "lost"; readonly error: McplineError }
   /**
    * The last attempt that `reconnectAttempts` allows has failed, for this reason. Requests fail with it; after 30 seconds,
-   * a request makes another attempt.
+   * a request makes another attempt, unless none are allowed.
    */
   | { readonly state: "given_up"; readonly error: McplineError }
   /** The client was closed. */

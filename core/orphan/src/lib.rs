@@ -69,7 +69,7 @@ mod descriptors {
     /// The first descriptor that is not a standard one.
     const FIRST: RawFd = 3;
 
-    /// The last descriptor that is tried without `/proc`. The system's default limit of open files is far below, and a
+    /// The end of the descriptors that are tried without `/proc`. The system's default limit of open files is far below, and a
     /// higher one would make the start of each child slow.
     const MAX_TRIED: RawFd = 65_536;
 
@@ -100,15 +100,16 @@ mod descriptors {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         // A buffer on the stack and a name with its zero byte: nothing is allocated.
         match openat(CWD, c"/proc/self/fd", flags, Mode::empty()) {
-            Ok(folder) => set_flags_in(&folder),
-            Err(_) => (FIRST..MAX_TRIED).for_each(set_flag),
+            Ok(folder) if set_flags_in(&folder).is_ok() => {}
+            _ => (FIRST..MAX_TRIED).for_each(set_flag),
         }
     }
 
-    fn set_flags_in(folder: &OwnedFd) {
+    fn set_flags_in(folder: &OwnedFd) -> rustix::io::Result<()> {
         let mut buffer = [MaybeUninit::uninit(); ENTRIES_BYTES];
         let mut entries = RawDir::new(folder, &mut buffer);
-        while let Some(Ok(entry)) = entries.next() {
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
             let digits = entry.file_name().to_bytes();
             // `.` and `..` have no digits.
             let number = digits.iter().try_fold(0 as RawFd, |number, digit| {
@@ -122,6 +123,7 @@ mod descriptors {
                 set_flag(number);
             }
         }
+        Ok(())
     }
 
     #[allow(unsafe_code)]

@@ -29,14 +29,15 @@ pub enum ConnectionEvent {
     /// The client has connected for the first time.
     Connected,
     /// The connection or its session was lost, or could not be opened again, for this reason. The next request opens a
-    /// new one; a client that listens for changes opens it at once.
+    /// new one; a client that listens for changes makes one attempt by itself.
     Lost(ClientError),
     /// The client opens a new connection, possibly after a pause (`Reconnect`).
     Retrying,
     /// A new connection has taken the place of the lost one.
     Restored,
     /// The client does not connect again for now: the last attempt that [`Reconnect`](super::Reconnect) allows has failed,
-    /// for this reason. Requests fail with this error; after 30 seconds, a request makes another attempt.
+    /// for this reason. Requests fail with this error; after 30 seconds, a request makes another attempt, unless none are
+    /// allowed.
     GivenUp(ClientError),
     /// The client was closed. No event follows.
     Closed,

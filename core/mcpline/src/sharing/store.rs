@@ -17,7 +17,7 @@ use super::{Pending, SharingError};
 /// An error of the store fails no request: the process logs a warning and continues with its own state.
 pub trait SessionStore: Send + Sync + 'static {
     /// Stores `session` under `id` for at least `lifetime`, and replaces an earlier one. Sessions in use are saved
-    /// again before their lifetime is over.
+    /// again before their lifetime is over. `Duration::MAX` means that it does not end.
     fn save<'a>(&'a self, id: &'a str, session: Bytes, lifetime: Duration) -> Pending<'a, ()>;
 
     /// Returns the session saved last under `id`; `None` if there is none, or its lifetime is over.

@@ -43,7 +43,7 @@ impl SessionStore for Memory {
     fn save<'a>(&'a self, id: &'a str, session: Bytes, lifetime: Duration) -> Pending<'a, ()> {
         Box::pin(async move {
             let now = clock::now();
-            let lapsed = lock(&self.sessions).save(id, session, now + lifetime, now);
+            let lapsed = lock(&self.sessions).save(id, session, now.saturating_add(lifetime), now);
             if !lapsed.is_empty() {
                 let mut streams = lock(&self.streams);
                 for id in lapsed {

@@ -62,6 +62,15 @@ async fn sessions_whose_lifetime_is_over_are_dropped_with_their_streams() {
     assert_eq!(lock(&memory.streams).bytes(), 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn sessions_without_an_end_of_their_lifetime_are_kept() {
+    let memory = Memory::default();
+    tokio::time::advance(LIFETIME).await;
+    save(&memory, "endless", Bytes::new(), Duration::MAX).await;
+    tokio::time::advance(LIFETIME).await;
+    assert!(memory.load("endless").await.expect("loads").is_some());
+}
+
 #[tokio::test]
 async fn a_stream_holds_its_latest_events_within_its_byte_limit() {
     let memory = Memory::default();

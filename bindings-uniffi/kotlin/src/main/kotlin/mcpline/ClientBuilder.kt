@@ -76,7 +76,7 @@ public sealed class ConnectionEvent {
 
     /**
      * The client does not connect again for now: the last attempt that its settings allow has failed. After 30 seconds, a
-     * request makes another attempt.
+     * request makes another attempt, unless the settings allow none.
      *
      * @property error Why the attempt has failed; requests fail with it, too.
      */
