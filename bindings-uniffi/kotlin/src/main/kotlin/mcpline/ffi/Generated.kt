@@ -799,6 +799,8 @@ internal object IntegrityCheckingUniffiLib {
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_call_require_extension(
     ): Int
+    external fun uniffi_mcpline_uniffi_checksum_method_call_require_scopes(
+    ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_handler_call(
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_client_disconnect(
@@ -840,6 +842,8 @@ internal object IntegrityCheckingUniffiLib {
     external fun uniffi_mcpline_uniffi_checksum_method_server_metrics(
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_server_notify_elicitation_complete(
+    ): Int
+    external fun uniffi_mcpline_uniffi_checksum_method_server_notify_resource_list_changed(
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_server_notify_resource_updated(
     ): Int
@@ -908,6 +912,8 @@ internal object UniffiLib {
     external fun uniffi_mcpline_uniffi_fn_method_call_progress(`ptr`: Long,`progress`: Double,`total`: RustBuffer.ByValue,`message`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_method_call_require_extension(`ptr`: Long,`identifier`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    ): RustBuffer.ByValue
+    external fun uniffi_mcpline_uniffi_fn_method_call_require_scopes(`ptr`: Long,`scopes`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
     ): RustBuffer.ByValue
     external fun uniffi_mcpline_uniffi_fn_clone_handler(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
     ): Long
@@ -988,6 +994,8 @@ internal object UniffiLib {
     external fun uniffi_mcpline_uniffi_fn_method_server_metrics(`ptr`: Long,uniffi_out_err: UniffiRustCallStatus,
     ): RustBuffer.ByValue
     external fun uniffi_mcpline_uniffi_fn_method_server_notify_elicitation_complete(`ptr`: Long,`elicitationId`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    ): Unit
+    external fun uniffi_mcpline_uniffi_fn_method_server_notify_resource_list_changed(`ptr`: Long,uniffi_out_err: UniffiRustCallStatus,
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_method_server_notify_resource_updated(`ptr`: Long,`uri`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
     ): Unit
@@ -1175,6 +1183,9 @@ private fun uniffiCheckApiChecksums(lib: IntegrityCheckingUniffiLib) {
     if ((lib.uniffi_mcpline_uniffi_checksum_method_call_require_extension() and 0xFFFF) != 6740) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
+    if ((lib.uniffi_mcpline_uniffi_checksum_method_call_require_scopes() and 0xFFFF) != 21368) {
+        throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
+    }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_handler_call() and 0xFFFF) != 37936) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
@@ -1236,6 +1247,9 @@ private fun uniffiCheckApiChecksums(lib: IntegrityCheckingUniffiLib) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_server_notify_elicitation_complete() and 0xFFFF) != 29643) {
+        throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
+    }
+    if ((lib.uniffi_mcpline_uniffi_checksum_method_server_notify_resource_list_changed() and 0xFFFF) != 29925) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_server_notify_resource_updated() and 0xFFFF) != 58976) {
@@ -1926,6 +1940,11 @@ internal interface CallInterface {
      */
     fun `requireExtension`(`identifier`: kotlin.String): RpcFailure?
 
+    /**
+     * Checks that the caller has these scopes.
+     */
+    fun `requireScopes`(`scopes`: List<kotlin.String>): RpcFailure?
+
     companion object
 }
 
@@ -2156,6 +2175,21 @@ internal open class Call: Disposable, AutoCloseable, CallInterface
         it,
 
         FfiConverterString.lower(`identifier`),_status)
+}
+    }
+    )
+    }
+
+    /**
+     * Checks that the caller has these scopes.
+     */override fun `requireScopes`(`scopes`: List<kotlin.String>): RpcFailure? {
+            return FfiConverterOptionalTypeRpcFailure.lift(
+    callWithHandle {
+    uniffiRustCall() { _status ->
+    UniffiLib.uniffi_mcpline_uniffi_fn_method_call_require_scopes(
+        it,
+
+        FfiConverterSequenceString.lower(`scopes`),_status)
 }
     }
     )
@@ -4258,6 +4292,11 @@ internal interface ServerInterface {
     fun `notifyElicitationComplete`(`elicitationId`: kotlin.String)
 
     /**
+     * Notifies clients that the list of resources has changed.
+     */
+    fun `notifyResourceListChanged`()
+
+    /**
      * Notifies the subscribers of a resource that it has changed.
      */
     fun `notifyResourceUpdated`(`uri`: kotlin.String)
@@ -4510,6 +4549,18 @@ internal open class Server: Disposable, AutoCloseable, ServerInterface
         it,
 
         FfiConverterString.lower(`elicitationId`),_status)
+}
+    }
+
+    /**
+     * Notifies clients that the list of resources has changed.
+     */override fun `notifyResourceListChanged`()
+        =
+    callWithHandle {
+    uniffiRustCall() { _status ->
+    UniffiLib.uniffi_mcpline_uniffi_fn_method_server_notify_resource_list_changed(
+        it,
+        _status)
 }
     }
 
