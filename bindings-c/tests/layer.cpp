@@ -168,9 +168,9 @@ void handlers_return_every_result_type() {
   CHECK(contains(pair.client.complete(R"({"ref":{"type":"ref/resource","uri":"b://{c}"},
                                           "argument":{"name":"c","value":"z"}})"),
                  "z!"));
-  CHECK(pair.client.list_resources().count() == 6);
-  CHECK(pair.client.list_resources().elements().at(4).string("/uri") == "b://x");
-  CHECK(pair.client.list_resources().elements().at(5).string("/name") == "any://{c}");
+  CHECK(pair.client.list_resources().count() == 7);
+  CHECK(pair.client.list_resources().elements().at(5).string("/uri") == "b://x");
+  CHECK(pair.client.list_resources().elements().at(6).string("/name") == "any://{c}");
   CHECK(pair.client.list_resource_templates().count() == 3);
   CHECK(pair.client.list_prompts().elements().at(0).string("/name") == "ask");
 }
