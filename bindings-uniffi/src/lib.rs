@@ -1,4 +1,4 @@
-//! The native half of the Kotlin package, for any language that uniffi generates code for.
+//! The native half of the Kotlin and the Swift package, for any language that uniffi generates code for.
 //!
 //! It converts types, schedules calls and maps errors; the core implements the protocol. [`server`] is a server, [`call`]
 //! has the calls of its handlers, which are foreign traits with asynchronous functions, [`client`] is a client with its

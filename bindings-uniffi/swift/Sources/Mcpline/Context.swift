@@ -1,0 +1,219 @@
+internal import McplineNative
+
+/// The authenticated caller of a request.
+public struct Caller: Decodable, Hashable, Sendable {
+    /// Identifies the user.
+    public let subject: String?
+
+    /// Identifies the client.
+    public let clientId: String?
+
+    /// The authorization server.
+    public let issuer: String?
+
+    /// What the caller may do.
+    public let scopes: [String]?
+
+    /// All claims of the token.
+    public let claims: JSONObject?
+
+    private enum CodingKeys: String, CodingKey {
+        case subject, issuer, scopes, claims
+        case clientId = "client_id"
+    }
+}
+
+/// What the user answered to an elicitation.
+public enum ElicitResult<Content: Sendable>: Sendable {
+    /// The user filled in the form, or agreed to open the URL.
+    case accepted(Content)
+
+    /// The user declined.
+    case declined
+
+    /// The user dismissed the question.
+    case cancelled
+
+    /// What the user entered, if the user accepted.
+    public var content: Content? { if case .accepted(let content) = self { content } else { nil } }
+
+    /// The protocol's name of the action: `accept`, `decline` or `cancel`.
+    public var action: String {
+        switch self {
+        case .accepted: "accept"
+        case .declined: "decline"
+        case .cancelled: "cancel"
+        }
+    }
+}
+
+extension ElicitResult: Equatable where Content: Equatable {}
+
+/// The context of a request, which the handlers of a server get. It can be used until the handler returns.
+///
+/// If the client cancels the request, or its connection ends, the task of the handler is cancelled.
+public final class CallContext: Sendable {
+    private let call: Locked<Call?>
+    private let info: JSONObject
+
+    init(_ call: Call) {
+        self.call = Locked(call)
+        info = (try? JSONObject(parsing: call.info())) ?? [:]
+    }
+
+    /// Ends its use: the handler has returned.
+    func end() { call.withLock { $0 = nil } }
+
+    private func open() throws -> Call {
+        guard let call = call.withLock({ $0 }) else { throw McplineError.closed(ErrorDetails("the request has ended")) }
+        return call
+    }
+
+    /// The name of the tool, if the call is one of a tool.
+    public var toolName: String? { info["toolName"]?.stringValue }
+
+    /// The name of the prompt, if the call gets one.
+    public var promptName: String? { info["promptName"]?.stringValue }
+
+    /// The URI of the resource, if the call reads one.
+    public var uri: String? { info["uri"]?.stringValue }
+
+    /// The revision of the protocol that the request follows: `2026-07-28`.
+    public var revision: String { info["revision"]?.stringValue ?? "" }
+
+    /// The JSON-RPC id of the request: a string or a number.
+    public var requestId: JSON { info["requestId"] ?? .null }
+
+    /// Name and version of the client, if it sent them.
+    public var client: Implementation? { try? info["client"]?.decode() }
+
+    /// The capabilities that the client declares.
+    public var clientCapabilities: JSONObject { info["clientCapabilities"]?.objectValue ?? [:] }
+
+    /// The id of the HTTP session (revisions up to 2025-11-25).
+    public var sessionId: String? { info["sessionId"]?.stringValue }
+
+    /// The `_meta` of the request.
+    public var meta: JSONObject? { info["meta"]?.objectValue }
+
+    /// The HTTP headers of the request: values by name, in lower case. `nil` on other transports.
+    public var headers: [String: [String]]? { try? info["headers"]?.decode() }
+
+    /// The authenticated caller. `nil` if callers are not authenticated.
+    public var auth: Caller? { try? info["auth"]?.decode() }
+
+    /// Answers to the input requests that the previous run of the handler returned (``InputRequired``), by their keys.
+    public var inputResponses: JSONObject? { info["inputResponses"]?.objectValue }
+
+    /// The state that the previous run of the handler returned (``InputRequired``).
+    public var requestState: String? { info["requestState"]?.stringValue }
+
+    /// Reports progress. Does nothing if the client did not ask for it.
+    ///
+    /// - Parameters:
+    ///   - progress: Progress so far; must increase with each report.
+    ///   - total: Value of `progress` at the end, if known.
+    ///   - message: Description of the current step.
+    public func progress(_ progress: Double, total: Double? = nil, message: String? = nil) {
+        call.withLock { $0 }?.progress(progress: progress, total: total, message: message)
+    }
+
+    /// Sends a log message to the client, if it wants messages of this level.
+    public func log(_ level: LogLevel, _ data: JSON, logger: String? = nil) {
+        // Level and data are valid.
+        try? call.withLock { $0 }?.log(level: level.rawValue, logger: logger, data: data.text)
+    }
+
+    /// Sends a custom notification.
+    public func notify(_ method: String, params: JSONObject? = nil) throws {
+        let call = try open()
+        try nativeCall { try call.notify(method: method, params: params?.text) }
+    }
+
+    /// Closes the response stream while the handler continues; the client reconnects for the rest (2025-11-25).
+    public func closeStream() {
+        call.withLock { $0 }?.closeStream()
+    }
+
+    /// Returns the settings with which the client declares an extension; `nil` if it does not.
+    public func clientExtension(_ identifier: String) throws -> JSONObject? {
+        try open().clientExtension(identifier: identifier).map { try JSONObject(parsing: $0) }
+    }
+
+    /// Checks that the client declares an extension.
+    ///
+    /// - Throws: ``RPCError`` if it does not: the error that the specification defines for this.
+    public func requireExtension(_ identifier: String) throws {
+        if let refused = try open().requireExtension(identifier: identifier) { throw RPCError(refused) }
+    }
+
+    /// Asks the user with a form for a `T`, whose properties must be of primitive types, and waits for the answer.
+    ///
+    /// - Parameters:
+    ///   - message: Message to the user.
+    ///   - type: The type of the answer, from which the form is derived: see ``formSchema(of:)``.
+    ///   - key: Identifies the input request among those of the handler, if it may run again. Default: its number.
+    /// - Throws: ``McplineError/notSupported(required:_:)`` if the client can't ask its user.
+    public func elicit<T: Decodable & Sendable>(
+        _ message: String, as type: T.Type, key: String? = nil
+    ) async throws -> ElicitResult<T> {
+        switch try await elicit(message, schema: try formSchema(of: type), key: key) {
+        case .accepted(let content): .accepted(try decodeResult(.object(content), "the user's answer"))
+        case .declined: .declined
+        case .cancelled: .cancelled
+        }
+    }
+
+    /// Asks the user with a form of this JSON Schema.
+    public func elicit(_ message: String, schema: JSONObject, key: String? = nil) async throws -> ElicitResult<JSONObject> {
+        elicited(try await request("elicitation/create", params: formParams(message, schema), key: key))
+    }
+
+    /// Asks the user to open a URL: for secrets, payments and sign-in.
+    public func elicitURL(_ elicitation: URLElicitation, key: String? = nil) async throws -> ElicitResult<JSONObject> {
+        elicited(try await request("elicitation/create", params: elicitation.params, key: key))
+    }
+
+    /// Asks the client's model.
+    public func sample(_ params: CreateMessageParams, key: String? = nil) async throws -> CreateMessageResult {
+        let answer = try await request("sampling/createMessage", params: JSONObject(encoding: params), key: key)
+        return try decodeResult(.object(answer), "the model's answer")
+    }
+
+    /// Asks the client for its root directories.
+    public func listRoots(key: String? = nil) async throws -> [Root] {
+        let answer: Roots = try decodeResult(.object(try await request("roots/list", key: key)), "the client's roots")
+        return answer.roots
+    }
+
+    /// Sends any other request to the client, and returns its result.
+    public func request(_ method: String, params: JSONObject? = nil, key: String? = nil) async throws -> JSONObject {
+        let call = try open()
+        let answer = try await nativeCall { try await call.ask(method: method, params: params?.text, key: key) }
+        return try JSONObject(parsing: answer)
+    }
+}
+
+struct Roots: Codable {
+    let roots: [Root]
+}
+
+private func elicited(_ answer: JSONObject) -> ElicitResult<JSONObject> {
+    switch answer["action"]?.stringValue {
+    case "accept": .accepted(answer["content"]?.objectValue ?? [:])
+    case "decline": .declined
+    default: .cancelled
+    }
+}
+
+func formParams(_ message: String, _ schema: JSONObject) -> JSONObject {
+    ["mode": "form", "message": .string(message), "requestedSchema": .object(schema)]
+}
+
+extension URLElicitation {
+    var params: JSONObject {
+        var params: JSONObject = ["mode": "url", "message": .string(message), "url": .string(url)]
+        params["elicitationId"] = elicitationId.map(JSON.string)
+        return params
+    }
+}

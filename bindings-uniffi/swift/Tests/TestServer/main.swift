@@ -1,0 +1,18 @@
+// A server over stdio, for the tests of clients.
+
+import Mcpline
+
+struct Words: Codable {
+    var text: String
+    var times: Int?
+}
+
+let server = try Server("test-server", version: "1.0.0")
+try server.tool("repeat", description: "Repeats a text") { (words: Words, _) in
+    Array(repeating: words.text, count: words.times ?? 2).joined(separator: " ")
+}
+try server.tool("print") { _ in
+    print("to standard output")
+    return "printed"
+}
+try await server.run()
