@@ -93,7 +93,7 @@ def _misplaced(section: str, modules: set[str]) -> list[str]:
 
 
 def _unknown_types(text: str, tracked: list[str]) -> list[str]:
-    suffixes = {".rs", ".py", ".pyi", ".ts", ".hpp", ".h"}
+    suffixes = {".rs", ".py", ".pyi", ".ts", ".hpp", ".h", ".swift"}
     sources = [ROOT / path for path in tracked if path.startswith(("core/", "bindings-")) and Path(path).suffix in suffixes]
     known = set(re.findall(r"\w+", "\n".join(path.read_text() for path in sources)))
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
