@@ -1272,6 +1272,8 @@ MCPL_API MCPL_NODISCARD mcpl_server *mcpl_server_new(const char *name, const cha
  *   library with the feature `metrics`.
  * - `traffic_file`: the path of a file that all messages are appended to as JSON lines, without secrets, for development
  *   (docs/traffic-files.md; the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none).
+ * - `span_contents`: whether spans of tool calls contain their arguments and results, without obvious secrets (false; spans
+ *   need a library that was built with the feature `otlp`).
  *
  * Limits of each session:
  *
@@ -3123,6 +3125,8 @@ mcpl_status mcpl_client_set_channel(mcpl_client *client,
  *     `metrics`.
  *   - `traffic_file`: the path of a file that all messages are appended to as JSON lines, without secrets, for development
  *     (docs/traffic-files.md; the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none).
+ *   - `span_contents` (`false`): whether spans of tool calls contain their arguments and results, without obvious secrets. Spans
+ *     need a library that was built with the feature `otlp`.
  *   - `middleware`: an array of what is put around the client's requests, the outermost first. Each entry is an object with one
  *     of the members
  *     - `retry`: `attempts` (3), `first_delay` (0.2), `max_delay` (10), `tools` (names of tools that may run twice). Sends

@@ -179,6 +179,8 @@ pub unsafe extern "C" fn mcpl_server_new(
 ///   library with the feature `metrics`.
 /// - `traffic_file`: the path of a file that all messages are appended to as JSON lines, without secrets, for development
 ///   (docs/traffic-files.md; the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none).
+/// - `span_contents`: whether spans of tool calls contain their arguments and results, without obvious secrets (false; spans
+///   need a library that was built with the feature `otlp`).
 ///
 /// Limits of each session:
 ///

@@ -119,6 +119,12 @@ export interface ServerSettings {
    * then costs a little more, and because metrics contain the names of tools and prompts.
    */
   metrics?: boolean;
+  /**
+   * Record the arguments and results of tool calls in spans (`gen_ai.tool.call.arguments` and, for calls that succeed,
+   * `gen_ai.tool.call.result`), each as JSON of at most 8 KiB. Default: `false`, because they may be confidential. Obvious
+   * secrets are replaced, and what the middleware `redaction` replaces.
+   */
+  spanContents?: boolean;
   /** Maximum number of requests in flight per session. Default: 1,024. Further requests are refused as busy. */
   inFlight?: number;
   /** Maximum number of unanswered input requests per session. Default: 64. */
@@ -295,6 +301,7 @@ const SERVER_SETTINGS: Readonly<Record<keyof ServerSettings, SettingKind>> = {
   debug: "flag",
   trafficFile: "text",
   metrics: "flag",
+  spanContents: "flag",
   inFlight: "count",
   openAsks: "count",
   subscriptions: "count",

@@ -12,6 +12,7 @@ import {
   elicitForm,
   InputRequired,
   liveSpans,
+  redaction,
   RpcError,
   Server,
   ToolError,
@@ -681,6 +682,24 @@ test("records of requests have the trace of their span", async (t) => {
     ["tools/call", traceIdOf("tools/call echo")],
     ["tools/list", traceIdOf("tools/list")],
   ]);
+});
+
+test("spans have arguments and results on request", async (t) => {
+  const server = make({ settings: { spanContents: true } });
+  server.use({ methods: ["prompts/get"] }, redaction({ members: ["iban"] }));
+  const client = await connected(t, server, { spanContents: true });
+  await client.callTool("echo", { text: "hello", password: SECRET, iban: "DE1" });
+  const all = await spans.take(3);
+  for (const [kind, iban] of [
+    [CLIENT, "DE1"],
+    [SERVER, "[redacted]"],
+  ]) {
+    const { attributes } = only(all, kind, "tools/call echo");
+    const recorded = JSON.parse(attributes["gen_ai.tool.call.arguments"]);
+    assert.deepEqual(recorded, { text: "hello", password: "[redacted]", iban });
+    const result = JSON.parse(attributes["gen_ai.tool.call.result"]);
+    assert.equal(result.content[0].text, "hello");
+  }
 });
 
 test("`tracing` must be a boolean", async () => {

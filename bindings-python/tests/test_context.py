@@ -771,6 +771,7 @@ def test_every_setting_is_accepted():
         "debug": False,
         "traffic_file": "",
         "metrics": True,
+        "span_contents": True,
         "in_flight": 1,
         "open_asks": 1,
         "subscriptions": 1,

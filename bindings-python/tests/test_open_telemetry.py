@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from mcpline import Client, Context, RpcError, Server, SyncClient, SyncContext, ToolError, UsageError
+from mcpline import Client, Context, Redaction, RpcError, Server, SyncClient, SyncContext, ToolError, UsageError
 from opentelemetry import baggage, propagate, trace
 from opentelemetry.context import attach, detach
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -376,6 +376,37 @@ def test_the_callers_own_trace_context_is_kept(spans: Spans) -> None:
     run(main())
     served = named(spans.wait(3), "tools/call inner", SERVER)
     assert parent_of(served) == 0x00F067AA0BA902B7
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_spans_have_arguments_and_results_on_request(spans: Spans, is_async: bool) -> None:
+    server = Server("traced", "1.0.0", span_contents=True)
+    server.add_middleware(Redaction(members=["iban"]), methods=["prompts/get"])
+
+    @server.tool
+    def echo(text: str, password: str, iban: str) -> str:
+        return text
+
+    arguments = {"text": "hello", "password": "s3cret", "iban": "DE1"}
+    if is_async:
+
+        async def main() -> None:
+            async with Client.memory(server, span_contents=True) as client:
+                spans.clear()
+                await client.call_tool("echo", arguments)
+
+        run(main())
+    else:
+        with SyncClient.memory(server, span_contents=True) as client:
+            spans.clear()
+            client.call_tool("echo", arguments)
+    found = spans.wait(2)
+    for kind, iban in ((CLIENT, "DE1"), (SERVER, "[redacted]")):
+        attributes = named(found, "tools/call echo", kind).attributes or {}
+        recorded = json.loads(str(attributes["gen_ai.tool.call.arguments"]))
+        assert recorded == {"text": "hello", "password": "[redacted]", "iban": iban}
+        result = json.loads(str(attributes["gen_ai.tool.call.result"]))
+        assert result["content"][0]["text"] == "hello"
 
 
 @pytest.mark.parametrize("side", ["client", "server", "both"])

@@ -102,6 +102,12 @@ export interface ClientSettings {
    */
   metrics?: boolean;
   /**
+   * Record the arguments and results of tool calls in spans (`gen_ai.tool.call.arguments` and, for calls that succeed,
+   * `gen_ai.tool.call.result`), each as JSON of at most 8 KiB. Default: `false`, because they may be confidential. Obvious
+   * secrets are replaced.
+   */
+  spanContents?: boolean;
+  /**
    * File that all messages are appended to as JSON lines, without secrets: see the page "Traffic files". An empty path is none.
    * Default: the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none. For development and reports of
    * defects: texts of users are in it. It is renamed to `….1` when it would exceed 100 MiB.
@@ -274,6 +280,7 @@ const SETTINGS: Readonly<Record<keyof ClientSettings, SettingKind>> = {
   reconnectMaxDelay: "time",
   listen: "flag",
   metrics: "flag",
+  spanContents: "flag",
   trafficFile: "text",
 };
 

@@ -115,6 +115,10 @@ class ServerSettings(TypedDict, total=False):
     """Record metrics: the duration and outcome of each request and session, by the OpenTelemetry semantic conventions
     for MCP. `Server.metrics` returns them, and the HTTP server serves them at `metrics_path`. Default: `False`, because
     each request then costs a little more, and because metrics contain the names of tools and prompts."""
+    span_contents: bool
+    """Record the arguments and results of tool calls in spans (`gen_ai.tool.call.arguments` and, for calls that
+    succeed, `gen_ai.tool.call.result`), each as JSON of at most 8 KiB. Default: `False`, because they may be
+    confidential. Obvious secrets are replaced, and what the middleware `Redaction` replaces."""
     in_flight: int
     """Maximum number of requests in flight per session. Default: 1,024. Further requests are refused as busy."""
     open_asks: int
@@ -298,6 +302,10 @@ class ClientSettings(TypedDict, total=False):
     """Record metrics: the duration and outcome of each request and session, by the OpenTelemetry semantic conventions
     for MCP; see `Client.metrics`. Default: `False`, because each request then costs some allocations and a short lock,
     and because the metrics contain the names of tools and prompts."""
+    span_contents: bool
+    """Record the arguments and results of tool calls in spans (`gen_ai.tool.call.arguments` and, for calls that
+    succeed, `gen_ai.tool.call.result`), each as JSON of at most 8 KiB. Default: `False`, because they may be
+    confidential. Obvious secrets are replaced."""
     traffic_file: str | os.PathLike[str]
     """File that all messages are appended to as JSON lines, without secrets: see the page "Traffic files". An empty
     path is none. Default: the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none. For

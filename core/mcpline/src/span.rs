@@ -6,8 +6,17 @@ use mcpline_protocol::wire::{Method, Raw};
 use tracing::Span;
 use tracing::field::Empty;
 
+use crate::traffic::excerpt;
+
 /// The name of the operation of a tool's call in the conventions.
 pub(crate) const EXECUTE_TOOL: &str = "execute_tool";
+
+/// Attributes with the contents of a tool's call.
+pub(crate) const ARGUMENTS: &str = "gen_ai.tool.call.arguments";
+pub(crate) const RESULT: &str = "gen_ai.tool.call.result";
+
+/// Maximum length of arguments and of a result in a span, in bytes. Exporters keep some thousand spans until they have sent them.
+const MAX_CONTENT_BYTES: usize = 8 * 1024;
 
 /// The target of spans of requests.
 #[cfg(feature = "opentelemetry")]
@@ -99,7 +108,7 @@ pub(crate) fn is_wanted() -> bool {
 }
 
 /// Like [`is_wanted`], about spans of requests that are not sampled: a layer that exports spans does not want them.
-#[cfg(all(feature = "opentelemetry", feature = "server"))]
+#[cfg(feature = "opentelemetry")]
 #[inline]
 pub(crate) fn is_unsampled_wanted() -> bool {
     tracing::span_enabled!(target: "mcpline::spans", tracing::Level::INFO, sampled)
@@ -161,6 +170,8 @@ macro_rules! request_span {
             error.type = Empty,
             otel.status_code = Empty,
             otel.status_description = Empty,
+            gen_ai.tool.call.arguments = Empty,
+            gen_ai.tool.call.result = Empty,
             $($field = $value,)?
         )
     };
@@ -174,7 +185,7 @@ impl SpanStart<'_> {
     }
 
     /// Returns the span of a request that is not sampled. Layers that export spans do not see it.
-    #[cfg(all(feature = "opentelemetry", feature = "server"))]
+    #[cfg(feature = "opentelemetry")]
     pub(crate) fn unsampled_span(&self) -> Span {
         let (tool, prompt, resource) = self.names();
         let name = &*span_name(self.method, self.target);
@@ -277,7 +288,7 @@ impl SpanScope {
     }
 
     /// Lets a future run in it.
-    #[cfg(feature = "otlp")]
+    #[cfg(any(feature = "otlp", feature = "client"))]
     pub(crate) async fn run<T>(self, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         std::future::poll_fn(|cx| self.in_scope(|| work.as_mut().poll(cx))).await
@@ -320,6 +331,12 @@ pub(crate) fn describe_failure(span: &Span, text: &str) {
     if !span.is_disabled() {
         span.record("otel.status_description", &*shown_failure(text));
     }
+}
+
+/// Returns arguments or a result for a span: JSON on one line, without what is obviously secret. What exceeds the limit is
+/// replaced by the length.
+pub(crate) fn shown_content(json: &[u8]) -> String {
+    excerpt(json, MAX_CONTENT_BYTES).text
 }
 
 /// Returns the beginning of a session id, which tells sessions apart in a log. The whole id gives access to the

@@ -2,16 +2,20 @@
 
 use std::sync::{Arc, Mutex};
 
+use mcpline::client::middleware::{ClientNext, ClientRequest};
 use mcpline::client::{Client, RequestOptions};
+use mcpline::middleware::Redaction;
 use mcpline::open_telemetry::RequestSampler;
 use mcpline::protocol::vocabulary::{ElicitAction, ElicitResult};
 use mcpline::protocol::{ErrorCode, Raw};
+use mcpline::server::{MiddlewareScope, MountOptions};
 use mcpline::transport::Stop;
 use mcpline::transport::http::{HttpOptions, http};
-use mcpline::{Context, RpcError, Server, ToolError};
+use mcpline::{Context, RpcError, Server, Settings, ToolError};
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{
-    Link, SpanId, SpanKind, Status, TraceId, TraceState, TracerProvider as _,
+    FutureExt as _, Link, SpanContext, SpanId, SpanKind, Status, TraceContextExt as _, TraceFlags,
+    TraceId, TraceState, TracerProvider as _,
 };
 use opentelemetry_sdk::trace::{
     InMemorySpanExporter, Sampler, SamplingDecision, SamplingResult, SdkTracerProvider,
@@ -140,6 +144,136 @@ async fn a_call_is_one_trace_from_the_caller_to_the_handlers_own_spans() {
             assert_eq!(span.status, Status::Unset);
         }
     }
+}
+
+/// A server with spans of these contents, whose tool returns a text or, without one, fails.
+fn with_contents(has_contents: bool) -> Server {
+    let mut settings = Settings::default();
+    settings.span_contents = has_contents;
+    let builder = Server::builder("traced", "1").settings(settings);
+    builder
+        .build()
+        .expect("valid settings")
+        .tool(
+            "answers",
+            "",
+            async |arguments: Value| match arguments["text"].as_str() {
+                Some(text) => Ok(text.to_owned()),
+                None => Err(ToolError::new("no text")),
+            },
+        )
+}
+
+/// Returns the arguments and the results in the spans of a call at a client and its server, in this order.
+async fn contents_of_a_call(
+    server: &Server,
+    at_client: bool,
+    arguments: Value,
+) -> [[Option<String>; 2]; 2] {
+    let recording = Recording::new();
+    let client = Client::builder("test", "1")
+        .configure(|settings| settings.span_contents = at_client)
+        .connect(server)
+        .await
+        .expect("connects");
+    recording.take();
+    client
+        .call_tool("answers", arguments)
+        .await
+        .expect("a result");
+    let spans = recording.take();
+    [SpanKind::Client, SpanKind::Server].map(|kind| {
+        let span = named(&spans, "tools/call answers", kind);
+        let names = ["gen_ai.tool.call.arguments", "gen_ai.tool.call.result"];
+        names.map(|name| attribute(&span, name))
+    })
+}
+
+#[tokio::test]
+async fn spans_have_arguments_and_results_only_on_request() {
+    let arguments = json!({"text": "hello"});
+    for (at_client, at_server) in [(false, false), (true, false), (false, true)] {
+        let server = with_contents(at_server);
+        let [sent, served] = contents_of_a_call(&server, at_client, arguments.clone()).await;
+        for (is_recorded, [arguments, result]) in [(at_client, sent), (at_server, served)] {
+            if !is_recorded {
+                assert_eq!((arguments, result), (None, None));
+                continue;
+            }
+            assert_eq!(arguments.as_deref(), Some(r#"{"text":"hello"}"#));
+            let result: Value = serde_json::from_str(&result.expect("recorded")).expect("JSON");
+            assert_eq!(result["content"][0]["text"], "hello");
+        }
+    }
+}
+
+#[tokio::test]
+async fn arguments_and_results_in_spans_have_no_secrets_and_a_maximum_length() {
+    let server = with_contents(true);
+    let arguments = json!({"text": "{\"apiKey\": \"s3cret\"}", "password": "s3cret"});
+    for contents in contents_of_a_call(&server, true, arguments).await {
+        let [arguments, result] = contents.map(|content| content.expect("recorded"));
+        assert!(!arguments.contains("s3cret"), "{arguments}");
+        assert!(!result.contains("s3cret"), "{result}");
+        assert!(
+            arguments.contains(r#""password":"[redacted]""#),
+            "{arguments}"
+        );
+    }
+
+    let arguments = json!({"text": "x".repeat(100_000)});
+    let length = arguments.to_string().len();
+    for contents in contents_of_a_call(&server, true, arguments).await {
+        let [arguments, result] = contents.map(|content| content.expect("recorded"));
+        assert!(arguments.ends_with(&format!("… ({length} bytes)")));
+        for content in [arguments, result] {
+            assert!((8_000..8_300).contains(&content.len()), "{}", content.len());
+        }
+    }
+
+    // That it failed is an attribute of its own.
+    for [arguments, result] in contents_of_a_call(&server, true, json!({})).await {
+        assert_eq!(arguments.as_deref(), Some("{}"));
+        assert_eq!(result, None);
+    }
+}
+
+// The time for redaction is limited, so it stands still.
+#[tokio::test(start_paused = true)]
+async fn redaction_applies_to_arguments_in_spans_whatever_its_scope() {
+    let redaction = || {
+        let redaction = Redaction::new().with_members(["iban"]);
+        let redaction = redaction.with_patterns([r"\d{3}-\d{2}"]);
+        Arc::new(redaction.expect("valid patterns"))
+    };
+    let arguments = json!({"text": "call 123-45", "iban": "DE1"});
+    let scope = || MiddlewareScope::all().with_methods(["prompts/get"]);
+    let own = with_contents(true);
+    own.add_middleware(scope(), redaction()).expect("added");
+    let mounted = with_contents(false);
+    mounted.add_middleware(scope(), redaction()).expect("added");
+    let outer = Server::builder("outer", "1");
+    let outer = outer
+        .settings(own.settings().clone())
+        .build()
+        .expect("valid settings");
+    outer
+        .mount(&mounted, MountOptions::default())
+        .expect("mounted");
+    for server in [own, outer] {
+        let [_, served] = contents_of_a_call(&server, false, arguments.clone()).await;
+        let [arguments, result] = served.map(|content| content.expect("recorded"));
+        let arguments: Value = serde_json::from_str(&arguments).expect("JSON");
+        let redacted = json!({"iban": "[redacted]", "text": "call [redacted]"});
+        assert_eq!(arguments, redacted);
+        assert!(!result.contains("123-45"), "{result}");
+    }
+    // It may take too long.
+    let own = with_contents(true);
+    own.add_middleware(scope(), redaction()).expect("added");
+    let arguments = json!({"text": "x".repeat(100_000)});
+    let [_, served] = contents_of_a_call(&own, false, arguments).await;
+    assert_eq!(served, [None, None]);
 }
 
 #[tokio::test]
@@ -515,9 +649,94 @@ async fn a_sampler_that_ignores_the_client_drops_a_sampled_request() {
     assert!(recording.take().is_empty());
 }
 
-/// Samples all spans, and keeps what it is asked about requests of servers.
-#[derive(Debug, Clone, Default)]
-struct Counting(Arc<Mutex<Vec<(String, TraceId)>>>);
+/// A client whose middleware keeps the names of the spans that are current in it, and `traceparent` as the server gets it.
+async fn sent_by_a_client() -> (Vec<Option<&'static str>>, String) {
+    let current = Arc::new(Mutex::new(Vec::new()));
+    let kept = current.clone();
+    let keeping = move |request: ClientRequest, next: ClientNext| {
+        let span = tracing::Span::current();
+        let name = span.metadata().map(|span| span.name());
+        kept.lock().unwrap().push(name);
+        async move { next.run(request).await }
+    };
+    let client = Client::builder("test", "1")
+        .middleware(keeping)
+        .connect(&server())
+        .await
+        .expect("connects");
+    let result = client.call_tool("meta", json!({})).await;
+    let meta: Value = serde_json::from_str(&result.expect("a result").text()).expect("JSON");
+    let sent = meta["traceparent"].as_str().expect("a text").to_owned();
+    let current = current.lock().unwrap().clone();
+    (current, sent)
+}
+
+#[tokio::test]
+async fn a_clients_request_that_is_not_sampled_starts_a_trace_or_passes_it_on() {
+    let recording = recording_sampled(Sampler::AlwaysOff, Identity::new());
+    let (_, sent) = sent_by_a_client().await;
+    assert!(sent.ends_with("-00"), "{sent}");
+    assert!(!sent.contains(&"0".repeat(32)), "{sent}");
+
+    // As in a handler whose request is not sampled.
+    let parent = SpanContext::new(
+        TraceId::from_hex(TRACE).expect("an id"),
+        SpanId::from_hex("00f067aa0ba902b7").expect("an id"),
+        TraceFlags::default(),
+        true,
+        TraceState::default(),
+    );
+    let parent = opentelemetry::Context::new().with_remote_span_context(parent);
+    let (_, sent) = sent_by_a_client().with_context(parent).await;
+    assert_eq!(sent, format!("00-{TRACE}-00f067aa0ba902b7-00"));
+    assert!(recording.take().is_empty());
+}
+
+#[tokio::test]
+async fn other_layers_see_a_clients_requests_that_are_not_sampled() {
+    let names = Names::default();
+    let recording = recording_sampled(Sampler::AlwaysOff, names.clone());
+    let (current, sent) = sent_by_a_client().await;
+    assert_eq!(current, [Some("mcp_request")]);
+    assert!(sent.ends_with("-00"), "{sent}");
+    let seen = names.0.lock().unwrap().clone();
+    assert!(!seen.contains(&("mcp_request", false)), "{seen:?}");
+    assert!(recording.take().is_empty());
+}
+
+#[tokio::test]
+async fn a_clients_request_that_is_sampled_is_a_child_of_the_current_span() {
+    let counting = Counting::of(SpanKind::Client);
+    let recording = recording_sampled(counting.clone(), Identity::new());
+    let (_, sent) = sent_by_a_client()
+        .instrument(tracing::info_span!("caller"))
+        .await;
+    let asked = counting.asked.lock().unwrap().clone();
+    let spans = recording.take();
+    let caller = named(&spans, "caller", SpanKind::Internal);
+    let span = named(&spans, "tools/call meta", SpanKind::Client);
+    let trace = caller.span_context.trace_id();
+    assert_eq!(asked, [("tools/call".to_owned(), trace)]);
+    assert_eq!(span.parent_span_id, id(&caller));
+    assert_eq!(attribute(&span, "sampler").as_deref(), Some("this"));
+    assert_eq!(sent, format!("00-{trace}-{}-01", id(&span)));
+}
+
+/// Samples all spans, and keeps what it is asked about requests of this kind.
+#[derive(Debug, Clone)]
+struct Counting {
+    kind: SpanKind,
+    asked: Arc<Mutex<Vec<(String, TraceId)>>>,
+}
+
+impl Counting {
+    fn of(kind: SpanKind) -> Self {
+        Self {
+            kind,
+            asked: Arc::default(),
+        }
+    }
+}
 
 impl ShouldSample for Counting {
     fn should_sample(
@@ -529,8 +748,8 @@ impl ShouldSample for Counting {
         _: &[KeyValue],
         _: &[Link],
     ) -> SamplingResult {
-        if *kind == SpanKind::Server {
-            self.0.lock().unwrap().push((name.to_owned(), trace));
+        if *kind == self.kind {
+            self.asked.lock().unwrap().push((name.to_owned(), trace));
         }
         SamplingResult {
             decision: SamplingDecision::RecordAndSample,
@@ -542,10 +761,10 @@ impl ShouldSample for Counting {
 
 #[tokio::test]
 async fn the_sampler_is_asked_once_about_a_request() {
-    let counting = Counting::default();
+    let counting = Counting::of(SpanKind::Server);
     let recording = recording_sampled(counting.clone(), Identity::new());
     called(None).await;
-    let asked = counting.0.lock().unwrap().clone();
+    let asked = counting.asked.lock().unwrap().clone();
     let calls = asked.iter().filter(|(name, _)| name == "tools/call");
     let calls: Vec<_> = calls.collect();
     let spans = recording.take();

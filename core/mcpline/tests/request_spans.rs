@@ -5,7 +5,7 @@ mod support;
 use std::sync::{Arc, Mutex};
 
 use mcpline::protocol::vocabulary::Resource;
-use mcpline::{Context, Server, ToolError, foreign};
+use mcpline::{Context, Server, Settings, ToolError, foreign};
 use serde_json::{Value, json};
 use support::{Client, Nothing};
 
@@ -160,6 +160,35 @@ async fn failures_have_their_type_and_text() {
     let discovered = only(&ended);
     let attributes = &discovered["description"]["attributes"];
     assert_eq!(attributes["mcp.protocol.version"], "2026-07-28");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_span_has_arguments_and_result_on_request() {
+    let mut settings = Settings::default();
+    settings.span_contents = true;
+    let server = Server::builder("traced", "1").settings(settings);
+    let server = server.build().expect("valid settings");
+    let server = server.tool("ok", "Works", async |_: Value| "fine");
+    let ended = Endings::default();
+    let kept = ended.clone();
+    foreign::trace_requests(&server, move |text| {
+        let ending = serde_json::from_str(&text).expect("JSON");
+        kept.lock().expect("not poisoned").push(ending);
+    });
+    let mut client = Client::modern(&server);
+    let params = json!({"name": "ok", "arguments": {"city": "Oslo", "token": "x"}});
+    let id = client.begin_modern("tools/call", params);
+    let result = client.response(&id).await.expect("a result");
+    let ended = only(&ended);
+    let content = |name: &str| -> Value {
+        let content = ended["attributes"][name].as_str();
+        serde_json::from_str(content.expect("recorded")).expect("JSON")
+    };
+    assert_eq!(
+        content("gen_ai.tool.call.arguments"),
+        json!({"city": "Oslo", "token": "[redacted]"})
+    );
+    assert_eq!(content("gen_ai.tool.call.result"), result);
 }
 
 #[tokio::test(start_paused = true)]

@@ -73,7 +73,8 @@ impl Inner {
             return Err(ClientError::Usage("_meta must be a JSON object".to_owned()));
         }
         let has_meta = params.is_some_and(|params| params.member("_meta").is_some());
-        if has_meta || span::is_wanted() || self.metrics.is_some() {
+        let has_contents = self.settings.span_contents && options.sent.is_some();
+        if has_meta || span::is_wanted() || self.metrics.is_some() || has_contents {
             return Box::pin(self.uncommon_request(method, params, options)).await;
         }
         // Boxed, and decided here: the size of this future is the cost of every request.
@@ -83,7 +84,7 @@ impl Inner {
         self.hooked_request(method, params, options).await
     }
 
-    /// Sends a request whose parameters have `_meta`, which has a span, or which is measured.
+    /// Sends a request whose parameters have `_meta`, which has a span here or in another language, or which is measured.
     async fn uncommon_request(
         &self,
         method: &str,
@@ -105,7 +106,7 @@ impl Inner {
         let outcome = match span::is_wanted() {
             true => self.request_in_span(method, params.as_ref(), options).await,
             false => {
-                self.request_through_middleware(method, params.as_ref(), &options)
+                self.recorded_request(method, params.as_ref(), &options)
                     .await
             }
         };

@@ -4,11 +4,16 @@ use std::borrow::Cow;
 
 use mcpline_protocol::Revision;
 use mcpline_protocol::wire::{Method, Raw};
-use tracing::{Instrument as _, Span};
+#[cfg(feature = "opentelemetry")]
+use opentelemetry::trace::SpanKind;
+#[cfg(feature = "opentelemetry")]
+use tracing::Span;
 
 use crate::client_error::ClientError;
-use crate::span::{self, NetworkAttributes, SpanStart, SpanTarget};
-use crate::sync::{Arc, Mutex, PoisonError};
+#[cfg(feature = "opentelemetry")]
+use crate::open_telemetry::{self, Sampling};
+use crate::span::{self, NetworkAttributes, SpanScope, SpanStart, SpanTarget};
+use crate::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::inner::Inner;
 use super::session::Session;
@@ -17,7 +22,12 @@ use super::settings::RequestOptions;
 /// What is known of a request once it was sent, for its span. If it was sent several times, because it was repeated or continued
 /// with input, this is about the last time.
 #[derive(Debug, Default)]
-pub(crate) struct SentRequest(Mutex<Option<SentFacts>>);
+pub(crate) struct SentRequest {
+    facts: Mutex<Option<SentFacts>>,
+    /// Of a tool's call, if they are recorded.
+    arguments: OnceLock<String>,
+    result: OnceLock<String>,
+}
 
 #[derive(Debug, Clone)]
 struct SentFacts {
@@ -35,19 +45,51 @@ impl SentRequest {
         options.sent.get_or_insert_with(Arc::default).clone()
     }
 
-    /// Returns what is known as attributes of a span. None if the request was not sent, because its result is cached or because
-    /// it was refused.
+    /// Returns what is known as attributes of a span. None but arguments if the request was not sent, because its result is
+    /// cached or because it was refused.
     pub(crate) fn attributes(&self) -> Vec<(&'static str, String)> {
-        let Some(sent) = self.facts() else {
-            return Vec::new();
-        };
-        let revision = sent.revision.as_str().to_owned();
-        let mut attributes = vec![
-            ("jsonrpc.request.id", sent.number.to_string()),
-            ("mcp.protocol.version", revision),
-        ];
-        attributes.extend(sent.session.map(|session| ("mcp.session.id", session)));
+        let mut attributes = Vec::new();
+        if let Some(sent) = self.facts() {
+            attributes.push(("jsonrpc.request.id", sent.number.to_string()));
+            attributes.push(("mcp.protocol.version", sent.revision.as_str().to_owned()));
+            attributes.extend(sent.session.map(|session| ("mcp.session.id", session)));
+        }
+        for (name, value) in self.contents() {
+            attributes.push((name, value.to_owned()));
+        }
         attributes
+    }
+
+    /// Returns the arguments and the result as attributes of a span.
+    fn contents(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let contents = [
+            (span::ARGUMENTS, &self.arguments),
+            (span::RESULT, &self.result),
+        ];
+        contents
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, &**value.get()?)))
+    }
+
+    /// Records the arguments of a tool's call.
+    #[cold]
+    pub(super) fn set_arguments(&self, params: Option<&Raw>) {
+        if let Some(arguments) = params.and_then(|params| params.member("arguments")) {
+            // Only the first call, if a program uses its options for several.
+            let _ = self
+                .arguments
+                .set(span::shown_content(arguments.as_bytes()));
+        }
+    }
+
+    /// Records the result of a tool's call that succeeded.
+    #[cold]
+    pub(super) fn set_result(&self, outcome: &Result<Raw, ClientError>) {
+        if let Ok(result) = outcome
+            && !span::is_tool_error(&Method::ToolsCall, result)
+        {
+            let _ = self.result.set(span::shown_content(result.as_bytes()));
+        }
     }
 
     pub(super) fn set(&self, session: &Session, number: u64) {
@@ -57,11 +99,11 @@ impl SentRequest {
             revision: session.revision(),
             transport: session.link.network_transport(),
         };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(facts);
+        *self.facts.lock().unwrap_or_else(PoisonError::into_inner) = Some(facts);
     }
 
     fn facts(&self) -> Option<SentFacts> {
-        self.0
+        self.facts
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
@@ -70,7 +112,7 @@ impl SentRequest {
 
 /// The span of a request. One that is dropped before its end was cancelled.
 struct RequestSpan {
-    span: Span,
+    scope: SpanScope,
     sent: Arc<SentRequest>,
     /// Whether the client was connected at the beginning, so that the span began with what is known of the connection.
     was_connected: bool,
@@ -85,19 +127,64 @@ impl Inner {
         params: Option<&Raw>,
         mut options: RequestOptions,
     ) -> Result<Raw, ClientError> {
+        #[cfg(feature = "opentelemetry")]
+        let sampling = Sampling::of(method, &SpanKind::Client, None);
+        #[cfg(feature = "opentelemetry")]
+        if let Sampling::Dropped(context) = &sampling
+            && !span::is_unsampled_wanted()
+        {
+            let scope = SpanScope::new(Span::none(), Some(context.clone()));
+            options.meta = open_telemetry::meta_with_context(&scope, options.meta.take());
+            return scope
+                .run(self.recorded_request(method, params, &options))
+                .await;
+        }
         let sent = SentRequest::track(&mut options);
-        let span = self.begin_span(method, params, sent);
+        let span = self.begin_span(method, params, sent, |start| {
+            #[cfg(feature = "opentelemetry")]
+            return match sampling {
+                Sampling::Later => SpanScope::new(start.span(), None),
+                Sampling::Sampled(decision) => {
+                    let span = open_telemetry::sampled_span(decision, || start.span());
+                    SpanScope::new(span, None)
+                }
+                Sampling::Dropped(context) => SpanScope::new(start.unsampled_span(), Some(context)),
+            };
+            #[cfg(not(feature = "opentelemetry"))]
+            SpanScope::new(start.span())
+        });
         #[cfg(feature = "opentelemetry")]
         let options = RequestOptions {
             // It is an object, as has been checked.
-            meta: crate::open_telemetry::meta_with_context(&span.span, options.meta),
+            meta: open_telemetry::meta_with_context(&span.scope, options.meta),
             ..options
         };
-        let outcome = self
-            .request_through_middleware(method, params, &options)
-            .instrument(span.span.clone())
+        let scope = span.scope.clone();
+        let outcome = scope
+            .run(self.recorded_request(method, params, &options))
             .await;
         span.end(method, &outcome);
+        outcome
+    }
+
+    /// Sends a request of the host, and records the contents of a tool's call for its span if they are wanted.
+    pub(super) async fn recorded_request(
+        &self,
+        method: &str,
+        params: Option<&Raw>,
+        options: &RequestOptions,
+    ) -> Result<Raw, ClientError> {
+        let is_recorded = self.settings.span_contents && method == Method::ToolsCall.as_str();
+        let recorded = options.sent.as_ref().filter(|_| is_recorded);
+        if let Some(recorded) = recorded {
+            recorded.set_arguments(params);
+        }
+        let outcome = self
+            .request_through_middleware(method, params, options)
+            .await;
+        if let Some(recorded) = recorded {
+            recorded.set_result(&outcome);
+        }
         outcome
     }
 
@@ -106,6 +193,7 @@ impl Inner {
         method: &str,
         params: Option<&Raw>,
         sent: Arc<SentRequest>,
+        begin: impl FnOnce(&SpanStart<'_>) -> SpanScope,
     ) -> RequestSpan {
         let target = SpanTarget::of(&Method::parse(method), |member| {
             let member = params?.member(member)?;
@@ -128,7 +216,7 @@ impl Inner {
             server: self.dialler.server_address(),
         };
         RequestSpan {
-            span: start.span(),
+            scope: begin(&start),
             sent,
             was_connected: session.is_some(),
             has_ended: false,
@@ -140,7 +228,7 @@ impl RequestSpan {
     /// Records how the request ended.
     fn end(mut self, method: &str, outcome: &Result<Raw, ClientError>) {
         self.has_ended = true;
-        let span = &self.span;
+        let span = self.scope.span();
         match outcome {
             Ok(result) => {
                 if span::is_tool_error(&Method::parse(method), result) {
@@ -158,7 +246,7 @@ impl RequestSpan {
     }
 
     fn record_sent(&self, sent: &SentFacts) {
-        let span = &self.span;
+        let span = self.scope.span();
         span.record("jsonrpc.request.id", sent.number.to_string());
         if self.was_connected {
             return;
@@ -179,14 +267,18 @@ impl RequestSpan {
 
 impl Drop for RequestSpan {
     fn drop(&mut self) {
-        if self.span.is_disabled() {
+        let span = self.scope.span();
+        if span.is_disabled() {
             return;
         }
         if let Some(sent) = self.sent.facts() {
             self.record_sent(&sent);
         }
+        for (name, value) in self.sent.contents() {
+            span.record(name, value);
+        }
         if !self.has_ended {
-            span::fail(&self.span, "cancelled", None);
+            span::fail(span, "cancelled", None);
         }
     }
 }

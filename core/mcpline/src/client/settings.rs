@@ -78,6 +78,12 @@ pub struct ClientSettings {
     /// `Client::metrics_text` returns them. Needs the cargo feature `metrics`; without it, `true` is an error when the client
     /// connects.
     pub metrics: bool,
+    /// Whether spans of tool calls contain their arguments and results, each as JSON of at most 8 KiB. Default: `false`,
+    /// because they may be confidential.
+    ///
+    /// The attributes are `gen_ai.tool.call.arguments` and, for calls that succeed, `gen_ai.tool.call.result`. Obvious secrets
+    /// are replaced.
+    pub span_contents: bool,
     /// The file that each message which the client and its server exchange is appended to, without its secrets, as JSON lines
     /// that tools can read: see `docs/traffic-files.md`. Default: `None`, the file that the environment variable
     /// [`TRAFFIC_FILE_VARIABLE`](super::TRAFFIC_FILE_VARIABLE) names, if it does. An empty path is none, whatever the
@@ -109,6 +115,7 @@ impl Default for ClientSettings {
             reconnect: Reconnect::default(),
             listen: true,
             metrics: false,
+            span_contents: false,
             traffic_file: None,
         }
     }

@@ -96,6 +96,13 @@ pub trait Middleware: Send + Sync + 'static {
     fn redacts_results(&self) -> bool {
         false
     }
+
+    /// Returns a value that is recorded, such as in a span, without confidential values; `None` if that takes too long for the
+    /// thread that serves the connection. For those of the library.
+    #[doc(hidden)]
+    fn redact_recorded(&self, value: Raw) -> Option<Raw> {
+        Some(value)
+    }
 }
 
 /// Resources that a server has because of a [`Middleware`].

@@ -458,6 +458,15 @@ impl Middleware for Redaction {
     fn redacts_results(&self) -> bool {
         true
     }
+
+    fn redact_recorded(&self, value: Raw) -> Option<Raw> {
+        if self.rules.is_large(&value) {
+            return None;
+        }
+        let redact = |run: &Run<'_>, value: &Raw| run.json(value);
+        self.rules
+            .redacted(&value, &AtomicBool::new(false), MAX_INLINE_TIME, redact)
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod request_sampler;
 use std::str::FromStr as _;
 
 use mcpline_protocol::vocabulary::meta::{BAGGAGE, TRACEPARENT, TRACESTATE};
-use mcpline_protocol::wire::Raw;
+use mcpline_protocol::wire::{Raw, json_string};
 use opentelemetry::propagation::{Extractor, Injector};
 use opentelemetry::trace::{
     SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState,
@@ -23,7 +23,6 @@ use crate::span::SpanScope;
 use crate::trace_context::TraceContext;
 
 pub use request_sampler::RequestSampler;
-#[cfg(feature = "server")]
 pub(crate) use request_sampler::{Decision, Sampling};
 
 /// Makes a span the child of the one that the peer's message names, and links another one. Without a trace context it stays the
@@ -41,20 +40,26 @@ pub(crate) fn set_parent(span: &Span, parent: Option<&TraceContext>, link: Optio
     }
 }
 
-/// Starts the span of OpenTelemetry, which asks the sampler.
-#[cfg(feature = "server")]
-pub(crate) fn start(span: &Span) {
-    let _ = span.context();
+/// Makes a span that is sampled as decided.
+pub(crate) fn sampled_span(decision: Decision, make: impl FnOnce() -> Span) -> Span {
+    decision.apply(|| {
+        let span = make();
+        // Starts the span of OpenTelemetry, which asks the sampler.
+        let _ = span.context();
+        span
+    })
 }
 
-/// Returns `_meta` with the trace context of a span, for the peer to continue the trace. It stays as it is if the span is not
-/// exported, if it has a trace context, or if it is not an object.
-pub(crate) fn meta_with_context(span: &Span, meta: Option<Raw>) -> Option<Raw> {
-    let Some(context) = context_of_span(span) else {
+/// Returns `_meta` with the trace context of a span or of a request that is not sampled, for the peer to continue the trace. It
+/// stays as it is if the span is not exported, if it has a trace context, or if it is not an object.
+pub(crate) fn meta_with_context(scope: &SpanScope, meta: Option<Raw>) -> Option<Raw> {
+    let Some(context) = context_of_scope(scope) else {
         return meta;
     };
-    let given = meta.as_ref().map_or("{}", Raw::as_str);
-    let Ok(given) = serde_json::from_str::<Map<String, Value>>(given) else {
+    let Some(given) = &meta else {
+        return Some(json_of(&context));
+    };
+    let Ok(given) = serde_json::from_str::<Map<String, Value>>(given.as_str()) else {
         return meta;
     };
     if given.contains_key(TRACEPARENT) {
@@ -66,6 +71,19 @@ pub(crate) fn meta_with_context(span: &Span, meta: Option<Raw>) -> Option<Raw> {
         .collect();
     all.extend(given);
     Raw::from_serialize(&all).ok().or(meta)
+}
+
+/// Returns a trace context as a JSON object.
+fn json_of(context: &TraceContext) -> Raw {
+    let mut out = Vec::with_capacity(96);
+    for (name, value) in context.fields() {
+        out.push(if out.is_empty() { b'{' } else { b',' });
+        json_string(&mut out, name);
+        out.push(b':');
+        json_string(&mut out, value);
+    }
+    out.push(b'}');
+    Raw::from_trusted(out)
 }
 
 /// Returns the id of the trace that a scope belongs to, as 32 hexadecimal digits; `None` if its span is not exported.
@@ -85,7 +103,6 @@ pub(crate) fn context_of_span(span: &Span) -> Option<TraceContext> {
 }
 
 /// Returns the trace context of messages that are sent within a scope; `None` if its span is not exported.
-#[cfg(feature = "otlp")]
 pub(crate) fn context_of_scope(scope: &SpanScope) -> Option<TraceContext> {
     match scope.context() {
         Some(context) => trace_context_of(context),

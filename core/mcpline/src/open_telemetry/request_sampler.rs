@@ -19,8 +19,8 @@ use crate::trace_context::TraceContext;
 
 /// Asks a sampler before the span of a request is made, so that requests which are not sampled cost little.
 ///
-/// `tracing-opentelemetry` asks the sampler when a span with all its attributes exists. With this, servers ask it first. It is the
-/// sampler of the provider and the filter of the layer:
+/// `tracing-opentelemetry` asks the sampler when a span with all its attributes exists. With this, servers and clients ask it
+/// first. It is the sampler of the provider and the filter of the layer:
 ///
 /// ```
 /// use mcpline::open_telemetry::RequestSampler;
@@ -35,8 +35,8 @@ use crate::trace_context::TraceContext;
 /// # drop(subscriber);
 /// ```
 ///
-/// The trace context of a request that is not sampled is current in its handler, so spans and requests of the handler belong to the
-/// same trace, and samplers that ask for the parent do not sample them either. Other layers of the subscriber still see the span, with
+/// The trace context of a request that is not sampled is current in its handler, and in the middleware of a client, and requests carry
+/// it. So spans and requests below it belong to the same trace, and samplers that ask for the parent do not sample them either. Other layers of the subscriber still see the span, with
 /// the field `sampled`, which is false. The layer with this filter does not get the records of requests (target `mcpline::requests`):
 /// spans have the same contents.
 ///
@@ -47,12 +47,12 @@ pub struct RequestSampler {
     ids: RandomIdGenerator,
 }
 
-/// What the sampler says about a request.
+/// What the sampler says about a request, at a server or a client.
 pub(crate) enum Sampling {
     /// The layer has no [`RequestSampler`]: its sampler decides later.
     Later,
     Sampled(Decision),
-    /// The context is that of the request's handler.
+    /// The context is that of the code that the request runs.
     Dropped(Context),
 }
 
@@ -88,16 +88,15 @@ impl RequestSampler {
             .with_id_generator(self.clone())
     }
 
-    fn sample(&self, method: &str, parent: &Context) -> Sampling {
+    fn sample(&self, method: &str, kind: &SpanKind, parent: &Context) -> Sampling {
         let of_parent = parent.span();
         let parent_context = of_parent.span_context();
         let trace = match parent_context.is_valid() {
             true => parent_context.trace_id(),
             false => self.ids.new_trace_id(),
         };
-        let kind = SpanKind::Server;
         let sampler = &self.sampler;
-        let result = sampler.should_sample(Some(parent), trace, method, &kind, &[], &[]);
+        let result = sampler.should_sample(Some(parent), trace, method, kind, &[], &[]);
         if result.decision != SamplingDecision::Drop {
             return Sampling::Sampled(Decision { trace, result });
         }
@@ -124,15 +123,15 @@ impl fmt::Debug for RequestSampler {
 }
 
 impl Sampling {
-    /// Asks the sampler of this thread's subscriber about a request.
-    pub(crate) fn of(method: &str, parent: Option<&TraceContext>) -> Self {
+    /// Asks the sampler of this thread's subscriber about a request. Without a parent from a message it has the current one.
+    pub(crate) fn of(method: &str, kind: &SpanKind, parent: Option<&TraceContext>) -> Self {
         tracing::dispatcher::get_default(|subscriber| {
             let Some(sampler) = subscriber.downcast_ref::<RequestSampler>() else {
                 return Self::Later;
             };
             match parent {
-                Some(parent) => sampler.sample(method, &super::context_of(parent)),
-                None => Context::map_current(|parent| sampler.sample(method, parent)),
+                Some(parent) => sampler.sample(method, kind, &super::context_of(parent)),
+                None => Context::map_current(|parent| sampler.sample(method, kind, parent)),
             }
         })
     }

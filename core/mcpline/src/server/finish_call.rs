@@ -18,6 +18,7 @@ use super::call_kind::CallKind;
 use super::offloaded_validation;
 use super::reply::{self, HandlerError, Reply, ResourceReply, ResultEnvelope, ToolReply};
 use super::request_log::RequestOutcome;
+use super::request_span::RequestSpan;
 use super::url_elicitation_required;
 
 /// Ends the request that `call` serves with the handler's outcome.
@@ -160,6 +161,12 @@ pub(super) fn respond(
             outcome,
         );
     }
+    if let Some(span) = &current_request.span
+        && span.has_contents()
+        && outcome == RequestOutcome::Ok
+    {
+        record_result(current_request, span, hint, &write);
+    }
     end(current_request, outcome, |finished| {
         let kind = MessageKind::Response(ResponseStatus::Result);
         current_request.sink.write(kind, hint + 96, &mut |out| {
@@ -170,6 +177,20 @@ pub(super) fn respond(
             out.push(b'}');
         });
     })
+}
+
+/// Adds the result of a request to its span. Not generic, because few servers need it.
+#[cold]
+fn record_result(
+    current_request: &CurrentRequest,
+    span: &RequestSpan,
+    hint: usize,
+    write: &dyn Fn(&mut Vec<u8>, Revision),
+) {
+    let mut result = Vec::with_capacity(hint);
+    write(&mut result, current_request.peer.revision);
+    let server = current_request.connection.server();
+    span.set_result(server, Raw::from_trusted(result));
 }
 
 /// Ends the request with an error. Sends nothing if it was cancelled.

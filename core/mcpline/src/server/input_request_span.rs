@@ -5,6 +5,8 @@ use mcpline_protocol::wire::Raw;
 use tracing::Instrument as _;
 
 use crate::error_kind::ErrorKind;
+#[cfg(feature = "opentelemetry")]
+use crate::span::SpanScope;
 use crate::span::{self, SpanStart, shortened};
 
 use super::asking::Ask;
@@ -30,7 +32,7 @@ impl Context {
         };
         let span = start.span();
         #[cfg(feature = "opentelemetry")]
-        let ask = with_context(&span, ask);
+        let ask = with_context(&SpanScope::new(span.clone(), None), ask);
         let outcome = self.ask_at_once(ask).instrument(span.clone()).await;
         if let Err(error) = &outcome {
             span::describe_failure(&span, &error.to_string());
@@ -64,10 +66,10 @@ impl Context {
 }
 
 #[cfg(feature = "opentelemetry")]
-fn with_context(span: &tracing::Span, mut ask: Ask) -> Ask {
+fn with_context(scope: &SpanScope, mut ask: Ask) -> Ask {
     let params = ask.params.clone().unwrap_or(Raw::EMPTY_OBJECT);
     let given = params.member("_meta");
-    if let Some(meta) = crate::open_telemetry::meta_with_context(span, given) {
+    if let Some(meta) = crate::open_telemetry::meta_with_context(scope, given) {
         ask.params = Some(params.with("_meta", &meta));
     }
     ask

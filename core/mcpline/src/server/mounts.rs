@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use mcpline_protocol::session::Change;
+use mcpline_protocol::wire::Raw;
 
 use crate::error::Error;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -261,6 +262,12 @@ impl Mounts {
 
     fn has(&self, id: MountId) -> bool {
         self.lock().servers.iter().any(|mounted| mounted.id == id)
+    }
+
+    /// Returns a value without what the redactions of mounted servers replace; `None` if that takes too long.
+    pub(super) fn redacted(&self, value: Raw) -> Option<Raw> {
+        let mut mounted = self.all().into_iter();
+        mounted.try_fold(value, |value, mounted| mounted.server.redacted(value))
     }
 
     /// Whether servers are mounted.

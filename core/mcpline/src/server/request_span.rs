@@ -12,8 +12,10 @@ use std::time::{Duration, SystemTime};
 
 use mcpline_protocol::session::Peer;
 use mcpline_protocol::vocabulary::meta::PROTOCOL_VERSION;
-use mcpline_protocol::wire::{Method, Request};
+use mcpline_protocol::wire::{Method, Raw, Request};
 use mcpline_protocol::{Revision, RpcError};
+#[cfg(feature = "opentelemetry")]
+use opentelemetry::trace::SpanKind;
 use serde_json::{Map, Value};
 use tracing::Span;
 
@@ -28,6 +30,7 @@ use crate::trace_context::TraceContext;
 
 use super::Server;
 use super::connection::Connection;
+use super::inner::Inner;
 use super::request_info::HttpInfo;
 use super::request_log::RequestOutcome;
 use super::traffic::TransportKind;
@@ -36,6 +39,8 @@ use super::traffic::TransportKind;
 pub(crate) struct RequestSpan {
     /// Its span is disabled if no subscriber wants it.
     scope: SpanScope,
+    /// Whether it gets the arguments and the result.
+    has_contents: bool,
     /// For another language; `None` if none traces the server.
     traced: Option<Arc<TracedRequest>>,
 }
@@ -60,6 +65,8 @@ pub(crate) struct TracedRequest {
     http_context: Option<TraceContext>,
     /// Message of the JSON-RPC error that the request ended with.
     error: Mutex<Option<String>>,
+    arguments: OnceLock<String>,
+    result: OnceLock<String>,
     state: AtomicU8,
     listener: Option<Listener>,
 }
@@ -178,7 +185,10 @@ impl RequestSpan {
         let (is_wanted, decision, unsampled) = {
             // A request without a context of its own may have the parent that is current.
             let sampling = match is_wanted {
-                true => Sampling::of(request.method.as_str(), meta.parent.as_ref()),
+                true => {
+                    let (method, parent) = (request.method.as_str(), meta.parent.as_ref());
+                    Sampling::of(method, &SpanKind::Server, parent)
+                }
                 false => Sampling::Later,
             };
             match sampling {
@@ -191,6 +201,7 @@ impl RequestSpan {
         if unsampled.is_some() && !is_wanted && listener.is_none() {
             return Some(Arc::new(Self {
                 scope: SpanScope::new(Span::none(), unsampled),
+                has_contents: false,
                 traced: None,
             }));
         }
@@ -211,6 +222,8 @@ impl RequestSpan {
             context: meta.parent,
             http_context: meta.http,
             error: Mutex::new(None),
+            arguments: OnceLock::new(),
+            result: OnceLock::new(),
             state: AtomicU8::new(WAITING),
             listener,
         };
@@ -225,14 +238,23 @@ impl RequestSpan {
             true => traced.start(|start| start.span()),
             false => Span::none(),
         };
-        Some(Arc::new(Self {
+        let server = connection.server();
+        let is_recorded = traced.listener.is_some() || !span.is_disabled();
+        let begun = Self {
             scope: SpanScope::new(
                 span,
                 #[cfg(feature = "opentelemetry")]
                 unsampled,
             ),
+            has_contents: server.settings.span_contents
+                && is_recorded
+                && traced.method == Method::ToolsCall,
             traced: traced.listener.is_some().then(|| Arc::new(traced)),
-        }))
+        };
+        if begun.has_contents {
+            begun.set_arguments(server, request);
+        }
+        Some(Arc::new(begun))
     }
 
     /// Returns what the code of the request runs in.
@@ -256,6 +278,38 @@ impl RequestSpan {
         if let Some(traced) = &self.traced {
             *traced.error.lock().unwrap_or_else(PoisonError::into_inner) =
                 Some(span::shown_failure(&error.message));
+        }
+    }
+
+    #[cold]
+    fn set_arguments(&self, server: &Inner, request: &Request) {
+        let params = request.params.as_ref();
+        let arguments = params.and_then(|params| params.get("arguments"));
+        let Some(shown) = arguments.and_then(|arguments| shown_content(server, arguments)) else {
+            return;
+        };
+        self.scope.span().record(span::ARGUMENTS, &*shown);
+        if let Some(traced) = &self.traced {
+            // A request has one value of each.
+            let _ = traced.arguments.set(shown);
+        }
+    }
+
+    /// Whether the span gets the result of the request.
+    #[inline]
+    pub(super) fn has_contents(&self) -> bool {
+        self.has_contents
+    }
+
+    /// Sets the result that the client gets.
+    #[cold]
+    pub(super) fn set_result(&self, server: &Inner, result: Raw) {
+        let Some(shown) = shown_content(server, result) else {
+            return;
+        };
+        self.scope.span().record(span::RESULT, &*shown);
+        if let Some(traced) = &self.traced {
+            let _ = traced.result.set(shown);
         }
     }
 
@@ -324,11 +378,7 @@ impl TracedRequest {
         };
         match decision {
             None => begin(),
-            Some(decision) => decision.apply(|| {
-                let span = begin();
-                open_telemetry::start(&span);
-                span
-            }),
+            Some(decision) => open_telemetry::sampled_span(decision, begin),
         }
     }
 
@@ -401,6 +451,14 @@ impl TracedRequest {
             let code = code.0.to_string();
             attributes.insert("rpc.response.status_code".to_owned(), code.into());
         }
+        for (name, value) in [
+            (span::ARGUMENTS, &self.arguments),
+            (span::RESULT, &self.result),
+        ] {
+            if let Some(value) = value.get() {
+                attributes.insert(name.to_owned(), (&**value).into());
+            }
+        }
         let text = self
             .error
             .lock()
@@ -422,6 +480,12 @@ impl TracedRequest {
         let of_client = self.peer.get().map(|peer| peer.revision);
         of_client.or(self.named_revision)
     }
+}
+
+/// Returns arguments or a result for a span; `None` if redacting them takes too long.
+fn shown_content(server: &Inner, value: Raw) -> Option<String> {
+    let redacted = server.redacted(value)?;
+    Some(span::shown_content(redacted.as_bytes()))
 }
 
 fn next_number() -> u64 {

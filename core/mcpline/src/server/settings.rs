@@ -119,6 +119,12 @@ pub struct Settings {
     ///
     /// [`ServerBuilder::build`]: super::ServerBuilder::build
     pub metrics: bool,
+    /// Whether spans of tool calls contain their arguments and results, each as JSON of at most 8 KiB. Default: `false`,
+    /// because they may be confidential.
+    ///
+    /// The attributes are `gen_ai.tool.call.arguments` and, for calls that succeed, `gen_ai.tool.call.result`. Obvious secrets
+    /// are replaced, and so is what the middleware `Redaction` replaces in results, in arguments too and whatever its scope.
+    pub span_contents: bool,
 }
 
 impl Default for Settings {
@@ -153,6 +159,7 @@ impl Default for Settings {
             debug: None,
             traffic_file: None,
             metrics: false,
+            span_contents: false,
         }
     }
 }

@@ -13,8 +13,8 @@ impl SentRequest {
         Self(client::SentRequest::track(options))
     }
 
-    /// Returns what is known as attributes of the span. None if the request was not sent, because its result is cached or because
-    /// it was refused.
+    /// Returns what is known as attributes of the span. None but arguments if the request was not sent, because its result is
+    /// cached or because it was refused.
     pub fn attributes(&self) -> Vec<(&'static str, String)> {
         self.0.attributes()
     }

@@ -39,6 +39,7 @@ options! {
         reconnect_max_delay: Option<f64>,
         listen: Option<bool>,
         metrics: Option<bool>,
+        span_contents: Option<bool>,
         traffic_file: Option<PathBuf>,
     }
 }
@@ -86,6 +87,7 @@ impl ClientOptions {
         set_seconds(&mut reconnect.max_delay, self.reconnect_max_delay)?;
         set(&mut settings.listen, self.listen);
         set(&mut settings.metrics, self.metrics);
+        set(&mut settings.span_contents, self.span_contents);
         settings.traffic_file = self.traffic_file;
         Ok(settings)
     }

@@ -45,6 +45,7 @@ options! {
         debug: Option<bool>,
         traffic_file: Option<PathBuf>,
         metrics: Option<bool>,
+        span_contents: Option<bool>,
         in_flight: Option<usize>,
         open_asks: Option<usize>,
         subscriptions: Option<usize>,
@@ -152,6 +153,7 @@ impl ServerOptions {
         settings.debug = self.debug;
         settings.traffic_file.clone_from(&self.traffic_file);
         set(&mut settings.metrics, self.metrics);
+        set(&mut settings.span_contents, self.span_contents);
         let session = &mut settings.session;
         set(&mut session.in_flight, self.in_flight);
         set(&mut session.open_asks, self.open_asks);

@@ -15,6 +15,7 @@ mod scope;
 mod targets;
 
 use mcpline_protocol::session::Change;
+use mcpline_protocol::wire::Raw;
 
 use crate::error::Error;
 use crate::middleware::{Middleware, ProvidedResources};
@@ -224,6 +225,20 @@ impl Server {
 }
 
 impl Inner {
+    /// Returns a value without what the redactions of this server and of those that are mounted in it replace, whatever their
+    /// scopes; `None` if that takes too long.
+    pub(super) fn redacted(&self, mut value: Raw) -> Option<Raw> {
+        if !self.middlewares.is_used() {
+            return Some(value);
+        }
+        for registered in self.middlewares.list().iter() {
+            if let Code::Middleware(middleware) = &registered.code {
+                value = middleware.redact_recorded(value)?;
+            }
+        }
+        self.mounts.redacted(value)
+    }
+
     /// Lets requests of this server, and of those that it is mounted in, look for middleware; other messages too if they may
     /// meet some.
     pub(super) fn use_middleware(&self, for_messages: bool) {

@@ -117,6 +117,11 @@ public class ServerSettings(
      * little more, and because metrics contain the names of tools and prompts.
      */
     public val metrics: Boolean? = null,
+    /**
+     * Record the arguments and results of tool calls in spans, each as JSON of at most 8 KiB and without obvious
+     * secrets. Default: `false`, because they may be confidential.
+     */
+    public val spanContents: Boolean? = null,
     /** Maximum number of requests in flight per session. Default: 1,024. Further requests are refused as busy. */
     public val inFlight: Long? = null,
     /** Maximum number of unanswered input requests per session. Default: 64. */
@@ -335,6 +340,11 @@ public class ClientSettings(
      * lock, and because the metrics contain the names of tools and prompts.
      */
     public val metrics: Boolean? = null,
+    /**
+     * Record the arguments and results of tool calls in spans, each as JSON of at most 8 KiB and without obvious
+     * secrets. Default: `false`, because they may be confidential.
+     */
+    public val spanContents: Boolean? = null,
     /**
      * File that all messages are appended to as JSON lines, without secrets: see the page "Traffic files". An empty
      * path is none. Default: the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none. For

@@ -41,6 +41,7 @@ class SettingsTest {
             debug = false,
             trafficFile = "",
             metrics = true,
+            spanContents = true,
             inFlight = 10,
             openAsks = 11,
             subscriptions = 12,
@@ -145,6 +146,7 @@ class SettingsTest {
             reconnectMaxDelay = 11.milliseconds,
             listen = false,
             metrics = true,
+            spanContents = true,
             trafficFile = "",
         )
         Client.memory(server("settings", "1.0.0") { tool("a") { } }) { settings = all }.use { client ->
