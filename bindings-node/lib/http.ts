@@ -152,6 +152,7 @@ export class Exchange implements ExchangeListener {
   begin(
     address: string | undefined,
     principal: string | undefined,
+    version: number,
     method: string,
     target: string,
     prefix: number,
@@ -173,6 +174,7 @@ export class Exchange implements ExchangeListener {
         number,
         address,
         principal,
+        version,
         method,
         target,
         prefix,
@@ -507,11 +509,12 @@ export class HttpApp<C = unknown> {
         }
       };
       const begin = (body: Uint8Array | undefined, rest: Source | undefined) => {
-        // A `Request` does not contain the address of the client.
+        // A `Request` contains neither the address of the client nor the version of HTTP.
         const recipient = { room: ROOM, answered, failed, waits };
         exchange.begin(
           undefined,
           principal,
+          0,
           method,
           url.slice(start),
           0,
@@ -678,8 +681,10 @@ export class HttpApp<C = unknown> {
     const target = (request as { originalUrl?: string }).originalUrl ?? request.url ?? "/";
     const headers = headerLines(request);
     const delivery = new ResponseWriter(exchange, response, this.#writeTimeout);
+    const { method = "GET", httpVersionMajor, httpVersionMinor } = request;
+    const version = httpVersionMajor * 10 + httpVersionMinor;
     const address = request.socket.remoteAddress;
-    exchange.begin(address, principal, request.method ?? "GET", target, prefix, headers, span, body, rest, delivery);
+    exchange.begin(address, principal, version, method, target, prefix, headers, span, body, rest, delivery);
   }
 }
 

@@ -37,6 +37,7 @@ export interface NativeHub {
     exchange: number,
     address: string | undefined,
     principal: string | undefined,
+    version: number,
     method: string,
     target: string,
     prefix: number,

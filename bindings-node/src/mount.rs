@@ -12,7 +12,7 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, Request, Response, Uri};
+use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
 use mcpline::TraceContext;
 use mcpline::foreign::options::CallerOptions;
 use mcpline::foreign::{self, BodyFeed, RequestBody, ResponseBody};
@@ -161,8 +161,8 @@ impl HttpApp {
 #[napi]
 impl Hub {
     /// Begins an exchange of an application. Takes its number, the client's address if known, the caller if the outer
-    /// server has authenticated it (JSON), the method, the path with the query, the length of the prefix of the path
-    /// below which the application is mounted, the headers (names and values alternating, one per line) and the
+    /// server has authenticated it (JSON), the version of HTTP (11 for 1.1, 0 if it is not known), the method, the path with the
+    /// query, the length of the prefix of the path below which the application is mounted, the headers (names and values alternating, one per line) and the
     /// available part of the body, which is all of it without `more`. `span` is the trace context of the outer server's span, if
     /// there is one: `traceparent`, `tracestate` and `baggage`, one per line. Returns the same as `poll_exchange`.
     #[napi(catch_unwind)]
@@ -174,6 +174,7 @@ impl Hub {
         number: u32,
         address: Option<String>,
         principal: Option<String>,
+        version: u32,
         method: String,
         target: String,
         prefix: u32,
@@ -198,8 +199,13 @@ impl Hub {
         if let Some(address) = address.and_then(|address| address.parse().ok()) {
             request.extensions_mut().insert(RemoteAddress(address));
         }
-        // `fetch` does not know it.
-        foreign::set_unknown_http_version(request.extensions_mut());
+        match version {
+            10 => *request.version_mut() = Version::HTTP_10,
+            11 => *request.version_mut() = Version::HTTP_11,
+            20 => *request.version_mut() = Version::HTTP_2,
+            // `fetch` does not know it.
+            _ => foreign::set_unknown_http_version(request.extensions_mut()),
+        }
         if let Some(principal) = principal {
             let principal: CallerOptions = read("`auth`", &principal)?;
             request.extensions_mut().insert(principal.authorized());

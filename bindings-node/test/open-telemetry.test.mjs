@@ -469,6 +469,8 @@ for (const form of ["handler", "fetch"]) {
         assert.deepEqual(received.links, []);
         assert.equal(received.attributes["network.transport"], "tcp");
         assert.equal(received.attributes["network.protocol.name"], "http");
+        // A `Request` does not contain the version of HTTP.
+        assert.equal(received.attributes["network.protocol.version"], form === "fetch" ? undefined : "1.1");
       }
       await send(method, params, { traceparent: PARENT, header: OTHER });
       const all = await spans.take(2);
