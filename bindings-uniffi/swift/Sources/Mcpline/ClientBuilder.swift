@@ -45,8 +45,15 @@ public enum ConnectionEvent: Hashable, Sendable {
     /// The client has connected for the first time.
     case connected
 
-    /// The connection was lost, for this reason. The next request opens a new one.
+    /// The connection was lost, or could not be opened again, for this reason. The next request opens a new one.
     case lost(McplineError)
+
+    /// The client opens a new connection, possibly after a pause.
+    case retrying
+
+    /// The client does not connect again for now: the last attempt that its settings allow has failed, for this reason. After
+    /// 30 seconds, a request makes another attempt.
+    case givenUp(McplineError)
 
     /// A new connection has taken the place of the lost one.
     case restored
@@ -205,7 +212,10 @@ final class ClientHost: Host {
             switch state {
             case "connected": await builder.connection?(.connected)
             case "restored": await builder.connection?(.restored)
+            case "retrying": await builder.connection?(.retrying)
             case "closed": await builder.connection?(.closed)
+            case "given_up":
+                if let failure { await builder.connection?(.givenUp(McplineError(failure))) }
             default:
                 if let failure { await builder.connection?(.lost(McplineError(failure))) }
             }

@@ -160,7 +160,9 @@ public final class Server: Sendable {
     /// The handler gets the variables of the URI, and returns a text, `Data` or another ``ResourceOutput``. It throws a
     /// ``ResourceNotFoundError`` for what does not exist.
     ///
-    /// - Parameter uncheckedVariables: Variables that may have any value. Others may not contain a path out of a directory.
+    /// - Parameters:
+    ///   - uncheckedVariables: Variables that may have any value. Others may not contain a path out of a directory.
+    ///   - cache: How long clients may cache the contents (2026-07-28). Default: ``ServerSettings/resourceCache``.
     /// - Throws: ``McplineError/usage(_:)`` if the URI is taken, or an option is invalid.
     public func resource(
         _ uri: String,
@@ -175,6 +177,7 @@ public final class Server: Sendable {
         scopes: [String] = [],
         tags: [String] = [],
         uncheckedVariables: [String] = [],
+        cache: CacheHint? = nil,
         handler: @escaping @Sendable (_ variables: URIVariables, _ call: CallContext) async throws -> some ResourceOutput
     ) throws {
         let definition =
@@ -189,7 +192,8 @@ public final class Server: Sendable {
                         uri: uri, name: name, title: title, description: description, mimeType: mimeType, size: size,
                         annotations: annotations, icons: icons, meta: meta))
             }
-        let options = FeatureOptions(scopes: scopes, tags: tags, uncheckedVariables: uncheckedVariables)
+        let options = FeatureOptions(
+            scopes: scopes, tags: tags, uncheckedVariables: uncheckedVariables, cache: cache)
         try add(.resource, definition, options) { variables, call in
             try await handler(URIVariables(json: variables.objectValue ?? [:]), call).resourceOutcome()
         }

@@ -123,6 +123,10 @@ public struct ServerSettings: Encodable, Hashable, Sendable {
     /// Rate limit of log messages per session. Default: 50 per second, burst of 128.
     public var logRate: Rate?
 
+    /// Minimum level of the log messages that a client receives until it sets a level (revisions up to 2025-11-25). Default:
+    /// all levels. On 2026-07-28 each request names its level.
+    public var clientLogLevel: LogLevel?
+
     /// Time without messages after which the server pings a client (revisions up to 2025-11-25). Default: no pings.
     public var pingInterval: Duration?
 
@@ -170,6 +174,7 @@ public struct ServerSettings: Encodable, Hashable, Sendable {
         maxSubscriptionBytes: Int? = nil,
         progressRate: Rate? = nil,
         logRate: Rate? = nil,
+        clientLogLevel: LogLevel? = nil,
         pingInterval: Duration? = nil,
         pingMisses: Int? = nil,
         experimental: [String: JSONObject]? = nil,
@@ -208,6 +213,7 @@ public struct ServerSettings: Encodable, Hashable, Sendable {
         self.maxSubscriptionBytes = maxSubscriptionBytes
         self.progressRate = progressRate
         self.logRate = logRate
+        self.clientLogLevel = clientLogLevel
         self.pingInterval = pingInterval
         self.pingMisses = pingMisses
         self.experimental = experimental
@@ -419,6 +425,10 @@ public struct ClientSettings: Encodable, Hashable, Sendable {
     /// ``McplineError/invalidResponse``.
     public var maxListBytes: Int?
 
+    /// Maximum length of a message from a server over stdio or a Unix socket, in bytes. Default: 16 MiB. A longer message is
+    /// skipped with a warning, and a request that it answers times out.
+    public var lineLimit: Int?
+
     /// Validate structured content against the output schema of its tool. Default: `true`.
     public var checkOutput: Bool?
 
@@ -472,6 +482,7 @@ public struct ClientSettings: Encodable, Hashable, Sendable {
         pingTimeout: Duration? = nil,
         maxRounds: Int? = nil,
         maxListBytes: Int? = nil,
+        lineLimit: Int? = nil,
         checkOutput: Bool? = nil,
         trusted: Bool? = nil,
         allowUndeclaredCapabilities: Bool? = nil,
@@ -493,6 +504,7 @@ public struct ClientSettings: Encodable, Hashable, Sendable {
         self.pingTimeout = pingTimeout
         self.maxRounds = maxRounds
         self.maxListBytes = maxListBytes
+        self.lineLimit = lineLimit
         self.checkOutput = checkOutput
         self.trusted = trusted
         self.allowUndeclaredCapabilities = allowUndeclaredCapabilities
@@ -839,6 +851,9 @@ public struct FeatureOptions: Encodable, Hashable, Sendable {
     /// Variables that may have any value. Resource templates.
     public var uncheckedVariables: [String]
 
+    /// How long clients may cache the contents (2026-07-28). Resources and resource templates.
+    public var cache: CacheHint?
+
     /// Identifier of the ``Extension`` that the feature belongs to. Custom methods.
     public var `extension`: String?
 
@@ -849,6 +864,7 @@ public struct FeatureOptions: Encodable, Hashable, Sendable {
         timeout: Duration? = nil,
         runOnce: Bool = false,
         uncheckedVariables: [String] = [],
+        cache: CacheHint? = nil,
         `extension`: String? = nil
     ) {
         self.scopes = scopes
@@ -856,6 +872,7 @@ public struct FeatureOptions: Encodable, Hashable, Sendable {
         self.timeout = timeout
         self.runOnce = runOnce
         self.uncheckedVariables = uncheckedVariables
+        self.cache = cache
         self.`extension` = `extension`
     }
 }
