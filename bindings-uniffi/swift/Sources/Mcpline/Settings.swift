@@ -101,6 +101,10 @@ public struct ServerSettings: Encodable, Hashable, Sendable {
     /// little more, and because metrics contain the names of tools and prompts.
     public var metrics: Bool?
 
+    /// Record the arguments and results of tool calls in spans, each as JSON of at most 8 KiB and without obvious
+    /// secrets. Default: `false`, because they may be confidential.
+    public var spanContents: Bool?
+
     /// Maximum number of requests in flight per session. Default: 1,024. Further requests are refused as busy.
     public var inFlight: Int?
 
@@ -167,6 +171,7 @@ public struct ServerSettings: Encodable, Hashable, Sendable {
         debug: Bool? = nil,
         trafficFile: String? = nil,
         metrics: Bool? = nil,
+        spanContents: Bool? = nil,
         inFlight: Int? = nil,
         openAsks: Int? = nil,
         subscriptions: Int? = nil,
@@ -206,6 +211,7 @@ public struct ServerSettings: Encodable, Hashable, Sendable {
         self.debug = debug
         self.trafficFile = trafficFile
         self.metrics = metrics
+        self.spanContents = spanContents
         self.inFlight = inFlight
         self.openAsks = openAsks
         self.subscriptions = subscriptions
@@ -464,6 +470,10 @@ public struct ClientSettings: Encodable, Hashable, Sendable {
     /// lock, and because the metrics contain the names of tools and prompts.
     public var metrics: Bool?
 
+    /// Record the arguments and results of tool calls in spans, each as JSON of at most 8 KiB and without obvious
+    /// secrets. Default: `false`, because they may be confidential.
+    public var spanContents: Bool?
+
     /// File that all messages are appended to as JSON lines, without secrets: see the page "Traffic files". An empty
     /// path is none. Default: the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none. For
     /// development and reports of defects: texts of users are in it. It is renamed to `….1` when it would exceed 100
@@ -492,6 +502,7 @@ public struct ClientSettings: Encodable, Hashable, Sendable {
         reconnectMaxDelay: Duration? = nil,
         listen: Bool? = nil,
         metrics: Bool? = nil,
+        spanContents: Bool? = nil,
         trafficFile: String? = nil
     ) {
         self.revisions = revisions
@@ -514,6 +525,7 @@ public struct ClientSettings: Encodable, Hashable, Sendable {
         self.reconnectMaxDelay = reconnectMaxDelay
         self.listen = listen
         self.metrics = metrics
+        self.spanContents = spanContents
         self.trafficFile = trafficFile
     }
 }
