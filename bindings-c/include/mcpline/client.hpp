@@ -317,7 +317,7 @@ public:
   }
 
   /// Sends a request and returns its result. `params` is an object, or nullptr for none.
-  Json request(std::string_view method, const JsonText &params, const RequestOptions &options = {}) {
+  Json request(std::string_view method, const JsonText &params, const RequestOptions &options = detail::default_options()) {
     const detail::Short called(method);
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_request(client_.get(), called.get(), params.data(), params.size(), table, result, length);
@@ -325,7 +325,7 @@ public:
   }
 
   /// Asynchronous version that returns a future.
-  Pending<Json> request_async(std::string_view method, const JsonText &params, const RequestOptions &options = {}) {
+  Pending<Json> request_async(std::string_view method, const JsonText &params, const RequestOptions &options = detail::default_options()) {
     const detail::Short called(method);
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_request_async(client_.get(), called.get(), params.data(), params.size(), table, done, user,
@@ -335,7 +335,7 @@ public:
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0>
-  Request request_async(std::string_view method, const JsonText &params, F &&done, const RequestOptions &options = {}) {
+  Request request_async(std::string_view method, const JsonText &params, F &&done, const RequestOptions &options = detail::default_options()) {
     const detail::Short called(method);
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
@@ -345,7 +345,7 @@ public:
   }
 
   /// Calls a tool and returns its CallToolResult. `arguments` is an object, or nullptr for none.
-  Json call_tool(std::string_view name, const JsonText &arguments, const RequestOptions &options = {}) {
+  Json call_tool(std::string_view name, const JsonText &arguments, const RequestOptions &options = detail::default_options()) {
     const detail::Short called(name);
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_call_tool(client_.get(), called.get(), arguments.data(), arguments.size(), table, result,
@@ -354,7 +354,7 @@ public:
   }
 
   /// Asynchronous version that returns a future.
-  Pending<Json> call_tool_async(std::string_view name, const JsonText &arguments, const RequestOptions &options = {}) {
+  Pending<Json> call_tool_async(std::string_view name, const JsonText &arguments, const RequestOptions &options = detail::default_options()) {
     const detail::Short called(name);
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_call_tool_async(client_.get(), called.get(), arguments.data(), arguments.size(), table, done,
@@ -365,7 +365,7 @@ public:
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0>
   Request call_tool_async(std::string_view name, const JsonText &arguments, F &&done,
-                          const RequestOptions &options = {}) {
+                          const RequestOptions &options = detail::default_options()) {
     const detail::Short called(name);
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
@@ -375,21 +375,21 @@ public:
   }
 
   /// Lists all tools of the server, as an array of Tool.
-  Json list_tools(const RequestOptions &options = {}) {
+  Json list_tools(const RequestOptions &options = detail::default_options()) {
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_list_tools(client_.get(), table, result, length);
     });
   }
 
   /// Asynchronous version that returns a future.
-  Pending<Json> list_tools_async(const RequestOptions &options = {}) {
+  Pending<Json> list_tools_async(const RequestOptions &options = detail::default_options()) {
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_list_tools_async(client_.get(), table, done, user, request);
     });
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Callback<F> = 0> Request list_tools_async(F &&done, const RequestOptions &options = {}) {
+  template <class F, Callback<F> = 0> Request list_tools_async(F &&done, const RequestOptions &options = detail::default_options()) {
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
                    return mcpl_client_list_tools_async(client_.get(), table, callback, user, request);
@@ -397,21 +397,21 @@ public:
   }
 
   /// Lists all resources of the server, as an array of Resource.
-  Json list_resources(const RequestOptions &options = {}) {
+  Json list_resources(const RequestOptions &options = detail::default_options()) {
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_list_resources(client_.get(), table, result, length);
     });
   }
 
   /// Asynchronous version that returns a future.
-  Pending<Json> list_resources_async(const RequestOptions &options = {}) {
+  Pending<Json> list_resources_async(const RequestOptions &options = detail::default_options()) {
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_list_resources_async(client_.get(), table, done, user, request);
     });
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Callback<F> = 0> Request list_resources_async(F &&done, const RequestOptions &options = {}) {
+  template <class F, Callback<F> = 0> Request list_resources_async(F &&done, const RequestOptions &options = detail::default_options()) {
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
                    return mcpl_client_list_resources_async(client_.get(), table, callback, user, request);
@@ -419,14 +419,14 @@ public:
   }
 
   /// Lists all resource templates of the server, as an array of ResourceTemplate.
-  Json list_resource_templates(const RequestOptions &options = {}) {
+  Json list_resource_templates(const RequestOptions &options = detail::default_options()) {
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_list_resource_templates(client_.get(), table, result, length);
     });
   }
 
   /// Asynchronous version that returns a future.
-  Pending<Json> list_resource_templates_async(const RequestOptions &options = {}) {
+  Pending<Json> list_resource_templates_async(const RequestOptions &options = detail::default_options()) {
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_list_resource_templates_async(client_.get(), table, done, user, request);
     });
@@ -434,7 +434,7 @@ public:
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0>
-  Request list_resource_templates_async(F &&done, const RequestOptions &options = {}) {
+  Request list_resource_templates_async(F &&done, const RequestOptions &options = detail::default_options()) {
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
                    return mcpl_client_list_resource_templates_async(client_.get(), table, callback, user, request);
@@ -442,21 +442,21 @@ public:
   }
 
   /// Lists all prompts of the server, as an array of Prompt.
-  Json list_prompts(const RequestOptions &options = {}) {
+  Json list_prompts(const RequestOptions &options = detail::default_options()) {
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_list_prompts(client_.get(), table, result, length);
     });
   }
 
   /// Asynchronous version that returns a future.
-  Pending<Json> list_prompts_async(const RequestOptions &options = {}) {
+  Pending<Json> list_prompts_async(const RequestOptions &options = detail::default_options()) {
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_list_prompts_async(client_.get(), table, done, user, request);
     });
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Callback<F> = 0> Request list_prompts_async(F &&done, const RequestOptions &options = {}) {
+  template <class F, Callback<F> = 0> Request list_prompts_async(F &&done, const RequestOptions &options = detail::default_options()) {
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
                    return mcpl_client_list_prompts_async(client_.get(), table, callback, user, request);
@@ -464,7 +464,7 @@ public:
   }
 
   /// Reads a resource and returns a ReadResourceResult.
-  Json read_resource(std::string_view uri, const RequestOptions &options = {}) {
+  Json read_resource(std::string_view uri, const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_read_resource(client_.get(), address.get(), table, result, length);
@@ -472,7 +472,7 @@ public:
   }
 
   /// Asynchronous version that returns a future.
-  Pending<Json> read_resource_async(std::string_view uri, const RequestOptions &options = {}) {
+  Pending<Json> read_resource_async(std::string_view uri, const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_read_resource_async(client_.get(), address.get(), table, done, user, request);
@@ -481,7 +481,7 @@ public:
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0>
-  Request read_resource_async(std::string_view uri, F &&done, const RequestOptions &options = {}) {
+  Request read_resource_async(std::string_view uri, F &&done, const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
@@ -490,7 +490,7 @@ public:
   }
 
   /// Gets a prompt and returns a GetPromptResult. `arguments` is an object of strings, or nullptr for none.
-  Json get_prompt(std::string_view name, const JsonText &arguments, const RequestOptions &options = {}) {
+  Json get_prompt(std::string_view name, const JsonText &arguments, const RequestOptions &options = detail::default_options()) {
     const detail::Short called(name);
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_get_prompt(client_.get(), called.get(), arguments.data(), arguments.size(), table, result,
@@ -499,7 +499,7 @@ public:
   }
 
   /// Asynchronous version that returns a future.
-  Pending<Json> get_prompt_async(std::string_view name, const JsonText &arguments, const RequestOptions &options = {}) {
+  Pending<Json> get_prompt_async(std::string_view name, const JsonText &arguments, const RequestOptions &options = detail::default_options()) {
     const detail::Short called(name);
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_get_prompt_async(client_.get(), called.get(), arguments.data(), arguments.size(), table, done,
@@ -510,7 +510,7 @@ public:
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0>
   Request get_prompt_async(std::string_view name, const JsonText &arguments, F &&done,
-                           const RequestOptions &options = {}) {
+                           const RequestOptions &options = detail::default_options()) {
     const detail::Short called(name);
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
@@ -520,14 +520,14 @@ public:
   }
 
   /// Completes an argument and returns a CompleteResult. `params` are the parameters of `completion/complete`.
-  Json complete(const JsonText &params, const RequestOptions &options = {}) {
+  Json complete(const JsonText &params, const RequestOptions &options = detail::default_options()) {
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_complete(client_.get(), params.data(), params.size(), table, result, length);
     });
   }
 
   /// Asynchronous version that returns a future.
-  Pending<Json> complete_async(const JsonText &params, const RequestOptions &options = {}) {
+  Pending<Json> complete_async(const JsonText &params, const RequestOptions &options = detail::default_options()) {
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_complete_async(client_.get(), params.data(), params.size(), table, done, user, request);
     });
@@ -535,7 +535,7 @@ public:
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0>
-  Request complete_async(const JsonText &params, F &&done, const RequestOptions &options = {}) {
+  Request complete_async(const JsonText &params, F &&done, const RequestOptions &options = detail::default_options()) {
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
                    return mcpl_client_complete_async(client_.get(), params.data(), params.size(), table, callback, user,
@@ -544,21 +544,21 @@ public:
   }
 
   /// Checks that the server responds.
-  void ping(const RequestOptions &options = {}) {
+  void ping(const RequestOptions &options = detail::default_options()) {
     wait(options, [&](const mcpl_request_options *table, char **, std::size_t *) {
       return mcpl_client_ping(client_.get(), table);
     });
   }
 
   /// Asynchronous version that returns a future; its value is null.
-  Pending<Json> ping_async(const RequestOptions &options = {}) {
+  Pending<Json> ping_async(const RequestOptions &options = detail::default_options()) {
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_ping_async(client_.get(), table, done, user, request);
     });
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Callback<F> = 0> Request ping_async(F &&done, const RequestOptions &options = {}) {
+  template <class F, Callback<F> = 0> Request ping_async(F &&done, const RequestOptions &options = detail::default_options()) {
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
                    return mcpl_client_ping_async(client_.get(), table, callback, user, request);
@@ -568,14 +568,14 @@ public:
   /// Sets the minimum level of log messages that the server sends.
   ///
   /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
-  void set_log_level(mcpl_log_level least, const RequestOptions &options = {}) {
+  void set_log_level(mcpl_log_level least, const RequestOptions &options = detail::default_options()) {
     wait(options, [&](const mcpl_request_options *table, char **, std::size_t *) {
       return mcpl_client_set_log_level(client_.get(), least, table);
     });
   }
 
   /// Asynchronous version that returns a future; its value is null.
-  Pending<Json> set_log_level_async(mcpl_log_level least, const RequestOptions &options = {}) {
+  Pending<Json> set_log_level_async(mcpl_log_level least, const RequestOptions &options = detail::default_options()) {
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_set_log_level_async(client_.get(), least, table, done, user, request);
     });
@@ -583,7 +583,7 @@ public:
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0>
-  Request set_log_level_async(mcpl_log_level least, F &&done, const RequestOptions &options = {}) {
+  Request set_log_level_async(mcpl_log_level least, F &&done, const RequestOptions &options = detail::default_options()) {
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
                    return mcpl_client_set_log_level_async(client_.get(), least, table, callback, user, request);
@@ -591,7 +591,7 @@ public:
   }
 
   /// Subscribes to updates to a resource.
-  void subscribe(std::string_view uri, const RequestOptions &options = {}) {
+  void subscribe(std::string_view uri, const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
     wait(options, [&](const mcpl_request_options *table, char **, std::size_t *) {
       return mcpl_client_subscribe(client_.get(), address.get(), table);
@@ -599,7 +599,7 @@ public:
   }
 
   /// Asynchronous version that returns a future; its value is null.
-  Pending<Json> subscribe_async(std::string_view uri, const RequestOptions &options = {}) {
+  Pending<Json> subscribe_async(std::string_view uri, const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_subscribe_async(client_.get(), address.get(), table, done, user, request);
@@ -608,7 +608,7 @@ public:
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0>
-  Request subscribe_async(std::string_view uri, F &&done, const RequestOptions &options = {}) {
+  Request subscribe_async(std::string_view uri, F &&done, const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
@@ -617,7 +617,7 @@ public:
   }
 
   /// Unsubscribes from updates to a resource.
-  void unsubscribe(std::string_view uri, const RequestOptions &options = {}) {
+  void unsubscribe(std::string_view uri, const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
     wait(options, [&](const mcpl_request_options *table, char **, std::size_t *) {
       return mcpl_client_unsubscribe(client_.get(), address.get(), table);
@@ -625,7 +625,7 @@ public:
   }
 
   /// Asynchronous version that returns a future; its value is null.
-  Pending<Json> unsubscribe_async(std::string_view uri, const RequestOptions &options = {}) {
+  Pending<Json> unsubscribe_async(std::string_view uri, const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_unsubscribe_async(client_.get(), address.get(), table, done, user, request);
@@ -634,7 +634,7 @@ public:
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0>
-  Request unsubscribe_async(std::string_view uri, F &&done, const RequestOptions &options = {}) {
+  Request unsubscribe_async(std::string_view uri, F &&done, const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {

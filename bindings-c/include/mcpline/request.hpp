@@ -159,6 +159,13 @@ struct RequestOptions {
 
 namespace detail {
 
+/// The options of a request without options. Not a temporary: GCC 12 moves those that coroutines keep by copying their
+/// bytes, which breaks strings. Never destroyed, because static objects may send requests in their destructors.
+inline const RequestOptions &default_options() {
+  static const RequestOptions *const options = new RequestOptions;
+  return *options;
+}
+
 /// Keeps the callables of a request until it ends.
 template <class F> struct Asked {
   F done;
