@@ -317,7 +317,8 @@ public:
   }
 
   /// Sends a request and returns its result. `params` is an object, or nullptr for none.
-  Json request(std::string_view method, const JsonText &params, const RequestOptions &options = detail::default_options()) {
+  Json request(std::string_view method, const JsonText &params,
+               const RequestOptions &options = detail::default_options()) {
     const detail::Short called(method);
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_request(client_.get(), called.get(), params.data(), params.size(), table, result, length);
@@ -325,7 +326,8 @@ public:
   }
 
   /// Asynchronous version that returns a future.
-  Pending<Json> request_async(std::string_view method, const JsonText &params, const RequestOptions &options = detail::default_options()) {
+  Pending<Json> request_async(std::string_view method, const JsonText &params,
+                              const RequestOptions &options = detail::default_options()) {
     const detail::Short called(method);
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_request_async(client_.get(), called.get(), params.data(), params.size(), table, done, user,
@@ -335,7 +337,8 @@ public:
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0>
-  Request request_async(std::string_view method, const JsonText &params, F &&done, const RequestOptions &options = detail::default_options()) {
+  Request request_async(std::string_view method, const JsonText &params, F &&done,
+                        const RequestOptions &options = detail::default_options()) {
     const detail::Short called(method);
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
@@ -345,7 +348,8 @@ public:
   }
 
   /// Calls a tool and returns its CallToolResult. `arguments` is an object, or nullptr for none.
-  Json call_tool(std::string_view name, const JsonText &arguments, const RequestOptions &options = detail::default_options()) {
+  Json call_tool(std::string_view name, const JsonText &arguments,
+                 const RequestOptions &options = detail::default_options()) {
     const detail::Short called(name);
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_call_tool(client_.get(), called.get(), arguments.data(), arguments.size(), table, result,
@@ -354,7 +358,8 @@ public:
   }
 
   /// Asynchronous version that returns a future.
-  Pending<Json> call_tool_async(std::string_view name, const JsonText &arguments, const RequestOptions &options = detail::default_options()) {
+  Pending<Json> call_tool_async(std::string_view name, const JsonText &arguments,
+                                const RequestOptions &options = detail::default_options()) {
     const detail::Short called(name);
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_call_tool_async(client_.get(), called.get(), arguments.data(), arguments.size(), table, done,
@@ -389,7 +394,8 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Callback<F> = 0> Request list_tools_async(F &&done, const RequestOptions &options = detail::default_options()) {
+  template <class F, Callback<F> = 0>
+  Request list_tools_async(F &&done, const RequestOptions &options = detail::default_options()) {
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
                    return mcpl_client_list_tools_async(client_.get(), table, callback, user, request);
@@ -411,7 +417,8 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Callback<F> = 0> Request list_resources_async(F &&done, const RequestOptions &options = detail::default_options()) {
+  template <class F, Callback<F> = 0>
+  Request list_resources_async(F &&done, const RequestOptions &options = detail::default_options()) {
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
                    return mcpl_client_list_resources_async(client_.get(), table, callback, user, request);
@@ -456,7 +463,8 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Callback<F> = 0> Request list_prompts_async(F &&done, const RequestOptions &options = detail::default_options()) {
+  template <class F, Callback<F> = 0>
+  Request list_prompts_async(F &&done, const RequestOptions &options = detail::default_options()) {
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
                    return mcpl_client_list_prompts_async(client_.get(), table, callback, user, request);
@@ -481,7 +489,8 @@ public:
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0>
-  Request read_resource_async(std::string_view uri, F &&done, const RequestOptions &options = detail::default_options()) {
+  Request read_resource_async(std::string_view uri, F &&done,
+                              const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
@@ -490,7 +499,8 @@ public:
   }
 
   /// Gets a prompt and returns a GetPromptResult. `arguments` is an object of strings, or nullptr for none.
-  Json get_prompt(std::string_view name, const JsonText &arguments, const RequestOptions &options = detail::default_options()) {
+  Json get_prompt(std::string_view name, const JsonText &arguments,
+                  const RequestOptions &options = detail::default_options()) {
     const detail::Short called(name);
     return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
       return mcpl_client_get_prompt(client_.get(), called.get(), arguments.data(), arguments.size(), table, result,
@@ -499,7 +509,8 @@ public:
   }
 
   /// Asynchronous version that returns a future.
-  Pending<Json> get_prompt_async(std::string_view name, const JsonText &arguments, const RequestOptions &options = detail::default_options()) {
+  Pending<Json> get_prompt_async(std::string_view name, const JsonText &arguments,
+                                 const RequestOptions &options = detail::default_options()) {
     const detail::Short called(name);
     return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
       return mcpl_client_get_prompt_async(client_.get(), called.get(), arguments.data(), arguments.size(), table, done,
@@ -558,7 +569,8 @@ public:
   }
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
-  template <class F, Callback<F> = 0> Request ping_async(F &&done, const RequestOptions &options = detail::default_options()) {
+  template <class F, Callback<F> = 0>
+  Request ping_async(F &&done, const RequestOptions &options = detail::default_options()) {
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
                    return mcpl_client_ping_async(client_.get(), table, callback, user, request);
@@ -583,7 +595,8 @@ public:
 
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0>
-  Request set_log_level_async(mcpl_log_level least, F &&done, const RequestOptions &options = detail::default_options()) {
+  Request set_log_level_async(mcpl_log_level least, F &&done,
+                              const RequestOptions &options = detail::default_options()) {
     return begin(std::forward<F>(done), options,
                  [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
                    return mcpl_client_set_log_level_async(client_.get(), least, table, callback, user, request);
