@@ -374,7 +374,8 @@ class ConnectionEvent(Struct, frozen=True):
     state: Literal["connected", "lost", "retrying", "restored", "given_up", "closed"]
     """`connected` for the first connection. After `lost`, the next request opens a new connection: `retrying`, then
     `restored`, or `lost` if that fails. `given_up`: the last attempt that `reconnect_attempts` allows has failed;
-    requests fail until one makes another attempt, after 30 seconds; with `reconnect_attempts=0` none does. `closed`: the client was closed."""
+    requests fail until one makes another attempt, after 30 seconds; with `reconnect_attempts=0` none does.
+    `closed`: the client was closed."""
     error: Optional[McplineError] = None
     """Why there is no connection, for `lost` and `given_up`; `None` for other states."""
 
