@@ -139,6 +139,16 @@ class Mixed(enum.Enum):
     NAMED = "n"
 
 
+class Permission(enum.Flag):
+    READ = 1
+    WRITE = 2
+
+
+class Mode(enum.IntFlag):
+    READ = 1
+    WRITE = 2
+
+
 class Item(pydantic.BaseModel):
     name: str
     size: int = pydantic.Field(3, ge=1, description="how big")
@@ -255,6 +265,8 @@ CASES: list[tuple[Any, list[tuple[Any, Any]], list[Any]]] = [
     (Union[list[int], list[str]], [([1], [1]), (["a"], ["a"])], [[1, "a"]]),
     (Union[int, pathlib.PurePosixPath], [(1, 1), ("a", pathlib.PurePosixPath("a"))], [[]]),
     (dict[pathlib.PurePosixPath, int], [({"a": 1}, {pathlib.PurePosixPath("a"): 1})], [{"a": "x"}]),
+    (Permission, [(1, Permission.READ), (3, Permission.READ | Permission.WRITE), (0, Permission(0))], [4]),
+    (Mode, [(2, Mode.WRITE), (3, Mode.READ | Mode.WRITE)], []),
     (Mixed, [(1, Mixed.ONE), (0.5, Mixed.HALF), ("n", Mixed.NAMED)], [2]),
     (Literal[Color.RED], [("red", Color.RED)], ["blue"]),
     (Literal[True, "auto"], [(True, True), ("auto", "auto")], [1, False]),

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import collections
 import enum
+import functools
+import operator
 import typing
 from typing import Any, Union
 
@@ -554,7 +556,11 @@ def _enum(cls: Any, place: tuple[str, ...]) -> Type:
     values = [member.value for member in cls]
     if not values:
         raise UnsupportedType(place, f"the enumeration {cls.__qualname__} has no members")
-    schema = _values([str(value) if isinstance(value, str) else value for value in values])
+    if issubclass(cls, enum.Flag) and all(value >= 0 for value in values):
+        # Combinations of its members are values as well.
+        schema: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": functools.reduce(operator.or_, values)}
+    else:
+        schema = _values([str(value) if isinstance(value, str) else value for value in values])
     if description := _description(cls):
         schema["description"] = description
     if all(isinstance(value, str) for value in values) or all(type(value) is int for value in values):
