@@ -198,10 +198,15 @@ struct Fulfil {
   std::shared_ptr<Continuation> continuation = std::make_shared<Continuation>();
 
   void operator()(const Outcome &outcome) {
-    if (outcome) {
-      promise.set_value(outcome.value());
-    } else {
-      promise.set_exception(std::make_exception_ptr(outcome.error()));
+    try {
+      if (outcome) {
+        promise.set_value(outcome.value());
+      } else {
+        promise.set_exception(std::make_exception_ptr(outcome.error()));
+      }
+    } catch (...) {
+      // There is no memory for a copy: the coroutine gets this error.
+      promise.set_exception(std::current_exception());
     }
     continuation->end();
   }

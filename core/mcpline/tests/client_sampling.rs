@@ -6,7 +6,8 @@ use mcpline::Server;
 use mcpline::client::Client;
 use mcpline::client::middleware::{ClientNext, ClientRequest};
 use mcpline::open_telemetry::RequestSampler;
-use opentelemetry::trace::TracerProvider as _;
+use opentelemetry::Context;
+use opentelemetry::trace::{TraceContextExt as _, TracerProvider as _};
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
 use serde_json::json;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
@@ -29,12 +30,25 @@ async fn a_request_that_is_not_sampled_has_no_span() {
         async move { next.run(request).await }
     };
     let server = Server::new("sampled", "1").tool("works", "", async || "done");
+    let traced = Arc::new(Mutex::new(false));
+    let has_context = traced.clone();
     let client = Client::builder("test", "1")
         .middleware(keeping)
+        .on_tool_call(move |_| {
+            let has_context = has_context.clone();
+            async move {
+                let context = Context::current();
+                let is_valid = context.span().span_context().is_valid();
+                *has_context.lock().expect("not poisoned") = is_valid;
+                Ok(())
+            }
+        })
         .connect(&server)
         .await
         .expect("connects");
     let result = client.call_tool("works", json!({})).await;
     assert_eq!(result.expect("a result").text(), "done");
     assert_eq!(*current.lock().expect("not poisoned"), [None]);
+    // What the hook sends belongs to the trace that is not sampled.
+    assert!(*traced.lock().expect("not poisoned"));
 }

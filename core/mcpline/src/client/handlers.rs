@@ -21,12 +21,12 @@ use mcpline_protocol::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tracing::Instrument as _;
 
 use crate::background;
 use crate::client_error::ClientError;
 use crate::client_tasks::Tasks;
 use crate::offload;
+use crate::span::SpanScope;
 use crate::turn_queue::PeerId;
 
 use super::connection_events::ConnectionListener;
@@ -231,7 +231,8 @@ pub(super) async fn ask_host(
         let _held = held;
         answerer(params).await
     };
-    let mut running = AbortOnDropHandle(background::spawn_here(answering.in_current_span()));
+    let scope = SpanScope::current();
+    let mut running = AbortOnDropHandle(background::spawn_here(scope.run(answering)));
     match (&mut running.0).await {
         Ok(answer) => answer,
         Err(_) => Err(RpcError::internal_error("the handler of the host failed")),

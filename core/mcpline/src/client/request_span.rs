@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use mcpline_protocol::Revision;
+use mcpline_protocol::client::is_input_required;
 use mcpline_protocol::wire::{Method, Raw};
 #[cfg(feature = "opentelemetry")]
 use opentelemetry::trace::SpanKind;
@@ -82,11 +83,12 @@ impl SentRequest {
         }
     }
 
-    /// Records the result of a tool's call that succeeded.
+    /// Records the result of a tool's call that succeeded. A request for input, which a program may answer by itself, is none.
     #[cold]
     pub(super) fn set_result(&self, outcome: &Result<Raw, ClientError>) {
         if let Ok(result) = outcome
             && !span::is_tool_error(&Method::ToolsCall, result)
+            && is_input_required(result) == Ok(false)
         {
             let _ = self.result.set(span::shown_content(result.as_bytes()));
         }

@@ -705,6 +705,9 @@ impl Connection {
         let _recorded = log.map(|log| RecordOnDrop(Some(log), outcome));
         match received {
             ReceiveOutcome::Request(admitted) => {
+                if let Some(span) = span.as_ref().filter(|span| span.has_contents()) {
+                    span.set_arguments(&self.server, admitted.params.as_ref());
+                }
                 dispatch::dispatch(self, admitted, sink, http, span);
             }
             ReceiveOutcome::Reply { id, outcome } => answer(&**sink, &id, outcome),

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use mcpline_protocol::session::Peer;
 use mcpline_protocol::vocabulary::meta::PROTOCOL_VERSION;
-use mcpline_protocol::wire::{Method, Raw, Request};
+use mcpline_protocol::wire::{Method, Params, Raw, Request};
 use mcpline_protocol::{Revision, RpcError};
 #[cfg(feature = "opentelemetry")]
 use opentelemetry::trace::SpanKind;
@@ -240,7 +240,7 @@ impl RequestSpan {
         };
         let server = connection.server();
         let is_recorded = traced.listener.is_some() || !span.is_disabled();
-        let begun = Self {
+        Some(Arc::new(Self {
             scope: SpanScope::new(
                 span,
                 #[cfg(feature = "opentelemetry")]
@@ -250,11 +250,7 @@ impl RequestSpan {
                 && is_recorded
                 && traced.method == Method::ToolsCall,
             traced: traced.listener.is_some().then(|| Arc::new(traced)),
-        };
-        if begun.has_contents {
-            begun.set_arguments(server, request);
-        }
-        Some(Arc::new(begun))
+        }))
     }
 
     /// Returns what the code of the request runs in.
@@ -281,9 +277,9 @@ impl RequestSpan {
         }
     }
 
+    /// Sets the arguments of a tool's call, without the lock of the session: redaction takes time.
     #[cold]
-    fn set_arguments(&self, server: &Inner, request: &Request) {
-        let params = request.params.as_ref();
+    pub(super) fn set_arguments(&self, server: &Inner, params: Option<&Params>) {
         let arguments = params.and_then(|params| params.get("arguments"));
         let Some(shown) = arguments.and_then(|arguments| shown_content(server, arguments)) else {
             return;
@@ -295,7 +291,7 @@ impl RequestSpan {
         }
     }
 
-    /// Whether the span gets the result of the request.
+    /// Whether the span gets the arguments and the result of the request.
     #[inline]
     pub(super) fn has_contents(&self) -> bool {
         self.has_contents
