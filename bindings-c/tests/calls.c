@@ -1078,20 +1078,6 @@ static void a_client_has_its_own_timeout(void) {
   mcpl_server_free(server);
 }
 
-static void settings_of_a_client_apply_to_any_command(void) {
-  const char *argv[] = {"/bin/sh", "-c", "echo \"$GIVEN $KEPT $REMOVED in $PWD\" >&2; exit 3"};
-  mcpl_client *client = mcpl_client_new("test", "1");
-  OK(mcpl_client_set_env(client, "GIVEN", "given"));
-  OK(mcpl_client_set_env(client, "REMOVED", "unwanted"));
-  OK(mcpl_client_set_command(client, argv, 3,
-                             "{\"cwd\": \"/\", \"env\": {\"GIVEN\": \"unwanted\", \"KEPT\": \"kept\"}}"));
-  OK(mcpl_client_set_env(client, "REMOVED", NULL));
-  OK(mcpl_client_set_cwd(client, "/usr"));
-  EXPECT(MCPL_SERVER_EXITED, mcpl_client_open(client));
-  CONTAINS(mcpl_error_details(mcpl_last_error()), "given kept  in /usr");
-  mcpl_client_free(client);
-}
-
 static void tell_trace(mcpl_call *call, const char *arguments, size_t length, void *user) {
   char *trace = NULL;
   size_t trace_length = 0;
@@ -1287,7 +1273,6 @@ static const struct test tests[] = {
     TEST(a_client_in_this_process_has_a_caller_and_headers),
     TEST(settings_of_a_client_apply_to_any_url),
     TEST(a_client_has_its_own_timeout),
-    TEST(settings_of_a_client_apply_to_any_command),
     TEST(a_handler_knows_the_trace_of_its_client),
     TEST(a_configuration_file_names_the_server),
     TEST(middleware_passes_requests_on),

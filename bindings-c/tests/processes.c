@@ -207,6 +207,21 @@ static void freeing_a_client_whose_opening_was_cancelled_ends_the_process_in_ord
   has_ended(&with);
 }
 
+static void settings_of_a_client_apply_to_any_command(void) {
+  /* It reads first: ThreadSanitizer does not see that epoll orders what is written at once after the start. */
+  const char *argv[] = {"/bin/sh", "-c", "read -r line; echo \"$GIVEN $KEPT $REMOVED in $PWD\" >&2; exit 3"};
+  mcpl_client *client = mcpl_client_new("test", "1");
+  OK(mcpl_client_set_env(client, "GIVEN", "given"));
+  OK(mcpl_client_set_env(client, "REMOVED", "unwanted"));
+  OK(mcpl_client_set_command(client, argv, 3,
+                             "{\"cwd\": \"/\", \"env\": {\"GIVEN\": \"unwanted\", \"KEPT\": \"kept\"}}"));
+  OK(mcpl_client_set_env(client, "REMOVED", NULL));
+  OK(mcpl_client_set_cwd(client, "/usr"));
+  EXPECT(MCPL_SERVER_EXITED, mcpl_client_open(client));
+  CONTAINS(mcpl_error_details(mcpl_last_error()), "given kept  in /usr");
+  mcpl_client_free(client);
+}
+
 /* The changes of a client's connection. */
 struct changes {
   mcpl_connection_event events[5];
@@ -262,6 +277,7 @@ static void a_client_reports_changes_of_its_connection(void) {
 }
 
 static const struct test tests[] = {
+    TEST(settings_of_a_client_apply_to_any_command),
     TEST(a_client_reports_changes_of_its_connection),
     TEST(closing_a_client_that_opens_ends_the_process_in_order),
     TEST(freeing_a_client_whose_opening_was_cancelled_ends_the_process_in_order),
