@@ -81,6 +81,9 @@ test("clients are notified, and a removed template lists nothing", async (t) => 
   const changed = Promise.withResolvers?.() ?? deferred();
   const client = await connected(t, server, { onResourcesChanged: () => changed.resolve() });
   assert.deepEqual(await uris(client), ["log://monday"]);
+  // Waiting for a notification in the same process does not keep the program alive.
+  const alive = setInterval(() => {}, 1_000);
+  t.after(() => clearInterval(alive));
   server.notifyResourceListChanged();
   await changed.promise;
   assert.ok(server.removeResource("log://{day}"));
