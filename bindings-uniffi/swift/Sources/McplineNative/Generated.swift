@@ -662,6 +662,11 @@ package protocol CallProtocol: AnyObject, Sendable {
      */
     func requireExtension(identifier: String)  -> RpcFailure?
 
+    /**
+     * Checks that the caller has these scopes.
+     */
+    func requireScopes(scopes: [String])  -> RpcFailure?
+
 }
 /**
  * The context of a request.
@@ -822,6 +827,19 @@ package func requireExtension(identifier: String) -> RpcFailure?  {
     uniffi_mcpline_uniffi_fn_method_call_require_extension(
             self.uniffiCloneHandle(),
         FfiConverterString.lower(identifier),uniffiCallStatus
+    )
+})
+}
+
+    /**
+     * Checks that the caller has these scopes.
+     */
+package func requireScopes(scopes: [String]) -> RpcFailure?  {
+    return try!  FfiConverterOptionTypeRpcFailure.lift(try! rustCall() {
+        uniffiCallStatus in
+    uniffi_mcpline_uniffi_fn_method_call_require_scopes(
+            self.uniffiCloneHandle(),
+        FfiConverterSequenceString.lower(scopes),uniffiCallStatus
     )
 })
 }
@@ -2196,6 +2214,11 @@ package protocol ServerProtocol: AnyObject, Sendable {
     func notifyElicitationComplete(elicitationId: String)
 
     /**
+     * Notifies clients that the list of resources has changed.
+     */
+    func notifyResourceListChanged()
+
+    /**
      * Notifies the subscribers of a resource that it has changed.
      */
     func notifyResourceUpdated(uri: String)
@@ -2377,6 +2400,17 @@ package func notifyElicitationComplete(elicitationId: String)  {try! rustCall() 
     uniffi_mcpline_uniffi_fn_method_server_notify_elicitation_complete(
             self.uniffiCloneHandle(),
         FfiConverterString.lower(elicitationId),uniffiCallStatus
+    )
+}
+}
+
+    /**
+     * Notifies clients that the list of resources has changed.
+     */
+package func notifyResourceListChanged()  {try! rustCall() {
+        uniffiCallStatus in
+    uniffi_mcpline_uniffi_fn_method_server_notify_resource_list_changed(
+            self.uniffiCloneHandle(),uniffiCallStatus
     )
 }
 }
@@ -3834,6 +3868,9 @@ private let initializationResult: InitializationResult = {
     if (uniffi_mcpline_uniffi_checksum_method_call_require_extension() != 6740) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_mcpline_uniffi_checksum_method_call_require_scopes() != 21368) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_mcpline_uniffi_checksum_method_handler_call() != 37936) {
         return InitializationResult.apiChecksumMismatch
     }
@@ -3895,6 +3932,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_mcpline_uniffi_checksum_method_server_notify_elicitation_complete() != 29643) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_mcpline_uniffi_checksum_method_server_notify_resource_list_changed() != 29925) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_mcpline_uniffi_checksum_method_server_notify_resource_updated() != 58976) {
