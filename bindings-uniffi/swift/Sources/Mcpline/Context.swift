@@ -147,6 +147,17 @@ public final class CallContext: Sendable {
         if let refused = try open().requireExtension(identifier: identifier) { throw RPCError(refused) }
     }
 
+    /// Checks that the caller has all these scopes, for requirements that depend on the arguments. On transports without a
+    /// principal, every caller has all scopes.
+    ///
+    /// Declare fixed requirements with the feature instead, with the argument `scopes`.
+    ///
+    /// - Throws: ``RPCError`` if the caller lacks a scope. Let it through: over HTTP, the client then gets a challenge with
+    ///   the scopes.
+    public func requireScopes(_ scopes: String...) throws {
+        if let refused = try open().requireScopes(scopes: scopes) { throw RPCError(refused) }
+    }
+
     /// Asks the user with a form for a `T`, whose properties must be of primitive types, and waits for the answer.
     ///
     /// - Parameters:

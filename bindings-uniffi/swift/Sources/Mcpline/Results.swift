@@ -277,6 +277,22 @@ extension ExtendedResult: ToolOutput, ResourceOutput, PromptOutput, RequestOutpu
     public func requestOutcome() -> HandlerOutcome { HandlerOutcome(outcome) }
 }
 
+/// An item of the array with which a template lists its resources: a URI, or a ``Resource``.
+public protocol ResourceListItem: Sendable {
+    /// Returns the item as JSON.
+    func listItem() throws -> JSON
+}
+
+extension String: ResourceListItem {
+    /// The URI.
+    public func listItem() -> JSON { .string(self) }
+}
+
+extension Resource: ResourceListItem {
+    /// The resource.
+    public func listItem() throws -> JSON { try JSON(encoding: self) }
+}
+
 /// A tool's result that is one of several kinds: for handlers that return different types.
 public struct AnyToolOutput: ToolOutput {
     private let output: any ToolOutput

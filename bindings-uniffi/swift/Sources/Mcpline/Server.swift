@@ -163,6 +163,10 @@ public final class Server: Sendable {
     /// - Parameters:
     ///   - uncheckedVariables: Variables that may have any value. Others may not contain a path out of a directory.
     ///   - cache: How long clients may cache the contents (2026-07-28). Default: ``ServerSettings/resourceCache``.
+    ///   - list: Lists resources of a template: returns URIs and ``Resource`` values. They follow the registered resources in
+    ///     `resources/list`, on its last page. Those that do not match the template, or that are registered, are left out. It is
+    ///     called for each request of a client that may use the template, and its error is the error of the request. Call
+    ///     ``notifyResourceListChanged()`` when its result changes.
     /// - Throws: ``McplineError/usage(_:)`` if the URI is taken, or an option is invalid.
     public func resource(
         _ uri: String,
@@ -178,10 +182,15 @@ public final class Server: Sendable {
         tags: [String] = [],
         uncheckedVariables: [String] = [],
         cache: CacheHint? = nil,
+        list: (@Sendable (_ call: CallContext) async throws -> [any ResourceListItem])? = nil,
         handler: @escaping @Sendable (_ variables: URIVariables, _ call: CallContext) async throws -> some ResourceOutput
     ) throws {
+        let isTemplate = uri.contains("{")
+        if list != nil, !isTemplate {
+            throw McplineError.usage(ErrorDetails("resource \"\(uri)\": only a resource template lists others"))
+        }
         let definition =
-            if uri.contains("{") {
+            if isTemplate {
                 try JSONObject(
                     encoding: ResourceTemplate(
                         uriTemplate: uri, name: name, title: title, description: description, mimeType: mimeType,
@@ -197,11 +206,21 @@ public final class Server: Sendable {
         try add(.resource, definition, options) { variables, call in
             try await handler(URIVariables(json: variables.objectValue ?? [:]), call).resourceOutcome()
         }
+        guard let list else { return }
+        try add(.resourceList, ["uri_template": .string(uri)], FeatureOptions()) { _, call in
+            let items = try await list(call).map { try $0.listItem() }
+            return HandlerOutcome(.content(json: JSON.array(items).text))
+        }
     }
 
     /// Removes a resource or a template. Returns whether it existed.
     @discardableResult
     public func removeResource(_ uri: String) throws -> Bool { try remove(.resource, uri) }
+
+    /// Notifies clients that what a template lists has changed (`notifications/resources/list_changed`).
+    public func notifyResourceListChanged() {
+        native.notifyResourceListChanged()
+    }
 
     /// Notifies the subscribers of a resource that it has changed.
     public func notifyResourceUpdated(_ uri: String) {
@@ -505,6 +524,7 @@ public final class Server: Sendable {
 /// Kinds of features, by the names of the core.
 private enum Kind: String {
     case tool, resource, prompt, completion, request, notification, event
+    case resourceList = "resource_list"
 }
 
 /// Runs the handler of a feature, in a task that ends with the request.

@@ -110,6 +110,76 @@ final class ServerTests: XCTestCase {
         await client.close()
     }
 
+    func testTemplatesListResources() async throws {
+        let server = try Server("logs", version: "1.0.0")
+        try server.resource(
+            "log://{day}", name: "log", cache: CacheHint(ttlMs: 60_000, isPublic: true),
+            list: { call in ["log://monday", Resource(uri: "log://\(call.revision)", name: "today"), "other://monday"] }
+        ) { variables, _ in "on \(variables["day"] ?? "")" }
+        try server.resource("log://all", name: "all") { _, _ in "everything" }
+        let changed = Promise<Bool>()
+        let client = try await Client.memory(server) { host in
+            // The subscription may begin after a change.
+            host.onNotification { notification in
+                switch notification.method {
+                case "notifications/subscriptions/acknowledged": server.notifyResourceListChanged()
+                case "notifications/resources/list_changed": changed.fulfil()
+                default: break
+                }
+            }
+        }
+        let resources = try await client.listResources()
+        XCTAssertEqual(resources.map(\.uri), ["log://all", "log://monday", "log://2026-07-28"])
+        XCTAssertEqual(resources.last?.name, "today")
+        let log = try await client.readResource("log://monday")
+        XCTAssertEqual(log.text, "on monday")
+        XCTAssertEqual(log.ttlMs, 60_000)
+        XCTAssertEqual(log.cacheScope, "public")
+        _ = await changed.value
+        XCTAssertTrue(try server.removeResource("log://{day}"))
+        let left = try await client.listResources(options: RequestOptions(fresh: true))
+        XCTAssertEqual(left.map(\.uri), ["log://all"])
+        await client.close()
+        let refused = await failure {
+            try server.resource("log://none", name: "none", list: { _ in ["log://monday"] }) { _, _ in "" }
+        }
+        guard case McplineError.usage(let details) = refused else { return XCTFail("\(refused)") }
+        XCTAssertTrue(details.message.contains("log://none"), details.message)
+    }
+
+    func testErrorsOfListsAreThoseOfTheRequest() async throws {
+        let server = try Server("logs", version: "1.0.0")
+        try server.resource(
+            "log://{day}", name: "log", list: { _ in throw RPCError(code: -31050, message: "no days") }
+        ) { _, _ in "" }
+        let client = try await Client.memory(server)
+        let error = await rpcError { try await client.listResources() }
+        XCTAssertEqual(error, RPCError(code: -31050, message: "no days"))
+        await client.close()
+    }
+
+    func testHandlersRequireScopes() async throws {
+        let server = try Server("scopes", version: "1.0.0", settings: quiet)
+        try server.tool("open") { call in
+            try call.requireScopes("archive:2024", "archive:read")
+            return "opened"
+        }
+        // Every caller in memory has all scopes.
+        let client = try await Client.memory(server)
+        let opened = try await client.callTool("open")
+        XCTAssertEqual(opened.text, "opened")
+        await client.close()
+        // Callers over HTTP are anonymous without `auth`.
+        let url = Promise<String>()
+        let serving = Task { try await server.runHTTP(port: 0) { url.fulfil($0) } }
+        let remote = try await Client.connect(await url.value)
+        let refused = await failure { try await remote.callTool("open") }
+        XCTAssertTrue("\(refused)".contains("scope"), "\(refused)")
+        await remote.close()
+        server.close()
+        try await serving.value
+    }
+
     func testPromptsConvertTheirArguments() async throws {
         let server = try Server("plans", version: "1.0.0")
         try server.prompt("plan") { (plan: Forecast, _) in "Plan \(plan.days ?? 1) day(s) in \(plan.city)." }
