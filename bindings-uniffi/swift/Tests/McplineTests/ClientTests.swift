@@ -199,21 +199,4 @@ final class ClientTests: XCTestCase {
         }
         XCTAssertGreaterThan(kinds.count, 15)
     }
-
-    func testEverySettingIsAccepted() async throws {
-        let settings = ServerSettings(
-            lineLimit: 1000, listCache: CacheHint(ttlMs: 1, isPublic: true), askIdleTimeout: .seconds(1), clientShare: 0.5,
-            toolRate: Rate(perSecond: 10, burst: 20), startupMessage: false, metrics: true,
-            experimental: ["aB": ["cD": 1]], declare: ["tools"])
-        let server = try Server(
-            "settings", version: "1.0.0", settings: settings,
-            extensions: [Extension("com.example/a", settings: ["x": 1], resultTypes: ["later"])])
-        let client = try await Client.memory(server) { host in
-            host.settings = ClientSettings(era: .modern, timeout: .seconds(60), maxListBytes: 1_000_000, metrics: true)
-        }
-        XCTAssertEqual(client.revision, "2026-07-28")
-        XCTAssertFalse(try client.metrics().isEmpty && server.metrics.isEmpty)
-        XCTAssertFalse(try client.stats().isEmpty)
-        await client.close()
-    }
 }
