@@ -23,7 +23,8 @@ from harness import environment, swift  # noqa: E402
 
 BLOCK = re.compile(r"^```swift\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TIMEOUT = 120
-PROGRAM = HERE / "swift"
+#: Not named "swift": a package is known by the name of its folder, and the one of ./bindings-uniffi/swift has this name.
+PROGRAM = HERE / "swift" / "pages"
 
 RUNNER = """
 @main
@@ -93,7 +94,7 @@ def main() -> int:
     if reason := swift.missing():
         raise environment.SetupError(reason)
     sources = pages()
-    PROGRAM.mkdir(exist_ok=True)
+    PROGRAM.mkdir(parents=True, exist_ok=True)
     write(sources, PROGRAM)
     swift.place_library(debug=True)
     swift.swift("build", *swift.flags(), folder=PROGRAM)
