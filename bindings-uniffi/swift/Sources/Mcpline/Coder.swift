@@ -1,5 +1,8 @@
 import Foundation
 
+/// Maximum number of seconds that are converted to a `Duration`, which traps at about ten times as many.
+let maxDurationSeconds = 1e18
+
 extension JSON: Codable {
     /// Decodes any value, from any format.
     public init(from decoder: any Decoder) throws {
@@ -333,7 +336,7 @@ private final class ValueDecoder: Decoder {
         case is Double.Type: return try number()
         case is Float.Type: return Float(try number())
         case let type as any FixedWidthInteger.Type: return try integer(type)
-        case is Duration.Type: return Duration.seconds(try number())
+        case is Duration.Type: return Duration.seconds(try seconds())
         case is Date.Type:
             guard let date = try? Date(try string(), strategy: .iso8601) else { throw mismatch("a date and time (ISO 8601)") }
             return date
@@ -365,6 +368,13 @@ private final class ValueDecoder: Decoder {
         if let number = value.numberValue { return number }
         if fromStrings, case .string(let text) = value, let number = Double(text) { return number }
         throw mismatch("a number")
+    }
+
+    /// Returns a number that a `Duration` can hold: the program would end at a larger one.
+    private func seconds() throws -> Double {
+        let number = try number()
+        guard number.magnitude <= maxDurationSeconds else { throw mismatch("a number of seconds") }
+        return number
     }
 
     private func integer<I: FixedWidthInteger>(_ type: I.Type) throws -> I {

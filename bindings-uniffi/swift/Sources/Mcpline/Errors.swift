@@ -148,7 +148,7 @@ public enum McplineError: Error, Sendable, Hashable {
     init(kind: String, message: String, facts json: String) {
         let facts = (try? JSONObject(parsing: json)) ?? [:]
         let details = ErrorDetails(message, facts: facts)
-        let waited = Duration.seconds(facts["waited"]?.numberValue ?? 0)
+        let waited = Duration.seconds(min(facts["waited"]?.numberValue ?? 0, maxDurationSeconds))
         self =
             switch kind {
             case "rpc_error": .rpc(details.cause ?? RPCError(code: 0, message: message), details)

@@ -31,7 +31,8 @@ private final class SystemLog: Log {
 }
 
 func writeToStandardError(_ line: String) {
-    FileHandle.standardError.write(Data("\(line)\n".utf8))
+    // Other functions end the program if stderr is closed.
+    try? FileHandle.standardError.write(contentsOf: Data("\(line)\n".utf8))
 }
 
 /// A value behind a lock.

@@ -10,12 +10,14 @@ public struct Notifications: AsyncSequence, Sendable {
         let subscription = channel.subscribe()
         // Fails only if the client is closed: then the sequence ends.
         do { try native.listen() } catch { subscription.end() }
-        return Iterator(subscription: subscription)
+        return Iterator(subscription: subscription, native: native)
     }
 
     /// Iterates over notifications.
     public struct Iterator: AsyncIteratorProtocol {
         let subscription: Subscription
+        /// Keeps the connection open.
+        let native: McplineNative.Client
 
         /// Returns the next notification; `nil` when the client is closed or the task is cancelled.
         public mutating func next() async -> ServerNotification? {
@@ -36,6 +38,8 @@ final class NotificationChannel: Sendable {
     private struct Weak {
         weak var queue: Subscription.Queue?
     }
+
+    deinit { finish() }
 
     func subscribe() -> Subscription {
         let queue = Subscription.Queue()

@@ -63,6 +63,14 @@ final class JSONTests: XCTestCase {
         XCTAssertEqual(try json.decode(as: All.self), all)
     }
 
+    func testDurationsThatAreTooLargeAreRefused() throws {
+        struct Wait: Codable { var wait: Duration }
+        for seconds in ["1e300", "-1e300", "1e19"] {
+            let json = try JSON(parsing: #"{"wait":\#(seconds)}"#)
+            XCTAssertThrowsError(try json.decode(as: Wait.self), seconds)
+        }
+    }
+
     func testOtherFormatsCodeJSON() throws {
         let json: JSON = ["a": [1, 2.5, "b", true, .null]]
         let data = try JSONEncoder().encode(json)
