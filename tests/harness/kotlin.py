@@ -12,7 +12,7 @@ import tempfile
 import tomllib
 from pathlib import Path
 
-from . import environment
+from . import environment, settings
 from .environment import ROOT, SetupError, checked, say
 
 PACKAGE = ROOT / "bindings-uniffi" / "kotlin"
@@ -160,38 +160,8 @@ def jar(debug: bool, test: bool = False) -> Path:
     return found
 
 
-#: For each class of settings in Kotlin: the file and the struct of the core's options, and members that others set.
-SETTINGS = {
-    "ServerSettings": ("server", "ServerOptions", {"extensions", "result_types"}),
-    "HttpSettings": ("http", "HttpServingOptions", set()),
-    "UnixSettings": ("unix", "UnixServingOptions", set()),
-    "ResourceServerSettings": ("auth", "ResourceServerOptions", {"verifies"}),
-    "IntrospectionSettings": ("auth", "IntrospectionOptions", set()),
-    "ClientSettings": ("client", "ClientOptions", set()),
-    "HttpClientOptions": ("http_client", "HttpClientOptions", {"auth"}),
-    "OAuth": ("client_auth", "OAuthOptions", {"grant", "user_agent", "store"}),
-    "Credentials": ("client_auth", "CredentialsOptions", set()),
-    "ProgramOptions": ("program", "ProgramOptions", {"program", "arguments"}),
-    "RequestOptions": ("call", "CallOptions", set()),
-    "FeatureOptions": ("feature", "FeatureOptions", {"decodes_itself", "rate"}),
-}
-
-
 def wrong_settings() -> list[str]:
     """Returns settings that the core has and Kotlin lacks, or the other way round."""
-    problems = []
     folder = PACKAGE / "src" / "main" / "kotlin" / "mcpline"
     source = "".join((folder / name).read_text() for name in ("Settings.kt", "Auth.kt"))
-    for name, (file, struct, others) in SETTINGS.items():
-        options = (ROOT / "core" / "mcpline" / "src" / "foreign" / "options" / f"{file}.rs").read_text()
-        body = re.search(rf"struct {struct} \{{(.*?)\n    \}}", options, re.DOTALL)
-        own = re.search(rf"^public class {name}\(\n(.*?)^\)", source, re.DOTALL | re.MULTILINE)
-        if body is None or own is None:
-            problems.append(f"{name}: no class in Kotlin, or no struct {struct} in {file}.rs")
-            continue
-        core = set(re.findall(r"^ +(?:pub(?:\(super\))? )?(\w+): ", body[1], re.MULTILINE)) - others
-        names = re.findall(r"^    public val (\w+):", own[1], re.MULTILINE)
-        kotlin = {re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name) for name in names}
-        problems += [f"{name} lacks {missed}" for missed in sorted(core - kotlin)]
-        problems += [f"{name} has {extra}, which is not an option of the core" for extra in sorted(kotlin - core)]
-    return problems
+    return settings.differences(source, r"^public class NAME\(\n(.*?)^\)", r"^    public val (\w+):")

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import environment
+from . import environment, settings
 from .environment import CACHE, ROOT, SetupError, checked, say
 
 PACKAGE = ROOT / "bindings-uniffi" / "swift"
@@ -206,41 +206,12 @@ def outdated() -> list[Path]:
     return [path for path, text in generated().items() if not path.is_file() or path.read_text() != text]
 
 
-#: For each struct of settings in Swift: the file and the struct of the core's options, and members that others set.
-SETTINGS = {
-    "ServerSettings": ("server", "ServerOptions", {"extensions", "result_types"}),
-    "HTTPSettings": ("http", "HttpServingOptions", set()),
-    "UnixSettings": ("unix", "UnixServingOptions", set()),
-    "ResourceServerSettings": ("auth", "ResourceServerOptions", {"verifies"}),
-    "IntrospectionSettings": ("auth", "IntrospectionOptions", set()),
-    "ClientSettings": ("client", "ClientOptions", set()),
-    "HTTPClientOptions": ("http_client", "HttpClientOptions", {"auth"}),
-    "OAuth": ("client_auth", "OAuthOptions", {"grant", "user_agent", "store"}),
-    "Credentials": ("client_auth", "CredentialsOptions", set()),
-    "ProgramOptions": ("program", "ProgramOptions", {"program", "arguments"}),
-    "RequestOptions": ("call", "CallOptions", set()),
-    "FeatureOptions": ("feature", "FeatureOptions", {"decodes_itself", "rate"}),
-}
-
-
 def wrong_settings() -> list[str]:
     """Returns settings that the core has and Swift lacks, or the other way round."""
-    problems = []
     folder = PACKAGE / "Sources" / "Mcpline"
     source = "".join((folder / name).read_text() for name in ("Settings.swift", "Auth.swift"))
-    for name, (file, struct, others) in SETTINGS.items():
-        options = (ROOT / "core" / "mcpline" / "src" / "foreign" / "options" / f"{file}.rs").read_text()
-        body = re.search(rf"struct {struct} \{{(.*?)\n    \}}", options, re.DOTALL)
-        own = re.search(rf"^public struct {name}: (.*?)^    public init", source, re.DOTALL | re.MULTILINE)
-        if body is None or own is None:
-            problems.append(f"{name}: no struct in Swift, or no struct {struct} in {file}.rs")
-            continue
-        core = set(re.findall(r"^ +(?:pub(?:\(super\))? )?(\w+): ", body[1], re.MULTILINE)) - others
-        names = re.findall(r"^    public var `?(\w+)`?:", own[1], re.MULTILINE)
-        members = {re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", member) for member in names} - others - {"store_file"}
-        problems += [f"{name} lacks {missed}" for missed in sorted(core - members)]
-        problems += [f"{name} has {extra}, which is not an option of the core" for extra in sorted(members - core)]
-    return problems
+    declaration, member = r"^public struct NAME: (.*?)^    public init", r"^    public var `?(\w+)`?:"
+    return settings.differences(source, declaration, member, added=frozenset({"store_file"}))
 
 
 def build(debug: bool, test: bool = False) -> None:
