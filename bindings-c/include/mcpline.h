@@ -3044,7 +3044,8 @@ mcpl_status mcpl_client_spawn(mcpl_client *client,
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**
- * Returns the server of a client and the protocol revision, as of the first connection. Fails while there is no connection.
+ * Returns the server of a client and the protocol revision, as they were when it first connected. Fails if the client is not
+ * connected.
  *
  * \param client the client.
  * \param json,length set to a JSON object and its length in bytes. Release it with `mcpl_string_free`. `NULL` and 0 on

@@ -498,6 +498,7 @@ static void calls_refuse(mcpl_call *live, mcpl_call *ended) {
   REFUSES(mcpl_call_require_scopes, live, NULL);
   REFUSES(mcpl_call_require_scopes, live, BAD_TEXT);
   REFUSES(mcpl_call_require_scopes, live, "two  spaces");
+  REFUSES(mcpl_call_require_scopes, live, "");
   SAYS(MCPL_OK, mcpl_call_require_scopes, live, "read write");
   REFUSES(mcpl_call_on_cancel, live, NULL, NULL, NULL);
   REFUSES(mcpl_call_progress, live, NAN, 1, NULL);

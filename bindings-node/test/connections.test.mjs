@@ -43,7 +43,7 @@ test("a handler follows the connection and the process of the server", async () 
   );
 });
 
-test("a handler hears that the client gives up", async () => {
+test("a handler is called when the client gives up", async () => {
   const events = [];
   const options = { onConnection: (event) => events.push(event), reconnectAttempts: 0 };
   const client = await Client.spawn(process.execPath, [PROGRAM], options);

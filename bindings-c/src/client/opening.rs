@@ -129,7 +129,8 @@ pub unsafe extern "C" fn mcpl_client_spawn(
     })
 }
 
-/// Returns the server of a client and the protocol revision, as of the first connection. Fails while there is no connection.
+/// Returns the server of a client and the protocol revision, as they were when it first connected. Fails if the client is not
+/// connected.
 ///
 /// - `json`, `length`: set to a JSON object and its length in bytes. Release it with `mcpl_string_free`. `NULL` and 0 on
 ///   failure. Members: `protocolVersion`, the revision in use; `serverInfo`, the server's `Implementation`, or `null`;

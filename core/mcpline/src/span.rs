@@ -339,7 +339,7 @@ pub(crate) fn shown_content(json: &[u8]) -> String {
     excerpt(json, MAX_CONTENT_BYTES).text
 }
 
-/// Returns the beginning of a session id, which tells sessions apart in a log. The whole id gives access to the
+/// Returns the beginning of a session id, which distinguishes sessions in a log. The whole id gives access to the
 /// session.
 pub(crate) fn shortened(session: &str) -> &str {
     const SHOWN: usize = 8;
