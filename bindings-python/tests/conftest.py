@@ -6,6 +6,7 @@ The schemas lie beside the repository (see `tests/harness/schemas.py`); where th
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from harness import ran, schemas
 
 CHECKER = schemas.load()
+# Seconds. It takes less than one.
+ENDS_WITHIN = 120
 conversations: list[schemas.Conversation] = []
 
 
@@ -36,6 +39,11 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Record the passed tests for the ledger of the specification; without their parameters."""
     if report.when == "call" and report.passed:
         passed.append(report.nodeid.rpartition("::")[2].partition("[")[0])
+
+
+def pytest_unconfigure() -> None:
+    """End an interpreter that hangs when it ends, with the stacks of its threads, as the settings do for tests."""
+    faulthandler.dump_traceback_later(ENDS_WITHIN, exit=True, file=sys.__stderr__)
 
 
 def pytest_sessionfinish() -> None:

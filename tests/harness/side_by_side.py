@@ -3,14 +3,16 @@ ends.
 
     side_by_side.py --jobs N PART…
 
-The first failure stops the other parts and the run. `tools/test` describes the parts. Environments that two of them need
-are built once, because `environment` locks them.
+The first failure stops the other parts and the run, and so does a part that hangs: it shows its processes first. `tools/test`
+describes the parts. Environments that two of them need are built once, because `environment` locks them.
 """
 
 from __future__ import annotations
 
 import argparse
+import collections
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +24,13 @@ LOGS = ROOT / ".cache" / "test-logs"
 
 #: Interval at which the running parts are named, in seconds: a silent run looks like a hanging one.
 REPORT_EVERY = 120
+
+#: A part that prints nothing for as long, in seconds, hangs. The longest silence is that of a release build, under 10 minutes
+#: on a busy machine with two cores.
+SILENCE = 1200
+
+#: Number of lines that an unfinished part shows.
+LINES_OF_AN_UNFINISHED_PART = 60
 
 
 class Part:
@@ -46,6 +55,37 @@ class Part:
     def seconds(self) -> int:
         return round(time.monotonic() - self.began)
 
+    def is_silent(self) -> bool:
+        return time.time() - self.log.stat().st_mtime > SILENCE
+
+    def show_processes(self) -> None:
+        """Prints the part's processes, and makes those of Python with a `faulthandler` print the stacks of their threads."""
+        if shutil.which("ps") is None:
+            return
+        parents = collections.defaultdict(list)
+        listed = {}
+        columns = "pid=,ppid=,etime=,time=,stat=,wchan:20=,args="
+        lines = subprocess.run(["ps", "-ewwo", columns], capture_output=True, text=True).stdout.splitlines()
+        for line in lines:
+            pid, parent = map(int, line.split()[:2])
+            parents[parent].append(pid)
+            listed[pid] = line
+        found, waiting = [], [self.process.pid]
+        while waiting:
+            found.append(waiting.pop())
+            waiting += parents[found[-1]]
+        for pid in found:
+            print(listed.get(pid, ""))
+        sys.stdout.flush()
+        for pid in found:
+            if "python" in listed.get(pid, ""):
+                try:
+                    os.kill(pid, signal.SIGABRT)
+                except ProcessLookupError:
+                    pass
+        # They write to the part's log.
+        time.sleep(5)
+
     def end(self) -> None:
         """Ends its process group with all processes that it started: by SIGTERM, then by SIGKILL."""
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -57,6 +97,12 @@ class Part:
                 return
             except subprocess.TimeoutExpired:
                 continue
+
+    def show_end(self) -> None:
+        """Prints the last lines of a part that has been ended."""
+        lines = self.log.read_text(errors="replace").splitlines()
+        print("\n".join(lines[-LINES_OF_AN_UNFINISHED_PART:]))
+        print(f"-- {self.name}: ended after {self.seconds()} s; its output is in {self.log.relative_to(ROOT)}", flush=True)
 
     def show(self) -> None:
         print(self.log.read_text(errors="replace"), end="")
@@ -79,6 +125,10 @@ def run(names: list[str], jobs: int) -> int:
                 part.show()
                 if part.process.returncode != 0:
                     return part.process.returncode if part.process.returncode > 0 else 1
+            for part in [part for part in running if part.is_silent()]:
+                print(f"-- {part.name}: has printed nothing for {SILENCE} s; its processes are", flush=True)
+                part.show_processes()
+                return 1
             if time.monotonic() - reported > REPORT_EVERY:
                 reported = time.monotonic()
                 print("-- running:", ", ".join(f"{part.name} ({part.seconds()} s)" for part in running), flush=True)
@@ -86,7 +136,7 @@ def run(names: list[str], jobs: int) -> int:
     finally:
         for part in running:
             part.end()
-            print(f"-- {part.name}: ended after {part.seconds()} s; its output is in {part.log.relative_to(ROOT)}")
+            part.show_end()
 
 
 def main() -> int:
