@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import queue
+import signal
 import socket
 import subprocess
 import sys
@@ -68,6 +69,8 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, **environment},
+            # A group of its own, so that it is killed with all processes that it has started.
+            start_new_session=True,
         )
         self.talk = conversation()
         self.lines: queue.Queue[bytes] = queue.Queue()
@@ -126,7 +129,8 @@ class Process:
         return code
 
     def kill(self) -> None:
-        self.process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.wait()
 
 
@@ -137,8 +141,7 @@ def process(source: str, *arguments: str, **environment: str) -> Iterator[Proces
     try:
         yield server
     finally:
-        if server.process.poll() is None:
-            server.kill()
+        server.kill()
 
 
 def wait_for_port(port: int, server: Process | None = None) -> None:

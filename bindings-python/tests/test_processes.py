@@ -359,16 +359,17 @@ def test_a_child_that_is_forked_while_the_log_is_written_can_log():
             for _ in range(5):
                 warn()
             child = os.fork()
-            # The child does not compete with them for the processor.
-            running.clear()
             if child == 0:
-                # A child that waits for a lock of its parent never ends.
+                # A child that waits for a lock of its parent never ends. It does not use `running`, whose lock a thread of the
+                # parent may have held.
                 signal.alarm(30)
                 ended = True
                 warn()
                 if number % 2:
                     sys.exit(0)
                 os._exit(0)
+            # The child does not compete with them for the processor.
+            running.clear()
             status = os.waitpid(child, 0)[1]
             assert status == 0, status
         ended = True
