@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from mcpline import Client, Server, _internals, testing
 from typing_extensions import Self
 
@@ -21,8 +22,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from harness import ran, schemas
 
 CHECKER = schemas.load()
-# Seconds. It takes less than one.
-ENDS_WITHIN = 120
+# Time limits in seconds, for what takes less than one.
+TEARDOWN_LIMIT = 300
+EXIT_LIMIT = 120
 conversations: list[schemas.Conversation] = []
 
 
@@ -41,9 +43,17 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         passed.append(report.nodeid.rpartition("::")[2].partition("[")[0])
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """Limit the teardown of a failed test: pytest stops its own limit (`faulthandler_timeout`) at a failure."""
+    stderr = item.config.stash[fault_handler_stderr_fd_key]
+    faulthandler.dump_traceback_later(TEARDOWN_LIMIT, exit=True, file=stderr)
+    return (yield)
+
+
 def pytest_unconfigure() -> None:
     """End an interpreter that hangs when it ends, with the stacks of its threads, as the settings do for tests."""
-    faulthandler.dump_traceback_later(ENDS_WITHIN, exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(EXIT_LIMIT, exit=True, file=sys.__stderr__)
 
 
 def pytest_sessionfinish() -> None:

@@ -279,6 +279,7 @@ class LackingScope(Refusing):
 @pytest.mark.parametrize("kind", [Client, SyncClient])
 def test_an_http_error_has_its_status_body_and_challenge(kind: Any):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/mcp"
     try:
@@ -306,6 +307,7 @@ def test_a_token_that_the_server_refuses_is_an_authorization_failure(
     kind: Any, token: dict[str, Any], peer: type[Refusing], reason: str
 ):
     server = ThreadingHTTPServer(("127.0.0.1", 0), peer)
+    server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/mcp"
     try:

@@ -282,6 +282,7 @@ class ChangesItsTool(BaseHTTPRequestHandler):
 
 def test_a_client_that_lists_again_by_itself_keeps_to_its_pins():
     server = ThreadingHTTPServer(("127.0.0.1", 0), ChangesItsTool)
+    server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/mcp"
 

@@ -68,6 +68,8 @@ class Api(BaseHTTPRequestHandler):
 @pytest.fixture
 def api() -> Iterator[ThreadingHTTPServer]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Api)
+    # Closing it does not wait for connections that a failed test has left.
+    server.daemon_threads = True
     server.seen = []  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

@@ -114,6 +114,8 @@ def echo(received: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
 @pytest.fixture
 def api() -> Iterator[Any]:
     server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Api)
+    # Closing it does not wait for connections that a failed test has left.
+    server.daemon_threads = True
     server.seen = []
     server.answer = echo
     server.url = f"http://127.0.0.1:{server.server_port}/v1"

@@ -360,8 +360,8 @@ def test_a_child_that_is_forked_while_the_log_is_written_can_log():
                 warn()
             child = os.fork()
             if child == 0:
-                # A child that waits for a lock of its parent never ends. It does not use `running`, whose lock a thread of the
-                # parent may have held.
+                # A child that waits for a lock of its parent never ends. It does not use `running`, whose lock a
+                # thread of the parent may have held.
                 signal.alarm(30)
                 ended = True
                 warn()

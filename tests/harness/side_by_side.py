@@ -58,6 +58,10 @@ class Part:
     def is_silent(self) -> bool:
         return time.time() - self.log.stat().st_mtime > SILENCE
 
+    def last_line(self) -> str:
+        lines = self.log.read_text(errors="replace").splitlines()
+        return lines[-1][:100] if lines else ""
+
     def show_processes(self) -> None:
         """Prints the part's processes, and makes those of Python with a `faulthandler` print the stacks of their threads."""
         if shutil.which("ps") is None:
@@ -131,7 +135,8 @@ def run(names: list[str], jobs: int) -> int:
                 return 1
             if time.monotonic() - reported > REPORT_EVERY:
                 reported = time.monotonic()
-                print("-- running:", ", ".join(f"{part.name} ({part.seconds()} s)" for part in running), flush=True)
+                for part in running:
+                    print(f"-- running: {part.name} ({part.seconds()} s): {part.last_line()}", flush=True)
         return 0
     finally:
         for part in running:
