@@ -114,7 +114,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Sets the callback for diagnostics: rejected messages, failed handlers, broken transports. There is none by default.
 ///
 /// At level `MCPL_LOG_INFO` each request is one of them, when it ends, with the target `mcpline::requests`: method, name,
-/// outcome, duration, client, session, the issuer, subject and client id of the authenticated caller, and the trace id. In debug mode (the option `debug` of `mcpl_server_new_with`) each message of a
+/// outcome, duration, client, session, the issuer, subject and client id of the authenticated caller, and the trace id. Requests
+/// of clients have the target `mcpline::requests::client`: direction (`sent`, or `received` for those that the client
+/// answers), method, name, outcome, duration, name and address of the server, session, and the trace id. In debug mode (the option `debug` of `mcpl_server_new_with`) each message of a
 /// client and to it is another, with the target `mcpline::traffic`. Those are delivered by a thread of their own, one at a
 /// time: while the callback takes its time, up to 1,024 wait, further ones are left out, and a diagnostic says how many.
 /// They go to stderr if no callback receives this level.

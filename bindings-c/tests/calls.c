@@ -716,13 +716,14 @@ static void a_call_that_takes_too_long_is_cancelled_and_answered(void) {
 /* ---- the log of requests */
 
 struct request_log {
+  const char *target;
   struct tally calls;
   char last[512];
 };
 
 static void write_line(mcpl_log_level level, const char *target, const char *message, void *user) {
   struct request_log *log = user;
-  if (strcmp(target, "mcpline::requests") == 0 && strstr(message, "tools/call") != NULL) {
+  if (strcmp(target, log->target) == 0 && strstr(message, "tools/call") != NULL) {
     CHECK(level == MCPL_LOG_INFO);
     snprintf(log->last, sizeof log->last, "%s", message);
     tally_add(&log->calls);
@@ -730,7 +731,7 @@ static void write_line(mcpl_log_level level, const char *target, const char *mes
 }
 
 static void requests_are_diagnostics_of_level_info(void) {
-  struct request_log log = {TALLY, ""};
+  struct request_log log = {"mcpline::requests", TALLY, ""};
   mcpl_server *server = mcpl_server_new("server", "1");
   OK(mcpl_server_add_tool(server, "reply", "Replies", ANY, reply, NULL, NULL));
   mcpl_client *client = joined(server);
@@ -746,6 +747,23 @@ static void requests_are_diagnostics_of_level_info(void) {
   tally_wait(&log.calls, 2);
   OK(mcpl_set_diagnostics(MCPL_LOG_ERROR, NULL, NULL, NULL));
   CHECK(tally_count(&log.calls) == 2);
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
+static void requests_of_clients_are_diagnostics_too(void) {
+  struct request_log log = {"mcpline::requests::client", TALLY, ""};
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "reply", "Replies", ANY, reply, NULL, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  OK(mcpl_set_diagnostics(MCPL_LOG_INFO, write_line, &log, NULL));
+  CALLS(client, "reply", "{\"how\": \"fail\"}", "no such luck");
+  tally_wait(&log.calls, 1);
+  CONTAINS(log.last, "direction=sent method=tools/call name=reply outcome=tool_error duration_ms=");
+  CONTAINS(log.last, "server=server");
+  OK(mcpl_set_diagnostics(MCPL_LOG_ERROR, NULL, NULL, NULL));
+  CHECK(tally_count(&log.calls) == 1);
   mcpl_client_free(client);
   mcpl_server_free(server);
 }
@@ -1263,6 +1281,7 @@ static const struct test tests[] = {
     TEST(closing_lets_calls_end_and_waits_for_callbacks),
     TEST(closing_within_an_own_callback_would_deadlock),
     TEST(requests_are_diagnostics_of_level_info),
+    TEST(requests_of_clients_are_diagnostics_too),
     TEST(debug_mode_shows_internal_errors_and_messages),
     TEST(clients_do_not_wait_for_a_slow_log_of_messages),
     TEST(without_a_callback_for_them_messages_are_printed_to_stderr),

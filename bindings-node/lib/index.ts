@@ -107,7 +107,7 @@ export type {
   Next,
   RequestChanges,
 } from "./middleware.js";
-export type { OnRequestEnd, RequestRecord } from "./request_log.js";
+export type { ClientRequestRecord, OnClientRequestEnd, OnRequestEnd, RequestRecord } from "./request_log.js";
 export type { RouteContext, RouteHandler, RouteOptions, RouteReturn } from "./routes.js";
 export { ExtendedResult, Extension } from "./extension.js";
 export type { ClientExtension, ExtensionOptions, ReceivedResult } from "./extension.js";

@@ -2,6 +2,7 @@
 
 import { captureContext } from "./async_context.js";
 import { errorText, warn } from "./client/host.js";
+import type { ErrorKind } from "./errors.js";
 import { isPromise } from "./is_promise.js";
 import { takeTraceId } from "./request_spans.js";
 
@@ -40,6 +41,36 @@ export interface RequestRecord {
   readonly traceId: string | undefined;
 }
 
+/** One request of a client that has ended. */
+export interface ClientRequestRecord {
+  /** Whether the client has sent the request, or received it from the server. */
+  readonly direction: "sent" | "received";
+  /** The method, such as `tools/call`; at most 200 characters. */
+  readonly method: string;
+  /** Name of the tool or prompt, or URI of the resource; at most 200 characters. Empty for other methods. */
+  readonly name: string;
+  /**
+   * How it ended: with a result, with the result of a tool that reports an error, with input requests that the program answers by
+   * itself (2026-07-28), with an error, or without an outcome: the program has given the request up, or the server has
+   * cancelled it or is gone.
+   */
+  readonly outcome: "ok" | "tool_error" | "input_required" | "error" | "cancelled";
+  /** Kind of the error, if the outcome is `error`; `rpc_error` for a request that the client has received. */
+  readonly errorKind: ErrorKind | undefined;
+  /** Code of the JSON-RPC error, if there was one. */
+  readonly code: number | undefined;
+  /** Time from the beginning of the request to its outcome, with middleware of the library, input requests and repetitions, in milliseconds. */
+  readonly duration: number;
+  /** Name of the server, if the client was connected and the server has identified itself; at most 200 characters. */
+  readonly server: string | undefined;
+  /** Address of the server: host and port of its URL, or the path of its socket; at most 200 characters. */
+  readonly address: string | undefined;
+  /** The first eight characters of the session's id, over HTTP on revisions with sessions. */
+  readonly session: string | undefined;
+  /** Id of the trace that the request belongs to, as 32 hexadecimal digits: the one that its `_meta` names. */
+  readonly traceId: string | undefined;
+}
+
 /** A record as the core reports it: members without a value are `null`. */
 type ReportedRecord = { [Name in keyof RequestRecord]: RequestRecord[Name] | null } & {
   /** Number of the request, if it is traced. */
@@ -48,6 +79,9 @@ type ReportedRecord = { [Name in keyof RequestRecord]: RequestRecord[Name] | nul
 
 /** Called at the end of each request; see {@link ServerOptions.onRequestEnd}. */
 export type OnRequestEnd = (record: RequestRecord) => unknown;
+
+/** Called at the end of each request of a client; see {@link ClientOptions.onRequestEnd}. */
+export type OnClientRequestEnd = (record: ClientRequestRecord) => unknown;
 
 /** Returns a function that passes records, as JSON, to that of the program, in the current asynchronous context. */
 export function requestRecorder(onRequestEnd: OnRequestEnd): (record: string) => void {
@@ -60,9 +94,22 @@ export function requestRecorder(onRequestEnd: OnRequestEnd): (record: string) =>
 /** Passes a record to the program. What it throws must not end the process. */
 function reportRequest(onRequestEnd: OnRequestEnd, json: string): void {
   const { number, ...reported } = JSON.parse(json) as ReportedRecord;
-  const members = Object.entries(reported).map(([name, value]) => [name, value ?? undefined]);
-  const record = Object.fromEntries(members) as { -readonly [Name in keyof RequestRecord]: RequestRecord[Name] };
+  const record = present(reported) as { -readonly [Name in keyof RequestRecord]: RequestRecord[Name] };
   record.traceId ??= number === null ? undefined : takeTraceId(number);
+  pass(onRequestEnd, record);
+}
+
+/** Passes the record of a client's request to the program. */
+export function reportClientRequest(onRequestEnd: OnClientRequestEnd, json: string): void {
+  pass(onRequestEnd, present(JSON.parse(json) as object) as ClientRequestRecord);
+}
+
+/** Returns a record whose members without a value are `undefined`. */
+function present(reported: object): object {
+  return Object.fromEntries(Object.entries(reported).map(([name, value]) => [name, (value as unknown) ?? undefined]));
+}
+
+function pass<R extends { readonly method: string }>(onRequestEnd: (record: R) => unknown, record: R): void {
   const failure = (reason: unknown) => {
     warn(`\`onRequestEnd\` failed for ${record.method}: ${errorText(reason)}`, reason);
   };

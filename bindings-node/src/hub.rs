@@ -59,6 +59,8 @@ pub(crate) enum Event {
     Warning(String),
     /// A request of the server with this number has ended; the record is JSON.
     RequestEnded(u32, Raw, WaitingRecord),
+    /// A request of the client whose listener has this number has ended: the kind of event, and the record as JSON.
+    ClientRequestEnded(u32, u32, Raw, WaitingRecord),
     /// A traced request has ended; its span ends with this JSON.
     SpanEnded(Raw, Option<WaitingRecord>),
 }
@@ -395,6 +397,11 @@ impl Hub {
                     put(rows, record.as_bytes())?;
                     let numbers = [f64::from(server), 0.0, 0.0];
                     self.table.write(rows, RowKind::RequestEnded, numbers);
+                }
+                Event::ClientRequestEnded(client, about, record, _waiting) => {
+                    put(rows, record.as_bytes())?;
+                    let numbers = [f64::from(client), f64::from(about), 0.0];
+                    self.table.write(rows, RowKind::ListenerCalled, numbers);
                 }
                 Event::SpanEnded(span, _waiting) => {
                     put(rows, span.as_bytes())?;

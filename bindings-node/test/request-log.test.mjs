@@ -1,11 +1,11 @@
-// `onRequestEnd`: one record for each request.
+// `onRequestEnd` of servers and clients: one record for each request.
 
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { once } from "node:events";
 import { test } from "node:test";
 
-import { Client, Server, ToolError } from "mcpline";
+import { Client, Server, ToolError, toolPolicy } from "mcpline";
 
 import { called } from "./peer.mjs";
 
@@ -95,4 +95,80 @@ test("what onRequestEnd throws is a warning", async () => {
 test("onRequestEnd must be a function", () => {
   const make = () => new Server({ name: "recorded", version: "1", onRequestEnd: console });
   assert.throws(make, { kind: "usage_error", message: /`onRequestEnd` of the server must be a function, not object/ });
+});
+
+/** Options of a client that keeps the records of its requests. */
+function recording(revision) {
+  const records = [];
+  return { records, options: { revisions: [revision], onRequestEnd: (record) => records.push(record) } };
+}
+
+for (const revision of ["2025-11-25", "2026-07-28"]) {
+  test(`every request of a client is recorded with its outcome (${revision})`, async () => {
+    const { server } = recorded();
+    server.tool("asks", {}, async (_, ctx) => `${(await ctx.listRoots()).length} roots`);
+    const { records, options } = recording(revision);
+    const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const client = await Client.memory(server, { ...options, roots: ["/tmp"], middleware: [toolPolicy({ denied: ["denied"] })] });
+    await client.callTool("ok", {}, { meta: { traceparent: `00-${traceId}-00f067aa0ba902b7-01` } });
+    await client.callTool("fails");
+    await assert.rejects(client.callTool("missing"));
+    await assert.rejects(client.callTool("denied"));
+    await assert.rejects(client.callTool("hangs", {}, { timeout: 20 }));
+    await client.callTool("asks");
+    const controller = new AbortController();
+    const hanging = client.callTool("hangs", {}, { signal: controller.signal });
+    setImmediate(() => controller.abort());
+    await assert.rejects(hanging);
+    await until(records, 8);
+    await client.close();
+    const seen = records.map((record) => [record.direction, record.method, record.name, record.outcome]);
+    assert.deepEqual(seen, [
+      ["sent", "tools/call", "ok", "ok"],
+      ["sent", "tools/call", "fails", "tool_error"],
+      ["sent", "tools/call", "missing", "error"],
+      ["sent", "tools/call", "denied", "error"],
+      ["sent", "tools/call", "hangs", "error"],
+      ["received", "roots/list", "", "ok"],
+      ["sent", "tools/call", "asks", "ok"],
+      ["sent", "tools/call", "hangs", "cancelled"],
+    ]);
+    const errors = records.slice(2, 5).map(({ errorKind, code }) => [errorKind, code]);
+    const [rpc, refused, timedOut] = ["rpc_error", "tool_call_refused", "request_timed_out"];
+    assert.deepEqual(errors, [
+      [rpc, -32602],
+      [refused, undefined],
+      [timedOut, undefined],
+    ]);
+    assert.ok(records.every(({ duration }) => duration >= 0 && duration < 60_000));
+    assert.ok(records.every(({ server: name, address }) => name === "recorded" && address === undefined));
+    assert.equal(records[0].traceId, traceId);
+    assert.equal(records[1].traceId, undefined);
+    assert.equal(records[0].errorKind, undefined);
+  });
+}
+
+test("records of a client's requests come in the context in which it was created, and what their function throws is a warning", async () => {
+  const storage = new AsyncLocalStorage();
+  const { server } = recorded();
+  let seen;
+  const onRequestEnd = () => {
+    seen = storage.getStore();
+    throw new Error("log is full");
+  };
+  const client = await storage.run("created", () => Client.memory(server, { onRequestEnd }));
+  const warned = once(process, "warning");
+  await storage.run("called", () => client.callTool("ok"));
+  const [warning] = await warned;
+  assert.match(warning.message, /`onRequestEnd` failed for tools\/call: .*log is full/);
+  assert.equal(seen, "created");
+  await client.close();
+});
+
+test("onRequestEnd of a client must be a function", async () => {
+  const { server } = recorded();
+  await assert.rejects(Client.memory(server, { onRequestEnd: console }), {
+    kind: "usage_error",
+    message: /onRequestEnd/,
+  });
 });

@@ -1,5 +1,5 @@
-//! Passes the core's warnings to Python's `logging`, as the logger `mcpline`, records of requests, as the logger
-//! `mcpline.requests`, and messages in debug mode, as the logger `mcpline.traffic`.
+//! Passes the core's warnings to Python's `logging`, as the logger `mcpline`, records of requests, as the loggers
+//! `mcpline.requests` and `mcpline.requests.client`, and messages in debug mode, as the logger `mcpline.traffic`.
 //!
 //! The core's threads must not wait for Python, so a separate thread passes them on. It is started with the first one: most
 //! servers never need it. It ends before the interpreter does (`exit.rs`).
@@ -9,6 +9,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 
+use mcpline::ErrorKind;
+use mcpline::client::ClientRequestRecord;
 use mcpline::foreign::{self, diagnostics};
 use mcpline::server::RequestOutcome;
 use pyo3::prelude::*;
@@ -28,6 +30,7 @@ enum Entry {
     /// A warning: its level as a number of `logging`, and its text.
     Warning(u8, String),
     Request(Box<Record>),
+    ClientRequest(Box<ClientRecord>),
     /// Sends when all earlier entries were passed on.
     Flush(SyncSender<()>),
     /// A message of a client or to it.
@@ -53,6 +56,23 @@ struct Record {
     trace_id: Option<String>,
     /// The number of the request, if it is traced.
     number: Option<u64>,
+}
+
+/// A request of a client that has ended.
+struct ClientRecord {
+    text: String,
+    direction: &'static str,
+    method: String,
+    name: String,
+    outcome: &'static str,
+    error_kind: Option<&'static str>,
+    error_code: Option<i64>,
+    /// In seconds.
+    duration: f64,
+    server: Option<String>,
+    address: Option<String>,
+    session: Option<String>,
+    trace_id: Option<String>,
 }
 
 impl Record {
@@ -148,6 +168,27 @@ pub(crate) fn record_requests(server: &mcpline::Server) {
     });
 }
 
+/// Returns a listener that sends the requests of a client to the logger `mcpline.requests.client` when they end.
+pub(crate) fn client_request_listener() -> impl Fn(&ClientRequestRecord<'_>) + Send + Sync + 'static
+{
+    |record| {
+        send(Entry::ClientRequest(Box::new(ClientRecord {
+            text: record.to_string(),
+            direction: record.direction.name(),
+            method: record.method.to_owned(),
+            name: record.name.to_owned(),
+            outcome: record.outcome.name(),
+            error_kind: record.outcome.error_kind().map(ErrorKind::as_str),
+            error_code: record.outcome.code().map(|code| code.0),
+            duration: record.duration.as_secs_f64(),
+            server: record.server.map(str::to_owned),
+            address: record.address.map(str::to_owned),
+            session: record.session.map(str::to_owned),
+            trace_id: record.trace_id.map(str::to_owned),
+        })));
+    }
+}
+
 /// Sends the messages of a server in debug mode to the logger `mcpline.traffic`.
 pub(crate) fn record_traffic(server: &mcpline::Server) {
     server.on_traffic(|record| send(Entry::Message(record.to_string())));
@@ -173,7 +214,7 @@ fn send(entry: Entry) {
         if let Err(error) = sender.try_send(entry) {
             log.waiting.fetch_sub(1, Ordering::Relaxed);
             match error {
-                TrySendError::Full(Entry::Request(_)) => {
+                TrySendError::Full(Entry::Request(_) | Entry::ClientRequest(_)) => {
                     log.dropped.fetch_add(1, Ordering::Relaxed);
                 }
                 TrySendError::Full(Entry::Message(_)) => {
@@ -297,15 +338,15 @@ fn hand_over(entry: Entry, traces: &mut RecentTraces) {
     let _ = Python::try_attach(|py| match entry {
         Entry::Warning(level, text) => warn(py, level, &text),
         Entry::Request(mut record) => {
-            let dropped = LOG.get().dropped.swap(0, Ordering::Relaxed);
-            if dropped > 0 {
-                let text = format!("the log is too slow: {dropped} requests were not recorded");
-                warn(py, 30, &text)?;
-            }
+            report_dropped_requests(py)?;
             if let Some(trace_id) = record.number.and_then(|number| traces.take(number)) {
                 record.set_trace(trace_id);
             }
             log_request(py, &record)
+        }
+        Entry::ClientRequest(record) => {
+            report_dropped_requests(py)?;
+            log_client_request(py, &record)
         }
         Entry::Flush(_) => Ok(()),
         Entry::Message(text) => log_message(py, &text),
@@ -327,6 +368,17 @@ fn hand_over(entry: Entry, traces: &mut RecentTraces) {
     if dropped > 0 {
         let text = format!("the log is too slow: {dropped} messages were not recorded");
         let _ = Python::try_attach(|py| warn(py, 30, &text));
+    }
+}
+
+/// Logs how many requests were not recorded because the log was too slow.
+fn report_dropped_requests(py: Python<'_>) -> PyResult<()> {
+    match LOG.get().dropped.swap(0, Ordering::Relaxed) {
+        0 => Ok(()),
+        dropped => {
+            let text = format!("the log is too slow: {dropped} requests were not recorded");
+            warn(py, 30, &text)
+        }
     }
 }
 
@@ -368,9 +420,30 @@ fn log_request(py: Python<'_>, record: &Record) -> PyResult<()> {
     extra.set_item("mcp_subject", &record.subject)?;
     extra.set_item("mcp_client_id", &record.client_id)?;
     extra.set_item("mcp_trace_id", &record.trace_id)?;
+    inform(py, "mcpline.requests", &record.text, &extra)
+}
+
+fn log_client_request(py: Python<'_>, record: &ClientRecord) -> PyResult<()> {
+    let extra = PyDict::new(py);
+    extra.set_item("mcp_direction", record.direction)?;
+    extra.set_item("mcp_method", &record.method)?;
+    extra.set_item("mcp_name", &record.name)?;
+    extra.set_item("mcp_outcome", record.outcome)?;
+    extra.set_item("mcp_error_kind", record.error_kind)?;
+    extra.set_item("mcp_error_code", record.error_code)?;
+    extra.set_item("mcp_duration", record.duration)?;
+    extra.set_item("mcp_server", &record.server)?;
+    extra.set_item("mcp_address", &record.address)?;
+    extra.set_item("mcp_session", &record.session)?;
+    extra.set_item("mcp_trace_id", &record.trace_id)?;
+    inform(py, "mcpline.requests.client", &record.text, &extra)
+}
+
+/// Logs a text of level INFO with further attributes.
+fn inform(py: Python<'_>, name: &str, text: &str, extra: &Bound<'_, PyDict>) -> PyResult<()> {
     let options = PyDict::new(py);
     options.set_item("extra", extra)?;
-    logger(py, "mcpline.requests")?
-        .call_method("info", ("%s", &record.text), Some(&options))
+    logger(py, name)?
+        .call_method("info", ("%s", text), Some(&options))
         .map(drop)
 }

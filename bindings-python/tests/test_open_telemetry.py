@@ -440,7 +440,7 @@ def test_records_of_requests_have_the_trace_of_their_span(spans: Spans, caplog: 
         while len(traces) < 2:
             for record in caplog.records:
                 method = getattr(record, "mcp_method", None)
-                if method in ("tools/call", "tools/list"):
+                if record.name == "mcpline.requests" and method in ("tools/call", "tools/list"):
                     traces[method] = (record.mcp_trace_id, record.getMessage())
             await asyncio.sleep(0.001)
 

@@ -1,12 +1,15 @@
-"""Records of requests, in the logger `mcpline.requests`."""
+"""Records of requests, in the loggers `mcpline.requests` and `mcpline.requests.client`."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 
-from mcpline import Client, RpcError, Server, ToolError
+import pytest
+from mcpline import Client, Context, McplineError, RequestTimedOut, RpcError, Server, SyncClient, ToolError
 from mcpline.auth import Caller
+from mcpline.client_middleware import ToolPolicy
 from support import LEGACY, MODERN, process, run
 
 
@@ -87,7 +90,7 @@ def test_records_have_the_caller_and_the_trace(caplog):
             await asyncio.sleep(0.001)
 
     run(main())
-    record = next(record for record in caplog.records if getattr(record, "mcp_method", "") == "tools/call")
+    record = next(record for record in caplog.records if record.getMessage().startswith("tools/call"))
     assert (record.mcp_issuer, record.mcp_subject, record.mcp_client_id) == ("https://issuer.example", "alice", "app")
     assert record.mcp_trace_id == trace_id
     assert record.getMessage().endswith(
@@ -110,6 +113,84 @@ def test_nothing_is_recorded_unless_the_configuration_wants_it(caplog):
     run(main())
     names = [record.mcp_method for record in caplog.records if record.name == "mcpline.requests"]
     assert set(names) <= {"initialize", "ping"}
+
+
+def of_client(caplog) -> list[logging.LogRecord]:
+    return [record for record in caplog.records if record.name == "mcpline.requests.client"]
+
+
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+def test_every_request_of_a_client_is_recorded_with_its_outcome(caplog, revision):
+    caplog.set_level(logging.INFO, "mcpline.requests.client")
+    trace_id = "4bf92f3577b34da6a3ce929d0e0e4736"
+    server = make()
+
+    @server.tool
+    async def asks(ctx: Context) -> str:
+        return f"{len(await ctx.list_roots())} roots"
+
+    async def main() -> None:
+        middleware = [ToolPolicy(denied=["denied"])]
+        async with Client.memory(server, revisions=[revision], roots=["/tmp"], middleware=middleware) as client:
+            await client.call_tool("ok", meta={"traceparent": f"00-{trace_id}-00f067aa0ba902b7-01"})
+            await client.call_tool("fails")
+            for name in ("missing", "denied"):
+                try:
+                    await client.call_tool(name)
+                except McplineError:
+                    pass
+            try:
+                await client.call_tool("hangs", timeout=0.02)
+            except RequestTimedOut:
+                pass
+            await client.call_tool("asks")
+            call = asyncio.ensure_future(client.call_tool("hangs"))
+            await client.call_tool("ok")
+            call.cancel()
+            await asyncio.wait([call])
+            while len(of_client(caplog)) < 9:
+                await asyncio.sleep(0.001)
+
+    run(main())
+    records = of_client(caplog)
+    assert {record.levelname for record in records} == {"INFO"}
+    seen = [
+        (record.mcp_direction, record.mcp_method, record.mcp_name, record.mcp_outcome, record.mcp_error_kind)
+        for record in records
+    ]
+    assert seen == [
+        ("sent", "tools/call", "ok", "ok", None),
+        ("sent", "tools/call", "fails", "tool_error", None),
+        ("sent", "tools/call", "missing", "error", "rpc_error"),
+        ("sent", "tools/call", "denied", "error", "tool_call_refused"),
+        ("sent", "tools/call", "hangs", "error", "request_timed_out"),
+        ("received", "roots/list", "", "ok", None),
+        ("sent", "tools/call", "asks", "ok", None),
+        ("sent", "tools/call", "ok", "ok", None),
+        ("sent", "tools/call", "hangs", "cancelled", None),
+    ]
+    assert [record.mcp_error_code for record in records[2:5]] == [-32602, None, None]
+    assert all(0 <= record.mcp_duration < 60 for record in records)
+    assert {(record.mcp_server, record.mcp_address, record.mcp_session) for record in records} == {
+        ("recorded", None, None)
+    }
+    assert records[0].mcp_trace_id == trace_id
+    assert records[1].mcp_trace_id is None
+    message = records[0].getMessage()
+    assert message.startswith('sent tools/call "ok": ok in ')
+    assert message.endswith(f' ms, server "recorded", trace {trace_id}')
+
+
+def test_requests_of_a_blocking_client_are_recorded_only_if_the_configuration_wants_it(caplog):
+    caplog.set_level(logging.WARNING, "mcpline.requests.client")
+    with SyncClient.memory(make()) as client:
+        client.call_tool("ok")
+    caplog.set_level(logging.INFO, "mcpline.requests.client")
+    with SyncClient.memory(make()) as client:
+        client.call_tool("fails")
+        while not of_client(caplog):
+            time.sleep(0.001)
+    assert [record.mcp_name for record in of_client(caplog)] == ["fails"]
 
 
 def test_what_is_buffered_for_standard_output_does_not_reach_the_client_of_stdio():
@@ -161,6 +242,7 @@ def test_records_that_a_slow_log_loses_at_the_end_are_counted():
         # Handlers have a lock, which the end of `logging` waits for.
         logging.getLogger("mcpline.requests").addFilter(stuck)
         logging.getLogger("mcpline.requests").setLevel(logging.INFO)
+        logging.getLogger("mcpline.requests.client").setLevel(logging.WARNING)
 
         async def main():
             async with Client.memory(Server("x"), revisions=["2025-11-25"]) as client:

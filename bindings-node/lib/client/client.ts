@@ -106,6 +106,9 @@ export class Client {
     this.#number = number;
     this.#host = host;
     host.native = this.#native;
+    if (host.recordsRequests) {
+      this.#native.recordRequests();
+    }
     // The addon must not keep the handlers alive: they may refer to the client.
     const reference = new WeakRef(host);
     listen(number, { onEvent: (about, number, json) => reference.deref()?.onEvent(about, number, json) });

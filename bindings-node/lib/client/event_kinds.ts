@@ -10,6 +10,7 @@ export const About = {
   Told: 5,
   Stderr: 6,
   Connection: 7,
+  RequestEnded: 8,
   Auth: 10,
   Request: 11,
 } as const;

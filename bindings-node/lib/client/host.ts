@@ -3,6 +3,7 @@
 import { jsonOf } from "../content.js";
 import { attempt, type ErrorKind, errorOf, factsOf, McplineError, RpcError, ToolCallRefusedError } from "../errors.js";
 import { native } from "../native.js";
+import { type OnClientRequestEnd, reportClientRequest } from "../request_log.js";
 import type { AuthSetup } from "./auth.js";
 import type {
   CallToolResult,
@@ -123,6 +124,14 @@ export interface Handlers {
   onNotification?: (notification: Notification) => unknown;
   /** Called for each change of the connection. */
   onConnection?: (event: ConnectionEvent) => unknown;
+  /**
+   * Called at the end of each request, for a log of requests: those of the program, also if a cached result or middleware
+   * of the library answers them, and those of the server that the client answers (sampling, elicitation, roots, custom ones). It runs in the
+   * asynchronous context in which the client was created. The requests that the client sends by itself are not among them:
+   * the handshake, pings at an interval, subscriptions. Without the function, requests cost nothing more. What it throws is
+   * emitted as a warning of the process; a promise is not awaited.
+   */
+  onRequestEnd?: OnClientRequestEnd;
 }
 
 /**
@@ -240,6 +249,11 @@ export class Host {
     });
   }
 
+  /** Whether the program wants a record of each request. */
+  get recordsRequests(): boolean {
+    return this.#handlers.onRequestEnd !== undefined;
+  }
+
   /** Handles an event of the native client. */
   onEvent(about: number, number: number, json: string): void {
     switch (about) {
@@ -285,6 +299,11 @@ export class Host {
         this.#run("connection events", json.length, () => this.#handlers.onConnection?.(event));
         break;
       }
+      case About.RequestEnded:
+        if (this.#handlers.onRequestEnd !== undefined) {
+          reportClientRequest(this.#handlers.onRequestEnd, json);
+        }
+        break;
       case About.Stderr:
         this.#run("stderr", json.length, () => this.#stderr?.(JSON.parse(json) as string));
         break;

@@ -9,6 +9,7 @@ export interface NativeClients {
 
 /** A client (`src/client/handle.rs`). Promises are passed by number; see `lib/hub.ts`. */
 export interface NativeClient {
+  recordRequests(): void;
   open(promise: number): void;
   ask(promise: number, method: string, params: string, options: string | undefined, flags: number): void;
   do(promise: number, method: string, argument: string, options: string | undefined, flags: number): void;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use mcpline::client::ConnectionEvent;
+use mcpline::ErrorKind;
+use mcpline::client::{ClientRequestRecord, ConnectionEvent};
 use mcpline::foreign::client::{BacklogSlot, ClientEvents, InputRequest, InputRequests};
 use mcpline::protocol::InputMethod;
 use mcpline::protocol::vocabulary::Progress;
@@ -10,6 +11,7 @@ use mcpline::protocol::wire::Raw;
 use serde_json::json;
 
 use crate::hub::{Event, Shared};
+use crate::waiting_records::WaitingRecord;
 
 use super::failure::failure;
 
@@ -30,6 +32,8 @@ enum EventKind {
     Stderr = 6,
     /// A change of the connection: `[name, failure]`.
     Connection = 7,
+    /// The end of a request: its record.
+    RequestEnded = 8,
     /// A request of the library itself with this number: `[method, params]`.
     Auth = 10,
     /// A custom request of the server with this number: `[method, params]`.
@@ -59,6 +63,35 @@ impl Events {
         let json = json!([progress.progress, progress.total, progress.message]);
         let json = Raw::from_trusted(json.to_string());
         self.post(EventKind::Progress, promise.into(), Some(json), Some(slot));
+    }
+
+    /// Returns a listener that posts the records of requests. While too many wait, further ones are dropped.
+    pub(super) fn request_listener(
+        &self,
+    ) -> impl Fn(&ClientRequestRecord<'_>) + Send + Sync + use<> {
+        let (events, waiting) = (self.clone(), Arc::default());
+        move |record| {
+            let Some(waiting) = WaitingRecord::count(&waiting) else {
+                return;
+            };
+            let record = json!({
+                "direction": record.direction.name(),
+                "method": record.method,
+                "name": record.name,
+                "outcome": record.outcome.name(),
+                "errorKind": record.outcome.error_kind().map(ErrorKind::as_str),
+                "code": record.outcome.code().map(|code| code.0),
+                "duration": record.duration.as_secs_f64() * 1e3,
+                "server": record.server,
+                "address": record.address,
+                "session": record.session,
+                "traceId": record.trace_id,
+            });
+            let record = Raw::from_trusted(record.to_string());
+            let kind = EventKind::RequestEnded as u32;
+            let ended = Event::ClientRequestEnded(events.client, kind, record, waiting);
+            events.hub.post(ended);
+        }
     }
 }
 

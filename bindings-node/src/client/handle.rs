@@ -117,6 +117,13 @@ impl Client {
         Self::make(clients, number, &offer, &settings, opener.into())
     }
 
+    /// Reports the requests to the listener from now on, when they end. Before it is opened.
+    #[napi(catch_unwind)]
+    pub fn record_requests(&self) -> Result<()> {
+        let recorded = self.handle.record_requests(self.events.request_listener());
+        recorded.map_err(phase)
+    }
+
     /// Connects. The promise is settled with the description of the server.
     #[napi(catch_unwind)]
     pub fn open(&self, promise: u32) -> Result<()> {

@@ -1,4 +1,4 @@
-"""Records of requests, in the logger `mcpline.requests`, and their spans."""
+"""Records of requests, in the loggers `mcpline.requests` and `mcpline.requests.client`, and spans of servers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from . import _native
     from .server import Server
 
-__all__ = ["install"]
+__all__ = ["install", "install_client"]
 
 
 def install(server: Server) -> None:
@@ -23,10 +24,20 @@ def install(server: Server) -> None:
         from . import _tracing
 
         _tracing.install(server)
+    if _is_logged("mcpline.requests"):
+        server._native.record_requests()
+
+
+def install_client(client: _native.Client) -> None:
+    """Record the requests of a client that begins to connect, if the program's configuration of `logging` says so."""
+    if _is_logged("mcpline.requests.client"):
+        client.record_requests()
+
+
+def _is_logged(name: str) -> bool:
     if "logging" not in sys.modules:
-        return
+        return False
     # Not from `sys.modules`, which has it already while another thread imports it.
     import logging
 
-    if logging.getLogger("mcpline.requests").isEnabledFor(logging.INFO):
-        server._native.record_requests()
+    return logging.getLogger(name).isEnabledFor(logging.INFO)

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from . import _native
+from . import _native, _request_log
 from ._hosts import Handlers
 from ._json import encode, encode_settings, read_object
 from .settings import ClientHttpSettings, ClientSettings, ProgramSettings
@@ -193,6 +193,7 @@ class Setup:
             client = _native.Client.of_channel(loop_queue, channels or loop_queue, host, self._offer, self._settings)
         else:
             client = self.make_native(loop_queue, host, self._offer, self._settings)
+        _request_log.install_client(client)
         # A handler that runs must not keep the connection open.
         weak = weakref.ref(client)
 

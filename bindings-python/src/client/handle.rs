@@ -139,6 +139,14 @@ impl Client {
         )
     }
 
+    /// Sends the requests to the logger `mcpline.requests.client`, when they end. Before it is opened.
+    fn record_requests(&self, py: Python<'_>) -> PyResult<()> {
+        let recorded = self
+            .handle
+            .record_requests(crate::log::client_request_listener());
+        recorded.map_err(|error| phase(py, error))
+    }
+
     /// Connects, and resolves `future` at the end. Returns the number of the attempt.
     fn open_into(
         &self,

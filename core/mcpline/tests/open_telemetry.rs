@@ -286,7 +286,12 @@ async fn records_of_requests_have_the_trace_of_their_span() {
         let trace = record.trace_id.map(str::to_owned);
         kept.lock().expect("not poisoned").push(trace);
     });
+    let kept = traces.clone();
     let client = Client::builder("test", "1")
+        .on_request_end(move |record| {
+            let trace = record.trace_id.map(str::to_owned);
+            kept.lock().expect("not poisoned").push(trace);
+        })
         .connect(&server)
         .await
         .expect("connects");
@@ -298,7 +303,9 @@ async fn records_of_requests_have_the_trace_of_their_span() {
         .expect("a result");
     let served = named(&recording.take(), "tools/call works", SpanKind::Server);
     let trace = served.span_context.trace_id().to_string();
-    assert_eq!(*traces.lock().expect("not poisoned"), [Some(trace)]);
+    // That of the server and that of the client.
+    let both = [Some(trace.clone()), Some(trace)];
+    assert_eq!(*traces.lock().expect("not poisoned"), both);
 }
 
 #[tokio::test]

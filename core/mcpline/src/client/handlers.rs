@@ -33,6 +33,7 @@ use super::connection_events::ConnectionListener;
 use super::decoding::decode_elsewhere;
 use super::extension::Resolver;
 use super::middleware::ClientMiddlewares;
+use super::request_log::RequestLog;
 use super::tool_call_hooks::ToolCallHooks;
 
 /// A pending answer. Dropped when the server cancels the request or the caller cancels its own.
@@ -59,6 +60,7 @@ pub struct Handlers {
     pub(super) unusable: Option<String>,
     pub(super) middlewares: ClientMiddlewares,
     pub(super) tool_calls: ToolCallHooks,
+    pub(super) request_log: RequestLog,
     pub(super) listeners: Vec<Listener>,
     /// Whether a listener subscribes to changes, beyond log messages.
     pub(super) wants_changes: bool,

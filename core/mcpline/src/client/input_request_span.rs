@@ -1,4 +1,4 @@
-//! Spans of the input requests that a client answers, for subscribers of `tracing`.
+//! Records and spans of the input requests that a client answers.
 
 use mcpline_protocol::wire::{Raw, RequestId};
 use tracing::Instrument as _;
@@ -6,6 +6,7 @@ use tracing::Instrument as _;
 use crate::span::{self, NetworkAddress, NetworkAttributes, SpanStart};
 
 use super::handlers::{Answer, Handlers};
+use super::request_log::RunningRequest;
 use super::session::Session;
 
 /// Where an input request comes from.
@@ -19,8 +20,28 @@ pub(super) struct InputRequestOrigin<'a> {
 }
 
 impl Handlers {
+    /// Answers one input request, and records it if a log wants it.
+    pub(super) fn answer_recorded(
+        &self,
+        method: &str,
+        params: Option<Raw>,
+        origin: &InputRequestOrigin<'_>,
+    ) -> Answer {
+        if !self.request_log.is_wanted() {
+            return self.answer_in_span(method, params, origin);
+        }
+        let log = &self.request_log;
+        let running = RunningRequest::of_received(log, method, params.as_ref(), origin);
+        let answer = self.answer_in_span(method, params, origin);
+        Box::pin(async move {
+            let outcome = answer.await;
+            running.end_received(&outcome);
+            outcome
+        })
+    }
+
     /// Answers one input request, in a span if a subscriber wants it: the child of the span that `_meta` of the request names.
-    pub(super) fn answer_in_span(
+    fn answer_in_span(
         &self,
         method: &str,
         params: Option<Raw>,

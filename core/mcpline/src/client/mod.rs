@@ -42,6 +42,7 @@ mod notifications;
 #[cfg(feature = "stdio")]
 mod pipe;
 mod request;
+mod request_log;
 mod request_span;
 pub(crate) mod resolver_error;
 mod session;
@@ -81,6 +82,9 @@ pub use cursors::Cursors;
 pub use extension::{ExtendedResult, Extension};
 pub use handlers::{Answer, Answerer, Handlers, Listener, sampling_refused};
 pub use notifications::Notifications;
+pub use request_log::{
+    ClientRequestOutcome, ClientRequestRecord, RequestDirection, RequestListener,
+};
 pub(crate) use request_span::SentRequest;
 pub use settings::{ClientSettings, ProgressListener, Reconnect, Reissue, RequestOptions};
 pub use stats::ClientStats;

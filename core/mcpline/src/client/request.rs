@@ -74,7 +74,8 @@ impl Inner {
         }
         let has_meta = params.is_some_and(|params| params.member("_meta").is_some());
         let has_contents = self.settings.span_contents && options.sent.is_some();
-        if has_meta || span::is_wanted() || self.metrics.is_some() || has_contents {
+        let is_logged = self.handlers.request_log.is_wanted();
+        if has_meta || span::is_wanted() || self.metrics.is_some() || has_contents || is_logged {
             return Box::pin(self.uncommon_request(method, params, options)).await;
         }
         // Boxed, and decided here: the size of this future is the cost of every request.
@@ -84,7 +85,8 @@ impl Inner {
         self.hooked_request(method, params, options).await
     }
 
-    /// Sends a request whose parameters have `_meta`, which has a span here or in another language, or which is measured.
+    /// Sends a request whose parameters have `_meta`, which has a span here or in another language, or which is measured or
+    /// logged.
     async fn uncommon_request(
         &self,
         method: &str,
@@ -474,7 +476,7 @@ impl Inner {
             let params = request.params.clone();
             let answer = self
                 .handlers
-                .answer_in_span(&request.method, params, &origin);
+                .answer_recorded(&request.method, params, &origin);
             answering.push((
                 request.key.clone(),
                 request.method.as_str(),

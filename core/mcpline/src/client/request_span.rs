@@ -17,6 +17,7 @@ use crate::span::{self, NetworkAttributes, SpanScope, SpanStart, SpanTarget};
 use crate::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::inner::Inner;
+use super::request_log::RunningRequest;
 use super::session::Session;
 use super::settings::RequestOptions;
 
@@ -169,13 +170,14 @@ impl Inner {
         outcome
     }
 
-    /// Sends a request of the host, and records the contents of a tool's call for its span if they are wanted.
+    /// Sends a request of the host, and records it for the log, and the contents of a tool's call for its span, if they are wanted.
     pub(super) async fn recorded_request(
         &self,
         method: &str,
         params: Option<&Raw>,
         options: &RequestOptions,
     ) -> Result<Raw, ClientError> {
+        let running = RunningRequest::of_sent(self, method, params, options);
         let is_recorded = self.settings.span_contents && method == Method::ToolsCall.as_str();
         let recorded = options.sent.as_ref().filter(|_| is_recorded);
         if let Some(recorded) = recorded {
@@ -186,6 +188,9 @@ impl Inner {
             .await;
         if let Some(recorded) = recorded {
             recorded.set_result(&outcome);
+        }
+        if let Some(running) = running {
+            running.end_sent(&outcome);
         }
         outcome
     }

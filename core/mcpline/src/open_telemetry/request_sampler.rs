@@ -37,7 +37,8 @@ use crate::trace_context::TraceContext;
 ///
 /// The trace context of a request that is not sampled is current in its handler, and in the middleware of a client, and requests carry
 /// it. So spans and requests below it belong to the same trace, and samplers that ask for the parent do not sample them either. Other layers of the subscriber still see the span, with
-/// the field `sampled`, which is false. The layer with this filter does not get the records of requests (target `mcpline::requests`):
+/// the field `sampled`, which is false. The layer with this filter does not get the records of requests (targets `mcpline::requests` and
+/// `mcpline::requests::client`):
 /// spans have the same contents.
 ///
 /// The sampler sees the method of a request, such as `tools/call`, in place of the span's name, and no attributes.
@@ -199,7 +200,7 @@ impl<S: Subscriber> layer::Filter<S> for RequestSampler {
 fn is_exported(metadata: &Metadata<'_>) -> bool {
     match metadata.target() {
         span::TARGET => metadata.fields().field(span::SAMPLED).is_none(),
-        "mcpline::requests" => false,
+        "mcpline::requests" | "mcpline::requests::client" => false,
         _ => true,
     }
 }

@@ -27,7 +27,7 @@ impl Session {
             request_id: Some(&request.id),
         };
         let method = request.method.as_str();
-        let answer = client.handlers.answer_in_span(method, params, &origin);
+        let answer = client.handlers.answer_recorded(method, params, &origin);
         let peer = client.handlers.peer;
         let answer = adapted(peer, request.method.as_str(), answer, self.revision());
         let id = request.id.clone();

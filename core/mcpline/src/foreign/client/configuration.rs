@@ -1,6 +1,6 @@
 //! The configuration of a client, which may change until it connects.
 
-use crate::client::{Address, Answerer, ClientBuilder, ClientSettings};
+use crate::client::{Address, Answerer, ClientBuilder, ClientSettings, RequestListener};
 use crate::error::Error;
 use crate::foreign::options::{CallOptions, HostOptions};
 use crate::sync::Arc;
@@ -11,7 +11,7 @@ use super::target::Target;
 use super::target_settings::TargetSettings;
 
 /// The configuration of a client: its host, its settings and its server.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ClientConfiguration {
     /// Description and handlers of the host.
     pub host: HostOptions,
@@ -23,6 +23,17 @@ pub struct ClientConfiguration {
     pub target: Option<Target>,
     /// Settings of the server that apply to any target.
     pub target_settings: TargetSettings,
+    /// Gets the record of each request that has ended.
+    pub request_listener: Option<RequestListener>,
+}
+
+impl std::fmt::Debug for ClientConfiguration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientConfiguration")
+            .field("host", &self.host)
+            .field("target", &self.target)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ClientConfiguration {
@@ -83,6 +94,9 @@ impl ClientConfiguration {
         }
         if self.host.connection {
             builder = builder.on_connection(host.connection_listener());
+        }
+        if let Some(listener) = &self.request_listener {
+            builder = builder.shared_request_listener(listener.clone());
         }
         Ok((builder, address))
     }

@@ -3,7 +3,7 @@
 use mcpline_protocol::vocabulary::Progress;
 
 use crate::backlog::{Backlog, BacklogSlot};
-use crate::client::{ProgressListener, RequestOptions};
+use crate::client::{ClientRequestRecord, ProgressListener, RequestOptions};
 use crate::error::Error;
 use crate::foreign::options::{CallOptions, ClientOptions, HostOptions, read};
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,6 @@ use super::events::{
 use super::input_requests::InputRequests;
 use super::outcome::Outcome;
 use super::target::Target;
-use super::target_settings::TargetSettings;
 
 /// A client whose handlers are one [`ClientEvents`]: its [`Connection`], the host's side of it, and its configuration.
 ///
@@ -93,7 +92,7 @@ impl ClientHandle {
             authorizes: true,
             settings: settings.settings()?,
             target: Some(target),
-            target_settings: TargetSettings::default(),
+            ..ClientConfiguration::default()
         };
         configuration.check_host()?;
         Ok(Self::configured(events, configuration))
@@ -113,6 +112,20 @@ impl ClientHandle {
             has_listener: AtomicBool::new(false),
             is_listening: AtomicBool::new(false),
         }
+    }
+
+    /// Lets `listener` get the record of each request that has ended: see
+    /// [`on_request_end`](crate::client::ClientBuilder::on_request_end).
+    ///
+    /// # Errors
+    ///
+    /// [`WrongPhaseError::Opened`], [`WrongPhaseError::Closed`]
+    pub fn record_requests(
+        &self,
+        listener: impl Fn(&ClientRequestRecord<'_>) + Send + Sync + 'static,
+    ) -> Result<(), WrongPhaseError> {
+        let listener = std::sync::Arc::new(listener);
+        self.configure(|configuration| configuration.request_listener = Some(listener))
     }
 
     /// Returns the connection.
