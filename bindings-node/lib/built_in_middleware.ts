@@ -236,6 +236,9 @@ export function responseSizeLimit(options: ResponseSizeLimitOptions): BuiltInMid
  * If it cannot be written, the request has run, but the client gets an internal error. A request that ends without a response is
  * `cancelled`.
  *
+ * In {@link ClientOptions.middleware}, it records what the client sends: with server, address and kind of the error, and without
+ * caller. The file is opened when the client connects. A request whose record cannot be written fails with {@link TransportError}.
+ *
  * @throws UsageError if an option is missing, unknown, or not of its type. {@link Server.use} opens the file, and throws it if that
  * fails.
  */

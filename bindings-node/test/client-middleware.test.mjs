@@ -9,6 +9,7 @@ import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 
 import {
+  auditLog,
   circuitBreaker,
   Client,
   rateLimit,
@@ -18,6 +19,7 @@ import {
   ServerUnreachableError,
   ToolCallRefusedError,
   toolPolicy,
+  TransportError,
   UsageError,
 } from "mcpline";
 import * as z from "zod";
@@ -296,4 +298,41 @@ test("mistakes are named", async () => {
   assert.throws(() => toolPolicy({ denied: "delete" }), /denied/);
   assert.throws(() => toolPolicy({ pin: 1 }), /`pin` must be a boolean, not 1/);
   assert.throws(() => make().use(retry()), UsageError);
+});
+
+for (const revision of REVISIONS) {
+  test(`the audit log records what a client sends (${revision})`, async () => {
+    const folder = mkdtempSync(join(tmpdir(), "mcpline-"));
+    try {
+      const path = join(folder, "audit.jsonl");
+      const log = auditLog({ path, arguments: true, redact: ["value"] });
+      const middleware = [log, toolPolicy({ denied: ["del*"] })];
+      await using(make(), { revisions: [revision], middleware }, async (client) => {
+        await client.callTool("echo", { value: "a", password: "p", b: 1 });
+        await assert.rejects(client.callTool("delete"), ToolCallRefusedError);
+      });
+      const lines = readFileSync(path, "utf8").trimEnd().split("\n");
+      const [first, second] = lines.map((line) => JSON.parse(line));
+      const { kind, name, server, outcome } = first;
+      assert.deepEqual([kind, name, server, outcome], ["sent_request", "echo", "test", "ok"]);
+      assert.deepEqual(first.arguments, { value: "[redacted]", password: "[redacted]", b: 1 });
+      assert.equal(first.revision, revision);
+      assert.deepEqual([second.outcome, second.error], ["error", "tool_call_refused"]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+}
+
+test("a request whose record cannot be written fails", { skip: process.platform !== "linux" }, async () => {
+  await using(make(), { middleware: [auditLog({ path: "/dev/full" })] }, async (client) => {
+    await assert.rejects(client.callTool("echo", { b: 1 }), (error) => {
+      assert.ok(error instanceof TransportError, error.stack);
+      assert.match(error.message, /the audit log cannot be written/);
+      return true;
+    });
+  });
+  await using(make(), { middleware: [auditLog({ path: "/dev/full", required: false })] }, async (client) => {
+    assert.equal(textOf(await client.callTool("echo", { b: 1 })), '{"b":1}');
+  });
 });

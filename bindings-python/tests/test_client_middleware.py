@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 from mcpline import (
+    AuditLog,
     Client,
     RpcError,
     Server,
@@ -18,6 +20,7 @@ from mcpline import (
     SyncClient,
     ToolCall,
     ToolCallRefused,
+    TransportError,
     UsageError,
 )
 from mcpline.built_in_middleware import RateLimit
@@ -344,6 +347,44 @@ def test_mistakes_are_named(middleware: Any, error: type[Exception], text: str):
 
     with pytest.raises(error, match=text):
         run(main())
+
+
+def records_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_the_audit_log_records_what_a_client_sends(revision: str, tmp_path: Path):
+    path = tmp_path / "audit.jsonl"
+    log = AuditLog(path, arguments=True, results=True, redact=["value"])
+    middleware = [log, ToolPolicy(denied=["del*"])]
+
+    async def main() -> None:
+        async with Client.memory(make_server(), revisions=[revision], middleware=middleware) as client:
+            await client.call_tool("echo", {"value": "a", "password": "p"})
+            with pytest.raises(ToolCallRefused):
+                await client.call_tool("delete", {"value": "a"})
+
+    run(main())
+    first, second = records_of(path)
+    assert (first["kind"], first["method"], first["name"]) == ("sent_request", "tools/call", "echo")
+    assert (first["server"], first["revision"], first["outcome"]) == ("test", revision, "ok")
+    assert first["arguments"] == {"value": "[redacted]", "password": "[redacted]"}
+    assert first["result"]["content"][0]["text"] == "a"
+    assert (second["outcome"], second["error"]) == ("error", "tool_call_refused")
+    assert "request_id" in first
+    assert "request_id" not in second
+
+
+def test_a_request_whose_record_cannot_be_written_fails():
+    if sys.platform != "linux":
+        pytest.skip("needs /dev/full")
+    with SyncClient.memory(make_server(), middleware=[AuditLog("/dev/full")]) as client:
+        with pytest.raises(TransportError, match="the audit log cannot be written") as caught:
+            client.call_tool("echo", {"value": "a"})
+        assert caught.value.outcome_unknown
+    with SyncClient.memory(make_server(), middleware=[AuditLog("/dev/full", required=False)]) as client:
+        assert client.call_tool("echo", {"value": "a"}).text == "a"
 
 
 def test_a_string_is_no_list_of_names():

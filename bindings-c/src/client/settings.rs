@@ -136,7 +136,9 @@ pub(super) fn set_target(client: &Client, target: Target) -> Done {
 ///     - `tool_policy`: `allowed`, `denied`, `approval` (names of tools, in which `*` stands for any characters), `pin` (`false`),
 ///       `pin_file`. Calls of the tools in `approval` need that of `mcpl_client_on_tool_call`, which runs for no others then.
 ///       Calls of other tools fail with `MCPL_TOOL_CALL_REFUSED`, and lists do not have them. With pins, so do calls of a tool
-///       whose definition has changed since it was first listed; `pin_file` keeps the definitions.
+///       whose definition has changed since it was first listed; `pin_file` keeps the definitions;
+///     - `audit_log`: as of `mcpl_server_add_built_in_middleware`, with a record of each request that the client sends. A
+///       request whose record cannot be written fails with `MCPL_TRANSPORT_ERROR`.
 ///
 /// A further call replaces all options except `info`, whose members are merged.
 ///
@@ -539,6 +541,7 @@ mod tests {
             r#"{"middleware":{}}"#,
             r#"{"middleware":[{}]}"#,
             r#"{"middleware":[{"retry":{"attempts":0}}]}"#,
+            r#"{"middleware":[{"audit_log":{"path":""}}]}"#,
             "[]",
         ] {
             refused(set(unfit));

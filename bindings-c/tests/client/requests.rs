@@ -284,6 +284,30 @@ fn runs_the_middleware_of_its_options() {
 }
 
 #[test]
+fn records_its_requests_in_an_audit_log() {
+    let service = Service::new();
+    let name = format!("mcpline-c-client-audit-{}.jsonl", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let host = Host::of(&service);
+    let log = serde_json::json!([{"audit_log": {"path": path, "arguments": true}}]);
+    host.options(&format!(r#"{{"middleware":{log}}}"#));
+    ok(mcpl_client_open(host.0));
+    assert!(host.call("echo", r#"{"password":"p"}"#).is_ok());
+    assert_eq!(host.call("fail", "{}"), Err(MCPL_RPC_ERROR));
+    let text = std::fs::read_to_string(&path).unwrap();
+    let _ = std::fs::remove_file(&path);
+    let records: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(records[0]["kind"], "sent_request");
+    assert_eq!(records[0]["name"], "echo");
+    assert_eq!(records[0]["arguments"]["password"], "[redacted]");
+    assert_eq!(records[1]["error"], "rpc_error");
+    assert_eq!(records.len(), 2);
+}
+
+#[test]
 fn rejects_invalid_requests_without_calling_a_callback() {
     let service = Service::new();
     let unconnected = Host::of(&service);

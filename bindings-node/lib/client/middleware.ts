@@ -4,6 +4,7 @@ import { UsageError } from "../errors.js";
 import { checkOptions, typeName } from "../option_checks.js";
 import { optionNames } from "../option_names.js";
 import type { Awaitable } from "../feature_options.js";
+import { BuiltInMiddleware } from "../built_in_middleware.js";
 import { BUILT_INS, BuiltInClientMiddleware } from "./built_in_middleware.js";
 
 /**
@@ -118,6 +119,9 @@ export interface SortedMiddleware {
   readonly definitions: readonly object[];
 }
 
+/** Kinds of what servers have as well, in definitions of the core. */
+const SHARED: ReadonlySet<string> = new Set(["audit_log"]);
+
 const NONE: SortedMiddleware = { functions: [], definitions: [] };
 
 /**
@@ -137,10 +141,16 @@ export function sortedMiddleware(given: unknown): SortedMiddleware {
   for (const each of given as unknown[]) {
     if (each instanceof BuiltInClientMiddleware) {
       definitions.push(each.definition);
+    } else if (each instanceof BuiltInMiddleware) {
+      const definition = JSON.parse(each.definition) as object;
+      if (!Object.keys(definition).some((kind) => SHARED.has(kind))) {
+        throw new UsageError("`middleware` of a client has one that is for servers only");
+      }
+      definitions.push(definition);
     } else if (typeof each !== "function") {
       throw new UsageError(
-        `\`middleware\` of a client takes no ${typeName(each)}: pass functions, and what \`retry\`, \`circuitBreaker\` and ` +
-          "`toolPolicy` return",
+        `\`middleware\` of a client takes no ${typeName(each)}: pass functions, and what \`retry\`, \`circuitBreaker\`, ` +
+          "`toolPolicy` and `auditLog` return",
       );
     } else if ((BUILT_INS as readonly unknown[]).includes(each)) {
       throw new UsageError("`middleware` of a client has a function of the library that was not called");

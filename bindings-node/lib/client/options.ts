@@ -1,6 +1,7 @@
 /** Options of clients and of their requests, and their conversion to the core's names and units. */
 
 import { principalJson, type Verified } from "../auth.js";
+import type { BuiltInMiddleware } from "../built_in_middleware.js";
 import { UsageError } from "../errors.js";
 import { headerPairs } from "../headers.js";
 import type { ClientCapabilities, Implementation, LogLevel, Meta, Revision } from "../protocol.js";
@@ -138,9 +139,9 @@ export interface ClientOptions extends ClientSettings, Handlers {
   tracing?: boolean;
   /**
    * Functions around the requests that the client sends, the outermost first, and then what the library provides:
-   * {@link retry}, {@link circuitBreaker}, {@link toolPolicy}.
+   * {@link retry}, {@link circuitBreaker}, {@link toolPolicy}, {@link auditLog}.
    */
-  middleware?: readonly (ClientMiddleware | BuiltInClientMiddleware)[];
+  middleware?: readonly (ClientMiddleware | BuiltInClientMiddleware | BuiltInMiddleware)[];
 }
 
 /** Options of a client over HTTP. Durations are in milliseconds. */

@@ -1,4 +1,7 @@
-"""The middleware that the library provides, for `Server.add_middleware`. It runs in the core, without Python code."""
+"""The middleware that the library provides, for `Server.add_middleware`. It runs in the core, without Python code.
+
+`AuditLog` is also for the option `middleware` of a client.
+"""
 
 from __future__ import annotations
 
@@ -127,6 +130,10 @@ class AuditLog(BuiltInMiddleware, frozen=True):
     neither tokens nor ids of sessions. It is passed to the operating system before the client gets the response. If a
     record cannot be written, the request has run, but the client gets an internal error. A request that ends without a
     response is `cancelled`. `Server.add_middleware` opens the file, and raises `UsageError` if that fails.
+
+    In `middleware` of a client, it records what the client sends: with server, address and kind of the error, and
+    without caller. The file is opened when the client connects. A request whose record cannot be written raises
+    `TransportError`.
 
     Args:
         path: The file. A new one can be read and written by its owner only. Each log needs a file of its own; several

@@ -1,7 +1,7 @@
 """Middleware of clients: functions around the requests that a client sends, and what the library provides.
 
 The option `middleware` of a client takes a list of them, the outermost first. What the library provides runs in the
-core, without Python code, after the functions.
+core, without Python code, after the functions. `mcpline.AuditLog` is for servers and for clients.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import msgspec
 from . import _json
 from ._middleware_results import MiddlewareResult
 from ._request_params import RequestParams
+from .built_in_middleware import AuditLog, BuiltInMiddleware
 
 if typing.TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -289,6 +290,10 @@ _NAMES: dict[type[BuiltInClientMiddleware], str] = {
 }
 
 
+# What servers have as well.
+_SHARED = (AuditLog,)
+
+
 def sorted_out(middleware: Any) -> tuple[list[Any], list[dict[str, Any]]]:
     """Return the functions of the option `middleware`, and the definitions of what the library provides.
 
@@ -300,8 +305,10 @@ def sorted_out(middleware: Any) -> tuple[list[Any], list[dict[str, Any]]]:
     functions: list[Any] = []
     definitions: list[dict[str, Any]] = []
     for each in middleware:
-        if isinstance(each, BuiltInClientMiddleware):
+        if isinstance(each, (BuiltInClientMiddleware, *_SHARED)):
             definitions.append(each._definition())
+        elif isinstance(each, BuiltInMiddleware):
+            raise TypeError(f"{type(each).__name__} is not a middleware of a client, but of servers")
         elif isinstance(each, type) or not callable(each):
             raise TypeError(
                 f"{each!r} is not a middleware of a client: pass functions, and instances of the classes of "

@@ -119,6 +119,12 @@ pub enum ClientError {
         /// The hook's reason.
         reason: String,
     },
+    /// Middleware that must record the request could not, and keeps its outcome back. Whether the server performed the
+    /// request is unknown.
+    NotRecorded {
+        /// What could not be written.
+        reason: String,
+    },
     /// The server or the protocol revision does not support the operation. Nothing was sent.
     NotSupported(String),
     /// The client was closed.
@@ -286,6 +292,7 @@ impl ClientError {
             Self::ToolCallRefused { reason } => {
                 write!(f, "tool call refused: {}", Printable(reason))
             }
+            Self::NotRecorded { reason } => write!(f, "request{to} not recorded: {reason}{outcome}"),
             Self::NotSupported(reason) => write!(f, "not supported: {}", Printable(reason)),
             Self::Closed => f.write_str("client is closed"),
             Self::Usage(reason) => f.write_str(reason),
@@ -352,6 +359,7 @@ impl ClientError {
             }
             Self::InputRequestFailed { .. } => ErrorKind::InputRequestFailed,
             Self::ToolCallRefused { .. } => ErrorKind::ToolCallRefused,
+            Self::NotRecorded { .. } => ErrorKind::Transport,
             Self::NotSupported(_) => ErrorKind::NotSupported,
             Self::Closed => ErrorKind::Closed,
             Self::Usage(_) => ErrorKind::Usage,
@@ -382,6 +390,7 @@ impl ClientError {
             Self::RequestTimedOut { .. }
                 | Self::ConnectionLost { .. }
                 | Self::ServerExited { unsent: false, .. }
+                | Self::NotRecorded { .. }
         )
     }
 

@@ -73,7 +73,7 @@ error_kinds! {
     Closed = "Closed", "closed";
     /// The library was used incorrectly: an invalid argument, a name that is taken, a call out of order.
     Usage = "UsageError", "usage_error";
-    /// The operating system reported an error of a socket, a pipe or a process.
+    /// The operating system reported an error of a socket, a pipe, a process or the file of an audit log.
     Transport = "TransportError", "transport_error";
     /// A bug in mcpline.
     Internal = "InternalError", "internal_error";

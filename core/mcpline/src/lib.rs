@@ -125,8 +125,8 @@ mod log_file;
 mod message_sink;
 #[cfg(feature = "metrics")]
 mod metrics;
-#[cfg(feature = "server")]
-#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+#[cfg(any(feature = "server", feature = "client"))]
+#[cfg_attr(docsrs, doc(cfg(any(feature = "server", feature = "client"))))]
 pub mod middleware;
 #[cfg(all(test, mcpline_models))]
 mod models;

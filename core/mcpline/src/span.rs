@@ -356,6 +356,17 @@ pub(crate) fn shown(text: &str) -> String {
     Printable(beginning).to_string()
 }
 
+/// Returns an address as text, as [`Printable`]: `weather.example:443`, `[::1]:8000`, `/run/weather.sock`.
+#[cfg(feature = "client")]
+pub(crate) fn shown_address(address: &NetworkAddress) -> String {
+    let host = shown(&address.address);
+    match address.port {
+        Some(port) if host.contains(':') => format!("[{host}]:{port}"),
+        Some(port) => format!("{host}:{port}"),
+        None => host,
+    }
+}
+
 /// Returns a request's id, which is JSON, as text: a string without its quotation marks.
 pub(crate) fn shown_id(id: &[u8]) -> String {
     let id = Raw::from_trusted(id.to_vec());

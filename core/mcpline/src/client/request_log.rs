@@ -10,7 +10,7 @@ use mcpline_runtime::clock;
 
 use crate::client_error::ClientError;
 use crate::error_kind::ErrorKind;
-use crate::span::{self, NetworkAddress, SpanTarget, shown};
+use crate::span::{self, SpanTarget, shown, shown_address};
 use crate::sync::Weak;
 use crate::trace_context::TraceContext;
 
@@ -387,15 +387,6 @@ impl Facts {
         if let Some(listener) = &self.log.0 {
             listener(&record);
         }
-    }
-}
-
-fn shown_address(address: &NetworkAddress) -> String {
-    let host = shown(&address.address);
-    match address.port {
-        Some(port) if host.contains(':') => format!("[{host}]:{port}"),
-        Some(port) => format!("{host}:{port}"),
-        None => host,
     }
 }
 

@@ -62,6 +62,21 @@ impl SentRequest {
         attributes
     }
 
+    /// Returns the JSON-RPC id, if the request was sent.
+    pub(crate) fn number(&self) -> Option<u64> {
+        Some(self.facts()?.number)
+    }
+
+    /// Returns the revision of the connection that it was sent over.
+    pub(crate) fn revision(&self) -> Option<Revision> {
+        Some(self.facts()?.revision)
+    }
+
+    /// Returns how messages were exchanged over this connection, as the attribute `network.transport`.
+    pub(crate) fn network_transport(&self) -> Option<&'static str> {
+        self.facts()?.transport
+    }
+
     /// Returns the arguments and the result as attributes of a span.
     fn contents(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let contents = [

@@ -3,17 +3,14 @@
 use std::sync::Arc;
 
 use crate::error::Error;
-#[cfg(feature = "redaction")]
-use crate::middleware::Redaction;
 use crate::middleware::{
-    AuditLog, ConcurrencyLimit, LimitKey, Middleware, RateLimit, ResponseCache, ResponseSizeLimit,
+    ConcurrencyLimit, LimitKey, Middleware, RateLimit, ResponseCache, ResponseSizeLimit,
 };
 use crate::server::Server;
 
 use super::options::{
-    AuditLogOptions, BuiltInMiddleware, ConcurrencyLimitOptions, MiddlewareDefinition,
-    RateLimitOptions, RedactionOptions, ResponseCacheOptions, ResponseSizeLimitOptions, read,
-    seconds,
+    BuiltInMiddleware, ConcurrencyLimitOptions, MiddlewareDefinition, RateLimitOptions,
+    ResponseCacheOptions, ResponseSizeLimitOptions, read, seconds,
 };
 
 /// Adds a middleware that the library provides to a server. `definition` is JSON: a [`BuiltInMiddleware`]; `scope` is a
@@ -62,7 +59,10 @@ impl BuiltInMiddleware {
             named.push(Arc::new(options.middleware()?));
         }
         if let Some(options) = redaction {
-            named.push(options.middleware()?);
+            #[cfg(feature = "redaction")]
+            named.push(Arc::new(options.middleware()?));
+            #[cfg(not(feature = "redaction"))]
+            return Err(options.unavailable());
         }
         match (named.pop(), named.is_empty()) {
             (Some(middleware), true) => Ok(middleware),
@@ -128,50 +128,6 @@ impl ResponseSizeLimitOptions {
         let max_kept_bytes = self.max_kept_bytes;
         let max_kept_bytes = max_kept_bytes.unwrap_or(ResponseSizeLimit::DEFAULT_MAX_KEPT_BYTES);
         Ok(limit.with_pages(max_kept_bytes, lifetime))
-    }
-}
-
-impl AuditLogOptions {
-    fn middleware(self) -> Result<AuditLog, Error> {
-        if self.path.is_empty() {
-            return Err(Error::usage("`path` is empty"));
-        }
-        let mut log = AuditLog::open(&self.path)?
-            .with_arguments(self.arguments)
-            .with_results(self.results)
-            .with_redacted(self.redact)
-            .with_required(self.required.unwrap_or(true));
-        if let Some(max_bytes) = self.max_bytes {
-            log = log.with_max_bytes(max_bytes);
-        }
-        if let Some(max_files) = self.max_files {
-            log = log.with_max_files(max_files);
-        }
-        Ok(log)
-    }
-}
-
-impl RedactionOptions {
-    #[cfg(feature = "redaction")]
-    fn middleware(self) -> Result<Arc<dyn Middleware>, Error> {
-        if self.members.is_empty() && self.patterns.is_empty() {
-            return Err(Error::usage("a redaction needs `members` or `patterns`"));
-        }
-        let mut redaction = Redaction::new()
-            .with_members(self.members)
-            .with_patterns(self.patterns)?
-            .with_arguments(self.arguments);
-        if let Some(replacement) = self.replacement {
-            redaction = redaction.with_replacement(replacement);
-        }
-        Ok(Arc::new(redaction))
-    }
-
-    #[cfg(not(feature = "redaction"))]
-    fn middleware(self) -> Result<Arc<dyn Middleware>, Error> {
-        Err(Error::usage(
-            "this library was built without the feature `redaction`",
-        ))
     }
 }
 

@@ -3,152 +3,51 @@
 //! A [`Middleware`] receives each [`MiddlewareRequest`] and what answers it, [`Next`]: the next middleware, and at the end the
 //! server itself. It may answer instead, change the parameters or the result, wait, run the rest again, or only observe. A
 //! scope limits it to some requests. `server/middleware` runs the middlewares of a server.
+//!
+//! [`AuditLog`] and `Redaction` are middleware of clients, too: see [`client::middleware`](crate::client::middleware).
 
 mod audit_log;
+#[cfg(feature = "server")]
 mod concurrency_limit;
 mod json_redaction;
+#[cfg(feature = "server")]
 mod limit_key;
+#[cfg(feature = "server")]
 mod rate_limit;
 #[cfg(feature = "redaction")]
 mod redaction;
+#[cfg(feature = "server")]
 mod request;
+#[cfg(feature = "server")]
 mod response_cache;
+#[cfg(feature = "server")]
 mod response_size_limit;
+#[cfg(feature = "server")]
 mod result_pages;
-
-use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
-
-use mcpline_protocol::RpcError;
-use mcpline_protocol::session::Change;
-use mcpline_protocol::vocabulary::ResourceTemplate;
-use mcpline_protocol::wire::Raw;
+#[cfg(feature = "server")]
+mod server_middleware;
 
 pub use audit_log::AuditLog;
+#[cfg(feature = "server")]
 pub use concurrency_limit::ConcurrencyLimit;
+#[cfg(feature = "server")]
 pub use limit_key::LimitKey;
+#[cfg(feature = "server")]
 pub use rate_limit::RateLimit;
 #[cfg(feature = "redaction")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redaction")))]
 pub use redaction::Redaction;
+#[cfg(feature = "server")]
 pub(crate) use request::MiddlewareOrigin;
+#[cfg(feature = "server")]
 pub use request::{MessageKind, MiddlewareRequest};
+#[cfg(feature = "server")]
 pub use response_cache::ResponseCache;
+#[cfg(feature = "server")]
 pub use response_size_limit::ResponseSizeLimit;
-
-/// The outcome of a request: its result as JSON, or a JSON-RPC error.
-///
-/// The result has the form of the client's revision. That of a tool that failed has `"isError": true`, and one that asks the
-/// client for input (2026-07-28) has `"resultType": "input_required"`: the client sends the request again with the answers, and
-/// the middleware sees that as another request.
-pub type MiddlewareOutcome = Result<Raw, RpcError>;
-
-/// A future of a [`MiddlewareOutcome`].
-pub type MiddlewareFuture = Pin<Box<dyn Future<Output = MiddlewareOutcome> + Send>>;
-
-/// Code around the requests that a server answers, and around the input requests and notifications whose methods its scope
-/// names.
-///
-/// Async closures over a request and [`Next`] implement it:
-///
-/// ```
-/// use std::time::Instant;
-///
-/// use mcpline::Server;
-/// use mcpline::middleware::{MiddlewareRequest, Next};
-///
-/// let server = Server::new("files", "1.0.0").middleware(|request: MiddlewareRequest, next: Next| async move {
-///     let started = Instant::now();
-///     let method = request.method().to_owned();
-///     let outcome = next.run(request).await;
-///     println!("{method}: {} in {:?}", outcome.is_ok(), started.elapsed());
-///     outcome
-/// });
-/// # let _ = server;
-/// ```
-pub trait Middleware: Send + Sync + 'static {
-    /// Handles a request. The future is polled first on the thread that reads the client's messages, then in a task. It is
-    /// dropped when the request has ended: the client cancelled it, or its connection or the server is closed.
-    fn handle(&self, request: MiddlewareRequest, next: Next) -> MiddlewareFuture;
-
-    /// Called when features of the server have changed, or a resource (`notify_resource_updated`): results that the middleware has
-    /// kept may be outdated. Must not block. Does nothing by default.
-    fn changed(&self, change: &Change) {
-        let _ = change;
-    }
-
-    /// Returns resources that the server has because of this middleware. For those of the library.
-    #[doc(hidden)]
-    fn provided_resources(&self) -> Option<ProvidedResources> {
-        None
-    }
-
-    /// Whether it cuts results. For those of the library.
-    #[doc(hidden)]
-    fn cuts_results(&self) -> bool {
-        false
-    }
-
-    /// Whether it replaces confidential values in what is sent to the client. For those of the library.
-    #[doc(hidden)]
-    fn redacts_results(&self) -> bool {
-        false
-    }
-
-    /// Returns a value that is recorded, such as in a span, without confidential values; `None` if that takes too long for the
-    /// thread that serves the connection. For those of the library.
-    #[doc(hidden)]
-    fn redact_recorded(&self, value: Raw) -> Option<Raw> {
-        Some(value)
-    }
-}
-
-/// Resources that a server has because of a [`Middleware`].
-#[doc(hidden)]
-pub struct ProvidedResources {
-    pub(crate) template: ResourceTemplate,
-    pub(crate) read: ResourceReader,
-}
-
-/// Returns the contents of a resource by its URI and the principal of the caller, if there is one.
-pub(crate) type ResourceReader = Arc<dyn Fn(&str, &str) -> Option<Raw> + Send + Sync>;
-
-impl<F, Fut> Middleware for F
-where
-    F: Fn(MiddlewareRequest, Next) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = MiddlewareOutcome> + Send + 'static,
-{
-    fn handle(&self, request: MiddlewareRequest, next: Next) -> MiddlewareFuture {
-        Box::pin(self(request, next))
-    }
-}
-
-/// What answers a request after a [`Middleware`]. Cheap to clone.
-#[derive(Clone)]
-pub struct Next(Arc<dyn NextStep>);
-
-/// The rest of a chain.
-pub(crate) trait NextStep: Send + Sync + 'static {
-    fn run(&self, request: MiddlewareRequest) -> MiddlewareFuture;
-}
-
-impl Next {
-    pub(crate) fn new(step: impl NextStep) -> Self {
-        Self(Arc::new(step))
-    }
-
-    /// Passes the request on, and returns its outcome. May be called several times, to try again: each time the handler runs.
-    ///
-    /// Dropping the future cancels the handler, as if the client had cancelled the request.
-    pub async fn run(&self, request: MiddlewareRequest) -> MiddlewareOutcome {
-        self.0.run(request).await
-    }
-}
-
-impl fmt::Debug for Next {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Next").finish_non_exhaustive()
-    }
-}
+#[cfg(feature = "server")]
+pub(crate) use server_middleware::NextStep;
+#[cfg(feature = "server")]
+pub use server_middleware::{
+    Middleware, MiddlewareFuture, MiddlewareOutcome, Next, ProvidedResources,
+};

@@ -3,7 +3,8 @@
 //! A [`ClientMiddleware`] receives each [`ClientRequest`] and what sends it, [`ClientNext`]: the next middleware, and at the end
 //! the client itself. It may answer instead, change the parameters or the result, wait, send again, or only observe.
 //!
-//! Ready-made are [`Retry`], [`CircuitBreaker`] and [`ToolPolicy`].
+//! Ready-made are [`Retry`], [`CircuitBreaker`] and [`ToolPolicy`], and [`AuditLog`](crate::middleware::AuditLog), which servers use as
+//! well.
 
 mod circuit_breaker;
 mod request;

@@ -10,11 +10,13 @@ use mcpline_protocol::wire::{Kind, Method, Raw};
 use mcpline_protocol::{ErrorCode, Revision};
 use mcpline_runtime::clock;
 
+use crate::client::SentRequest;
 use crate::client::inner::Inner;
 #[cfg(doc)]
 use crate::client::settings::Reissue;
 use crate::client::settings::RequestOptions;
 use crate::client_error::ClientError;
+use crate::span::shown_address;
 use crate::sync::Arc;
 
 use super::ClientOutcome;
@@ -152,6 +154,23 @@ impl ClientRequest {
     /// Returns the options, to change them.
     pub fn options_mut(&mut self) -> &mut RequestOptions {
         &mut self.options
+    }
+
+    /// Lets it be known how the request was sent.
+    pub(crate) fn track(&mut self) -> Arc<SentRequest> {
+        SentRequest::track(&mut self.options)
+    }
+
+    /// Returns the name of the server that the client is connected to.
+    pub(crate) fn server_name(&self) -> Option<String> {
+        let session = self.client.open_session().ok().flatten()?;
+        let info = session.opened.info.as_ref()?;
+        Some(info.name.clone())
+    }
+
+    /// Returns the address of the server, if there is one.
+    pub(crate) fn server_address(&self) -> Option<String> {
+        self.client.dialler.server_address().map(shown_address)
     }
 
     /// Returns the protocol revision of the connection, if there is one.

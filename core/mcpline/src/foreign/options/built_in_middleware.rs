@@ -1,6 +1,7 @@
 //! Options of the middleware that the library provides.
 
 use super::options_macro::options;
+use super::shared_middleware::{AuditLogOptions, RedactionOptions};
 
 options! {
     /// A middleware that the library provides: exactly one member.
@@ -79,41 +80,4 @@ options! {
         pub lifetime: Option<f64>,
     }
     needs max_bytes;
-}
-
-options! {
-    /// See [`AuditLog`](crate::middleware::AuditLog).
-    #[derive(Debug, Default)]
-    pub struct AuditLogOptions {
-        /// The file.
-        pub path: String,
-        /// The size in bytes that the file does not exceed; 0: no rotation. `None`: 100 MiB.
-        pub max_bytes: Option<u64>,
-        /// Number of rotated files that are kept. `None`: 10.
-        pub max_files: Option<u32>,
-        /// Whether records contain arguments.
-        pub arguments: bool,
-        /// Whether records contain results.
-        pub results: bool,
-        /// Names of members whose values are replaced, beside those of obvious secrets.
-        pub redact: Vec<String>,
-        /// Whether a request fails if its record cannot be written. `None`: it does.
-        pub required: Option<bool>,
-    }
-    needs path;
-}
-
-options! {
-    /// See `middleware::Redaction`, which needs the feature `redaction`.
-    #[derive(Debug, Default)]
-    pub struct RedactionOptions {
-        /// Names of members whose values are replaced.
-        pub members: Vec<String>,
-        /// Regular expressions whose matches are replaced.
-        pub patterns: Vec<String>,
-        /// What takes their place. `None`: `[redacted]`.
-        pub replacement: Option<String>,
-        /// Whether arguments are redacted as well.
-        pub arguments: bool,
-    }
 }

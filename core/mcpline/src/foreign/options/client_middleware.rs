@@ -8,6 +8,7 @@ use crate::error::Error;
 
 use super::options_macro::options;
 use super::seconds;
+use super::shared_middleware::AuditLogOptions;
 
 options! {
     /// A middleware of clients that the library provides: exactly one member.
@@ -16,6 +17,7 @@ options! {
         retry: Option<RetryOptions>,
         circuit_breaker: Option<CircuitBreakerOptions>,
         tool_policy: Option<ToolPolicyOptions>,
+        audit_log: Option<AuditLogOptions>,
     }
 }
 
@@ -84,22 +86,27 @@ impl BuiltInClientMiddleware {
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): there is not exactly one, or a value is out of range.
     pub(super) fn middleware(&self) -> Result<Arc<dyn ClientMiddleware>, Error> {
-        match self {
-            Self {
-                retry: Some(options),
-                circuit_breaker: None,
-                tool_policy: None,
-            } => Ok(Arc::new(options.middleware()?)),
-            Self {
-                retry: None,
-                circuit_breaker: Some(options),
-                tool_policy: None,
-            } => Ok(Arc::new(options.middleware()?)),
-            Self {
-                retry: None,
-                circuit_breaker: None,
-                tool_policy: Some(options),
-            } => Ok(Arc::new(options.middleware()?)),
+        let Self {
+            retry,
+            circuit_breaker,
+            tool_policy,
+            audit_log,
+        } = self;
+        let mut named: Vec<Arc<dyn ClientMiddleware>> = Vec::new();
+        if let Some(options) = retry {
+            named.push(Arc::new(options.middleware()?));
+        }
+        if let Some(options) = circuit_breaker {
+            named.push(Arc::new(options.middleware()?));
+        }
+        if let Some(options) = tool_policy {
+            named.push(Arc::new(options.middleware()?));
+        }
+        if let Some(options) = audit_log {
+            named.push(Arc::new(options.middleware()?));
+        }
+        match (named.pop(), named.is_empty()) {
+            (Some(middleware), true) => Ok(middleware),
             _ => Err(Error::usage("the middleware needs exactly one kind")),
         }
     }
@@ -178,6 +185,16 @@ mod tests {
     }
 
     #[test]
+    fn an_audit_log_opens_its_file() {
+        let name = format!("mcpline-client-options-{}.jsonl", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let definition = serde_json::json!({"audit_log": {"path": path, "arguments": true}});
+        assert_eq!(made(&definition.to_string()), Ok(()));
+        assert!(path.exists());
+        let _ = std::fs::remove_file(&path);
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (definition, part) in [
             ("{}", "exactly one kind"),
@@ -190,6 +207,11 @@ mod tests {
             (r#"{"retry": {"attemps": 1}}"#, "attemps"),
             (r#"{"circuit_breaker": {"failures": 0}}"#, "`failures` is 0"),
             (r#"{"circuit_breaker": {"reset": -1}}"#, "`reset`"),
+            (r#"{"audit_log": {"path": ""}}"#, "`path` is empty"),
+            (
+                r#"{"audit_log": {"path": "."}}"#,
+                "cannot open the audit log .",
+            ),
             (
                 r#"{"tool_policy": {"pin_file": "."}}"#,
                 "the file of pinned tools, .",

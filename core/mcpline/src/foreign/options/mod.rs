@@ -43,6 +43,7 @@ mod options_macro;
 mod program;
 #[cfg(feature = "server")]
 mod server;
+mod shared_middleware;
 #[cfg(feature = "otlp")]
 mod span_export;
 #[cfg(all(feature = "server", feature = "tls"))]
@@ -63,8 +64,8 @@ use crate::json_error::without_column;
 pub use auth::ResourceServerOptions;
 #[cfg(feature = "server")]
 pub use built_in_middleware::{
-    AuditLogOptions, BuiltInMiddleware, ConcurrencyLimitOptions, RateLimitOptions,
-    RedactionOptions, ResponseCacheOptions, ResponseSizeLimitOptions,
+    BuiltInMiddleware, ConcurrencyLimitOptions, RateLimitOptions, ResponseCacheOptions,
+    ResponseSizeLimitOptions,
 };
 #[cfg(feature = "client")]
 pub use call::{CallOptions, log_level};
@@ -99,6 +100,7 @@ pub use program::ProgramOptions;
 pub use server::ServerOptions;
 #[cfg(feature = "server")]
 pub(super) use server::cache_hints;
+pub use shared_middleware::{AuditLogOptions, RedactionOptions};
 #[cfg(feature = "otlp")]
 pub use span_export::SpanExportOptions;
 #[cfg(all(feature = "server", feature = "tls"))]

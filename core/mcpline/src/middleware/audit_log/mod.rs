@@ -1,20 +1,21 @@
 //! Records requests in a file.
 
+#[cfg(feature = "client")]
+mod client;
 mod record;
+#[cfg(feature = "server")]
+mod server;
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use mcpline_protocol::RpcError;
 use mcpline_runtime::clock;
 
 use crate::error::Error;
 use crate::log_file::{LogFile, LogWriter};
 use crate::sync::Arc;
 
-use super::{Middleware, MiddlewareFuture, MiddlewareOutcome, MiddlewareRequest, Next};
-
-use record::{Ending, RecordOptions};
+use record::{Ending, RecordOptions, RecordedRequest};
 
 /// Default size at which the file is rotated, in bytes.
 const DEFAULT_MAX_BYTES: u64 = 100 * 1024 * 1024;
@@ -28,7 +29,7 @@ const MAX_CLOSING_TIME: Duration = Duration::from_secs(5);
 /// Maximum number of rotated files: each rotation renames all of them, which takes some milliseconds then.
 const MAX_FILES: u32 = 1_000;
 
-/// A [`Middleware`] that appends a record of each request that it sees to a file: a JSON object on a line of its own, with time,
+/// A middleware of servers and of clients that appends a record of each request that it sees to a file: a JSON object on a line of its own, with time,
 /// method, target, caller, duration and outcome. `docs/observability.md` describes its members.
 ///
 /// ```no_run
@@ -67,10 +68,11 @@ pub struct AuditLog {
 struct OpenRecord {
     options: Arc<RecordOptions>,
     writer: Arc<LogWriter>,
-    request: MiddlewareRequest,
+    request: Box<dyn RecordedRequest>,
     time: SystemTime,
     /// On the monotonic clock.
     started: Duration,
+    is_required: bool,
     is_written: bool,
 }
 
@@ -145,24 +147,64 @@ impl AuditLog {
     }
 }
 
+impl AuditLog {
+    /// Returns what begins a record, once there is room for it: a request waits for that before it runs.
+    fn begin(&self) -> impl Future<Output = OpenedLog> + Send + use<> {
+        let (options, writer) = (self.options.clone(), self.writer.clone());
+        let is_required = self.is_required;
+        let (time, started) = (SystemTime::now(), clock::now());
+        async move {
+            writer.wait_for_room().await;
+            OpenedLog {
+                options,
+                writer,
+                is_required,
+                time,
+                started,
+            }
+        }
+    }
+}
+
+/// A log that has room for a record.
+struct OpenedLog {
+    options: Arc<RecordOptions>,
+    writer: Arc<LogWriter>,
+    is_required: bool,
+    time: SystemTime,
+    started: Duration,
+}
+
+impl OpenedLog {
+    fn record(self, request: impl RecordedRequest) -> OpenRecord {
+        OpenRecord {
+            options: self.options,
+            writer: self.writer,
+            request: Box::new(request),
+            time: self.time,
+            started: self.started,
+            is_required: self.is_required,
+            is_written: false,
+        }
+    }
+}
+
 impl OpenRecord {
     fn line(&self, ending: &Ending<'_>) -> Vec<u8> {
         let duration = clock::now().saturating_sub(self.started);
         self.options
-            .line(&self.request, self.time, duration, ending)
+            .line(&*self.request, self.time, duration, ending)
     }
 
-    /// Writes the record, and returns the outcome that the client gets.
-    async fn end(mut self, outcome: MiddlewareOutcome, is_required: bool) -> MiddlewareOutcome {
-        let line = self.line(&Ending::Outcome(&outcome));
+    /// Writes the record. Returns whether the outcome of the request may be returned.
+    async fn end(mut self, line: Vec<u8>) -> bool {
         self.is_written = true;
-        let Err(error) = self.writer.write(line).await else {
-            return outcome;
-        };
-        self.writer.warn(&error);
-        match is_required {
-            true => Err(RpcError::internal_error("the audit log cannot be written")),
-            false => outcome,
+        match self.writer.write(line).await {
+            Ok(()) => true,
+            Err(error) => {
+                self.writer.warn(&error);
+                !self.is_required
+            }
         }
     }
 }
@@ -180,26 +222,5 @@ impl Drop for OpenRecord {
         if let Err(error) = self.writer.write_later(self.line(&ending)) {
             self.writer.warn(&error);
         }
-    }
-}
-
-impl Middleware for AuditLog {
-    fn handle(&self, request: MiddlewareRequest, next: Next) -> MiddlewareFuture {
-        let (options, writer) = (self.options.clone(), self.writer.clone());
-        let is_required = self.is_required;
-        let (time, started) = (SystemTime::now(), clock::now());
-        Box::pin(async move {
-            writer.wait_for_room().await;
-            let record = OpenRecord {
-                options,
-                writer,
-                request: request.clone(),
-                time,
-                started,
-                is_written: false,
-            };
-            let outcome = next.run(request).await;
-            record.end(outcome, is_required).await
-        })
     }
 }

@@ -1,16 +1,16 @@
 //! A record of an audit log, as JSON on one line. `docs/observability.md` specifies it.
 
+use std::borrow::Cow;
 use std::io::Write as _;
 use std::time::{Duration, SystemTime};
 
 use mcpline_protocol::wire::{Method, Raw, json_string};
-use mcpline_protocol::{ErrorCode, RpcError};
+use mcpline_protocol::{ErrorCode, Revision};
 
 use crate::secret_names::{Secrecy, secrecy};
 use crate::timestamp::Rfc3339;
 
 use super::super::json_redaction::{REDACTED, RedactionRules, has_strings, redacted_json};
-use super::super::{MessageKind, MiddlewareOutcome, MiddlewareRequest};
 
 /// Maximum length of arguments and of a result in a record, in bytes: enough for what people read and write, and little enough
 /// to be redacted on the thread that serves the connection.
@@ -28,9 +28,31 @@ pub(super) struct RecordOptions {
     pub(super) redacted: Vec<String>,
 }
 
+/// A request as a record shows it.
+pub(super) trait RecordedRequest: Send + Sync + 'static {
+    /// What it is, if it is not a request that a server has received.
+    fn kind(&self) -> Option<&'static str>;
+    fn method(&self) -> &str;
+    /// The target.
+    fn name(&self) -> Option<Cow<'_, str>>;
+    /// The id of the JSON-RPC request, as JSON.
+    fn request_id(&self) -> Option<Cow<'_, str>>;
+    /// Members of the record that say with whom the message is exchanged.
+    fn peer(&self) -> Vec<(&'static str, Cow<'_, str>)>;
+    fn transport(&self) -> Option<&'static str>;
+    fn revision(&self) -> Option<Revision>;
+    fn arguments(&self) -> Option<Raw>;
+}
+
 /// How a request ended.
 pub(super) enum Ending<'o> {
-    Outcome(&'o MiddlewareOutcome),
+    Result(&'o Raw),
+    Error {
+        /// The kind, of errors of clients.
+        kind: Option<&'static str>,
+        /// The code of the JSON-RPC error.
+        code: Option<ErrorCode>,
+    },
     Cancelled,
     Panicked,
 }
@@ -57,7 +79,7 @@ impl RecordOptions {
     /// Writes a record, with its line feed.
     pub(super) fn line(
         &self,
-        request: &MiddlewareRequest,
+        request: &dyn RecordedRequest,
         time: SystemTime,
         duration: Duration,
         ending: &Ending<'_>,
@@ -65,33 +87,27 @@ impl RecordOptions {
         let mut out = Vec::with_capacity(512);
         // Writing to a vector never fails.
         let _ = write!(out, "{{\"time\":\"{}\"", Rfc3339(time));
-        if request.kind() != MessageKind::Request {
-            text(&mut out, "kind", request.kind().name());
+        if let Some(kind) = request.kind() {
+            text(&mut out, "kind", kind);
         }
         text(&mut out, "method", request.method());
         if let Some(name) = request.name() {
-            text(&mut out, "name", name);
+            text(&mut out, "name", &name);
         }
         match request.request_id() {
-            id if id.len() <= MAX_TEXT_BYTES => json(&mut out, "request_id", id.as_bytes()),
-            id => text(&mut out, "request_id", id),
+            Some(id) if id.len() <= MAX_TEXT_BYTES => json(&mut out, "request_id", id.as_bytes()),
+            Some(id) => text(&mut out, "request_id", &id),
+            None => {}
         }
-        if let Some(caller) = request.auth() {
-            for (name, value) in [
-                ("issuer", caller.issuer()),
-                ("subject", caller.subject()),
-                ("client_id", caller.client_id()),
-            ] {
-                if let Some(value) = value {
-                    text(&mut out, name, value);
-                }
-            }
-        } else if request.principal().is_empty() {
-            // Otherwise it may contain the digest of a token.
-            text(&mut out, "client", request.client());
+        for (name, value) in request.peer() {
+            text(&mut out, name, &value);
         }
-        text(&mut out, "transport", request.transport());
-        text(&mut out, "revision", request.revision().as_str());
+        if let Some(transport) = request.transport() {
+            text(&mut out, "transport", transport);
+        }
+        if let Some(revision) = request.revision() {
+            text(&mut out, "revision", revision.as_str());
+        }
         let micros = duration.as_micros();
         let _ = write!(
             out,
@@ -99,8 +115,15 @@ impl RecordOptions {
             micros / 1000,
             micros % 1000
         );
-        let (outcome, code) = outcome_of(request.protocol_method(), ending);
-        text(&mut out, "outcome", outcome);
+        text(&mut out, "outcome", outcome_of(request.method(), ending));
+        let (kind, code) = match *ending {
+            Ending::Error { kind, code } => (kind, code),
+            Ending::Panicked => (None, Some(ErrorCode::INTERNAL_ERROR)),
+            _ => (None, None),
+        };
+        if let Some(kind) = kind {
+            text(&mut out, "error", kind);
+        }
         if let Some(code) = code {
             let _ = write!(out, ",\"code\":{}", code.0);
         }
@@ -110,7 +133,7 @@ impl RecordOptions {
             self.value(&mut out, "arguments", &arguments);
         }
         if self.results
-            && let Ending::Outcome(Ok(result)) = ending
+            && let Ending::Result(result) = ending
         {
             self.value(&mut out, "result", result);
         }
@@ -151,23 +174,22 @@ fn visible(record: Vec<u8>) -> Vec<u8> {
     out.into_bytes()
 }
 
-fn outcome_of(method: &Method, ending: &Ending<'_>) -> (&'static str, Option<ErrorCode>) {
+fn outcome_of(method: &str, ending: &Ending<'_>) -> &'static str {
     let result = match ending {
-        Ending::Cancelled => return ("cancelled", None),
-        Ending::Panicked => return ("error", Some(ErrorCode::INTERNAL_ERROR)),
-        Ending::Outcome(Err(RpcError { code, .. })) => return ("error", Some(*code)),
-        Ending::Outcome(Ok(result)) => result,
+        Ending::Cancelled => return "cancelled",
+        Ending::Panicked | Ending::Error { .. } => return "error",
+        Ending::Result(result) => result,
     };
     let is = |name: &str, value: &[u8]| {
         let member = result.member(name);
         member.is_some_and(|member| member.as_bytes() == value)
     };
     if is("resultType", b"\"input_required\"") {
-        ("input_required", None)
-    } else if *method == Method::ToolsCall && is("isError", b"true") {
-        ("tool_error", None)
+        "input_required"
+    } else if method == Method::ToolsCall.as_str() && is("isError", b"true") {
+        "tool_error"
     } else {
-        ("ok", None)
+        "ok"
     }
 }
 
