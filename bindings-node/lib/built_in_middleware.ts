@@ -258,6 +258,9 @@ export function auditLog(options: AuditLogOptions): BuiltInMiddleware {
  * that does not match. A value that takes more than five seconds is not sent: the client gets an internal error. Use
  * {@link responseSizeLimit} before this; after it, {@link Server.use} refuses it.
  *
+ * In {@link ClientOptions.middleware}, results are replaced before the caller gets them, and arguments before they leave the host.
+ * `onToolOutcome` gets the result as the server sent it. A value that takes more than five seconds is a {@link LimitExceededError}.
+ *
  * @throws UsageError if an option is unknown or not of its type. {@link Server.use} throws it for an invalid pattern, and if there
  * are neither members nor patterns.
  */

@@ -13,6 +13,7 @@ import {
   circuitBreaker,
   Client,
   rateLimit,
+  redaction,
   retry,
   RpcError,
   Server,
@@ -336,3 +337,28 @@ test("a request whose record cannot be written fails", { skip: process.platform 
     assert.equal(textOf(await client.callTool("echo", { b: 1 })), '{"b":1}');
   });
 });
+
+for (const revision of REVISIONS) {
+  test(`results and arguments are redacted (${revision})`, async () => {
+    const rules = { members: ["pin"], patterns: [String.raw`\d{3}-\d{2}`] };
+    const given = { PIN: 1, phone: "123-45", n: 2 };
+    const server = make();
+    const received = [];
+    server.tool("find", { input: { type: "object" } }, (args) => {
+      received.push(args);
+      return "call 987-65";
+    });
+    for (const [isRedacted, expected] of [
+      [false, given],
+      [true, { PIN: "[redacted]", phone: "[redacted]", n: 2 }],
+    ]) {
+      const middleware = [redaction({ ...rules, arguments: isRedacted })];
+      await using(server, { revisions: [revision], middleware }, async (client) => {
+        assert.equal(textOf(await client.callTool("find", given)), "call [redacted]");
+      });
+      assert.deepEqual(received.pop(), expected);
+    }
+    const invalid = Client.memory(server, { middleware: [redaction({ patterns: ["("] })] });
+    await assert.rejects(invalid, /is invalid/);
+  });
+}

@@ -14,6 +14,7 @@ import pytest
 from mcpline import (
     AuditLog,
     Client,
+    Redaction,
     RpcError,
     Server,
     ServerUnreachable,
@@ -385,6 +386,28 @@ def test_a_request_whose_record_cannot_be_written_fails():
         assert caught.value.outcome_unknown
     with SyncClient.memory(make_server(), middleware=[AuditLog("/dev/full", required=False)]) as client:
         assert client.call_tool("echo", {"value": "a"}).text == "a"
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_results_and_arguments_are_redacted(revision: str):
+    middleware = [Redaction(members=["pin"], patterns=[r"\d{3}-\d{2}"], arguments=True)]
+    server = make_server()
+    received: list[dict[str, Any]] = []
+
+    @server.tool
+    def find(customer: dict[str, Any]) -> str:
+        received.append(customer)
+        return "call 987-65"
+
+    async def main() -> None:
+        async with Client.memory(server, revisions=[revision], middleware=middleware) as client:
+            result = await client.call_tool("find", {"customer": {"PIN": 1, "phone": "123-45", "n": 2}})
+            assert result.text == "call [redacted]"
+
+    run(main())
+    assert received == [{"PIN": "[redacted]", "phone": "[redacted]", "n": 2}]
+    with pytest.raises(UsageError, match="is invalid"):
+        SyncClient.memory(server, middleware=[Redaction(patterns=["("])])
 
 
 def test_a_string_is_no_list_of_names():

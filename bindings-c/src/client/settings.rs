@@ -138,7 +138,9 @@ pub(super) fn set_target(client: &Client, target: Target) -> Done {
 ///       Calls of other tools fail with `MCPL_TOOL_CALL_REFUSED`, and lists do not have them. With pins, so do calls of a tool
 ///       whose definition has changed since it was first listed; `pin_file` keeps the definitions;
 ///     - `audit_log`: as of `mcpl_server_add_built_in_middleware`, with a record of each request that the client sends. A
-///       request whose record cannot be written fails with `MCPL_TRANSPORT_ERROR`.
+///       request whose record cannot be written fails with `MCPL_TRANSPORT_ERROR`;
+///     - `redaction`: as of `mcpl_server_add_built_in_middleware`, for results before the caller gets them, and with `arguments` for
+///       arguments before they are sent.
 ///
 /// A further call replaces all options except `info`, whose members are merged.
 ///

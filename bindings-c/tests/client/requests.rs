@@ -308,6 +308,18 @@ fn records_its_requests_in_an_audit_log() {
 }
 
 #[test]
+fn redacts_arguments_and_results() {
+    let service = Service::new();
+    let host = Host::of(&service);
+    host.options(r#"{"middleware":[{"redaction":{"members":["iban"],"arguments":true}}]}"#);
+    ok(mcpl_client_open(host.0));
+    // The tool returns its arguments.
+    let result = host.call("echo", r#"{"IBAN":"DE1"}"#).unwrap().to_string();
+    assert!(!result.contains("DE1"), "{result}");
+    assert!(result.contains("[redacted]"), "{result}");
+}
+
+#[test]
 fn rejects_invalid_requests_without_calling_a_callback() {
     let service = Service::new();
     let unconnected = Host::of(&service);

@@ -120,7 +120,7 @@ export interface SortedMiddleware {
 }
 
 /** Kinds of what servers have as well, in definitions of the core. */
-const SHARED: ReadonlySet<string> = new Set(["audit_log"]);
+const SHARED: ReadonlySet<string> = new Set(["audit_log", "redaction"]);
 
 const NONE: SortedMiddleware = { functions: [], definitions: [] };
 
@@ -150,7 +150,7 @@ export function sortedMiddleware(given: unknown): SortedMiddleware {
     } else if (typeof each !== "function") {
       throw new UsageError(
         `\`middleware\` of a client takes no ${typeName(each)}: pass functions, and what \`retry\`, \`circuitBreaker\`, ` +
-          "`toolPolicy` and `auditLog` return",
+          "`toolPolicy`, `auditLog` and `redaction` return",
       );
     } else if ((BUILT_INS as readonly unknown[]).includes(each)) {
       throw new UsageError("`middleware` of a client has a function of the library that was not called");

@@ -139,7 +139,7 @@ export interface ClientOptions extends ClientSettings, Handlers {
   tracing?: boolean;
   /**
    * Functions around the requests that the client sends, the outermost first, and then what the library provides:
-   * {@link retry}, {@link circuitBreaker}, {@link toolPolicy}, {@link auditLog}.
+   * {@link retry}, {@link circuitBreaker}, {@link toolPolicy}, {@link auditLog}, {@link redaction}.
    */
   middleware?: readonly (ClientMiddleware | BuiltInClientMiddleware | BuiltInMiddleware)[];
 }

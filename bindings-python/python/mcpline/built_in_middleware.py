@@ -1,6 +1,6 @@
 """The middleware that the library provides, for `Server.add_middleware`. It runs in the core, without Python code.
 
-`AuditLog` is also for the option `middleware` of a client.
+`AuditLog` and `Redaction` are also for the option `middleware` of a client.
 """
 
 from __future__ import annotations
@@ -170,6 +170,10 @@ class Redaction(BuiltInMiddleware, frozen=True):
     Structured content is checked against the output schema before: let members that are replaced be strings there,
     because clients may refuse a result that does not match. A value that takes more than five seconds is not sent: the
     client gets an internal error. Add a `ResponseSizeLimit` before this one; after it, it is refused with `UsageError`.
+
+    In `middleware` of a client, results are replaced before the caller gets them, and arguments before they leave the
+    host. `on_tool_outcome` gets the result as the server sent it. A value that takes more than five seconds raises
+    `LimitExceeded`.
 
     Args:
         members: Names of members whose values are replaced, at any depth of structured content, and of texts that are

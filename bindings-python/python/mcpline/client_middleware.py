@@ -1,7 +1,8 @@
 """Middleware of clients: functions around the requests that a client sends, and what the library provides.
 
 The option `middleware` of a client takes a list of them, the outermost first. What the library provides runs in the
-core, without Python code, after the functions. `mcpline.AuditLog` is for servers and for clients.
+core, without Python code, after the functions. `mcpline.AuditLog` and `mcpline.Redaction` are
+for servers and for clients.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import msgspec
 from . import _json
 from ._middleware_results import MiddlewareResult
 from ._request_params import RequestParams
-from .built_in_middleware import AuditLog, BuiltInMiddleware
+from .built_in_middleware import AuditLog, BuiltInMiddleware, Redaction
 
 if typing.TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -291,7 +292,7 @@ _NAMES: dict[type[BuiltInClientMiddleware], str] = {
 
 
 # What servers have as well.
-_SHARED = (AuditLog,)
+_SHARED = (AuditLog, Redaction)
 
 
 def sorted_out(middleware: Any) -> tuple[list[Any], list[dict[str, Any]]]:

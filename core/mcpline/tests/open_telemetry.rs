@@ -276,6 +276,31 @@ async fn redaction_applies_to_arguments_in_spans_whatever_its_scope() {
     assert_eq!(served, [None, None]);
 }
 
+// The time for redaction is limited, so it stands still.
+#[tokio::test(start_paused = true)]
+async fn redaction_of_a_client_applies_to_its_spans() {
+    let recording = Recording::new();
+    let redaction = Redaction::new().with_members(["iban"]);
+    let redaction = redaction.with_patterns([r"\d{3}-\d{2}"]);
+    let arguments = json!({"text": "call 123-45", "iban": "DE1"});
+    let client = Client::builder("test", "1")
+        .configure(|settings| settings.span_contents = true)
+        .middleware(redaction.expect("valid patterns"))
+        .connect(with_contents(true))
+        .await
+        .expect("connects");
+    recording.take();
+    let called = client.call_tool("answers", arguments).await;
+    called.expect("a result");
+    let sent = named(&recording.take(), "tools/call answers", SpanKind::Client);
+    let sent_arguments = attribute(&sent, "gen_ai.tool.call.arguments").expect("recorded");
+    let sent_arguments: Value = serde_json::from_str(&sent_arguments).expect("JSON");
+    let redacted = json!({"iban": "[redacted]", "text": "call [redacted]"});
+    assert_eq!(sent_arguments, redacted);
+    let result = attribute(&sent, "gen_ai.tool.call.result").expect("recorded");
+    assert!(!result.contains("123-45"), "{result}");
+}
+
 #[tokio::test]
 async fn records_of_requests_have_the_trace_of_their_span() {
     let recording = Recording::new();

@@ -90,8 +90,9 @@ impl SentRequest {
 
     /// Records the arguments of a tool's call.
     #[cold]
-    pub(super) fn set_arguments(&self, params: Option<&Raw>) {
-        if let Some(arguments) = params.and_then(|params| params.member("arguments")) {
+    fn set_arguments(&self, client: &Inner, params: Option<&Raw>) {
+        let arguments = params.and_then(|params| params.member("arguments"));
+        if let Some(arguments) = arguments.and_then(|given| client.redacted_record(&given)) {
             // Only the first call, if a program uses its options for several.
             let _ = self
                 .arguments
@@ -101,10 +102,11 @@ impl SentRequest {
 
     /// Records the result of a tool's call that succeeded. A request for input, which a program may answer by itself, is none.
     #[cold]
-    pub(super) fn set_result(&self, outcome: &Result<Raw, ClientError>) {
+    fn set_result(&self, client: &Inner, outcome: &Result<Raw, ClientError>) {
         if let Ok(result) = outcome
             && !span::is_tool_error(&Method::ToolsCall, result)
             && is_input_required(result) == Ok(false)
+            && let Some(result) = client.redacted_record(result)
         {
             let _ = self.result.set(span::shown_content(result.as_bytes()));
         }
@@ -196,13 +198,13 @@ impl Inner {
         let is_recorded = self.settings.span_contents && method == Method::ToolsCall.as_str();
         let recorded = options.sent.as_ref().filter(|_| is_recorded);
         if let Some(recorded) = recorded {
-            recorded.set_arguments(params);
+            recorded.set_arguments(self, params);
         }
         let outcome = self
             .request_through_middleware(method, params, options)
             .await;
         if let Some(recorded) = recorded {
-            recorded.set_result(&outcome);
+            recorded.set_result(self, &outcome);
         }
         if let Some(running) = running {
             running.end_sent(&outcome);

@@ -1,10 +1,14 @@
 //! Replaces values in results, in messages to the client and in arguments.
 
+#[cfg(feature = "client")]
+mod client;
+#[cfg(feature = "server")]
+mod server;
+
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use mcpline_protocol::RpcError;
 use mcpline_protocol::limits::MAX_INLINE_DECODED_BYTES;
 use mcpline_protocol::wire::{Kind, Method, Raw, json_string};
 use mcpline_runtime::clock;
@@ -16,7 +20,6 @@ use crate::sync::Arc;
 use crate::turn_queue::PeerId;
 
 use super::json_redaction::{REDACTED, RedactionRules, redacted_json, redacted_text};
-use super::{Middleware, MiddlewareFuture, MiddlewareOutcome, MiddlewareRequest, Next};
 
 /// Maximum size of a compiled pattern in bytes, and of the states that it keeps while it searches: enough for some thousand
 /// alternatives.
@@ -33,8 +36,8 @@ const MAX_INLINE_TIME: Duration = Duration::from_millis(10);
 /// ordinary patterns.
 const MAX_TIME: Duration = Duration::from_secs(5);
 
-/// A [`Middleware`] that replaces values in the results of tools, in the texts of resources, in the messages of prompts, and in the
-/// notifications and input requests of handlers; optionally also in arguments.
+/// A middleware of servers and of clients that replaces values in the results of tools, in the texts of resources and in the messages of
+/// prompts; of servers also in the notifications and input requests of handlers; optionally also in arguments.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -70,6 +73,10 @@ const MAX_TIME: Duration = Duration::from_secs(5);
 ///
 /// Texts that are not JSON as a whole have no members: a [`ResponseSizeLimit`](super::ResponseSizeLimit) that cuts results before this
 /// sees them is refused. Add it first, also to the server that this one is mounted in.
+///
+/// At a client, results are replaced before the caller gets them, and arguments before they leave the host. The client checks structured
+/// content and keeps results in its cache before this. The hooks for tool calls come after it: they get the replaced arguments, and the
+/// result that the server sent. Input requests and notifications of the server stay as they are.
 ///
 /// An [`AuditLog`](super::AuditLog) that was added before this contains redacted results, and one that was added after it
 /// contains redacted arguments. Large values are redacted on a thread of their own.
@@ -111,7 +118,7 @@ impl Redaction {
     /// Sets regular expressions whose matches are replaced, one after the other. Their syntax is that of the crate `regex`: it has no
     /// look-around and no back references. Finding one match takes time that is linear in the text. All matches together may take
     /// longer if the pattern reads far beyond each; a value that takes more than five seconds is not sent, and the client gets an
-    /// internal error.
+    /// internal error. At a client, the request fails with the kind [`LimitExceeded`](crate::ErrorKind::LimitExceeded).
     ///
     /// # Errors
     ///
@@ -241,6 +248,15 @@ impl Rules {
         (!run.is_given_up.get()).then(|| redacted.unwrap_or_else(|| value.clone()))
     }
 
+    /// Returns a value of a record, such as a span; `None` if that takes too long for the thread that serves the connection.
+    fn redacted_record(&self, value: &Raw) -> Option<Raw> {
+        if self.is_large(value) {
+            return None;
+        }
+        let redact = |run: &Run<'_>, value: &Raw| run.json(value);
+        self.redacted(value, &AtomicBool::new(false), MAX_INLINE_TIME, redact)
+    }
+
     /// Whether a value takes too long for the thread that serves the connection. Each pattern reads the value.
     fn is_large(&self, value: &Raw) -> bool {
         value.as_bytes().len() * (1 + self.patterns.len()) > MAX_INLINE_DECODED_BYTES
@@ -276,6 +292,7 @@ impl Run<'_> {
 
     /// Returns the parameters of a handler's input request or notification without what is to be replaced; `None` if there is
     /// nothing. The schema of a form names members, and keeps them.
+    #[cfg(feature = "server")]
     fn sent_params(&self, method: &Method, params: &Raw) -> Option<Raw> {
         changed_members(params, |name, value| match (method, name) {
             (Method::NotificationsMessage, "data") => self.json(value),
@@ -364,109 +381,58 @@ fn changed_elements(array: &Raw, change: impl Fn(&Raw) -> Option<Raw>) -> Option
     has_changed.then(|| Raw::from_trusted(out))
 }
 
-/// Redacts a value here, or on a thread of its own if it takes long.
+/// Redacts a value here, or on a thread of its own if it takes long; `None` if that takes too long. What could not be redacted must
+/// not be passed on.
 async fn computed(
     rules: &Arc<Rules>,
     peer: PeerId,
     value: Raw,
     redact: impl Fn(&Run<'_>, &Raw) -> Option<Raw> + Send + 'static,
-) -> Result<Raw, RpcError> {
+) -> Option<Raw> {
     let interrupt = Arc::new(AtomicBool::new(false));
     if !rules.is_large(&value)
         && let Some(redacted) = rules.redacted(&value, &interrupt, MAX_INLINE_TIME, &redact)
     {
-        return Ok(redacted);
+        return Some(redacted);
     }
     let rules = rules.clone();
     let redacting = offload::compute(peer, interrupt, move |interrupt| {
         rules.redacted(&value, interrupt, MAX_TIME, redact)
     });
-    // What could not be redacted must not be sent.
-    let failed = || RpcError::internal_error("the request could not be redacted");
-    redacting.await.flatten().ok_or_else(failed)
+    redacting.await.flatten()
 }
 
-async fn run(
-    rules: Arc<Rules>,
-    redacts_arguments: bool,
-    mut request: MiddlewareRequest,
-    next: Next,
-) -> MiddlewareOutcome {
-    let (method, peer) = (request.protocol_method().clone(), request.peer());
-    if redacts_arguments
-        && let Some(arguments) = request.arguments()
-        && arguments.kind() == Kind::Object
-    {
-        let before = arguments.clone();
-        let redacted = computed(&rules, peer, arguments, |run, value| run.json(value)).await?;
-        if redacted != before {
-            request
-                .set_arguments(redacted)
-                .map_err(|error| RpcError::internal_error(error.to_string()))?;
-        }
-    }
-    match next.run(request).await {
-        Ok(result) => {
-            let redact = move |run: &Run<'_>, result: &Raw| run.result(&method, result);
-            computed(&rules, peer, result, redact).await
-        }
-        Err(mut error) => {
-            let message = Raw::string(&error.message);
-            let redacted = computed(&rules, peer, message, |run, value| run.text(value)).await?;
-            error.message = redacted
-                .string_value()
-                .unwrap_or_default()
-                .into_owned()
-                .into();
-            Err(error)
-        }
-    }
+/// Redacts a text by patterns alone.
+async fn computed_text(rules: &Arc<Rules>, peer: PeerId, text: &str) -> Option<String> {
+    let text = Raw::string(text);
+    let redacted = computed(rules, peer, text, |run, value| run.text(value)).await?;
+    Some(redacted.string_value().unwrap_or_default().into_owned())
 }
 
-/// Redacts the parameters of a message to the client.
-async fn run_for_message(
-    rules: Arc<Rules>,
-    mut request: MiddlewareRequest,
-    next: Next,
-) -> MiddlewareOutcome {
-    if let Some(params) = request.params() {
-        let (method, before) = (request.protocol_method().clone(), params.clone());
-        let redact = move |run: &Run<'_>, params: &Raw| run.sent_params(&method, params);
-        let redacted = computed(&rules, request.peer(), before.clone(), redact).await?;
-        if redacted != before {
-            request
-                .set_params(redacted)
-                .map_err(|error| RpcError::internal_error(error.to_string()))?;
-        }
-    }
-    next.run(request).await
+/// Redacts the arguments of a tool or prompt; `Ok(None)` if they stay the same. `Err` if that takes too long.
+async fn computed_arguments(
+    rules: &Arc<Rules>,
+    peer: PeerId,
+    arguments: Option<Raw>,
+) -> Result<Option<Raw>, TooLong> {
+    let Some(arguments) = arguments.filter(|arguments| arguments.kind() == Kind::Object) else {
+        return Ok(None);
+    };
+    let before = arguments.clone();
+    let redacted = computed(rules, peer, arguments, |run, value| run.json(value)).await;
+    let redacted = redacted.ok_or(TooLong)?;
+    Ok((redacted != before).then_some(redacted))
 }
 
-impl Middleware for Redaction {
-    fn handle(&self, request: MiddlewareRequest, next: Next) -> MiddlewareFuture {
-        if request.kind().is_sent() {
-            return Box::pin(run_for_message(self.rules.clone(), request, next));
-        }
-        match request.protocol_method() {
-            Method::ToolsCall | Method::ResourcesRead | Method::PromptsGet => {}
-            _ => return Box::pin(async move { next.run(request).await }),
-        }
-        let (rules, redacts_arguments) = (self.rules.clone(), self.redacts_arguments);
-        Box::pin(run(rules, redacts_arguments, request, next))
-    }
+/// A value could not be redacted in time.
+struct TooLong;
 
-    fn redacts_results(&self) -> bool {
-        true
-    }
-
-    fn redact_recorded(&self, value: Raw) -> Option<Raw> {
-        if self.rules.is_large(&value) {
-            return None;
-        }
-        let redact = |run: &Run<'_>, value: &Raw| run.json(value);
-        self.rules
-            .redacted(&value, &AtomicBool::new(false), MAX_INLINE_TIME, redact)
-    }
+/// Whether requests of this method have results with content.
+fn has_content(method: &Method) -> bool {
+    matches!(
+        method,
+        Method::ToolsCall | Method::ResourcesRead | Method::PromptsGet
+    )
 }
 
 #[cfg(test)]

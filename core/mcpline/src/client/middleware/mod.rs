@@ -3,8 +3,8 @@
 //! A [`ClientMiddleware`] receives each [`ClientRequest`] and what sends it, [`ClientNext`]: the next middleware, and at the end
 //! the client itself. It may answer instead, change the parameters or the result, wait, send again, or only observe.
 //!
-//! Ready-made are [`Retry`], [`CircuitBreaker`] and [`ToolPolicy`], and [`AuditLog`](crate::middleware::AuditLog), which servers use as
-//! well.
+//! Ready-made are [`Retry`], [`CircuitBreaker`] and [`ToolPolicy`], and [`AuditLog`](crate::middleware::AuditLog) and
+//! [`Redaction`](crate::middleware::Redaction), which servers use as well.
 
 mod circuit_breaker;
 mod request;
@@ -76,6 +76,13 @@ pub trait ClientMiddleware: Send + Sync + 'static {
         let _ = name;
         Ok(())
     }
+
+    /// Returns a value that is recorded in a span, without confidential values; `None` if that takes too long for the thread that
+    /// serves the connection. For those of the library.
+    #[doc(hidden)]
+    fn redact_recorded(&self, value: Raw) -> Option<Raw> {
+        Some(value)
+    }
 }
 
 impl<F, Fut> ClientMiddleware for F
@@ -144,6 +151,14 @@ impl Inner {
         middlewares
             .try_for_each(|middleware| middleware.admits_call(name))
             .map_err(|reason| ClientError::ToolCallRefused { reason })
+    }
+
+    /// Returns a value that is recorded, without what the middlewares replace; `None` if that takes too long.
+    pub(super) fn redacted_record(&self, value: &Raw) -> Option<Raw> {
+        let mut middlewares = self.handlers.middlewares.iter();
+        middlewares.try_fold(value.clone(), |value, middleware| {
+            middleware.redact_recorded(value)
+        })
     }
 
     /// Sends a request through the middleware of the host.

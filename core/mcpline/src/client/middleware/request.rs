@@ -18,6 +18,8 @@ use crate::client::settings::RequestOptions;
 use crate::client_error::ClientError;
 use crate::span::shown_address;
 use crate::sync::Arc;
+#[cfg(feature = "redaction")]
+use crate::turn_queue::PeerId;
 
 use super::ClientOutcome;
 
@@ -171,6 +173,12 @@ impl ClientRequest {
     /// Returns the address of the server, if there is one.
     pub(crate) fn server_address(&self) -> Option<String> {
         self.client.dialler.server_address().map(shown_address)
+    }
+
+    /// Returns the client as a participant of turns for long computations.
+    #[cfg(feature = "redaction")]
+    pub(crate) fn peer(&self) -> PeerId {
+        self.client.handlers.peer
     }
 
     /// Returns the protocol revision of the connection, if there is one.

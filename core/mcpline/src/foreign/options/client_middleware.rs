@@ -8,7 +8,7 @@ use crate::error::Error;
 
 use super::options_macro::options;
 use super::seconds;
-use super::shared_middleware::AuditLogOptions;
+use super::shared_middleware::{AuditLogOptions, RedactionOptions};
 
 options! {
     /// A middleware of clients that the library provides: exactly one member.
@@ -18,6 +18,7 @@ options! {
         circuit_breaker: Option<CircuitBreakerOptions>,
         tool_policy: Option<ToolPolicyOptions>,
         audit_log: Option<AuditLogOptions>,
+        redaction: Option<RedactionOptions>,
     }
 }
 
@@ -91,6 +92,7 @@ impl BuiltInClientMiddleware {
             circuit_breaker,
             tool_policy,
             audit_log,
+            redaction,
         } = self;
         let mut named: Vec<Arc<dyn ClientMiddleware>> = Vec::new();
         if let Some(options) = retry {
@@ -104,6 +106,12 @@ impl BuiltInClientMiddleware {
         }
         if let Some(options) = audit_log {
             named.push(Arc::new(options.middleware()?));
+        }
+        if let Some(options) = redaction {
+            #[cfg(feature = "redaction")]
+            named.push(Arc::new(options.middleware()?));
+            #[cfg(not(feature = "redaction"))]
+            return Err(options.unavailable());
         }
         match (named.pop(), named.is_empty()) {
             (Some(middleware), true) => Ok(middleware),
@@ -177,6 +185,8 @@ mod tests {
             r#"{"retry": {"attempts": 2, "first_delay": 0.1, "max_delay": 1, "tools": ["a"]}}"#,
             r#"{"circuit_breaker": {}}"#,
             r#"{"circuit_breaker": {"failures": 2, "reset": 1.5}}"#,
+            #[cfg(feature = "redaction")]
+            r#"{"redaction": {"members": ["iban"], "patterns": ["[0-9]+"], "replacement": "", "arguments": true}}"#,
             r#"{"tool_policy": {}}"#,
             r#"{"tool_policy": {"allowed": ["a*"], "denied": ["b"], "approval": ["c*"], "pin": true}}"#,
         ] {
@@ -208,6 +218,10 @@ mod tests {
             (r#"{"circuit_breaker": {"failures": 0}}"#, "`failures` is 0"),
             (r#"{"circuit_breaker": {"reset": -1}}"#, "`reset`"),
             (r#"{"audit_log": {"path": ""}}"#, "`path` is empty"),
+            #[cfg(feature = "redaction")]
+            (r#"{"redaction": {}}"#, "needs `members` or `patterns`"),
+            #[cfg(feature = "redaction")]
+            (r#"{"redaction": {"patterns": ["("]}}"#, "is invalid"),
             (
                 r#"{"audit_log": {"path": "."}}"#,
                 "cannot open the audit log .",
