@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcpline::client::{Address, Client};
+use mcpline::client::{Address, Client, ClientError};
 use mcpline::protocol::limits::MAX_LINE;
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::transport::{Stop, Unix, UnixOptions, unix};
@@ -498,6 +498,16 @@ async fn records_name_the_transport() {
     let connections: std::collections::BTreeSet<_> =
         seen.iter().map(|(_, number)| number).collect();
     assert_eq!(connections.len(), 2);
+}
+
+#[runtimes::test]
+async fn a_client_refuses_a_line_limit_of_zero() {
+    let client = Client::builder("client", "1").configure(|settings| settings.line_limit = 0);
+    // Refused before the socket is looked for.
+    let connected = client.connect(Address::Socket("/nowhere".into())).await;
+    let refused = connected.expect_err("no message has zero bytes");
+    assert!(matches!(refused, ClientError::Usage(_)), "{refused:?}");
+    assert!(refused.to_string().contains("line_limit"), "{refused}");
 }
 
 #[runtimes::test]

@@ -286,9 +286,9 @@ impl ClientBuilder {
     /// # Errors
     ///
     /// [`ClientError`]: the server cannot be reached or has no protocol revision in common with the client;
-    /// `ping_interval` or `ping_timeout` is zero; the identifier of an extension has no prefix or is used twice; a
-    /// result type is used twice or defined by the protocol; a custom method has two handlers, is defined by the
-    /// protocol, begins with `notifications/` or `rpc.`, or is not 1 to 1024 bytes of visible ASCII.
+    /// `ping_interval`, `ping_timeout` or `line_limit` is zero; the identifier of an extension has no prefix or is used
+    /// twice; a result type is used twice or defined by the protocol; a custom method has two handlers, is defined by
+    /// the protocol, begins with `notifications/` or `rpc.`, or is not 1 to 1024 bytes of visible ASCII.
     ///
     /// # Panics
     ///
@@ -315,6 +315,11 @@ impl ClientBuilder {
                     "`{name}` must be more than zero"
                 )));
             }
+        }
+        if self.settings.line_limit == 0 {
+            return Err(ClientError::Usage(
+                "`line_limit` must be more than zero".to_owned(),
+            ));
         }
         let metrics = ClientMetrics::of(&self.settings)?;
         let address = address.into();
