@@ -160,7 +160,7 @@
 /** Initial value of request options. */
 #define MCPL_REQUEST_OPTIONS_INIT {sizeof(mcpl_request_options), 0, 0, NULL, NULL, NULL}
 /** Initial value of the functions of a channel. */
-#define MCPL_CHANNEL_FUNCTIONS_INIT {sizeof(mcpl_channel_functions), NULL, NULL, NULL}
+#define MCPL_CHANNEL_FUNCTIONS_INIT {sizeof(mcpl_channel_functions), NULL, NULL, NULL, NULL}
 
 
 /**
@@ -304,6 +304,11 @@ enum mcpl_status
      * C only: this process was forked while the library was running. Nothing was done.
      */
     MCPL_FORKED = 105,
+    /**
+     * C only: the message cannot be taken now. `mcpl_channel_receive` returns it, and `send` of a channel may: see
+     * `mcpl_channel_functions`.
+     */
+    MCPL_BUSY = 106,
 };
 #ifndef __cplusplus
 /** See the enum. */
@@ -603,6 +608,10 @@ typedef void (*mcpl_cancelled)(mcpl_call *call, void *user);
  * Callbacks of a channel. They run where callbacks run, one at a time and in order.
  *
  * Begin with `MCPL_CHANNEL_FUNCTIONS_INIT`, then set the functions.
+ *
+ * Both directions have backpressure. While `send` returns `MCPL_BUSY`, messages to the peer wait; while
+ * `mcpl_channel_receive` returns it, messages from the peer wait. When more than 32 MiB wait for the peer, the library
+ * takes no more messages from it, so that a peer which only sends does not fill the memory.
  */
 typedef struct {
     /**
@@ -621,8 +630,16 @@ typedef struct {
      * Sends one message to the peer. Required.
      *
      * `message` has `length` bytes and no line break; a zero byte follows. Valid until the callback returns.
+     *
+     * Returns `MCPL_OK` if the transport has taken the message. If it cannot take it now, returns `MCPL_BUSY` at once
+     * instead of waiting, and calls `mcpl_channel_writable` when it can: then the same message is passed again, perhaps
+     * at another address. Any other status is a failure, as if the callback called `mcpl_channel_hang_up` with its name.
      */
-    void (*send)(mcpl_channel *channel, const char *message, size_t length, void *user);
+    mcpl_status (*send)(mcpl_channel *channel, const char *message, size_t length, void *user);
+    /**
+     * Called once after `mcpl_channel_receive` has returned `MCPL_BUSY`, when it takes messages again. May be `NULL`.
+     */
+    void (*ready)(mcpl_channel *channel, void *user);
     /**
      * Closes the channel. No callback of this channel is called afterwards. May be `NULL`.
      */
@@ -2829,14 +2846,26 @@ mcpl_status mcpl_channel_opened(mcpl_channel *channel,
  * \param message,length one JSON-RPC message and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. Invalid messages
  *   are answered or ignored as the protocol requires.
  *
- * \return `MCPL_LIMIT_EXCEEDED` if more than 32 MiB are waiting, because the library is busy or the peer does not take
- * its messages. The message was not taken: stop reading and deliver it again later. Returns `MCPL_CLOSED` after
- * `mcpl_channel_hang_up` and `MCPL_STALE_HANDLE` once the channel is closed. Any thread.
+ * \return `MCPL_BUSY` if more than 32 MiB are waiting, because the library is busy or the peer does not take its
+ * messages. The message was not taken: stop reading, and deliver it again when `ready` of the channel's functions is
+ * called. Returns `MCPL_CLOSED` after `mcpl_channel_hang_up` and `MCPL_STALE_HANDLE` once the channel is closed. Any
+ * thread.
  */
 MCPL_API
 mcpl_status mcpl_channel_receive(mcpl_channel *channel,
                                  const char *message,
                                  size_t length);
+
+/**
+ * Reports that the transport can take a message again, after `send` has returned `MCPL_BUSY`.
+ *
+ * \param channel the channel.
+ *
+ * May be called before `send` has returned, and without need: then `send` is called once more than necessary.
+ *
+ * \return `MCPL_STALE_HANDLE` if the channel is closed. Any thread.
+ */
+MCPL_API mcpl_status mcpl_channel_writable(mcpl_channel *channel);
 
 /**
  * Reports that the peer has disconnected. Messages that it sent before are still processed; then the channel is

@@ -1,20 +1,23 @@
 //! Transports written in C: callbacks send messages one after the other, a function delivers received ones.
 
-use std::ffi::{c_char, c_void};
+use std::collections::VecDeque;
+use std::ffi::{CStr, c_char, c_void};
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use mcpline::foreign::PeerId;
 use mcpline::foreign::channel::{Channel as CoreChannel, MAX_WAITING_CHANNEL_BYTES, ServedChannel};
 use mcpline::foreign::options::{self, CallerOptions};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use crate::callback_tracker::CallbackTracker;
 use crate::executor::Job;
 use crate::handles::{Table, Token};
-use crate::mcpl_status::{MCPL_CLOSED, MCPL_LIMIT_EXCEEDED};
+use crate::mcpl_status::{MCPL_BUSY, MCPL_CLOSED, MCPL_OK};
 use crate::server::{Server, mcpl_server};
-use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
+use crate::status::{Done, Fault, entry, entry_or, mcpl_status, mcpl_status_name};
 use crate::text::{self, Text};
 use crate::user_data::{UserData, mcpl_finalizer};
 
@@ -29,6 +32,10 @@ pub struct mcpl_channel {
 /// Callbacks of a channel. They run where callbacks run, one at a time and in order.
 ///
 /// Begin with `MCPL_CHANNEL_FUNCTIONS_INIT`, then set the functions.
+///
+/// Both directions have backpressure. While `send` returns `MCPL_BUSY`, messages to the peer wait; while
+/// `mcpl_channel_receive` returns it, messages from the peer wait. When more than 32 MiB wait for the peer, the library
+/// takes no more messages from it, so that a peer which only sends does not fill the memory.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct mcpl_channel_functions {
@@ -43,14 +50,20 @@ pub struct mcpl_channel_functions {
     /// Sends one message to the peer. Required.
     ///
     /// `message` has `length` bytes and no line break; a zero byte follows. Valid until the callback returns.
+    ///
+    /// Returns `MCPL_OK` if the transport has taken the message. If it cannot take it now, returns `MCPL_BUSY` at once
+    /// instead of waiting, and calls `mcpl_channel_writable` when it can: then the same message is passed again, perhaps
+    /// at another address. Any other status is a failure, as if the callback called `mcpl_channel_hang_up` with its name.
     pub send: Option<
         unsafe extern "C" fn(
             channel: *mut mcpl_channel,
             message: *const c_char,
             length: usize,
             user: *mut c_void,
-        ),
+        ) -> i32,
     >,
+    /// Called once after `mcpl_channel_receive` has returned `MCPL_BUSY`, when it takes messages again. May be `NULL`.
+    pub ready: Option<unsafe extern "C" fn(channel: *mut mcpl_channel, user: *mut c_void)>,
     /// Closes the channel. No callback of this channel is called afterwards. May be `NULL`.
     pub close: Option<unsafe extern "C" fn(channel: *mut mcpl_channel, user: *mut c_void)>,
 }
@@ -88,6 +101,12 @@ pub(crate) struct Channel {
     functions: mcpl_channel_functions,
     data: Arc<UserData>,
     core: Arc<CoreChannel>,
+    /// Notified when the transport reports that it can take a message again.
+    writable: Notify,
+    /// Whether C waits for `ready`, because a message was refused.
+    wants_ready: AtomicBool,
+    /// Notified when `wants_ready` is set.
+    refused: Notify,
 }
 
 impl Channel {
@@ -107,6 +126,9 @@ impl Channel {
                 functions,
                 data,
                 core,
+                writable: Notify::new(),
+                wants_ready: AtomicBool::new(false),
+                refused: Notify::new(),
             })
         })
     }
@@ -128,34 +150,99 @@ impl Channel {
         .await;
     }
 
-    /// Sends the core's messages to the peer with C's callback until the core has no more, then closes the channel.
+    /// Sends the core's messages to the peer with C's callback until the core has no more or the peer does not take
+    /// them, then closes the channel.
     pub(crate) async fn carry(self: &Arc<Self>) {
-        while let Some(messages) = self.core.next().await {
-            self.send(messages).await;
+        while let Some(messages) = self.serving_ready(self.core.next()).await {
+            if !self.send(messages.into()).await {
+                break;
+            }
         }
         self.close();
     }
 
-    /// Sends messages one after the other with C's callback. Resolves when all are sent.
-    async fn send(self: &Arc<Self>, messages: Vec<Bytes>) {
+    /// Sends messages one after the other with C's callback, and waits while the transport is busy. Returns `false` if
+    /// it has failed, or was still busy some time after the core has closed the channel.
+    async fn send(self: &Arc<Self>, mut messages: VecDeque<Bytes>) -> bool {
+        loop {
+            let sending = self.call(move |channel| {
+                channel.send_now(&mut messages);
+                messages
+            });
+            messages = match sending.await {
+                Some(unsent) if !unsent.is_empty() => unsent,
+                // If it was not called, the server or client is closing.
+                _ => return true,
+            };
+            let writable = self.core.sending(self.writable.notified());
+            let writable = self.serving_ready(async {
+                tokio::select! {
+                    writable = writable => writable,
+                    () = self.core.failed() => false,
+                }
+            });
+            if !writable.await {
+                return false;
+            }
+        }
+    }
+
+    /// Calls C's `send` with each message until the transport is busy or fails. Leaves the messages that it did not take.
+    fn send_now(&self, messages: &mut VecDeque<Bytes>) {
         let Some(send) = self.functions.send else {
             return;
         };
-        self.call(move |channel| {
-            for message in messages {
-                let message = Text::new(&message);
-                // SAFETY: the message outlives the call, and the data is released after the last callback.
-                unsafe {
-                    send(
-                        channel.handle(),
-                        message.as_ptr(),
-                        message.len(),
-                        channel.data.pointer(),
-                    )
+        while let Some(message) = messages.front() {
+            let message = Text::new(message);
+            // SAFETY: the message outlives the call, and the data is released after the last callback.
+            let status = unsafe {
+                send(
+                    self.handle(),
+                    message.as_ptr(),
+                    message.len(),
+                    self.data.pointer(),
+                )
+            };
+            if status != MCPL_OK as i32 {
+                if status != MCPL_BUSY as i32 {
+                    // SAFETY: names are static.
+                    let name = unsafe { CStr::from_ptr(mcpl_status_name(status)) };
+                    let failure = format!("`send` returned {}", name.to_string_lossy());
+                    self.core.hang_up(Some(failure));
                 }
+                return;
             }
-        })
-        .await;
+            messages.pop_front();
+        }
+    }
+
+    /// Waits for a future, and calls C's `ready` meanwhile when it is due.
+    async fn serving_ready<T>(self: &Arc<Self>, future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut future => return done,
+                () = self.has_room_again() => {}
+            }
+            // Before the call: `mcpl_channel_receive` may fail again meanwhile.
+            self.wants_ready.store(false, Ordering::SeqCst);
+            if let Some(ready) = self.functions.ready {
+                self.call(move |channel| {
+                    // SAFETY: the data is released after the last callback.
+                    unsafe { ready(channel.handle(), channel.data.pointer()) }
+                })
+                .await;
+            }
+        }
+    }
+
+    /// Waits until a message was refused and there is room again.
+    async fn has_room_again(&self) {
+        while !self.wants_ready.load(Ordering::SeqCst) {
+            self.refused.notified().await;
+        }
+        self.core.ready().await;
     }
 
     /// Calls C's `close`, after the callbacks that were queued before.
@@ -173,22 +260,23 @@ impl Channel {
         }
     }
 
-    /// Runs a callback. Resolves when it has returned.
-    async fn call(self: &Arc<Self>, callback: impl FnOnce(&Arc<Self>) + Send + 'static) {
+    /// Runs a callback. Returns its outcome, or `None` if it did not run because the server or client is closed.
+    async fn call<T: Send + 'static>(
+        self: &Arc<Self>,
+        callback: impl FnOnce(&Arc<Self>) -> T + Send + 'static,
+    ) -> Option<T> {
         let channel = self.clone();
-        let (sender, done) = oneshot::channel::<()>();
-        let Some(entered) = self.owner.enter() else {
-            return;
-        };
+        let (sender, done) = oneshot::channel();
+        let entered = self.owner.enter()?;
         let calling = move || {
-            entered.run(|| callback(&channel));
+            let outcome = entered.run(|| callback(&channel));
             // Fails if the channel was abandoned, which is fine.
-            let _ = sender.send(());
+            let _ = sender.send(outcome);
         };
         self.owner
             .enqueue_for_peer(self.peer, Job::Run(Box::new(calling)));
         // Dropping the sender ends the wait as well.
-        let _ = done.await;
+        done.await.ok()
     }
 
     pub(crate) fn handle(&self) -> *mut mcpl_channel {
@@ -289,9 +377,10 @@ pub unsafe extern "C" fn mcpl_channel_opened(
 /// - `message`, `length`: one JSON-RPC message and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. Invalid messages
 ///   are answered or ignored as the protocol requires.
 ///
-/// Returns `MCPL_LIMIT_EXCEEDED` if more than 32 MiB are waiting, because the library is busy or the peer does not take
-/// its messages. The message was not taken: stop reading and deliver it again later. Returns `MCPL_CLOSED` after
-/// `mcpl_channel_hang_up` and `MCPL_STALE_HANDLE` once the channel is closed. Any thread.
+/// Returns `MCPL_BUSY` if more than 32 MiB are waiting, because the library is busy or the peer does not take its
+/// messages. The message was not taken: stop reading, and deliver it again when `ready` of the channel's functions is
+/// called. Returns `MCPL_CLOSED` after `mcpl_channel_hang_up` and `MCPL_STALE_HANDLE` once the channel is closed. Any
+/// thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_channel_receive(
     channel: *mut mcpl_channel,
@@ -303,8 +392,12 @@ pub unsafe extern "C" fn mcpl_channel_receive(
         // SAFETY: the caller upholds the contract in the header.
         let message = unsafe { text::bytes("the message", message, length)? };
         if !channel.core.has_room() {
+            if channel.functions.ready.is_some() {
+                channel.wants_ready.store(true, Ordering::SeqCst);
+                channel.refused.notify_one();
+            }
             return Err(Fault::new(
-                MCPL_LIMIT_EXCEEDED,
+                MCPL_BUSY,
                 format!("more than {MAX_WAITING_CHANNEL_BYTES} bytes wait already"),
             ));
         }
@@ -312,6 +405,19 @@ pub unsafe extern "C" fn mcpl_channel_receive(
         received
             .map(drop)
             .map_err(|_| Fault::new(MCPL_CLOSED, "the channel is hung up"))
+    })
+}
+
+/// Reports that the transport can take a message again, after `send` has returned `MCPL_BUSY`.
+///
+/// May be called before `send` has returned, and without need: then `send` is called once more than necessary.
+///
+/// Returns `MCPL_STALE_HANDLE` if the channel is closed. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_channel_writable(channel: *mut mcpl_channel) -> mcpl_status {
+    entry(|| {
+        CHANNELS.get(channel)?.writable.notify_one();
+        Ok(())
     })
 }
 

@@ -72,13 +72,16 @@ pub enum mcpl_status {
     MCPL_NOT_FOUND = 104,
     /// C only: this process was forked while the library was running. Nothing was done.
     MCPL_FORKED = 105,
+    /// C only: the message cannot be taken now. `mcpl_channel_receive` returns it, and `send` of a channel may: see
+    /// `mcpl_channel_functions`.
+    MCPL_BUSY = 106,
 }
 
 use mcpl_status::*;
 
 impl mcpl_status {
     /// All statuses. Each kind of error has the index that it has in `ErrorKind::ALL`, counted from 1.
-    const ALL: [(Self, &'static std::ffi::CStr); 26] = [
+    const ALL: [(Self, &'static std::ffi::CStr); 27] = [
         (MCPL_OK, c"MCPL_OK"),
         (MCPL_RPC_ERROR, c"MCPL_RPC_ERROR"),
         (MCPL_REQUEST_TIMED_OUT, c"MCPL_REQUEST_TIMED_OUT"),
@@ -105,6 +108,7 @@ impl mcpl_status {
         (MCPL_WAIT_TIMED_OUT, c"MCPL_WAIT_TIMED_OUT"),
         (MCPL_NOT_FOUND, c"MCPL_NOT_FOUND"),
         (MCPL_FORKED, c"MCPL_FORKED"),
+        (MCPL_BUSY, c"MCPL_BUSY"),
     ];
 }
 

@@ -24,7 +24,7 @@ static void fail_to_open(mcpl_channel *channel, void *user) {
   OK(mcpl_channel_opened(channel, "no cable"));
 }
 
-static void send_across(mcpl_channel *channel, const char *message, size_t length, void *user) {
+static mcpl_status send_across(mcpl_channel *channel, const char *message, size_t length, void *user) {
   struct end *end = user;
   (void)channel;
   CHECK(strlen(message) == length);
@@ -35,6 +35,7 @@ static void send_across(mcpl_channel *channel, const char *message, size_t lengt
   const mcpl_status status = mcpl_channel_receive(other, message, length);
   CHECK(status == MCPL_OK || status == MCPL_STALE_HANDLE || status == MCPL_CLOSED);
   tally_add(&end->sent);
+  return MCPL_OK;
 }
 
 static void closed(mcpl_channel *channel, void *user) {
@@ -106,12 +107,13 @@ static void a_channel_that_fails_to_open_fails_the_client(void) {
   CHECK(tally_count(&end.sent) == 0);
 }
 
-static void swallow(mcpl_channel *channel, const char *message, size_t length, void *user) {
+static mcpl_status swallow(mcpl_channel *channel, const char *message, size_t length, void *user) {
   (void)message, (void)length;
   pthread_mutex_lock(&((struct end *)user)->lock);
   ((struct end *)user)->other = channel;
   pthread_mutex_unlock(&((struct end *)user)->lock);
   tally_add(&((struct end *)user)->sent);
+  return MCPL_OK;
 }
 
 static void a_hang_up_fails_requests_in_flight(void) {
@@ -217,7 +219,7 @@ static void begin(struct slow_end *slow) {
   tally_add(&slow->begun);
 }
 
-static void send_slowly(mcpl_channel *channel, const char *message, size_t length, void *user) {
+static mcpl_status send_slowly(mcpl_channel *channel, const char *message, size_t length, void *user) {
   struct slow_end *slow = user;
   (void)channel, (void)length;
   begin(slow);
@@ -227,6 +229,7 @@ static void send_slowly(mcpl_channel *channel, const char *message, size_t lengt
   pthread_mutex_lock(&slow->end.lock);
   slow->is_sending = false;
   pthread_mutex_unlock(&slow->end.lock);
+  return MCPL_OK;
 }
 
 static void closed_alone(mcpl_channel *channel, void *user) {
@@ -283,7 +286,226 @@ static void functions_run_one_at_a_time_though_the_server_stops(void) {
   CHECK(tally_count(&slow.end.closed) == 1 && tally_count(&slow.end.finalized) == 1);
 }
 
+/* ---- backpressure */
+
+/* An end whose transport is busy at times. */
+struct busy_end {
+  struct end end;
+  struct tally refused;
+  struct tally ready;
+  pthread_mutex_t lock;
+  bool is_busy;
+  char *waiting;
+};
+
+#define BUSY_END {END, TALLY, TALLY, PTHREAD_MUTEX_INITIALIZER, true, NULL}
+
+/* Refuses each message once. Half of the messages may be passed again before this function returns. */
+static mcpl_status refuse_once(mcpl_channel *channel, const char *message, size_t length, void *user) {
+  struct busy_end *busy = user;
+  CHECK(strlen(message) == length);
+  if (busy->waiting != NULL) {
+    /* The same message again, and no other meanwhile. */
+    CHECK(strcmp(busy->waiting, message) == 0);
+    free(busy->waiting);
+    busy->waiting = NULL;
+    tally_add(&busy->end.sent);
+    return MCPL_OK;
+  }
+  busy->waiting = strdup(message);
+  if (tally_count(&busy->end.sent) % 2 == 1) {
+    OK(mcpl_channel_writable(channel));
+  }
+  tally_add(&busy->refused);
+  return MCPL_BUSY;
+}
+
+static const char PING[] = "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\"}";
+
+static void a_busy_transport_gets_each_message_again(void) {
+  struct busy_end busy = BUSY_END;
+  const mcpl_channel_functions functions = {.size = sizeof functions, .send = refuse_once, .close = closed};
+  mcpl_server *server = mcpl_server_new("server", "1");
+  mcpl_channel *channel = mcpl_server_serve_channel(server, &functions, NULL, 0, &busy, end_finalized);
+  CHECK(channel != NULL);
+  for (int count = 1; count <= 10; count++) {
+    OK(mcpl_channel_receive(channel, PING, MCPL_AUTO_LENGTH));
+    tally_wait(&busy.refused, count);
+    if (count % 2 == 1) {
+      CHECK(tally_count(&busy.end.sent) == count - 1);
+      OK(mcpl_channel_writable(channel));
+    }
+    tally_wait(&busy.end.sent, count);
+  }
+  OK(mcpl_server_close(server));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_channel_writable(channel));
+  mcpl_server_free(server);
+  CHECK(busy.waiting == NULL && tally_count(&busy.end.finalized) == 1);
+}
+
+/* Takes nothing while the transport is busy. */
+static mcpl_status refuse_while_busy(mcpl_channel *channel, const char *message, size_t length, void *user) {
+  struct busy_end *busy = user;
+  (void)channel, (void)message, (void)length;
+  pthread_mutex_lock(&busy->lock);
+  const bool is_busy = busy->is_busy;
+  pthread_mutex_unlock(&busy->lock);
+  tally_add(is_busy ? &busy->refused : &busy->end.sent);
+  return is_busy ? MCPL_BUSY : MCPL_OK;
+}
+
+static void is_ready(mcpl_channel *channel, void *user) {
+  (void)channel;
+  tally_add(&((struct busy_end *)user)->ready);
+}
+
+enum { LARGE = 4 * 1024 * 1024 };
+
+/* Returns a message or text of a large size, with this before and after the `x`s. */
+static char *large(const char *before, const char *after) {
+  char *text = malloc(strlen(before) + LARGE + strlen(after) + 1);
+  CHECK(text != NULL);
+  char *end = text + sprintf(text, "%s", before);
+  memset(end, 'x', LARGE);
+  sprintf(end + LARGE, "%s", after);
+  return text;
+}
+
+static void reply_large(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length;
+  char *result = large("{\"content\": [{\"type\": \"text\", \"text\": \"", "\"}]}");
+  OK(mcpl_call_reply_result(call, result, MCPL_AUTO_LENGTH));
+  free(result);
+  tally_add(user);
+}
+
+static void a_peer_that_reads_slowly_is_not_read_until_it_has_caught_up(void) {
+  struct busy_end busy = BUSY_END;
+  struct tally replied = TALLY;
+  const mcpl_channel_functions functions = {
+      .size = sizeof functions, .send = refuse_while_busy, .ready = is_ready, .close = closed};
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "large", "Replies at length", NULL, reply_large, &replied, NULL));
+  mcpl_channel *channel = mcpl_server_serve_channel(server, &functions, NULL, 0, &busy, end_finalized);
+  CHECK(channel != NULL);
+  const char *initialize =
+      "{\"jsonrpc\": \"2.0\", \"id\": 0, \"method\": \"initialize\", \"params\": {\"protocolVersion\": \"2025-11-25\", "
+      "\"capabilities\": {}, \"clientInfo\": {\"name\": \"test\", \"version\": \"1\"}}}";
+  OK(mcpl_channel_receive(channel, initialize, MCPL_AUTO_LENGTH));
+  OK(mcpl_channel_receive(channel, "{\"jsonrpc\": \"2.0\", \"method\": \"notifications/initialized\"}",
+                          MCPL_AUTO_LENGTH));
+  /* More than waits in the channel and in the server together. */
+  enum { CALLS = 20 };
+  for (int call = 1; call <= CALLS; call++) {
+    char message[128];
+    snprintf(message, sizeof message,
+             "{\"jsonrpc\": \"2.0\", \"id\": %d, \"method\": \"tools/call\", \"params\": {\"name\": \"large\"}}", call);
+    OK(mcpl_channel_receive(channel, message, MCPL_AUTO_LENGTH));
+  }
+  tally_wait(&replied, CALLS);
+  /* What the server no longer reads waits in the channel, up to its limit. */
+  char *notification =
+      large("{\"jsonrpc\": \"2.0\", \"method\": \"notifications/acme\", \"params\": {\"text\": \"", "\"}}");
+  mcpl_status status = MCPL_OK;
+  while (status == MCPL_OK) {
+    status = mcpl_channel_receive(channel, notification, MCPL_AUTO_LENGTH);
+  }
+  EXPECT(MCPL_BUSY, status);
+  EXPECT(MCPL_BUSY, mcpl_channel_receive(channel, notification, MCPL_AUTO_LENGTH));
+  CHECK(tally_count(&busy.ready) == 0 && tally_count(&busy.refused) == 1 && tally_count(&busy.end.sent) == 0);
+  pthread_mutex_lock(&busy.lock);
+  busy.is_busy = false;
+  pthread_mutex_unlock(&busy.lock);
+  OK(mcpl_channel_writable(channel));
+  tally_wait(&busy.ready, 1);
+  OK(mcpl_channel_receive(channel, notification, MCPL_AUTO_LENGTH));
+  tally_wait(&busy.end.sent, 1 + CALLS);
+  free(notification);
+  OK(mcpl_server_close(server));
+  mcpl_server_free(server);
+  CHECK(tally_count(&busy.ready) == 1 && tally_count(&busy.end.closed) == 1);
+}
+
+/* Receives more than waits in a channel, before it is open. */
+static void open_full(mcpl_channel *channel, void *user) {
+  char *invalid = large("", "");
+  mcpl_status status = MCPL_OK;
+  for (int message = 0; message < 9; message++) {
+    EXPECT(MCPL_OK, status);
+    status = mcpl_channel_receive(channel, invalid, MCPL_AUTO_LENGTH);
+  }
+  EXPECT(MCPL_BUSY, mcpl_channel_receive(channel, invalid, MCPL_AUTO_LENGTH));
+  free(invalid);
+  CHECK(tally_count(&((struct busy_end *)user)->ready) == 0);
+  open_at_once(channel, user);
+}
+
+static void fail_after_ready(mcpl_channel *channel, void *user) {
+  is_ready(channel, user);
+  OK(mcpl_channel_receive(channel, "{}", MCPL_AUTO_LENGTH));
+  OK(mcpl_channel_hang_up(channel, "the cable broke"));
+}
+
+static void a_client_says_when_it_can_receive_again(void) {
+  struct busy_end busy = BUSY_END;
+  const mcpl_channel_functions functions = {.size = sizeof functions,
+                                            .open = open_full,
+                                            .send = refuse_while_busy,
+                                            .ready = fail_after_ready,
+                                            .close = closed};
+  mcpl_client *client = mcpl_client_new("client", "1");
+  OK(mcpl_client_set_options(client, "{\"revisions\": [\"2025-11-25\"], \"reconnect_attempts\": 0}", MCPL_AUTO_LENGTH));
+  OK(mcpl_client_set_channel(client, &functions, &busy, end_finalized));
+  CHECK(mcpl_client_open(client) != MCPL_OK);
+  CONTAINS(mcpl_error_message(mcpl_last_error()), "the cable broke");
+  mcpl_client_free(client);
+  CHECK(tally_count(&busy.ready) == 1 && tally_count(&busy.end.closed) == 1);
+}
+
+static mcpl_status fail_to_send(mcpl_channel *channel, const char *message, size_t length, void *user) {
+  (void)channel, (void)message, (void)length;
+  tally_add(&((struct end *)user)->sent);
+  return MCPL_TRANSPORT_ERROR;
+}
+
+static void a_transport_that_fails_to_send_ends_its_channel(void) {
+  struct end end = END;
+  const mcpl_channel_functions functions = {
+      .size = sizeof functions, .open = open_at_once, .send = fail_to_send, .close = closed};
+  mcpl_client *client = mcpl_client_new("client", "1");
+  OK(mcpl_client_set_options(client, "{\"revisions\": [\"2025-11-25\"], \"reconnect_attempts\": 0}", MCPL_AUTO_LENGTH));
+  OK(mcpl_client_set_channel(client, &functions, &end, end_finalized));
+  CHECK(mcpl_client_open(client) != MCPL_OK);
+  CONTAINS(mcpl_error_message(mcpl_last_error()), "MCPL_TRANSPORT_ERROR");
+  mcpl_client_free(client);
+  CHECK(tally_count(&end.sent) == 1 && tally_count(&end.closed) == 1);
+}
+
+static void a_channel_ends_though_its_transport_stays_busy(void) {
+  for (int hangs_up = 0; hangs_up < 2; hangs_up++) {
+    struct busy_end busy = BUSY_END;
+    const mcpl_channel_functions functions = {.size = sizeof functions, .send = refuse_while_busy, .close = closed};
+    mcpl_server *server = mcpl_server_new("server", "1");
+    mcpl_channel *channel = mcpl_server_serve_channel(server, &functions, NULL, 0, &busy, end_finalized);
+    CHECK(channel != NULL);
+    OK(mcpl_channel_receive(channel, PING, MCPL_AUTO_LENGTH));
+    tally_wait(&busy.refused, 1);
+    if (hangs_up == 1) {
+      OK(mcpl_channel_hang_up(channel, "the cable broke"));
+      tally_wait(&busy.end.closed, 1);
+    }
+    OK(mcpl_server_close(server));
+    mcpl_server_free(server);
+    CHECK(tally_count(&busy.end.closed) == 1 && tally_count(&busy.end.sent) == 0);
+  }
+}
+
 static const struct test tests[] = {
+    TEST(a_busy_transport_gets_each_message_again),
+    TEST(a_peer_that_reads_slowly_is_not_read_until_it_has_caught_up),
+    TEST(a_client_says_when_it_can_receive_again),
+    TEST(a_transport_that_fails_to_send_ends_its_channel),
+    TEST(a_channel_ends_though_its_transport_stays_busy),
     TEST(functions_run_one_at_a_time_though_the_server_stops),
     TEST(a_principal_has_the_scopes_that_its_transport_names),
     TEST(a_server_and_a_client_talk_over_channels),

@@ -536,13 +536,13 @@ public:
     channel.opened();
   }
 
-  void send(Channel, std::string_view message) override {
+  bool send(Channel, std::string_view message) override {
     Channel other;
     {
       const std::lock_guard<std::mutex> lock(ends_->mutex);
       other = serving_ ? ends_->client : ends_->server;
     }
-    other.receive(message);
+    return other.receive(message);
   }
 
 private:
@@ -565,6 +565,94 @@ void transports_are_classes() {
     CHECK(Counted::alive == 2);
     pair.client.close();
   }
+  CHECK(Counted::alive == 0);
+}
+
+/// What a slow transport has done.
+struct SlowLog {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int refused = 0, taken = 0, ready = 0, closed = 0;
+
+  void add(int SlowLog::*count) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    ++(this->*count);
+    changed.notify_all();
+  }
+
+  void wait(int SlowLog::*count, int least) {
+    std::unique_lock<std::mutex> lock(mutex);
+    CHECK(changed.wait_for(lock, std::chrono::minutes(5), [&] { return this->*count >= least; }));
+  }
+};
+
+/// Refuses each message once, and throws for the one that says so.
+class SlowTransport : public Transport {
+public:
+  explicit SlowTransport(std::shared_ptr<SlowLog> log) : log_(std::move(log)) {}
+
+  void open(Channel channel) override {
+    // More than waits in a channel that is not open yet.
+    const std::string message(33 << 20, 'x');
+    CHECK(channel.receive(message));
+    CHECK(!channel.receive("{}"));
+    channel.opened();
+  }
+
+  bool send(Channel, std::string_view message) override {
+    if (waiting_.empty()) {
+      waiting_ = message;
+      log_->add(&SlowLog::refused);
+      return false;
+    }
+    CHECK(waiting_ == message);
+    waiting_.clear();
+    log_->add(&SlowLog::taken);
+    return true;
+  }
+
+  void ready(Channel channel) override {
+    CHECK(channel.receive("{}"));
+    log_->add(&SlowLog::ready);
+    throw std::runtime_error("the cable broke");
+  }
+
+  void close(Channel) override { log_->add(&SlowLog::closed); }
+
+private:
+  std::shared_ptr<SlowLog> log_;
+  std::string waiting_;
+  Counted counted_;
+};
+
+void transports_may_be_busy() {
+  const auto log = std::make_shared<SlowLog>();
+  {
+    Server server("server", "1");
+    const Channel channel = server.serve(std::make_unique<SlowTransport>(log));
+    for (int count = 1; count <= 3; ++count) {
+      CHECK(channel.receive(R"({"jsonrpc":"2.0","id":1,"method":"ping"})"));
+      log->wait(&SlowLog::refused, count);
+      CHECK(log->taken == count - 1);
+      channel.writable();
+      log->wait(&SlowLog::taken, count);
+    }
+    server.close();
+    THROWS(MCPL_STALE_HANDLE, (channel.writable(), 0));
+  }
+  const auto client_log = std::make_shared<SlowLog>();
+  {
+    Client client("client", "1");
+    client.set_options(R"({"revisions":["2025-11-25"],"reconnect_attempts":0})");
+    client.set_transport(std::make_unique<SlowTransport>(client_log));
+    try {
+      client.open();
+      CHECK(false);
+    } catch (const Error &error) {
+      CHECK(contains(error.what(), "the cable broke"));
+    }
+  }
+  CHECK(log->closed == 1 && client_log->closed == 1 && client_log->ready == 1);
   CHECK(Counted::alive == 0);
 }
 
@@ -748,6 +836,7 @@ int main() {
       TEST(destroys_the_captures_of_lambdas),
       TEST(reports_exceptions_of_callbacks_without_a_response),
       TEST(transports_are_classes),
+      TEST(transports_may_be_busy),
       TEST(a_callable_verifies_tokens_and_scopes_limit_what_callers_see),
       TEST(a_server_listens_on_a_unix_socket),
       TEST(a_loop_runs_callbacks_here),

@@ -106,8 +106,9 @@ static void on_connection(mcpl_client *client, mcpl_connection_event event, cons
 static void on_line(mcpl_client *client, const char *line, size_t length, void *user) {
   (void)client, (void)line, (void)length, (void)user;
 }
-static void on_send(mcpl_channel *channel, const char *message, size_t length, void *user) {
+static mcpl_status on_send(mcpl_channel *channel, const char *message, size_t length, void *user) {
   (void)channel, (void)message, (void)length, (void)user;
+  return MCPL_OK;
 }
 
 static mcpl_server *ended_server(void) {
@@ -623,6 +624,7 @@ static void channels_refuse(void) {
   REFUSES(mcpl_channel_hang_up, channel, BAD_TEXT);
   mcpl_server_free(server);
   HANDLE(mcpl_channel_receive, channel, JSON("{}"));
+  HANDLE_ALONE(mcpl_channel_writable, channel);
   HANDLE(mcpl_channel_hang_up, channel, NULL);
   HANDLE(mcpl_channel_opened, channel, NULL);
 }

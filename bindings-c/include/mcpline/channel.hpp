@@ -15,10 +15,19 @@ public:
   /// Refers to a C handle.
   explicit Channel(mcpl_channel *channel = nullptr) noexcept : channel_(channel) {}
 
-  /// Delivers a message from the peer.
-  void receive(std::string_view message) const {
-    detail::throw_if_failed(mcpl_channel_receive(channel_, message.data(), message.size()));
+  /// Delivers a message from the peer. Returns `false` if too many wait already: stop reading, and deliver the message
+  /// again when Transport::ready is called.
+  [[nodiscard]] bool receive(std::string_view message) const {
+    const mcpl_status status = mcpl_channel_receive(channel_, message.data(), message.size());
+    if (status == MCPL_BUSY) {
+      return false;
+    }
+    detail::throw_if_failed(status);
+    return true;
   }
+
+  /// Reports that the transport can take a message again, after Transport::send has returned `false`.
+  void writable() const { detail::throw_if_failed(mcpl_channel_writable(channel_)); }
 
   /// Reports that the peer has disconnected. `reason` is empty for a normal end.
   void hang_up(std::string_view reason = {}) const {
@@ -49,7 +58,13 @@ public:
   virtual void open(Channel channel) { channel.opened(); }
 
   /// Sends one message to the peer. `message` is valid until this function returns.
-  virtual void send(Channel channel, std::string_view message) = 0;
+  ///
+  /// Returns whether the transport has taken it. If it cannot take it now, returns `false` at once, and calls
+  /// Channel::writable when it can: then the same message is passed again.
+  virtual bool send(Channel channel, std::string_view message) = 0;
+
+  /// Called once after Channel::receive has returned `false`, when it takes messages again.
+  virtual void ready(Channel) {}
 
   /// Closes a channel. No function is called for it afterwards.
   virtual void close(Channel) {}
@@ -75,9 +90,15 @@ struct TransportFunctions {
     run([&] { of(user).open(Channel(channel)); }, [&](const char *why) { (void)mcpl_channel_opened(channel, why); });
   }
 
-  static void send(mcpl_channel *channel, const char *message, std::size_t length, void *user) noexcept {
-    run([&] { of(user).send(Channel(channel), std::string_view(message, length)); },
+  static mcpl_status send(mcpl_channel *channel, const char *message, std::size_t length, void *user) noexcept {
+    mcpl_status status = MCPL_TRANSPORT_ERROR;
+    run([&] { status = of(user).send(Channel(channel), std::string_view(message, length)) ? MCPL_OK : MCPL_BUSY; },
         [&](const char *why) { (void)mcpl_channel_hang_up(channel, why); });
+    return status;
+  }
+
+  static void ready(mcpl_channel *channel, void *user) noexcept {
+    run([&] { of(user).ready(Channel(channel)); }, [&](const char *why) { (void)mcpl_channel_hang_up(channel, why); });
   }
 
   static void close(mcpl_channel *channel, void *user) noexcept {
@@ -89,6 +110,7 @@ struct TransportFunctions {
     functions.size = sizeof(functions);
     functions.open = opens ? &open : nullptr;
     functions.send = &send;
+    functions.ready = &ready;
     functions.close = &close;
     return functions;
   }

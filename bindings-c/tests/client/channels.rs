@@ -18,6 +18,7 @@ static FUNCTIONS: mcpl_channel_functions = mcpl_channel_functions {
     size: size_of::<mcpl_channel_functions>(),
     open: Some(opening),
     send: Some(sent),
+    ready: None,
     close: Some(hung_up),
 };
 
@@ -75,8 +76,9 @@ unsafe extern "C" fn to_server(
     message: *const c_char,
     length: usize,
     user: *mut c_void,
-) {
+) -> i32 {
     Wire::forward(&Wire::of(user).server, message, length);
+    MCPL_OK as i32
 }
 
 unsafe extern "C" fn to_client(
@@ -84,8 +86,9 @@ unsafe extern "C" fn to_client(
     message: *const c_char,
     length: usize,
     user: *mut c_void,
-) {
+) -> i32 {
     Wire::forward(&Wire::of(user).client, message, length);
+    MCPL_OK as i32
 }
 
 unsafe extern "C" fn client_closed(_: *mut mcpl_channel, user: *mut c_void) {

@@ -17,6 +17,7 @@ static FUNCTIONS: mcpl_channel_functions = mcpl_channel_functions {
     size: size_of::<mcpl_channel_functions>(),
     open: Some(opening),
     send: Some(sent),
+    ready: None,
     close: Some(hung_up),
 };
 

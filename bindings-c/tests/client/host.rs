@@ -253,9 +253,10 @@ pub(crate) unsafe extern "C" fn sent(
     message: *const c_char,
     length: usize,
     user: *mut c_void,
-) {
+) -> i32 {
     // SAFETY: guaranteed by the header.
     unsafe { send_event(user, Event::Sent(channel.addr(), text(message, length))) }
+    MCPL_OK as i32
 }
 
 pub(crate) unsafe extern "C" fn hung_up(channel: *mut mcpl_channel, user: *mut c_void) {

@@ -22,7 +22,7 @@ static void *receive_lines(void *user) {
     while ((length = getline(&line, &capacity, program->output)) > 0) {
         const struct timespec pause = {.tv_nsec = 1000 * 1000};
         length -= line[length - 1] == '\n';
-        while (mcpl_channel_receive(program->channel, line, (size_t)length) == MCPL_LIMIT_EXCEEDED) {
+        while (mcpl_channel_receive(program->channel, line, (size_t)length) == MCPL_BUSY) {
             nanosleep(&pause, NULL);
         }
     }
@@ -71,13 +71,14 @@ static void open_program(mcpl_channel *channel, void *user) {
     mcpl_channel_opened(channel, error == 0 ? NULL : strerror(error));
 }
 
-static void send_line(mcpl_channel *channel, const char *message, size_t length, void *user) {
+static mcpl_status send_line(mcpl_channel *channel, const char *message, size_t length, void *user) {
     program *program = user;
     fwrite(message, 1, length, program->input);
     fputc('\n', program->input);
     if (fflush(program->input) != 0) {
         mcpl_channel_hang_up(channel, strerror(errno));
     }
+    return MCPL_OK;
 }
 
 /* The program ends with its stdin, and the reader with the program. */

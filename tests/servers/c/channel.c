@@ -8,11 +8,12 @@
 #include "fixtures.h"
 
 /* Calls of one channel do not overlap. */
-static void send_line(mcpl_channel *channel, const char *message, size_t length, void *user) {
+static mcpl_status send_line(mcpl_channel *channel, const char *message, size_t length, void *user) {
     (void)channel, (void)user;
     fwrite(message, 1, length, stdout);
     fputc('\n', stdout);
     fflush(stdout);
+    return MCPL_OK;
 }
 
 void serve_channel(everything *everything, long number) {
@@ -35,7 +36,7 @@ void serve_channel(everything *everything, long number) {
     while ((length = getline(&line, &capacity, stdin)) > 0) {
         length -= line[length - 1] == '\n';
         const struct timespec pause = {.tv_nsec = 1000 * 1000};
-        while (mcpl_channel_receive(channel, line, (size_t)length) == MCPL_LIMIT_EXCEEDED) {
+        while (mcpl_channel_receive(channel, line, (size_t)length) == MCPL_BUSY) {
             nanosleep(&pause, NULL);
         }
     }

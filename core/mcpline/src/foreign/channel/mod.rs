@@ -135,6 +135,14 @@ impl Channel {
         let _ = self.outgoing.ended().await;
     }
 
+    /// Waits until the other side has failed: nothing more can be sent to it.
+    pub async fn failed(&self) {
+        if self.incoming.ended().await.is_ok() {
+            // The first end counts, so it does not fail later.
+            std::future::pending().await
+        }
+    }
+
     /// Waits until messages of [`next`](Self::next) have been sent, with a timeout once the channel is closed. Returns
     /// whether they have.
     pub async fn sending(&self, sent: impl Future<Output = ()>) -> bool {

@@ -57,6 +57,11 @@ async fn returns_messages_in_bounded_batches() {
     }
     assert_eq!(batches, [2, 2, 1]);
     assert!(is_ready(channel.outgoing.sent()));
+    channel.hang_up(None);
+    assert!(
+        !is_ready(channel.failed()),
+        "it has ended without a failure"
+    );
 }
 
 #[runtimes::test]
@@ -67,6 +72,7 @@ async fn a_failure_discards_unsent_messages_and_is_the_reason_of_the_end() {
     channel.hang_up(Some("the cable broke".into()));
     channel.hang_up(None);
     assert!(!is_ready(channel.next()), "nothing waits");
+    assert!(is_ready(channel.failed()));
     assert_eq!(channel.incoming.take().await, Ok(Bytes::from_static(b"1")));
     assert_eq!(
         channel.incoming.take().await,
