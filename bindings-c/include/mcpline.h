@@ -148,7 +148,7 @@
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 #define MCPL_ENUM_SIZE_CHECKED(type) _Static_assert(sizeof(type) == 4, #type " must have 32 bits");
 #else
-#define MCPL_ENUM_SIZE_CHECKED(type)
+#define MCPL_ENUM_SIZE_CHECKED(type) typedef char type##_must_have_32_bits[sizeof(type) == 4 ? 1 : -1];
 #endif
 /** \endcond */
 
