@@ -518,6 +518,34 @@ void reports_exceptions_of_callbacks_without_a_response() {
   set_unhandled({});
 }
 
+void handlers_may_return_errors() {
+  Pair pair;
+  using Text = std::variant<std::string, ToolError, RpcError>;
+  pair.server.add_tool("choose", "d", nullptr, [](const Json &arguments) -> Text {
+    const std::string which = arguments.string_or("/which", "");
+    if (which == "tool") {
+      return ToolError("no such city");
+    }
+    return which == "rpc" ? Text(RpcError(-5, "refused")) : Text("chosen: " + which);
+  });
+  pair.server.add_tool("expected", "d", nullptr, [](const Json &arguments) -> Expected<std::string> {
+    if (arguments.has("/fails")) {
+      return Error(MCPL_NOT_FOUND, "nothing there");
+    }
+    return "as expected";
+  });
+  pair.joined();
+  CHECK(text_of(pair.client.call_tool("choose", R"({"which":"a"})")) == "chosen: a");
+  CHECK(text_of(pair.client.call_tool("choose", R"({"which":"tool"})")) == "no such city");
+  CHECK(THROWS(MCPL_RPC_ERROR, pair.client.call_tool("choose", R"({"which":"rpc"})")).rpc_code() == -5);
+  CHECK(text_of(pair.client.call_tool("expected", nullptr)) == "as expected");
+  // Such an error may tell more than clients may know.
+  CHECK(!contains(pair.client.call_tool("expected", R"({"fails":true})").text(), "nothing there"));
+  const Expected<int> none = Error(MCPL_NOT_FOUND, "nothing there");
+  THROWS(MCPL_NOT_FOUND, none.value());
+  CHECK(none.value_or(7) == 7 && Expected<int>(8).value() == 8);
+}
+
 /// One end of a connection in memory; the other end receives what it sends.
 class Cable : public Transport {
 public:
@@ -835,6 +863,7 @@ int main() {
       TEST(a_client_reports_changes_of_its_connection),
       TEST(destroys_the_captures_of_lambdas),
       TEST(reports_exceptions_of_callbacks_without_a_response),
+      TEST(handlers_may_return_errors),
       TEST(transports_are_classes),
       TEST(transports_may_be_busy),
       TEST(a_callable_verifies_tokens_and_scopes_limit_what_callers_see),

@@ -1,6 +1,6 @@
 """Compiles and runs the C and C++ code of the pages.
 
-The `c` blocks of a page are one program, and so are its `cpp` blocks. Each is compiled with all warnings, and linked with
+The `c` blocks of a page are one program, and so are its `cpp` blocks and its `cpp without exceptions` blocks. Each is compiled with all warnings, and linked with
 the library of this tree. Its functions `check` and `main` are run, in this order, with an empty stdin. A `check` in C
 returns 0 on success, one in C++ throws no exception.
 """
@@ -24,6 +24,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-unused-function"]
 COMPILERS = {
     "c": [os.environ.get("CC", "cc"), "-std=c11", "-D_POSIX_C_SOURCE=200809L"],
     "cpp": [os.environ.get("CXX", "c++"), "-std=c++17"],
+    "cpp without exceptions": [os.environ.get("CXX", "c++"), "-std=c++17", "-fno-exceptions", "-fno-rtti"],
 }
 
 
@@ -43,12 +44,13 @@ def problems(pages: dict[Path, list[tuple[str, str]]]) -> dict[Path, list[str]]:
 
 def _play(name: str, language: str, code: str) -> list[str]:
     FOLDER.mkdir(parents=True, exist_ok=True)
-    source, program = FOLDER / f"{name}.{language}", FOLDER / f"{name}-{language}"
+    file = f"{name}-{language.replace(' ', '-')}"
+    source, program = FOLDER / f"{file}.{language.split()[0]}", FOLDER / file
     source.write_text(_whole(code, language))
     prefix = _library()
     linking = [f"-I{prefix / 'include'}", f"-L{prefix / 'lib'}", "-lmcpline", f"-Wl,-rpath,{prefix / 'lib'}", "-pthread"]
     # Coroutines are the only part that needs more than C++17.
-    standard = ["-std=c++20"] if language == "cpp" and "co_await" in code else []
+    standard = ["-std=c++20"] if language != "c" and "co_await" in code else []
     command = [*COMPILERS[language], *standard, *WARNINGS, "-g", str(source), "-o", str(program), *linking]
     compiled = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if compiled.returncode != 0:
@@ -64,13 +66,13 @@ def _whole(code: str, language: str) -> str:
     if has["main"]:
         code = code.replace(has["main"][0], f"static int page_main({nothing})")
         # Only `main` may have no return statement.
-        if language == "cpp":
+        if language != "c":
             code = code.replace("static int page_main()", "static void page_main()")
     steps = []
     if has["check"]:
-        steps.append("check();" if language == "cpp" else "if (check() != 0) { return 1; }")
+        steps.append("check();" if language != "c" else "if (check() != 0) { return 1; }")
     if has["main"]:
-        steps.append("page_main();" if language == "cpp" else "if (page_main() != 0) { return 1; }")
+        steps.append("page_main();" if language != "c" else "if (page_main() != 0) { return 1; }")
     return f"{code}\nint main({nothing}) {{ {' '.join(steps)} return 0; }}\n"
 
 

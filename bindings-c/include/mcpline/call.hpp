@@ -10,7 +10,7 @@
 #include "loop.hpp"
 #include "request_outcome.hpp"
 
-namespace mcpline {
+MCPLINE_BEGIN_NAMESPACE
 
 /// Binary data. From a resource it is the content, from a tool an image or audio. If `mime_type` is empty, the
 /// definition's type is used.
@@ -47,7 +47,7 @@ struct InputRequired {
 
 /// One call of a handler. Move it to answer later, from any thread. A call that is destroyed without an answer fails.
 ///
-/// A call can be answered once; using it after it has ended throws an Error with `MCPL_STALE_HANDLE`. Any thread, one
+/// A call can be answered once; functions that use it after it has ended fail with `MCPL_STALE_HANDLE`. Any thread, one
 /// at a time.
 class Call {
 public:
@@ -70,133 +70,132 @@ public:
   ~Call() { drop(); }
 
   /// Returns the name of the tool or prompt, the URI of the resource, or the method of the custom request.
-  std::string name() const {
+  Fallible<std::string> name() const {
     char *name = nullptr;
-    detail::throw_if_failed(mcpl_call_name(used(), &name));
+    MCPLINE_CHECK(mcpl_call_name(used(), &name));
     return detail::taken(name);
   }
 
   /// Returns the arguments; valid until the call ends.
-  Json arguments() const {
+  Fallible<Json> arguments() const {
     const char *arguments = nullptr;
     std::size_t length = 0;
-    detail::throw_if_failed(mcpl_call_arguments(used(), &arguments, &length));
+    MCPLINE_CHECK(mcpl_call_arguments(used(), &arguments, &length));
     return Json::view(std::string_view(arguments, length));
   }
 
   /// Returns the context of the request: see mcpl_call_info.
-  Json info() const {
+  Fallible<Json> info() const {
     char *text = nullptr;
     std::size_t length = 0;
-    detail::throw_if_failed(mcpl_call_info(used(), &text, &length));
+    MCPLINE_CHECK(mcpl_call_info(used(), &text, &length));
     return Json(detail::taken(text, length));
   }
 
   /// Returns the trace context of the request, without a value if the client has sent none: see
   /// mcpl_call_trace_context.
-  std::optional<Json> trace_context() const {
+  Fallible<std::optional<Json>> trace_context() const {
     char *text = nullptr;
     std::size_t length = 0;
-    detail::throw_if_failed(mcpl_call_trace_context(used(), &text, &length));
-    return text == nullptr ? std::nullopt : std::optional(Json(detail::taken(text, length)));
+    MCPLINE_CHECK(mcpl_call_trace_context(used(), &text, &length));
+    return text == nullptr ? std::optional<Json>() : std::optional(Json(detail::taken(text, length)));
   }
 
   /// Checks that the caller has these scopes, separated by spaces; see mcpl_call_require_scopes.
   ///
-  /// Throws an Error with `MCPL_RPC_ERROR` if not. Let it through: the client then gets the challenge for the scopes.
-  void require_scopes(std::string_view scopes) const {
-    detail::throw_if_failed(mcpl_call_require_scopes(used(), detail::Short(scopes).get()));
+  /// Fails with `MCPL_RPC_ERROR` if not. Pass the Error on: the client then gets the challenge for the scopes.
+  Fallible<void> require_scopes(std::string_view scopes) const {
+    return detail::done(mcpl_call_require_scopes(used(), detail::Short(scopes).get()));
   }
 
   /// Returns whether the request was cancelled or the call has ended.
   bool is_cancelled() const noexcept { return mcpl_call_is_cancelled(used()); }
 
   /// Calls `cancelled()` when the call is cancelled, at most once.
-  template <class F> void on_cancel(F &&cancelled) {
+  template <class F> Fallible<void> on_cancel(F &&cancelled) {
     using UserData = std::decay_t<F>;
-    detail::throw_if_failed(mcpl_call_on_cancel(
+    return detail::done(mcpl_call_on_cancel(
         call_, [](mcpl_call *, void *user) { detail::guarded([&] { (*static_cast<UserData *>(user))(); }); },
         new UserData(std::forward<F>(cancelled)), &detail::destroy<UserData>));
   }
 
   /// Reports progress, if the client requested it. `total` is NAN if unknown.
-  void progress(double progress, double total = std::nan(""), std::string_view message = {}) {
-    detail::throw_if_failed(mcpl_call_progress(used(), progress, total, detail::Short(message).or_null()));
+  Fallible<void> progress(double progress, double total = std::nan(""), std::string_view message = {}) {
+    return detail::done(mcpl_call_progress(used(), progress, total, detail::Short(message).or_null()));
   }
 
   /// Sends a log message with JSON data to the client.
   ///
   /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
-  void log(mcpl_log_level level, const JsonText &data, std::string_view logger = {}) {
-    detail::throw_if_failed(mcpl_call_log(used(), level, detail::Short(logger).or_null(), data.data(), data.size()));
+  Fallible<void> log(mcpl_log_level level, const JsonText &data, std::string_view logger = {}) {
+    return detail::done(mcpl_call_log(used(), level, detail::Short(logger).or_null(), data.data(), data.size()));
   }
 
   /// Sends a log message with text to the client.
-  void log_text(mcpl_log_level level, std::string_view text, std::string_view logger = {}) {
-    detail::throw_if_failed(
-        mcpl_call_log_text(used(), level, detail::Short(logger).or_null(), text.data(), text.size()));
+  Fallible<void> log_text(mcpl_log_level level, std::string_view text, std::string_view logger = {}) {
+    return detail::done(mcpl_call_log_text(used(), level, detail::Short(logger).or_null(), text.data(), text.size()));
   }
 
   /// Sends a custom notification on the call's stream. `params` is an object, or nullptr for none.
-  void notify(std::string_view method, const JsonText &params = nullptr) {
-    detail::throw_if_failed(mcpl_call_notify(used(), detail::Short(method).get(), params.data(), params.size()));
+  Fallible<void> notify(std::string_view method, const JsonText &params = nullptr) {
+    return detail::done(mcpl_call_notify(used(), detail::Short(method).get(), params.data(), params.size()));
   }
 
   /// Closes the HTTP response stream while the call continues; the client reconnects for the rest (2025-11-25).
-  void close_stream() { detail::throw_if_failed(mcpl_call_close_stream(used())); }
+  Fallible<void> close_stream() { return detail::done(mcpl_call_close_stream(used())); }
 
   /// Sends an input request to the client and waits for the answer.
   ///
-  /// Throws an Error with `MCPL_WOULD_DEADLOCK` on threads that must not wait (inline handlers, within a dispatch); use
+  /// Fails with `MCPL_WOULD_DEADLOCK` on threads that must not wait (inline handlers, within a dispatch); use
   /// `ask_then` there. Keys must differ within a handler; empty keys are numbered.
-  Json ask(mcpl_ask_method what, const JsonText &params = nullptr, std::string_view key = {}) {
+  Fallible<Json> ask(mcpl_ask_method what, const JsonText &params = nullptr, std::string_view key = {}) {
     char *result = nullptr;
     std::size_t length = 0;
-    detail::throw_if_failed(
+    MCPLINE_CHECK(
         mcpl_call_ask_wait(used(), detail::Short(key).or_null(), what, params.data(), params.size(), &result, &length));
     return Json(detail::taken(result, length));
   }
 
   /// Asks the user to fill in a form and waits; returns an ElicitResult, such as `{"action": "accept", "content":
   /// {…}}`.
-  Json elicit(std::string_view message, const JsonText &schema) {
-    return ask(MCPL_ASK_ELICIT, elicitation(message, schema));
+  Fallible<Json> elicit(std::string_view message, const JsonText &schema) {
+    MCPLINE_TAKE(params, elicitation(message, schema));
+    return ask(MCPL_ASK_ELICIT, params);
   }
 
   /// Requests a completion from the client's model and waits. `params` are the parameters of `sampling/createMessage`;
   /// returns a CreateMessageResult.
   ///
   /// Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
-  Json sample(const JsonText &params) { return ask(MCPL_ASK_SAMPLE, params); }
+  Fallible<Json> sample(const JsonText &params) { return ask(MCPL_ASK_SAMPLE, params); }
 
   /// Requests the client's root directories and waits; returns a ListRootsResult.
   ///
   /// Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
-  Json list_roots() { return ask(MCPL_ASK_LIST_ROOTS); }
+  Fallible<Json> list_roots() { return ask(MCPL_ASK_LIST_ROOTS); }
 
   /// Sends a custom request to the client and waits for its result, an object; see mcpl_call_send_request. Waits as
   /// `ask` does.
-  Json send_request(std::string_view method, const JsonText &params = nullptr, std::string_view key = {}) {
+  Fallible<Json> send_request(std::string_view method, const JsonText &params = nullptr, std::string_view key = {}) {
     char *result = nullptr;
     std::size_t length = 0;
-    detail::throw_if_failed(mcpl_call_send_request_wait(used(), detail::Short(key).or_null(),
-                                                        detail::Short(method).get(), params.data(), params.size(),
-                                                        &result, &length));
+    MCPLINE_CHECK(mcpl_call_send_request_wait(used(), detail::Short(key).or_null(), detail::Short(method).get(),
+                                              params.data(), params.size(), &result, &length));
     return Json(detail::taken(result, length));
   }
 
   /// In a middleware: passes the request on and waits for the result; see mcpl_call_next. `params` replace the
-  /// parameters; nullptr for the received ones. Throws an Error if the request fails, which the middleware may let
-  /// through. Waits as `ask` does.
-  Json next(const JsonText &params = nullptr) {
+  /// parameters; nullptr for the received ones. Fails with the Error of the request, which the middleware may pass
+  /// on. Waits as `ask` does.
+  Fallible<Json> next(const JsonText &params = nullptr) {
     char *result = nullptr;
     std::size_t length = 0;
-    detail::throw_if_failed(mcpl_call_next_wait(used(), params.data(), params.size(), &result, &length));
+    MCPLINE_CHECK(mcpl_call_next_wait(used(), params.data(), params.size(), &result, &length));
     return Json(detail::taken(result, length));
   }
 
   /// Returns the parameters of a form elicitation, for `ask_then`.
-  static Json elicitation(std::string_view message, const JsonText &schema) {
+  static Fallible<Json> elicitation(std::string_view message, const JsonText &schema) {
     Writer writer;
     writer.begin_object().name("message").put(message).name("requestedSchema");
     writer.put_json(std::string_view(schema.data(), schema.size()));
@@ -205,66 +204,69 @@ public:
 
   /// Sends an input request to the client and returns at once. `then(Call &, const Outcome &)` continues the call; like
   /// a handler, it may return the result or throw. This object no longer holds the call.
-  template <class F> void ask_then(mcpl_ask_method what, const JsonText &params, F &&then, std::string_view key = {});
+  template <class F>
+  Fallible<void> ask_then(mcpl_ask_method what, const JsonText &params, F &&then, std::string_view key = {});
 
   /// Replies with text: one text block (tool), one user message (prompt), or the text of a resource.
-  void reply(std::string_view text) { end(mcpl_call_reply_text(used(), text.data(), text.size())); }
+  Fallible<void> reply(std::string_view text) { return end(mcpl_call_reply_text(used(), text.data(), text.size())); }
 
   /// Replies with binary data: an image or audio (tool), or a blob (resource).
-  void reply(const Bytes &bytes) {
-    end(mcpl_call_reply_bytes(used(), bytes.bytes.data(), bytes.bytes.size(),
-                              detail::Short(bytes.mime_type).or_null()));
+  Fallible<void> reply(const Bytes &bytes) {
+    return end(mcpl_call_reply_bytes(used(), bytes.bytes.data(), bytes.bytes.size(),
+                                     detail::Short(bytes.mime_type).or_null()));
   }
 
   /// Replies with content blocks (tool), messages (prompt) or contents (resource).
-  void reply(const Content &content) {
-    end(mcpl_call_reply_content(used(), content.json.text().data(), content.json.text().size()));
+  Fallible<void> reply(const Content &content) {
+    return end(mcpl_call_reply_content(used(), content.json.text().data(), content.json.text().size()));
   }
 
   /// Replies with structured content.
-  void reply(const Structured &structured) {
-    end(mcpl_call_reply_structured(used(), structured.json.text().data(), structured.json.text().size()));
+  Fallible<void> reply(const Structured &structured) {
+    return end(mcpl_call_reply_structured(used(), structured.json.text().data(), structured.json.text().size()));
   }
 
   /// Replies with a complete result.
-  void reply(const Result &result) {
-    end(mcpl_call_reply_result(used(), result.json.text().data(), result.json.text().size()));
+  Fallible<void> reply(const Result &result) {
+    return end(mcpl_call_reply_result(used(), result.json.text().data(), result.json.text().size()));
   }
 
   /// Replies with input requests.
-  void reply(const InputRequired &required) {
-    end(mcpl_call_reply_input_required(used(), required.json.text().data(), required.json.text().size()));
+  Fallible<void> reply(const InputRequired &required) {
+    return end(mcpl_call_reply_input_required(used(), required.json.text().data(), required.json.text().size()));
   }
 
   /// Replies with completion values, or with the URIs of the resources that a template lists.
-  void reply(const std::vector<std::string> &candidates) {
+  Fallible<void> reply(const std::vector<std::string> &candidates) {
     std::vector<const char *> pointers;
     pointers.reserve(candidates.size());
     for (const std::string &candidate : candidates) {
       pointers.push_back(candidate.c_str());
     }
-    end(mcpl_call_reply_values(used(), pointers.data(), pointers.size()));
+    return end(mcpl_call_reply_values(used(), pointers.data(), pointers.size()));
   }
 
   /// Fails with an error message for the model.
-  void fail(std::string_view message) { end(mcpl_call_fail(used(), message.data(), message.size())); }
+  Fallible<void> fail(std::string_view message) { return end(mcpl_call_fail(used(), message.data(), message.size())); }
 
   /// Fails with a JSON-RPC error.
-  void fail_rpc(std::int64_t code, std::string_view message, const JsonText &data = nullptr) {
-    end(mcpl_call_fail_rpc(used(), code, detail::Short(message).get(), data.data(), data.size()));
+  Fallible<void> fail_rpc(std::int64_t code, std::string_view message, const JsonText &data = nullptr) {
+    return end(mcpl_call_fail_rpc(used(), code, detail::Short(message).get(), data.data(), data.size()));
   }
 
   /// Fails with an internal error: `message` goes to the diagnostics and is not sent to the client.
-  void fail_internal(std::string_view message) { end(mcpl_call_fail_internal(used(), detail::Short(message).get())); }
+  Fallible<void> fail_internal(std::string_view message) {
+    return end(mcpl_call_fail_internal(used(), detail::Short(message).get()));
+  }
 
   /// Fails because the resource does not exist: the one with this URI, or without a URI the one that the client reads.
-  void fail_resource_not_found(std::string_view uri = {}) {
-    end(mcpl_call_fail_resource_not_found(used(), detail::Short(uri).or_null()));
+  Fallible<void> fail_resource_not_found(std::string_view uri = {}) {
+    return end(mcpl_call_fail_resource_not_found(used(), detail::Short(uri).or_null()));
   }
 
   /// Fails because the user must open URLs first: an array of `elicitation/create` parameters in URL mode.
-  void fail_url_elicitation_required(const JsonText &elicitations) {
-    end(mcpl_call_fail_url_elicitation_required(used(), elicitations.data(), elicitations.size()));
+  Fallible<void> fail_url_elicitation_required(const JsonText &elicitations) {
+    return end(mcpl_call_fail_url_elicitation_required(used(), elicitations.data(), elicitations.size()));
   }
 
   /// Returns the C handle, which this object still owns.
@@ -280,9 +282,11 @@ public:
   }
 
 private:
-  void end(mcpl_status status) {
-    detail::throw_if_failed(status);
-    ended_ = std::exchange(call_, nullptr);
+  Fallible<void> end(mcpl_status status) {
+    if (status == MCPL_OK) {
+      ended_ = std::exchange(call_, nullptr);
+    }
+    return detail::done(status);
   }
 
   /// The handle for a function: that of the call that was ended, so that the function fails with `MCPL_STALE_HANDLE`.
@@ -305,79 +309,142 @@ namespace detail {
 /// The kind of a handler; it decides what a Json result means.
 enum class Feature { tool, resource, prompt, completion, resource_list, request };
 
-/// Replies with the return value of a handler.
-template <Feature feature, class R> void answer(Call &call, R &&result) {
+template <class T> inline constexpr bool is_expected = false;
+template <class T> inline constexpr bool is_expected<Expected<T>> = true;
+template <class T> inline constexpr bool is_variant = false;
+template <class... T> inline constexpr bool is_variant<std::variant<T...>> = true;
+/// Whether a handler that returns this fails its call.
+template <class T>
+inline constexpr bool is_error = std::is_same_v<T, ToolError> || std::is_same_v<T, RpcError> ||
+                                 std::is_same_v<T, ResourceNotFound> || std::is_same_v<T, Error>;
+
+/// Reports an error of a handler that has ended its call, or moved it away.
+inline void report_late([[maybe_unused]] const char *message) noexcept {
+#if MCPLINE_EXCEPTIONS
+  if (std::current_exception() != nullptr) {
+    report_unhandled();
+    return;
+  }
+#endif
+  std::fprintf(stderr, "mcpline: a handler failed after its call had ended: %s\n", message);
+}
+
+// Each of these ends a call with an error. `cause` is the error that the continuation received.
+
+inline mcpl_status end_with(mcpl_call *handle, const mcpl_error *, const ToolError &error) noexcept {
+  return mcpl_call_fail(handle, error.what(), MCPL_AUTO_LENGTH);
+}
+
+inline mcpl_status end_with(mcpl_call *handle, const mcpl_error *, const RpcError &error) noexcept {
+  const bool none = error.data().empty();
+  return mcpl_call_fail_rpc(handle, error.code(), error.what(), none ? nullptr : error.data().data(),
+                            error.data().size());
+}
+
+inline mcpl_status end_with(mcpl_call *handle, const mcpl_error *, const ResourceNotFound &error) noexcept {
+  return mcpl_call_fail_resource_not_found(handle, error.uri().empty() ? nullptr : error.uri().c_str());
+}
+
+inline mcpl_status end_with(mcpl_call *handle, const mcpl_error *cause, const Error &error) noexcept {
+  // Passes on the full error of the failed input request, if it is still available.
+  const mcpl_error *const kept = cause != nullptr ? cause : mcpl_last_error();
+  const bool same =
+      mcpl_error_status(kept) == error.status() && error.what() == std::string_view(mcpl_error_message(kept));
+  return same ? mcpl_call_fail_with(handle, kept) : mcpl_call_fail_internal(handle, error.what());
+}
+
+inline mcpl_status end_with(mcpl_call *handle, const mcpl_error *, const char *message) noexcept {
+  return mcpl_call_fail_internal(handle, message);
+}
+
+/// Fails the call.
+template <class E> void fail(Call &call, const mcpl_error *cause, const E &error) noexcept {
+  if (call.get() == nullptr) {
+    // The handler has answered or moved the call away.
+    if constexpr (std::is_convertible_v<const E &, const char *>) {
+      report_late(error);
+    } else {
+      report_late(error.what());
+    }
+    return;
+  }
+  mcpl_call *const handle = call.release();
+  if (end_with(handle, cause, error) == MCPL_USAGE_ERROR) {
+    // The message or the data cannot be sent: not UTF-8, not JSON.
+    (void)mcpl_call_fail_internal(handle, "the handler failed in words that can't be sent");
+  }
+}
+
+/// Replies with the return value of a handler, or fails with the error that it returned.
+template <Feature feature, class R> Fallible<void> answer(Call &call, const mcpl_error *cause, R &&result) {
   using T = std::decay_t<R>;
 #if MCPLINE_NLOHMANN_JSON
   if constexpr (std::is_same_v<T, nlohmann::json> || std::is_same_v<T, nlohmann::ordered_json>) {
-    answer<feature>(call, Json(result.dump()));
+    return answer<feature>(call, cause, Json(result.dump()));
   } else
 #endif
       if constexpr (std::is_same_v<T, Json>) {
     if constexpr (feature == Feature::tool) {
-      call.reply(Structured{std::forward<R>(result)});
+      return call.reply(Structured{std::forward<R>(result)});
     } else if constexpr (feature == Feature::completion || feature == Feature::request) {
-      call.reply(Result{std::forward<R>(result)});
+      return call.reply(Result{std::forward<R>(result)});
     } else if constexpr (feature == Feature::resource_list) {
-      call.reply(Content{std::forward<R>(result)});
+      return call.reply(Content{std::forward<R>(result)});
     } else {
-      call.reply(result.text());
+      return call.reply(result.text());
     }
+  } else if constexpr (is_error<T>) {
+    fail(call, cause, result);
+    return Fallible<void>();
+  } else if constexpr (std::is_same_v<T, Expected<void>>) {
+    // The handler has answered by itself, unless it has failed.
+    if (!result) {
+      fail(call, cause, result.error());
+    }
+    return Fallible<void>();
+  } else if constexpr (is_expected<T>) {
+    return result ? answer<feature>(call, cause, *std::forward<R>(result))
+                  : answer<feature>(call, cause, result.error());
+  } else if constexpr (is_variant<T>) {
+    return std::visit([&](auto &&one) { return answer<feature>(call, cause, std::forward<decltype(one)>(one)); },
+                      std::forward<R>(result));
   } else {
-    call.reply(std::forward<R>(result));
-  }
-}
-
-/// Fails the call with the exception that is being handled. `cause` is the error that the continuation received.
-inline void fail(Call &call, const mcpl_error *cause) noexcept {
-  if (call.get() == nullptr) {
-    // The handler has answered or moved the call away: nothing to report.
-    report_unhandled();
-    return;
-  }
-  mcpl_call *const handle = call.release();
-  mcpl_status status = MCPL_OK;
-  try {
-    throw;
-  } catch (const ToolError &error) {
-    status = mcpl_call_fail(handle, error.what(), MCPL_AUTO_LENGTH);
-  } catch (const RpcError &error) {
-    const bool none = error.data().empty();
-    status = mcpl_call_fail_rpc(handle, error.code(), error.what(), none ? nullptr : error.data().data(),
-                                error.data().size());
-  } catch (const ResourceNotFound &error) {
-    status = mcpl_call_fail_resource_not_found(handle, error.uri().empty() ? nullptr : error.uri().c_str());
-  } catch (const Error &error) {
-    // Passes on the full error of the failed input request, if it is still available.
-    const mcpl_error *const kept = cause != nullptr ? cause : mcpl_last_error();
-    const bool same =
-        mcpl_error_status(kept) == error.status() && error.what() == std::string_view(mcpl_error_message(kept));
-    status = same ? mcpl_call_fail_with(handle, kept) : mcpl_call_fail_internal(handle, error.what());
-  } catch (const std::exception &error) {
-    status = mcpl_call_fail_internal(handle, error.what());
-  } catch (...) {
-    status = mcpl_call_fail_internal(handle, "the handler threw an exception that is not a std::exception");
-  }
-  if (status == MCPL_USAGE_ERROR) {
-    // The message or the data cannot be sent: not UTF-8, not JSON.
-    (void)mcpl_call_fail_internal(handle, "the handler failed in words that can't be sent");
+    return call.reply(std::forward<R>(result));
   }
 }
 
 /// Whether a handler can be called with these arguments.
 template <class F, class... Given> inline constexpr bool takes = std::is_invocable_v<F &, Given...>;
 
-/// Runs a body that may return the result, and ends the call with that result or the exception.
+/// Runs a body that may return the result, and ends the call with that result or the error.
 template <Feature feature, class Body> void attend(Call &call, const mcpl_error *cause, Body &&body) noexcept {
+#if MCPLINE_EXCEPTIONS
   try {
     if constexpr (std::is_void_v<decltype(body())>) {
       body();
     } else {
-      answer<feature>(call, body());
+      answer<feature>(call, cause, body());
     }
+  } catch (const ToolError &error) {
+    fail(call, cause, error);
+  } catch (const RpcError &error) {
+    fail(call, cause, error);
+  } catch (const ResourceNotFound &error) {
+    fail(call, cause, error);
+  } catch (const Error &error) {
+    fail(call, cause, error);
+  } catch (const std::exception &error) {
+    fail(call, cause, error.what());
   } catch (...) {
-    fail(call, cause);
+    fail(call, cause, "the handler threw an exception that is not a std::exception");
   }
+#else
+  if constexpr (std::is_void_v<decltype(body())>) {
+    body();
+  } else if (const Expected<void> answered = answer<feature>(call, cause, body()); !answered) {
+    fail(call, cause, answered.error());
+  }
+#endif
 }
 
 /// A handler with any of the signatures `(Call &, Json)`, `(Call, Json)`, `(Call &)`, `(Call)`, `(Json)` and `()`.
@@ -412,9 +479,9 @@ void handle(mcpl_call *handle, const char *arguments, std::size_t length, void *
 template <class F> void handle_event(mcpl_call *handle, const char *, std::size_t, void *user) noexcept {
   Call call(handle);
   attend<Feature::tool>(call, nullptr, [&] {
-    (*static_cast<F *>(user))(call);
+    (void)(*static_cast<F *>(user))(call);
     if (call.get() != nullptr) {
-      call.reply("");
+      (void)call.reply("");
     }
   });
 }
@@ -425,16 +492,17 @@ void handle_notification(mcpl_call *handle, const char *params, std::size_t leng
   Call call(handle);
   const Json given = Json::view(std::string_view(params, length));
   attend<Feature::tool>(call, nullptr, [&] {
-    (*static_cast<F *>(user))(call, given);
+    (void)(*static_cast<F *>(user))(call, given);
     if (call.get() != nullptr) {
-      call.reply("");
+      (void)call.reply("");
     }
   });
 }
 
 } // namespace detail
 
-template <class F> void Call::ask_then(mcpl_ask_method what, const JsonText &params, F &&then, std::string_view key) {
+template <class F>
+Fallible<void> Call::ask_then(mcpl_ask_method what, const JsonText &params, F &&then, std::string_view key) {
   using UserData = std::decay_t<F>;
   const detail::Short named(key);
   auto kept = std::make_unique<UserData>(std::forward<F>(then));
@@ -450,10 +518,10 @@ template <class F> void Call::ask_then(mcpl_ask_method what, const JsonText &par
       kept.release(), &detail::destroy<UserData>);
   if (status != MCPL_OK) {
     call_ = asking;
-    throw Error(mcpl_last_error());
   }
+  return detail::done(status);
 }
 
-} // namespace mcpline
+MCPLINE_END_NAMESPACE
 
 #endif

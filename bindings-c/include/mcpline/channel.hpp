@@ -6,10 +6,10 @@
 
 #include "error.hpp"
 
-namespace mcpline {
+MCPLINE_BEGIN_NAMESPACE
 
-/// A connection over a transport that the program provides. Copies refer to the same channel; after its end they throw
-/// an Error with `MCPL_STALE_HANDLE`. Any thread.
+/// A connection over a transport that the program provides. Copies refer to the same channel; after its end they fail
+/// with `MCPL_STALE_HANDLE`. Any thread.
 class Channel {
 public:
   /// Refers to a C handle.
@@ -17,26 +17,26 @@ public:
 
   /// Delivers a message from the peer. Returns `false` if too many wait already: stop reading, and deliver the message
   /// again when Transport::ready is called.
-  [[nodiscard]] bool receive(std::string_view message) const {
+  [[nodiscard]] Fallible<bool> receive(std::string_view message) const {
     const mcpl_status status = mcpl_channel_receive(channel_, message.data(), message.size());
     if (status == MCPL_BUSY) {
       return false;
     }
-    detail::throw_if_failed(status);
+    MCPLINE_CHECK(status);
     return true;
   }
 
   /// Reports that the transport can take a message again, after Transport::send has returned `false`.
-  void writable() const { detail::throw_if_failed(mcpl_channel_writable(channel_)); }
+  Fallible<void> writable() const { return detail::done(mcpl_channel_writable(channel_)); }
 
   /// Reports that the peer has disconnected. `reason` is empty for a normal end.
-  void hang_up(std::string_view reason = {}) const {
-    detail::throw_if_failed(mcpl_channel_hang_up(channel_, detail::Short(reason).or_null()));
+  Fallible<void> hang_up(std::string_view reason = {}) const {
+    return detail::done(mcpl_channel_hang_up(channel_, detail::Short(reason).or_null()));
   }
 
   /// Reports the outcome of Transport::open. `failure` is empty if the channel is open.
-  void opened(std::string_view failure = {}) const {
-    detail::throw_if_failed(mcpl_channel_opened(channel_, detail::Short(failure).or_null()));
+  Fallible<void> opened(std::string_view failure = {}) const {
+    return detail::done(mcpl_channel_opened(channel_, detail::Short(failure).or_null()));
   }
 
   /// Returns the C handle.
@@ -49,13 +49,13 @@ private:
 /// A transport that the program provides. The library owns it and destroys it after the last callback.
 ///
 /// A server's transport has one channel; a client opens one for each connection. The functions of a channel run one at
-/// a time. An exception ends the channel.
+/// a time. An exception ends the channel; without exceptions, Channel::hang_up does.
 class Transport {
 public:
   virtual ~Transport() = default;
 
   /// Opens a channel, for clients only. Call Channel::opened when it is open or has failed.
-  virtual void open(Channel channel) { channel.opened(); }
+  virtual void open(Channel channel) { (void)mcpl_channel_opened(channel.get(), nullptr); }
 
   /// Sends one message to the peer. `message` is valid until this function returns.
   ///
@@ -76,7 +76,8 @@ struct TransportFunctions {
   static Transport &of(void *user) { return **static_cast<std::unique_ptr<Transport> *>(user); }
 
   /// Runs a function of a transport and passes the message of an exception to `failed`.
-  template <class Body, class Failed> static void run(Body &&body, Failed &&failed) noexcept {
+  template <class Body, class Failed> static void run(Body &&body, [[maybe_unused]] Failed &&failed) noexcept {
+#if MCPLINE_EXCEPTIONS
     try {
       body();
     } catch (const std::exception &error) {
@@ -84,6 +85,9 @@ struct TransportFunctions {
     } catch (...) {
       failed("the transport threw an exception that is not a std::exception");
     }
+#else
+    body();
+#endif
   }
 
   static void open(mcpl_channel *channel, void *user) noexcept {
@@ -118,6 +122,6 @@ struct TransportFunctions {
 
 } // namespace detail
 
-} // namespace mcpline
+MCPLINE_END_NAMESPACE
 
 #endif

@@ -6,19 +6,74 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "../mcpline.h"
 
-namespace mcpline {
+/// Whether functions that fail throw an Error. If 0, they return an Expected instead. Default: 1 if the compiler has
+/// exceptions. Files of one program may differ.
+#ifndef MCPLINE_EXCEPTIONS
+#if defined(__cpp_exceptions) || defined(_CPPUNWIND)
+#define MCPLINE_EXCEPTIONS 1
+#else
+#define MCPLINE_EXCEPTIONS 0
+#endif
+#endif
+
+/// \cond
+// Implementation of both. Without exceptions, names are in a namespace of their own, because the types differ.
+#if MCPLINE_EXCEPTIONS
+#define MCPLINE_BEGIN_NAMESPACE namespace mcpline {
+#define MCPLINE_END_NAMESPACE }
+// Throws unless the status is `MCPL_OK`.
+#define MCPLINE_CHECK(status) ::mcpline::detail::done(status)
+// Throws if the handle is NULL.
+#define MCPLINE_CHECK_HANDLE(handle) ((handle) == nullptr ? throw ::mcpline::Error(mcpl_last_error()) : (void)0)
+// Evaluates a Fallible<void>.
+#define MCPLINE_CHECK_RESULT(result) result
+// Declares a variable with the value of a Fallible.
+#define MCPLINE_TAKE(variable, result) auto variable = result
+#else
+#define MCPLINE_BEGIN_NAMESPACE                                                                                        \
+  namespace mcpline {                                                                                                  \
+  inline namespace expected {
+#define MCPLINE_END_NAMESPACE                                                                                          \
+  }                                                                                                                    \
+  }
+#define MCPLINE_CHECK(status)                                                                                          \
+  do {                                                                                                                 \
+    if ((status) != MCPL_OK) {                                                                                         \
+      return ::mcpline::Error(mcpl_last_error());                                                                      \
+    }                                                                                                                  \
+  } while (false)
+#define MCPLINE_CHECK_HANDLE(handle) MCPLINE_CHECK((handle) == nullptr ? MCPL_USAGE_ERROR : MCPL_OK)
+#define MCPLINE_CHECK_RESULT(result)                                                                                   \
+  do {                                                                                                                 \
+    if (auto checked_result = result; !checked_result) {                                                               \
+      return checked_result.error();                                                                                   \
+    }                                                                                                                  \
+  } while (false)
+#define MCPLINE_TAKE(variable, result)                                                                                 \
+  auto variable##_result = result;                                                                                     \
+  if (!variable##_result) {                                                                                            \
+    return variable##_result.error();                                                                                  \
+  }                                                                                                                    \
+  auto variable = *std::move(variable##_result)
+#endif
+/// \endcond
+
+MCPLINE_BEGIN_NAMESPACE
 
 /// A function of the library failed, or a request had no result. `what()` describes the failure.
 class Error : public std::runtime_error {
@@ -61,13 +116,102 @@ private:
   std::string details_;
 };
 
-/// Thrown by a handler to fail its call with a message that the model reads.
+/// A value, or the Error why there is none.
+template <class T> class [[nodiscard]] Expected {
+public:
+  /// A value.
+  template <class U = T,
+            std::enable_if_t<std::is_convertible_v<U &&, T> && !std::is_same_v<std::decay_t<U>, Expected> &&
+                                 !std::is_same_v<std::decay_t<U>, Error>,
+                             int> = 0>
+  Expected(U &&value) : what_(std::in_place_index<0>, std::forward<U>(value)) {}
+
+  /// An error.
+  Expected(Error error) : what_(std::in_place_index<1>, std::move(error)) {}
+
+  /// Whether there is a value.
+  bool has_value() const noexcept { return what_.index() == 0; }
+
+  /// Whether there is a value.
+  explicit operator bool() const noexcept { return has_value(); }
+
+  /// Returns the value. If there is none, throws the Error, or without exceptions ends the program.
+  T &value() & { return ensure_value(), *std::get_if<0>(&what_); }
+  /// Returns the value. If there is none, throws the Error, or without exceptions ends the program.
+  const T &value() const & { return ensure_value(), *std::get_if<0>(&what_); }
+  /// Returns the value. If there is none, throws the Error, or without exceptions ends the program.
+  T &&value() && { return ensure_value(), std::move(*std::get_if<0>(&what_)); }
+
+  /// Returns the value, or `otherwise` if there is none.
+  T value_or(T otherwise) const & { return has_value() ? *std::get_if<0>(&what_) : std::move(otherwise); }
+
+  /// Returns the value, as `value` does.
+  T &operator*() & { return value(); }
+  /// Returns the value, as `value` does.
+  const T &operator*() const & { return value(); }
+  /// Returns the value, as `value` does.
+  T &&operator*() && { return std::move(*this).value(); }
+  /// Returns the value, as `value` does.
+  T *operator->() { return &value(); }
+  /// Returns the value, as `value` does.
+  const T *operator->() const { return &value(); }
+
+  /// Returns the error. There must be no value.
+  const Error &error() const { return *std::get_if<1>(&what_); }
+
+private:
+  void ensure_value() const {
+    if (const Error *error = std::get_if<1>(&what_)) {
+#if MCPLINE_EXCEPTIONS
+      throw *error;
+#else
+      std::fprintf(stderr, "mcpline: the value of a failure was used: %s\n", error->what());
+      std::abort();
+#endif
+    }
+  }
+
+  std::variant<T, Error> what_;
+};
+
+/// Success, or an Error.
+template <> class [[nodiscard]] Expected<void> {
+public:
+  /// Success.
+  Expected() = default;
+
+  /// An error.
+  Expected(Error error) : error_(std::move(error)) {}
+
+  /// Whether there is no error.
+  bool has_value() const noexcept { return !error_; }
+
+  /// Whether there is no error.
+  explicit operator bool() const noexcept { return has_value(); }
+
+  /// Returns the error. There must be one.
+  const Error &error() const { return *error_; }
+
+private:
+  std::optional<Error> error_;
+};
+
+#if MCPLINE_EXCEPTIONS
+/// What a function returns that throws an Error if it fails; without exceptions, an Expected.
+template <class T> using Fallible = T;
+#else
+/// What a function returns that fails with an Error; with exceptions, the value itself.
+template <class T> using Fallible = Expected<T>;
+#endif
+
+/// Thrown by a handler to fail its call with a message that the model reads. A handler may also return it.
 class ToolError : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
 };
 
-/// Thrown by a handler of a server or a client to answer its request with this JSON-RPC error.
+/// Thrown by a handler of a server or a client to answer its request with this JSON-RPC error. A handler may also
+/// return it.
 class RpcError : public std::runtime_error {
 public:
   /// Creates an error. `data` is JSON, or empty for none.
@@ -86,7 +230,7 @@ private:
 };
 
 /// Thrown by a handler of a server if the resource does not exist, usually by that of a resource template; see
-/// mcpl_call_fail_resource_not_found.
+/// mcpl_call_fail_resource_not_found. A handler may also return it.
 class ResourceNotFound : public std::runtime_error {
 public:
   /// Creates the error for the resource that the client reads.
@@ -108,20 +252,20 @@ inline std::string version() { return mcpl_version(); }
 /// Implementation; not part of the interface.
 namespace detail {
 
+#if MCPLINE_EXCEPTIONS
 /// Throws the error of the last function on this thread unless its status is `MCPL_OK`.
-inline void throw_if_failed(mcpl_status status) {
+inline void done(mcpl_status status) {
   if (status != MCPL_OK) {
     throw Error(mcpl_last_error());
   }
 }
-
-/// Returns a handle, or throws the error of the function that should have created it.
-template <class Handle> Handle *checked(Handle *handle) {
-  if (handle == nullptr) {
-    throw Error(mcpl_last_error());
-  }
-  return handle;
+#else
+/// Returns the error of the last function on this thread unless its status is `MCPL_OK`.
+inline Expected<void> done(mcpl_status status) {
+  MCPLINE_CHECK(status);
+  return {};
 }
+#endif
 
 /// Copies and releases a string that C allocated.
 inline std::string taken(char *text, std::size_t length) {
@@ -135,12 +279,17 @@ inline std::string taken(char *text) {
   return text == nullptr ? std::string() : std::string(text);
 }
 
-/// A short string for C, which ends with a zero byte; a string that contains one throws.
+/// A short string for C, which ends with a zero byte. One that contains a zero byte throws, or without exceptions
+/// becomes a string that C refuses, because it is not UTF-8.
 class Short {
 public:
   Short(std::string_view text) : text_(text) {
     if (text_.find('\0') != std::string::npos) {
+#if MCPLINE_EXCEPTIONS
       throw Error(MCPL_USAGE_ERROR, "a zero byte within a name, an address or a message");
+#else
+      text_ = "\xff";
+#endif
     }
   }
 
@@ -153,6 +302,7 @@ private:
   std::string text_;
 };
 
+#if MCPLINE_EXCEPTIONS
 struct Unhandled {
   std::mutex mutex;
   std::function<void(std::exception_ptr)> handler;
@@ -192,12 +342,17 @@ template <class Body> void guarded(Body &&body) noexcept {
     report_unhandled();
   }
 }
+#else
+/// Runs a body.
+template <class Body> void guarded(Body &&body) noexcept { (void)body(); }
+#endif
 
 /// The finalizer of user data of type `UserData`.
 template <class UserData> void destroy(void *user) { delete static_cast<UserData *>(user); }
 
 } // namespace detail
 
+#if MCPLINE_EXCEPTIONS
 /// Sets the function that receives exceptions of callbacks without a response (notifications, results, ends).
 ///
 /// By default these exceptions are written to stderr. Set an empty function to restore that. Any thread.
@@ -205,13 +360,14 @@ inline void set_unhandled(std::function<void(std::exception_ptr)> handler) {
   std::lock_guard<std::mutex> lock(detail::unhandled().mutex);
   detail::unhandled().handler = std::move(handler);
 }
+#endif
 
 /// Sets the callback for diagnostics of the library (not log messages of the protocol): `write(mcpl_log_level,
 /// std::string_view target, std::string_view message)`. It runs on any thread, also concurrently, and must not block:
 /// see `mcpl_set_diagnostics`.
-template <class Write> void set_diagnostics(mcpl_log_level least, Write &&write) {
+template <class Write> Fallible<void> set_diagnostics(mcpl_log_level least, Write &&write) {
   using UserData = std::decay_t<Write>;
-  detail::throw_if_failed(mcpl_set_diagnostics(
+  return detail::done(mcpl_set_diagnostics(
       least,
       [](mcpl_log_level level, const char *target, const char *message, void *user) {
         detail::guarded(
@@ -221,21 +377,21 @@ template <class Write> void set_diagnostics(mcpl_log_level least, Write &&write)
 }
 
 /// Removes the callback for diagnostics.
-inline void clear_diagnostics() {
-  detail::throw_if_failed(mcpl_set_diagnostics(MCPL_LOG_EMERGENCY, nullptr, nullptr, nullptr));
+inline Fallible<void> clear_diagnostics() {
+  return detail::done(mcpl_set_diagnostics(MCPL_LOG_EMERGENCY, nullptr, nullptr, nullptr));
 }
 
 /// Begins to export the spans of requests to a collector of OpenTelemetry. Call it first in the program, and
 /// `stop_exporting_spans` at its end. Only in a library that was built with the feature `otlp`.
 ///
 /// - `options`: a JSON object; see `mcpl_export_spans`.
-inline void export_spans(const std::string &options = "{}") {
-  detail::throw_if_failed(mcpl_export_spans(options.c_str()));
+inline Fallible<void> export_spans(const std::string &options = "{}") {
+  return detail::done(mcpl_export_spans(options.c_str()));
 }
 
-/// Sends the spans that have ended, and ends the exporter. Throws if the collector did not take them.
-inline void stop_exporting_spans() { detail::throw_if_failed(mcpl_stop_exporting_spans()); }
+/// Sends the spans that have ended, and ends the exporter. Fails if the collector did not take them.
+inline Fallible<void> stop_exporting_spans() { return detail::done(mcpl_stop_exporting_spans()); }
 
-} // namespace mcpline
+MCPLINE_END_NAMESPACE
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "call.hpp"
 
-namespace mcpline {
+MCPLINE_BEGIN_NAMESPACE
 
 /// An input request of the server. Move it to answer later, from any thread. One that is destroyed without an answer is
 /// answered with an error.
@@ -31,25 +31,27 @@ public:
   ~InputRequest() { drop(); }
 
   /// Answers with a result: an ElicitResult, a CreateMessageResult or a ListRootsResult.
-  void answer(const JsonText &result) { end(mcpl_input_request_answer(request_, result.data(), result.size())); }
+  Fallible<void> answer(const JsonText &result) {
+    return end(mcpl_input_request_answer(request_, result.data(), result.size()));
+  }
 
   /// Answers with a JSON-RPC error.
-  void refuse(std::int64_t code, std::string_view message, const JsonText &data = nullptr) {
-    end(mcpl_input_request_refuse(request_, code, detail::Short(message).get(), data.data(), data.size()));
+  Fallible<void> refuse(std::int64_t code, std::string_view message, const JsonText &data = nullptr) {
+    return end(mcpl_input_request_refuse(request_, code, detail::Short(message).get(), data.data(), data.size()));
   }
 
   /// Answers with the error of another function: see mcpl_input_request_fail.
-  void fail(const Error &error) {
-    end(mcpl_input_request_fail(request_, error.status(), error.what(), error.details().c_str()));
+  Fallible<void> fail(const Error &error) {
+    return end(mcpl_input_request_fail(request_, error.status(), error.what(), error.details().c_str()));
   }
 
   /// Returns whether the server no longer waits for the answer.
   bool is_cancelled() const noexcept { return mcpl_input_request_is_cancelled(request_); }
 
   /// Calls `cancelled()` when the server no longer waits for the answer, at most once.
-  template <class F> void on_cancel(F &&cancelled) {
+  template <class F> Fallible<void> on_cancel(F &&cancelled) {
     using UserData = std::decay_t<F>;
-    detail::throw_if_failed(mcpl_input_request_on_cancel(
+    return detail::done(mcpl_input_request_on_cancel(
         request_,
         [](mcpl_input_request *, void *user) { detail::guarded([&] { (*static_cast<UserData *>(user))(); }); },
         new UserData(std::forward<F>(cancelled)), &detail::destroy<UserData>));
@@ -62,9 +64,11 @@ public:
   mcpl_input_request *release() noexcept { return std::exchange(request_, nullptr); }
 
 private:
-  void end(mcpl_status status) {
-    detail::throw_if_failed(status);
-    request_ = nullptr;
+  Fallible<void> end(mcpl_status status) {
+    if (status == MCPL_OK) {
+      request_ = nullptr;
+    }
+    return detail::done(status);
   }
 
   void drop() noexcept {
@@ -79,22 +83,62 @@ private:
 
 namespace detail {
 
+/// Ends an input request with an error. An error that C refuses becomes an internal one.
+inline void refuse(InputRequest &request, std::int64_t code, const char *message, std::string_view data) noexcept {
+  mcpl_input_request *const refused = request.release();
+  if (refused == nullptr) {
+    report_late(message);
+  } else if (mcpl_input_request_refuse(refused, code, message, data.empty() ? nullptr : data.data(), data.size()) ==
+             MCPL_USAGE_ERROR) {
+    (void)mcpl_input_request_refuse(refused, -32603,
+                                    "the handler failed with an error whose message or data is not valid", nullptr, 0);
+  }
+}
+
+/// Ends an input request with the JSON-RPC error of its handler.
+inline void fail(InputRequest &request, const RpcError &error) noexcept {
+  refuse(request, error.code(), error.what(), error.data());
+}
+
+/// Ends an input request with the error of another function.
+inline void fail(InputRequest &request, const Error &error) noexcept {
+  mcpl_input_request *const failed = request.release();
+  if (failed == nullptr) {
+    report_late(error.what());
+  } else if (mcpl_input_request_fail(failed, error.status(), error.what(), error.details().c_str()) ==
+             MCPL_USAGE_ERROR) {
+    (void)mcpl_input_request_refuse(
+        failed, -32603, "the handler failed with an error whose message or details are not valid", nullptr, 0);
+  }
+}
+
+/// Answers with the return value of a handler.
+template <class R> Fallible<void> respond(InputRequest &request, R &&result) {
+  using T = std::decay_t<R>;
+  if constexpr (std::is_same_v<T, RpcError> || std::is_same_v<T, Error>) {
+    fail(request, result);
+    return Fallible<void>();
+  } else if constexpr (std::is_same_v<T, Expected<void>>) {
+    if (!result) {
+      fail(request, result.error());
+    }
+    return Fallible<void>();
+  } else if constexpr (is_expected<T>) {
+    return result ? respond(request, *std::forward<R>(result)) : respond(request, result.error());
+  } else if constexpr (is_variant<T>) {
+    return std::visit([&](auto &&one) { return respond(request, std::forward<decltype(one)>(one)); },
+                      std::forward<R>(result));
+  } else {
+    return request.answer(std::forward<R>(result));
+  }
+}
+
 /// A handler with any of the signatures `(InputRequest &, Json)`, `(InputRequest, Json)`, `(Json)` and `()`.
 template <class F>
 void input_request(mcpl_input_request *handle, const char *params, std::size_t length, void *user) noexcept {
   F &function = *static_cast<F *>(user);
   InputRequest request(handle);
   [[maybe_unused]] const Json given = Json::view(std::string_view(params, length));
-  const auto refuse = [&](std::int64_t code, const char *message, std::string_view data) noexcept {
-    mcpl_input_request *const refused = request.release();
-    if (refused == nullptr) {
-      report_unhandled();
-    } else if (mcpl_input_request_refuse(refused, code, message, data.empty() ? nullptr : data.data(), data.size()) ==
-               MCPL_USAGE_ERROR) {
-      (void)mcpl_input_request_refuse(refused, -32603, "the handler threw an error whose message or data is not valid",
-                                      nullptr, 0);
-    }
-  };
   const auto invoke = [&] {
     if constexpr (takes<F, InputRequest &, const Json &>) {
       return function(request, given);
@@ -107,32 +151,33 @@ void input_request(mcpl_input_request *handle, const char *params, std::size_t l
       return function();
     }
   };
+#if MCPLINE_EXCEPTIONS
   try {
     if constexpr (std::is_void_v<decltype(invoke())>) {
       invoke();
     } else {
-      request.answer(invoke());
+      respond(request, invoke());
     }
   } catch (const RpcError &error) {
-    refuse(error.code(), error.what(), error.data());
+    fail(request, error);
   } catch (const Error &error) {
-    mcpl_input_request *const failed = request.release();
-    if (failed == nullptr) {
-      report_unhandled();
-    } else if (mcpl_input_request_fail(failed, error.status(), error.what(), error.details().c_str()) ==
-               MCPL_USAGE_ERROR) {
-      (void)mcpl_input_request_refuse(failed, -32603,
-                                      "the handler threw an error whose message or details are not valid", nullptr, 0);
-    }
+    fail(request, error);
   } catch (const std::exception &error) {
-    refuse(-32603, error.what(), {});
+    refuse(request, -32603, error.what(), {});
   } catch (...) {
-    refuse(-32603, "the handler threw an exception that is not a std::exception", {});
+    refuse(request, -32603, "the handler threw an exception that is not a std::exception", {});
   }
+#else
+  if constexpr (std::is_void_v<decltype(invoke())>) {
+    invoke();
+  } else if (const Expected<void> responded = respond(request, invoke()); !responded) {
+    fail(request, responded.error());
+  }
+#endif
 }
 
 } // namespace detail
 
-} // namespace mcpline
+MCPLINE_END_NAMESPACE
 
 #endif

@@ -24,14 +24,14 @@
 #include <nlohmann/json.hpp>
 #endif
 
-namespace mcpline {
+MCPLINE_BEGIN_NAMESPACE
 
 /// A JSON value. Cheap to copy.
 ///
 /// A Json made from a std::string owns its text, and so do the values found in it. A Json made by `view`, like those
 /// that handlers receive, borrows its text; `owned` makes a copy. Values are found by JSON pointers (RFC 6901): "" is
-/// the whole value, "/cities/0/name" a part. A missing value throws an Error with `MCPL_NOT_FOUND`, a value of another
-/// type one with `MCPL_USAGE_ERROR`.
+/// the whole value, "/cities/0/name" a part. If there is no value, functions fail with `MCPL_NOT_FOUND`; if it has
+/// another type, with `MCPL_USAGE_ERROR`.
 class Json {
 public:
   /// null.
@@ -56,114 +56,122 @@ public:
   operator std::string() const { return std::string(text_); }
 
   /// Returns the type of the value.
-  mcpl_json_kind kind() const {
+  Fallible<mcpl_json_kind> kind() const {
     mcpl_json_kind kind = MCPL_JSON_NULL;
-    detail::throw_if_failed(mcpl_json_kind_of(text_.data(), text_.size(), &kind));
+    MCPLINE_CHECK(mcpl_json_kind_of(text_.data(), text_.size(), &kind));
     return kind;
   }
 
   /// Returns whether there is a value at `pointer`.
-  bool has(std::string_view pointer) const { return find(pointer).has_value(); }
+  bool has(std::string_view pointer) const {
+#if MCPLINE_EXCEPTIONS
+    return find(pointer).has_value();
+#else
+    const Expected<std::optional<Json>> found = find(pointer);
+    return found && found->has_value();
+#endif
+  }
 
   /// Returns the value at `pointer`, if there is one.
-  std::optional<Json> find(std::string_view pointer) const {
+  Fallible<std::optional<Json>> find(std::string_view pointer) const {
     const char *value = nullptr;
     std::size_t length = 0;
     const mcpl_status status =
         mcpl_json_find(text_.data(), text_.size(), detail::Short(pointer).get(), &value, &length);
     if (status == MCPL_NOT_FOUND) {
-      return std::nullopt;
+      return std::optional<Json>();
     }
-    detail::throw_if_failed(status);
-    return Json(owner_, std::string_view(value, length));
+    MCPLINE_CHECK(status);
+    return std::optional<Json>(Json(owner_, std::string_view(value, length)));
   }
 
   /// Returns the value at `pointer`.
-  Json at(std::string_view pointer) const {
+  Fallible<Json> at(std::string_view pointer) const {
     const char *value = nullptr;
     std::size_t length = 0;
-    detail::throw_if_failed(mcpl_json_find(text_.data(), text_.size(), detail::Short(pointer).get(), &value, &length));
+    MCPLINE_CHECK(mcpl_json_find(text_.data(), text_.size(), detail::Short(pointer).get(), &value, &length));
     return Json(owner_, std::string_view(value, length));
   }
 
   /// Returns the string at `pointer`, with its escapes decoded.
-  std::string string(std::string_view pointer = "") const {
+  Fallible<std::string> string(std::string_view pointer = "") const {
     char *value = nullptr;
     std::size_t length = 0;
-    detail::throw_if_failed(
-        mcpl_json_string(text_.data(), text_.size(), detail::Short(pointer).get(), &value, &length));
+    MCPLINE_CHECK(mcpl_json_string(text_.data(), text_.size(), detail::Short(pointer).get(), &value, &length));
     return detail::taken(value, length);
   }
 
   /// Returns the integer at `pointer`.
-  std::int64_t int64(std::string_view pointer = "") const {
+  Fallible<std::int64_t> int64(std::string_view pointer = "") const {
     std::int64_t value = 0;
-    detail::throw_if_failed(mcpl_json_int64(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
+    MCPLINE_CHECK(mcpl_json_int64(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
     return value;
   }
 
   /// Returns the number at `pointer`.
-  double number(std::string_view pointer = "") const {
+  Fallible<double> number(std::string_view pointer = "") const {
     double value = 0;
-    detail::throw_if_failed(mcpl_json_double(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
+    MCPLINE_CHECK(mcpl_json_double(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
     return value;
   }
 
   /// Returns the boolean at `pointer`.
-  bool boolean(std::string_view pointer = "") const {
+  Fallible<bool> boolean(std::string_view pointer = "") const {
     bool value = false;
-    detail::throw_if_failed(mcpl_json_bool(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
+    MCPLINE_CHECK(mcpl_json_bool(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
     return value;
   }
 
   /// Returns the string at `pointer`, or `otherwise` if there is no value.
-  std::string string_or(std::string_view pointer, std::string_view otherwise) const {
-    return has(pointer) ? string(pointer) : std::string(otherwise);
+  Fallible<std::string> string_or(std::string_view pointer, std::string_view otherwise) const {
+    return has(pointer) ? string(pointer) : Fallible<std::string>(std::string(otherwise));
   }
 
   /// Returns the integer at `pointer`, or `otherwise` if there is no value.
-  std::int64_t int64_or(std::string_view pointer, std::int64_t otherwise) const {
-    return has(pointer) ? int64(pointer) : otherwise;
+  Fallible<std::int64_t> int64_or(std::string_view pointer, std::int64_t otherwise) const {
+    return has(pointer) ? int64(pointer) : Fallible<std::int64_t>(otherwise);
   }
 
   /// Returns the number at `pointer`, or `otherwise` if there is no value.
-  double number_or(std::string_view pointer, double otherwise) const {
-    return has(pointer) ? number(pointer) : otherwise;
+  Fallible<double> number_or(std::string_view pointer, double otherwise) const {
+    return has(pointer) ? number(pointer) : Fallible<double>(otherwise);
   }
 
   /// Returns the boolean at `pointer`, or `otherwise` if there is no value.
-  bool boolean_or(std::string_view pointer, bool otherwise) const {
-    return has(pointer) ? boolean(pointer) : otherwise;
+  Fallible<bool> boolean_or(std::string_view pointer, bool otherwise) const {
+    return has(pointer) ? boolean(pointer) : Fallible<bool>(otherwise);
   }
 
   /// Returns the number of members or elements of the value at `pointer`.
-  std::size_t count(std::string_view pointer = "") const {
+  Fallible<std::size_t> count(std::string_view pointer = "") const {
     std::size_t count = 0;
-    detail::throw_if_failed(mcpl_json_count(text_.data(), text_.size(), detail::Short(pointer).get(), &count));
+    MCPLINE_CHECK(mcpl_json_count(text_.data(), text_.size(), detail::Short(pointer).get(), &count));
     return count;
   }
 
   /// Returns the members of the object at `pointer`, in the order of the text.
-  std::vector<std::pair<std::string, Json>> members(std::string_view pointer = "") const {
-    const Json whole = at(pointer);
+  Fallible<std::vector<std::pair<std::string, Json>>> members(std::string_view pointer = "") const {
+    MCPLINE_TAKE(whole, at(pointer));
+    MCPLINE_TAKE(count, whole.count());
     std::vector<std::pair<std::string, Json>> found;
-    found.reserve(whole.count());
-    for (std::size_t index = 0, count = whole.count(); index < count; ++index) {
+    found.reserve(count);
+    for (std::size_t index = 0; index < count; ++index) {
       char *name = nullptr;
-      Json value = whole.item(index, &name);
+      MCPLINE_TAKE(value, whole.item(index, &name));
       found.emplace_back(detail::taken(name), std::move(value));
     }
     return found;
   }
 
   /// Returns the elements of the array at `pointer`.
-  std::vector<Json> elements(std::string_view pointer = "") const {
-    const Json whole = at(pointer);
+  Fallible<std::vector<Json>> elements(std::string_view pointer = "") const {
+    MCPLINE_TAKE(whole, at(pointer));
+    MCPLINE_TAKE(count, whole.count());
     std::vector<Json> found;
-    found.reserve(whole.count());
-    for (std::size_t index = 0, count = whole.count(); index < count; ++index) {
+    found.reserve(count);
+    for (std::size_t index = 0; index < count; ++index) {
       char *name = nullptr;
-      Json value = whole.item(index, &name);
+      MCPLINE_TAKE(value, whole.item(index, &name));
       detail::taken(name);
       found.push_back(std::move(value));
     }
@@ -181,10 +189,10 @@ public:
 private:
   Json(std::shared_ptr<const std::string> owner, std::string_view text) : owner_(std::move(owner)), text_(text) {}
 
-  Json item(std::size_t index, char **name) const {
+  Fallible<Json> item(std::size_t index, char **name) const {
     const char *value = nullptr;
     std::size_t length = 0;
-    detail::throw_if_failed(mcpl_json_item(text_.data(), text_.size(), index, name, &value, &length));
+    MCPLINE_CHECK(mcpl_json_item(text_.data(), text_.size(), index, name, &value, &length));
     return Json(owner_, std::string_view(value, length));
   }
 
@@ -200,11 +208,15 @@ inline std::ostream &operator<<(std::ostream &out, const Json &json) { return ou
 inline void to_json(nlohmann::json &to, const Json &from) { to = from.parsed(); }
 #endif
 
-/// Writes JSON. One thread at a time. `text` throws the first error.
+/// Writes JSON. One thread at a time. `text` fails with the first error.
 class Writer {
 public:
   /// Creates an empty writer.
-  Writer() : json_(detail::checked(mcpl_json_new()), &mcpl_json_free) {}
+  Writer() : json_(mcpl_json_new(), &mcpl_json_free) {
+#if MCPLINE_EXCEPTIONS
+    MCPLINE_CHECK_HANDLE(json_);
+#endif
+  }
 
   /// Begins an object.
   Writer &begin_object() { return mcpl_json_begin_object(json_.get()), *this; }
@@ -249,13 +261,16 @@ public:
   Writer &put_base64(const void *bytes, std::size_t length) {
     return mcpl_json_put_base64(json_.get(), bytes, length), *this;
   }
-  /// Returns the JSON that was written; throws if it is not one complete value.
-  Json json() const { return Json(text()); }
-  /// Returns the JSON that was written; throws if it is not one complete value.
-  std::string text() const {
+  /// Returns the JSON that was written; fails if it is not one complete value.
+  Fallible<Json> json() const {
+    MCPLINE_TAKE(written, text());
+    return Json(std::move(written));
+  }
+  /// Returns the JSON that was written; fails if it is not one complete value.
+  Fallible<std::string> text() const {
     const char *text = nullptr;
     std::size_t length = 0;
-    detail::throw_if_failed(mcpl_json_text(json_.get(), &text, &length));
+    MCPLINE_CHECK(mcpl_json_text(json_.get(), &text, &length));
     return std::string(text, length);
   }
   /// Resets the writer to its initial state, including its error.
@@ -264,6 +279,19 @@ public:
 private:
   std::unique_ptr<mcpl_json, decltype(&mcpl_json_free)> json_;
 };
+
+namespace detail {
+
+/// Returns text that was written; without exceptions, no text after an error: it is not valid JSON.
+inline std::string text_or_nothing(Fallible<std::string> text) {
+#if MCPLINE_EXCEPTIONS
+  return text;
+#else
+  return text.value_or("");
+#endif
+}
+
+} // namespace detail
 
 /// A value in `object` and `array`: string, number, boolean, nullptr, Json or nlohmann::json.
 class Value {
@@ -276,7 +304,7 @@ public:
       return;
     } else
 #endif
-      text_ = Writer().put(value).text();
+      text_ = detail::text_or_nothing(Writer().put(value).text());
   }
 
   /// The value as JSON text.
@@ -286,24 +314,25 @@ private:
   std::string text_;
 };
 
-/// Returns a JSON object: `object({{"city", "Bergen"}, {"days", 3}})`.
+/// Returns a JSON object: `object({{"city", "Bergen"}, {"days", 3}})`. Text that is not UTF-8 throws; without
+/// exceptions, the result is not valid JSON, and functions that get it fail.
 inline Json object(std::initializer_list<std::pair<std::string_view, Value>> members) {
   Writer writer;
   writer.begin_object();
   for (const auto &[name, value] : members) {
     writer.name(name).put_json(value.text());
   }
-  return writer.end_object().json();
+  return Json(detail::text_or_nothing(writer.end_object().text()));
 }
 
-/// Returns a JSON array: `array({"Bergen", 3, nullptr})`.
+/// Returns a JSON array: `array({"Bergen", 3, nullptr})`. Fails as `object` does.
 inline Json array(std::initializer_list<Value> elements) {
   Writer writer;
   writer.begin_array();
   for (const auto &value : elements) {
     writer.put_json(value.text());
   }
-  return writer.end_array().json();
+  return Json(detail::text_or_nothing(writer.end_array().text()));
 }
 
 /// A parameter that is JSON: text, Json, nlohmann::json, or nullptr for none. It may borrow its text; do not store it.
@@ -341,6 +370,6 @@ private:
   bool given_ = false;
 };
 
-} // namespace mcpline
+MCPLINE_END_NAMESPACE
 
 #endif

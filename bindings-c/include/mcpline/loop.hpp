@@ -8,7 +8,7 @@
 
 #include "error.hpp"
 
-namespace mcpline {
+MCPLINE_BEGIN_NAMESPACE
 
 /// A maximum time to wait.
 using Milliseconds = std::chrono::milliseconds;
@@ -22,33 +22,43 @@ inline constexpr Milliseconds no_timeout{-1};
 /// is readable. It must outlive the servers and clients that use it.
 class Loop {
 public:
+#if MCPLINE_EXCEPTIONS
   /// Creates an empty loop.
-  Loop() : loop_(detail::checked(mcpl_loop_new()), &mcpl_loop_free) {}
+  Loop() : Loop(create()) {}
+#endif
+
+  /// Creates an empty loop.
+  static Fallible<Loop> create() {
+    mcpl_loop *const loop = mcpl_loop_new();
+    MCPLINE_CHECK_HANDLE(loop);
+    return Loop(loop);
+  }
+
+  /// Takes ownership of a C handle.
+  explicit Loop(mcpl_loop *loop) noexcept : loop_(loop, &mcpl_loop_free) {}
 
   /// Returns a file descriptor that is readable while callbacks are queued. Only poll it; do not read or close it.
-  int fd() const {
+  Fallible<int> fd() const {
     const int descriptor = mcpl_loop_fd(loop_.get());
-    if (descriptor < 0) {
-      throw Error(mcpl_last_error());
-    }
+    MCPLINE_CHECK(descriptor < 0 ? MCPL_USAGE_ERROR : MCPL_OK);
     return descriptor;
   }
 
   /// Runs queued callbacks on this thread without waiting: at most `most`, or with 0 all that are queued now. Returns
   /// how many ran.
-  std::uint32_t dispatch(std::uint32_t most = 0) {
+  Fallible<std::uint32_t> dispatch(std::uint32_t most = 0) {
     std::uint32_t count = 0;
-    detail::throw_if_failed(mcpl_loop_dispatch(loop_.get(), most, &count));
+    MCPLINE_CHECK(mcpl_loop_dispatch(loop_.get(), most, &count));
     return count;
   }
 
   /// Waits until callbacks are queued; returns false after `timeout`.
-  bool wait(Milliseconds timeout = no_timeout) {
+  Fallible<bool> wait(Milliseconds timeout = no_timeout) {
     const mcpl_status status = mcpl_loop_wait(loop_.get(), timeout.count());
     if (status == MCPL_WAIT_TIMED_OUT) {
       return false;
     }
-    detail::throw_if_failed(status);
+    MCPLINE_CHECK(status);
     return true;
   }
 
@@ -59,6 +69,6 @@ private:
   std::unique_ptr<mcpl_loop, decltype(&mcpl_loop_free)> loop_;
 };
 
-} // namespace mcpline
+MCPLINE_END_NAMESPACE
 
 #endif

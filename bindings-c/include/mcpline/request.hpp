@@ -13,7 +13,7 @@
 #include "loop.hpp"
 #include "request_outcome.hpp"
 
-namespace mcpline {
+MCPLINE_BEGIN_NAMESPACE
 
 /// A request in flight. Copies refer to the same request.
 class Request {
@@ -23,12 +23,12 @@ public:
 
   /// Cancels the request: its outcome is an Error with `MCPL_REQUEST_CANCELLED`. Returns false if the request has
   /// already ended.
-  bool cancel() const {
+  Fallible<bool> cancel() const {
     const mcpl_status status = mcpl_request_cancel(request_);
     if (status == MCPL_STALE_HANDLE) {
       return false;
     }
-    detail::throw_if_failed(status);
+    MCPLINE_CHECK(status);
     return true;
   }
 
@@ -91,14 +91,14 @@ private:
 /// In C++20, coroutines wait for it: `const Json result = co_await client.call_tool_async("work", nullptr);`. They are
 /// resumed where callbacks run, and get the result or the Error. A coroutine that is destroyed while it waits is not
 /// resumed; destroy it where callbacks run, because it could be resumed meanwhile on another thread.
-template <class T> class Pending : public std::future<T> {
+template <class T> class Pending : public std::future<Fallible<T>> {
 public:
   /// Combines a future with its request.
-  Pending(std::future<T> &&result, Request request, std::shared_ptr<detail::Continuation> continuation)
-      : std::future<T>(std::move(result)), request_(request), continuation_(std::move(continuation)) {}
+  Pending(std::future<Fallible<T>> &&result, Request request, std::shared_ptr<detail::Continuation> continuation)
+      : std::future<Fallible<T>>(std::move(result)), request_(request), continuation_(std::move(continuation)) {}
 
   /// See Request::cancel.
-  bool cancel() const { return request_.cancel(); }
+  Fallible<bool> cancel() const { return request_.cancel(); }
 
 #if defined(__cpp_impl_coroutine)
   /// How a coroutine waits.
@@ -126,7 +126,7 @@ public:
                                [](void *frame) { std::coroutine_handle<>::from_address(frame).resume(); });
     }
 
-    T await_resume() {
+    Fallible<T> await_resume() {
       waits_ = false;
       return pending_.get();
     }
@@ -194,10 +194,11 @@ template <class Holder> struct OptionsTable {
 
 /// Completes a promise, and resumes the coroutine that waits for it.
 struct Fulfil {
-  std::promise<Json> promise;
+  std::promise<Fallible<Json>> promise;
   std::shared_ptr<Continuation> continuation = std::make_shared<Continuation>();
 
   void operator()(const Outcome &outcome) {
+#if MCPLINE_EXCEPTIONS
     try {
       if (outcome) {
         promise.set_value(outcome.value());
@@ -208,12 +209,15 @@ struct Fulfil {
       // There is no memory for a copy: the coroutine gets this error.
       promise.set_exception(std::current_exception());
     }
+#else
+    promise.set_value(outcome);
+#endif
     continuation->end();
   }
 };
 
 } // namespace detail
 
-} // namespace mcpline
+MCPLINE_END_NAMESPACE
 
 #endif

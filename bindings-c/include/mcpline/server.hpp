@@ -12,7 +12,7 @@
 #include "input_request.hpp"
 #endif
 
-namespace mcpline {
+MCPLINE_BEGIN_NAMESPACE
 
 /// How the server runs a handler.
 struct HandlerOptions {
@@ -77,82 +77,96 @@ enum class Signals {
 /// A handler takes `(Call &, const Json &arguments)` or fewer of these, and returns its result: a string, Bytes,
 /// Content, Structured, Result or InputRequired, or a Json or nlohmann::json, which becomes structured content of a
 /// tool, the result of a custom request, and text elsewhere. A handler that takes `(Call, …)` keeps the call and
-/// answers later.
+/// answers later. A handler may also return an error (ToolError, RpcError, ResourceNotFound or Error), a std::variant
+/// of these and results, or an Expected.
 ///
 /// The arguments match the schema. They are valid until the handler returns; use Json::owned to keep them.
 class Server {
 public:
+#if MCPLINE_EXCEPTIONS
   /// Creates a server with default options. `name` and `version` are sent to clients.
-  Server(std::string_view name, std::string_view version)
-      : server_(detail::checked(mcpl_server_new(detail::Short(name).get(), detail::Short(version).get())),
-                &mcpl_server_free) {}
+  Server(std::string_view name, std::string_view version) : Server(create(name, version)) {}
+#endif
+
+  /// Creates a server with default options. `name` and `version` are sent to clients.
+  static Fallible<Server> create(std::string_view name, std::string_view version) {
+    mcpl_server *const server = mcpl_server_new(detail::Short(name).get(), detail::Short(version).get());
+    MCPLINE_CHECK_HANDLE(server);
+    return Server(server);
+  }
 
   /// Creates a server with options. `info` is an Implementation of the specification (name, version, title, …); for
   /// `options` see mcpl_server_new_with.
-  static Server with(const JsonText &info, const JsonText &options = nullptr) {
-    return Server(detail::checked(mcpl_server_new_with(info.data(), info.size(), options.data(), options.size())));
+  static Fallible<Server> with(const JsonText &info, const JsonText &options = nullptr) {
+    mcpl_server *const server = mcpl_server_new_with(info.data(), info.size(), options.data(), options.size());
+    MCPLINE_CHECK_HANDLE(server);
+    return Server(server);
   }
 
   /// Takes ownership of a C handle.
   explicit Server(mcpl_server *server) noexcept : server_(server, &mcpl_server_free) {}
 
   /// Runs all callbacks of the server on the thread that dispatches `loop`. Call it before the server is served.
-  void use_loop(Loop &loop) { detail::throw_if_failed(mcpl_server_use_loop(server_.get(), loop.get())); }
+  Fallible<void> use_loop(Loop &loop) { return detail::done(mcpl_server_use_loop(server_.get(), loop.get())); }
 
   /// Adds a tool. `input_schema` is a JSON Schema of the arguments, or nullptr if there are none.
   template <class F>
-  void add_tool(std::string_view name, std::string_view description, const JsonText &input_schema, F &&handler) {
+  Fallible<void> add_tool(std::string_view name, std::string_view description, const JsonText &input_schema,
+                          F &&handler) {
     const std::string schema = input_schema.text();
     const detail::Short named(name), described(description);
-    detail::throw_if_failed(mcpl_server_add_tool(
+    return detail::done(mcpl_server_add_tool(
         server_.get(), named.get(), described.get(), input_schema.data() == nullptr ? nullptr : schema.c_str(),
         &detail::handle<detail::Feature::tool, std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
         &detail::destroy<std::decay_t<F>>));
   }
 
   /// Adds a tool by its complete definition: a Tool of the specification.
-  template <class F> void add_tool(const JsonText &definition, F &&handler, const HandlerOptions &options = {}) {
-    add_with<detail::Feature::tool>(&mcpl_server_add_tool_with, definition, options, std::forward<F>(handler));
+  template <class F>
+  Fallible<void> add_tool(const JsonText &definition, F &&handler, const HandlerOptions &options = {}) {
+    return add_with<detail::Feature::tool>(&mcpl_server_add_tool_with, definition, options, std::forward<F>(handler));
   }
 
   /// Adds a resource. `mime_type` may be empty.
   template <class F>
-  void add_resource(std::string_view uri, std::string_view name, std::string_view mime_type, F &&handler) {
+  Fallible<void> add_resource(std::string_view uri, std::string_view name, std::string_view mime_type, F &&handler) {
     const detail::Short addressed(uri), named(name), typed(mime_type);
-    detail::throw_if_failed(mcpl_server_add_resource(server_.get(), addressed.get(), named.get(), typed.or_null(),
-                                                     &detail::handle<detail::Feature::resource, std::decay_t<F>>,
-                                                     new std::decay_t<F>(std::forward<F>(handler)),
-                                                     &detail::destroy<std::decay_t<F>>));
+    return detail::done(mcpl_server_add_resource(server_.get(), addressed.get(), named.get(), typed.or_null(),
+                                                 &detail::handle<detail::Feature::resource, std::decay_t<F>>,
+                                                 new std::decay_t<F>(std::forward<F>(handler)),
+                                                 &detail::destroy<std::decay_t<F>>));
   }
 
   /// Adds a resource by its complete definition: a Resource of the specification.
-  template <class F> void add_resource(const JsonText &definition, F &&handler, const HandlerOptions &options = {}) {
-    add_with<detail::Feature::resource>(&mcpl_server_add_resource_with, definition, options, std::forward<F>(handler));
+  template <class F>
+  Fallible<void> add_resource(const JsonText &definition, F &&handler, const HandlerOptions &options = {}) {
+    return add_with<detail::Feature::resource>(&mcpl_server_add_resource_with, definition, options,
+                                               std::forward<F>(handler));
   }
 
   /// Adds a resource template (RFC 6570). The handler's arguments are the variables; Call::name returns the URI.
   template <class F>
-  void add_resource_template(std::string_view uri_template, std::string_view name, std::string_view mime_type,
-                             F &&handler) {
+  Fallible<void> add_resource_template(std::string_view uri_template, std::string_view name, std::string_view mime_type,
+                                       F &&handler) {
     const detail::Short addressed(uri_template), named(name), typed(mime_type);
-    detail::throw_if_failed(mcpl_server_add_resource_template(
-        server_.get(), addressed.get(), named.get(), typed.or_null(),
-        &detail::handle<detail::Feature::resource, std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
-        &detail::destroy<std::decay_t<F>>));
+    return detail::done(mcpl_server_add_resource_template(server_.get(), addressed.get(), named.get(), typed.or_null(),
+                                                          &detail::handle<detail::Feature::resource, std::decay_t<F>>,
+                                                          new std::decay_t<F>(std::forward<F>(handler)),
+                                                          &detail::destroy<std::decay_t<F>>));
   }
 
   /// Adds a resource template by its complete definition: a ResourceTemplate of the specification.
   template <class F>
-  void add_resource_template(const JsonText &definition, F &&handler, const HandlerOptions &options = {}) {
-    add_with<detail::Feature::resource>(&mcpl_server_add_resource_template_with, definition, options,
-                                        std::forward<F>(handler));
+  Fallible<void> add_resource_template(const JsonText &definition, F &&handler, const HandlerOptions &options = {}) {
+    return add_with<detail::Feature::resource>(&mcpl_server_add_resource_template_with, definition, options,
+                                               std::forward<F>(handler));
   }
 
   /// Sets the handler that lists resources of a template. It returns a std::vector<std::string> of URIs, or a Json
   /// array of Resource. They follow the registered resources in `resources/list`, on its last page; call
   /// `notify_resource_list_changed` when they change.
-  template <class F> void set_resource_template_list(std::string_view uri_template, F &&handler) {
-    detail::throw_if_failed(mcpl_server_set_resource_template_list(
+  template <class F> Fallible<void> set_resource_template_list(std::string_view uri_template, F &&handler) {
+    return detail::done(mcpl_server_set_resource_template_list(
         server_.get(), detail::Short(uri_template).get(),
         &detail::handle<detail::Feature::resource_list, std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
         &detail::destroy<std::decay_t<F>>));
@@ -160,28 +174,31 @@ public:
 
   /// Adds a prompt. `arguments` is an array of PromptArgument, or nullptr for none.
   template <class F>
-  void add_prompt(std::string_view name, std::string_view description, const JsonText &arguments, F &&handler) {
+  Fallible<void> add_prompt(std::string_view name, std::string_view description, const JsonText &arguments,
+                            F &&handler) {
     const std::string listed = arguments.text();
     const detail::Short named(name), described(description);
-    detail::throw_if_failed(mcpl_server_add_prompt(
+    return detail::done(mcpl_server_add_prompt(
         server_.get(), named.get(), described.get(), arguments.data() == nullptr ? nullptr : listed.c_str(),
         &detail::handle<detail::Feature::prompt, std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
         &detail::destroy<std::decay_t<F>>));
   }
 
   /// Adds a prompt by its complete definition: a Prompt of the specification.
-  template <class F> void add_prompt(const JsonText &definition, F &&handler, const HandlerOptions &options = {}) {
-    add_with<detail::Feature::prompt>(&mcpl_server_add_prompt_with, definition, options, std::forward<F>(handler));
+  template <class F>
+  Fallible<void> add_prompt(const JsonText &definition, F &&handler, const HandlerOptions &options = {}) {
+    return add_with<detail::Feature::prompt>(&mcpl_server_add_prompt_with, definition, options,
+                                             std::forward<F>(handler));
   }
 
   /// Handles requests of a custom method. `params_schema` is the JSON Schema of the parameters, or nullptr for any. The
   /// handler's arguments are the parameters; it returns the result, an object, as Json, nlohmann::json or Result.
   template <class F>
-  void on_request(std::string_view method, const JsonText &params_schema, F &&handler,
-                  const HandlerOptions &options = {}) {
+  Fallible<void> on_request(std::string_view method, const JsonText &params_schema, F &&handler,
+                            const HandlerOptions &options = {}) {
     const std::string schema = params_schema.text();
     const mcpl_handler_options table = options.table();
-    detail::throw_if_failed(mcpl_server_on_request(
+    return detail::done(mcpl_server_on_request(
         server_.get(), detail::Short(method).get(), params_schema.data() == nullptr ? nullptr : schema.c_str(), &table,
         &detail::handle<detail::Feature::request, std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
         &detail::destroy<std::decay_t<F>>));
@@ -191,27 +208,28 @@ public:
   /// with any of the members `methods`, `kinds`, `names` and `tags`, or nullptr for all requests. The handler takes
   /// `(Call &, const Json &request)`, passes the request on with Call::next, and returns the result as Json,
   /// nlohmann::json or Result.
-  template <class F> void add_middleware(const JsonText &scope, F &&handler, const HandlerOptions &options = {}) {
+  template <class F>
+  Fallible<void> add_middleware(const JsonText &scope, F &&handler, const HandlerOptions &options = {}) {
     const mcpl_handler_options table = options.table();
-    detail::throw_if_failed(mcpl_server_add_middleware(
+    return detail::done(mcpl_server_add_middleware(
         server_.get(), scope.data(), scope.size(), &table, &detail::handle<detail::Feature::request, std::decay_t<F>>,
         new std::decay_t<F>(std::forward<F>(handler)), &detail::destroy<std::decay_t<F>>));
   }
 
   /// Adds a middleware that the library provides; see mcpl_server_add_built_in_middleware.
-  void add_built_in_middleware(const JsonText &definition, const JsonText &scope = nullptr) {
-    detail::throw_if_failed(mcpl_server_add_built_in_middleware(server_.get(), definition.data(), definition.size(),
-                                                                scope.data(), scope.size()));
+  Fallible<void> add_built_in_middleware(const JsonText &definition, const JsonText &scope = nullptr) {
+    return detail::done(mcpl_server_add_built_in_middleware(server_.get(), definition.data(), definition.size(),
+                                                            scope.data(), scope.size()));
   }
 
   /// Handles notifications of a custom method. `params_schema` is the JSON Schema of the parameters, or nullptr for
   /// any. A handler takes `(Call &, const Json &params)`; its result is ignored.
   template <class F>
-  void on_notification(std::string_view method, const JsonText &params_schema, F &&handler,
-                       const HandlerOptions &options = {}) {
+  Fallible<void> on_notification(std::string_view method, const JsonText &params_schema, F &&handler,
+                                 const HandlerOptions &options = {}) {
     const std::string schema = params_schema.text();
     const mcpl_handler_options table = options.table();
-    detail::throw_if_failed(mcpl_server_on_notification(
+    return detail::done(mcpl_server_on_notification(
         server_.get(), detail::Short(method).get(), params_schema.data() == nullptr ? nullptr : schema.c_str(), &table,
         &detail::handle_notification<std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
         &detail::destroy<std::decay_t<F>>));
@@ -219,30 +237,29 @@ public:
 
   /// Completes an argument of a prompt (by name) or a variable of a resource template (by its URI template) from a
   /// list.
-  void add_candidates(std::string_view reference, std::string_view argument,
-                      const std::vector<std::string> &candidates) {
+  Fallible<void> add_candidates(std::string_view reference, std::string_view argument,
+                                const std::vector<std::string> &candidates) {
     std::vector<const char *> pointers;
     pointers.reserve(candidates.size());
     for (const std::string &candidate : candidates) {
       pointers.push_back(candidate.c_str());
     }
-    detail::throw_if_failed(mcpl_server_add_candidates(server_.get(), detail::Short(reference).get(),
-                                                       detail::Short(argument).get(), pointers.data(),
-                                                       pointers.size()));
+    return detail::done(mcpl_server_add_candidates(server_.get(), detail::Short(reference).get(),
+                                                   detail::Short(argument).get(), pointers.data(), pointers.size()));
   }
 
   /// Completes an argument or a variable with a handler. Its arguments are `{"ref", "argument", "context"}`, and it may
   /// return a std::vector<std::string>.
-  template <class F> void add_completion(std::string_view reference, std::string_view argument, F &&handler) {
+  template <class F> Fallible<void> add_completion(std::string_view reference, std::string_view argument, F &&handler) {
     const detail::Short referred(reference), argued(argument);
-    detail::throw_if_failed(mcpl_server_add_completion(
+    return detail::done(mcpl_server_add_completion(
         server_.get(), referred.get(), argued.get(), &detail::handle<detail::Feature::completion, std::decay_t<F>>,
         new std::decay_t<F>(std::forward<F>(handler)), &detail::destroy<std::decay_t<F>>));
   }
 
   /// Sets the handler for completions of all arguments that have no completion of their own.
-  template <class F> void set_completion(F &&handler) {
-    detail::throw_if_failed(
+  template <class F> Fallible<void> set_completion(F &&handler) {
+    return detail::done(
         mcpl_server_set_completion(server_.get(), &detail::handle<detail::Feature::completion, std::decay_t<F>>,
                                    new std::decay_t<F>(std::forward<F>(handler)), &detail::destroy<std::decay_t<F>>));
   }
@@ -252,120 +269,120 @@ public:
   ///
   /// The call belongs to no request. It can send input requests until the handler returns, or, if the handler moved it
   /// away, until it is ended.
-  template <class F> void on_initialized(F &&handler) {
-    detail::throw_if_failed(mcpl_server_on_initialized(server_.get(), &detail::handle_event<std::decay_t<F>>,
-                                                       new std::decay_t<F>(std::forward<F>(handler)),
-                                                       &detail::destroy<std::decay_t<F>>));
+  template <class F> Fallible<void> on_initialized(F &&handler) {
+    return detail::done(mcpl_server_on_initialized(server_.get(), &detail::handle_event<std::decay_t<F>>,
+                                                   new std::decay_t<F>(std::forward<F>(handler)),
+                                                   &detail::destroy<std::decay_t<F>>));
   }
 
   /// Sets the handler that is called when a client that declared roots reports a change: `handler(Call &)`. Get the new
   /// list with `Call::list_roots`.
-  template <class F> void on_roots_changed(F &&handler) {
-    detail::throw_if_failed(mcpl_server_on_roots_changed(server_.get(), &detail::handle_event<std::decay_t<F>>,
-                                                         new std::decay_t<F>(std::forward<F>(handler)),
-                                                         &detail::destroy<std::decay_t<F>>));
+  template <class F> Fallible<void> on_roots_changed(F &&handler) {
+    return detail::done(mcpl_server_on_roots_changed(server_.get(), &detail::handle_event<std::decay_t<F>>,
+                                                     new std::decay_t<F>(std::forward<F>(handler)),
+                                                     &detail::destroy<std::decay_t<F>>));
   }
 
   /// Removes a tool.
-  void remove_tool(std::string_view name) {
-    detail::throw_if_failed(mcpl_server_remove_tool(server_.get(), detail::Short(name).get()));
+  Fallible<void> remove_tool(std::string_view name) {
+    return detail::done(mcpl_server_remove_tool(server_.get(), detail::Short(name).get()));
   }
 
   /// Removes a resource or a resource template.
-  void remove_resource(std::string_view uri) {
-    detail::throw_if_failed(mcpl_server_remove_resource(server_.get(), detail::Short(uri).get()));
+  Fallible<void> remove_resource(std::string_view uri) {
+    return detail::done(mcpl_server_remove_resource(server_.get(), detail::Short(uri).get()));
   }
 
   /// Removes a prompt.
-  void remove_prompt(std::string_view name) {
-    detail::throw_if_failed(mcpl_server_remove_prompt(server_.get(), detail::Short(name).get()));
+  Fallible<void> remove_prompt(std::string_view name) {
+    return detail::done(mcpl_server_remove_prompt(server_.get(), detail::Short(name).get()));
   }
 
   /// Removes the handler of a custom request.
-  void remove_request_handler(std::string_view method) {
-    detail::throw_if_failed(mcpl_server_remove_request_handler(server_.get(), detail::Short(method).get()));
+  Fallible<void> remove_request_handler(std::string_view method) {
+    return detail::done(mcpl_server_remove_request_handler(server_.get(), detail::Short(method).get()));
   }
 
   /// Removes the handler of a custom notification. Calls in flight continue.
-  void remove_notification_handler(std::string_view method) {
-    detail::throw_if_failed(mcpl_server_remove_notification_handler(server_.get(), detail::Short(method).get()));
+  Fallible<void> remove_notification_handler(std::string_view method) {
+    return detail::done(mcpl_server_remove_notification_handler(server_.get(), detail::Short(method).get()));
   }
 
   /// Returns a snapshot of what the server holds now: see mcpl_server_stats.
-  Json stats() const {
+  Fallible<Json> stats() const {
     char *text = nullptr;
     std::size_t length = 0;
-    detail::throw_if_failed(mcpl_server_stats(server_.get(), &text, &length));
+    MCPLINE_CHECK(mcpl_server_stats(server_.get(), &text, &length));
     return Json(detail::taken(text, length));
   }
 
   /// Returns the metrics of the server in the text format of Prometheus. Empty if the option `metrics` is off.
-  std::string metrics() const {
+  Fallible<std::string> metrics() const {
     char *text = nullptr;
     std::size_t length = 0;
-    detail::throw_if_failed(mcpl_server_metrics(server_.get(), &text, &length));
+    MCPLINE_CHECK(mcpl_server_metrics(server_.get(), &text, &length));
     return detail::taken(text, length);
   }
 
   /// Notifies the subscribers of a resource that it changed.
-  void notify_resource_updated(std::string_view uri) {
-    detail::throw_if_failed(mcpl_server_notify_resource_updated(server_.get(), detail::Short(uri).get()));
+  Fallible<void> notify_resource_updated(std::string_view uri) {
+    return detail::done(mcpl_server_notify_resource_updated(server_.get(), detail::Short(uri).get()));
   }
 
   /// Notifies clients that the list of resources changed: for `set_resource_template_list`. When resources are
   /// registered or removed, the server does so by itself.
-  void notify_resource_list_changed() {
-    detail::throw_if_failed(mcpl_server_notify_resource_list_changed(server_.get()));
+  Fallible<void> notify_resource_list_changed() {
+    return detail::done(mcpl_server_notify_resource_list_changed(server_.get()));
   }
 
   /// Notifies the client that a URL elicitation is complete.
-  void notify_elicitation_complete(std::string_view elicitation_id) {
-    detail::throw_if_failed(
-        mcpl_server_notify_elicitation_complete(server_.get(), detail::Short(elicitation_id).get()));
+  Fallible<void> notify_elicitation_complete(std::string_view elicitation_id) {
+    return detail::done(mcpl_server_notify_elicitation_complete(server_.get(), detail::Short(elicitation_id).get()));
   }
 
 #if defined(MCPLINE_HAS_STDIO)
   /// Serves over standard input and output until the client disconnects, `stop`, SIGINT or SIGTERM.
-  void run_stdio(Signals on_signals = Signals::stop) {
-    heed(on_signals);
-    detail::throw_if_failed(mcpl_server_run_stdio(server_.get()));
+  Fallible<void> run_stdio(Signals on_signals = Signals::stop) {
+    MCPLINE_CHECK_RESULT(heed(on_signals));
+    return detail::done(mcpl_server_run_stdio(server_.get()));
   }
 #endif
 
 #if defined(MCPLINE_HAS_UNIX)
   /// Serves on a Unix socket until `stop`, SIGINT or SIGTERM: each connection is a client. For `options` see
   /// mcpl_server_run_unix.
-  void run_unix(std::string_view path, const JsonText &options = nullptr, Signals on_signals = Signals::stop) {
-    heed(on_signals);
+  Fallible<void> run_unix(std::string_view path, const JsonText &options = nullptr,
+                          Signals on_signals = Signals::stop) {
+    MCPLINE_CHECK_RESULT(heed(on_signals));
     const std::string text = options.text();
-    detail::throw_if_failed(mcpl_server_run_unix(server_.get(), detail::Short(path).get(),
-                                                 options.data() == nullptr ? nullptr : text.c_str()));
+    return detail::done(mcpl_server_run_unix(server_.get(), detail::Short(path).get(),
+                                             options.data() == nullptr ? nullptr : text.c_str()));
   }
 #endif
 
 #if defined(MCPLINE_HAS_HTTP)
   /// Serves over HTTP until `stop`, SIGINT or SIGTERM: Streamable HTTP at /mcp, HTTP+SSE at /sse. For `options` see
   /// mcpl_server_run_http.
-  void run_http(std::string_view host, std::uint16_t port, const JsonText &options = nullptr,
-                Signals on_signals = Signals::stop) {
-    heed(on_signals);
+  Fallible<void> run_http(std::string_view host, std::uint16_t port, const JsonText &options = nullptr,
+                          Signals on_signals = Signals::stop) {
+    MCPLINE_CHECK_RESULT(heed(on_signals));
     const std::string text = options.text();
-    detail::throw_if_failed(mcpl_server_run_http(server_.get(), detail::Short(host).get(), port,
-                                                 options.data() == nullptr ? nullptr : text.c_str()));
+    return detail::done(mcpl_server_run_http(server_.get(), detail::Short(host).get(), port,
+                                             options.data() == nullptr ? nullptr : text.c_str()));
   }
 #endif
 
 #if defined(MCPLINE_HAS_STDIO)
   /// Serves over standard input and output in the background.
-  void start_stdio() { detail::throw_if_failed(mcpl_server_start_stdio(server_.get())); }
+  Fallible<void> start_stdio() { return detail::done(mcpl_server_start_stdio(server_.get())); }
 #endif
 
 #if defined(MCPLINE_HAS_UNIX)
   /// Serves on a Unix socket in the background. Returns as soon as the server listens.
-  void start_unix(std::string_view path, const JsonText &options = nullptr) {
+  Fallible<void> start_unix(std::string_view path, const JsonText &options = nullptr) {
     const std::string text = options.text();
-    detail::throw_if_failed(mcpl_server_start_unix(server_.get(), detail::Short(path).get(),
-                                                   options.data() == nullptr ? nullptr : text.c_str()));
+    return detail::done(mcpl_server_start_unix(server_.get(), detail::Short(path).get(),
+                                               options.data() == nullptr ? nullptr : text.c_str()));
   }
 #endif
 
@@ -374,56 +391,58 @@ public:
   ///
   /// A handler takes `(InputRequest &, const Json &params)` or fewer of these; `token` is in the parameters. It returns
   /// the token's properties as JSON (`mcpl_server_on_verify`), or throws an RpcError with code -1 for an invalid token.
-  template <class F> void on_verify(F &&handler) {
+  template <class F> Fallible<void> on_verify(F &&handler) {
     using UserData = std::decay_t<F>;
-    detail::throw_if_failed(mcpl_server_on_verify(server_.get(), &detail::input_request<UserData>,
-                                                  new UserData(std::forward<F>(handler)), &detail::destroy<UserData>));
+    return detail::done(mcpl_server_on_verify(server_.get(), &detail::input_request<UserData>,
+                                              new UserData(std::forward<F>(handler)), &detail::destroy<UserData>));
   }
 #endif
 
 #if defined(MCPLINE_HAS_HTTP)
   /// Serves over HTTP in the background. Returns the TCP port; for `port` 0 the system chooses one.
-  std::uint16_t start_http(std::string_view host, std::uint16_t port, const JsonText &options = nullptr) {
+  Fallible<std::uint16_t> start_http(std::string_view host, std::uint16_t port, const JsonText &options = nullptr) {
     const std::string text = options.text();
     std::uint16_t bound = 0;
-    detail::throw_if_failed(mcpl_server_start_http(server_.get(), detail::Short(host).get(), port,
-                                                   options.data() == nullptr ? nullptr : text.c_str(), &bound));
+    MCPLINE_CHECK(mcpl_server_start_http(server_.get(), detail::Short(host).get(), port,
+                                         options.data() == nullptr ? nullptr : text.c_str(), &bound));
     return bound;
   }
 #endif
 
   /// Serves one client over a transport that the program provides. `principal` is the authenticated client, as JSON
   /// (`mcpl_server_serve_channel`); without one the client may use everything.
-  Channel serve(std::unique_ptr<Transport> transport, std::string_view principal = {}) {
+  Fallible<Channel> serve(std::unique_ptr<Transport> transport, std::string_view principal = {}) {
     using UserData = std::unique_ptr<Transport>;
     const mcpl_channel_functions functions = detail::TransportFunctions::table(false);
-    return Channel(
-        detail::checked(mcpl_server_serve_channel(server_.get(), &functions, principal.data(), principal.size(),
-                                                  new UserData(std::move(transport)), &detail::destroy<UserData>)));
+    mcpl_channel *const channel =
+        mcpl_server_serve_channel(server_.get(), &functions, principal.data(), principal.size(),
+                                  new UserData(std::move(transport)), &detail::destroy<UserData>);
+    MCPLINE_CHECK_HANDLE(channel);
+    return Channel(channel);
   }
 
   /// Stops the server on SIGINT and SIGTERM. From now on these signals no longer end the process.
-  void stop_on_signals() { detail::throw_if_failed(mcpl_server_stop_on_signals(server_.get())); }
+  Fallible<void> stop_on_signals() { return detail::done(mcpl_server_stop_on_signals(server_.get())); }
 
   /// Stops all transports without waiting. Calls in flight may continue for `shutdown_grace`; then they are cancelled
   /// and answered with an error. Any thread, but not from a signal handler.
-  void stop() { detail::throw_if_failed(mcpl_server_stop(server_.get())); }
+  Fallible<void> stop() { return detail::done(mcpl_server_stop(server_.get())); }
 
   /// Waits until all transports have ended; returns false after `timeout`.
-  bool wait(Milliseconds timeout = no_timeout) {
+  Fallible<bool> wait(Milliseconds timeout = no_timeout) {
     const mcpl_status status = mcpl_server_wait(server_.get(), timeout.count());
     if (status == MCPL_WAIT_TIMED_OUT) {
       return false;
     }
-    detail::throw_if_failed(status);
+    MCPLINE_CHECK(status);
     return true;
   }
 
   /// Sets the callback that is called each time the last transport has ended: `ended(std::optional<Error>)`, without an
   /// error after a normal end.
-  template <class F> void on_end(F &&ended) {
+  template <class F> Fallible<void> on_end(F &&ended) {
     using UserData = std::decay_t<F>;
-    detail::throw_if_failed(mcpl_server_on_end(
+    return detail::done(mcpl_server_on_end(
         server_.get(),
         [](mcpl_server *, const mcpl_error *error, void *user) {
           detail::guarded([&] {
@@ -435,30 +454,26 @@ public:
 
   /// Stops the server and waits until it has ended and none of its callbacks runs; none runs afterwards. The destructor
   /// does the same but cannot report an error.
-  void close() { detail::throw_if_failed(mcpl_server_close(server_.get())); }
+  Fallible<void> close() { return detail::done(mcpl_server_close(server_.get())); }
 
   /// Returns the C handle, which this object still owns.
   mcpl_server *get() const noexcept { return server_.get(); }
 
 private:
-  void heed(Signals on_signals) {
-    if (on_signals == Signals::stop) {
-      stop_on_signals();
-    }
-  }
+  Fallible<void> heed(Signals on_signals) { return on_signals == Signals::stop ? stop_on_signals() : Fallible<void>(); }
 
   template <detail::Feature feature, class Add, class F>
-  void add_with(Add add, const JsonText &definition, const HandlerOptions &options, F &&handler) {
+  Fallible<void> add_with(Add add, const JsonText &definition, const HandlerOptions &options, F &&handler) {
     using UserData = std::decay_t<F>;
     const mcpl_handler_options table = options.table();
-    detail::throw_if_failed(add(server_.get(), definition.data(), definition.size(), &table,
-                                &detail::handle<feature, UserData>, new UserData(std::forward<F>(handler)),
-                                &detail::destroy<UserData>));
+    return detail::done(add(server_.get(), definition.data(), definition.size(), &table,
+                            &detail::handle<feature, UserData>, new UserData(std::forward<F>(handler)),
+                            &detail::destroy<UserData>));
   }
 
   std::unique_ptr<mcpl_server, decltype(&mcpl_server_free)> server_;
 };
 
-} // namespace mcpline
+MCPLINE_END_NAMESPACE
 
 #endif
