@@ -927,7 +927,9 @@ extern "C" {
  * Sets the callback for diagnostics: rejected messages, failed handlers, broken transports. There is none by default.
  *
  * At level `MCPL_LOG_INFO` each request is one of them, when it ends, with the target `mcpline::requests`: method, name,
- * outcome, duration, client, session, the issuer, subject and client id of the authenticated caller, and the trace id. In debug mode (the option `debug` of `mcpl_server_new_with`) each message of a
+ * outcome, duration, client, session, the issuer, subject and client id of the authenticated caller, and the trace id. Requests
+ * of clients have the target `mcpline::requests::client`: direction (`sent`, or `received` for those that the client
+ * answers), method, name, outcome, duration, name and address of the server, session, and the trace id. In debug mode (the option `debug` of `mcpl_server_new_with`) each message of a
  * client and to it is another, with the target `mcpline::traffic`. Those are delivered by a thread of their own, one at a
  * time: while the callback takes its time, up to 1,024 wait, further ones are left out, and a diagnostic says how many.
  * They go to stderr if no callback receives this level.
@@ -3166,7 +3168,11 @@ mcpl_status mcpl_client_set_channel(mcpl_client *client,
  *     - `tool_policy`: `allowed`, `denied`, `approval` (names of tools, in which `*` stands for any characters), `pin` (`false`),
  *       `pin_file`. Calls of the tools in `approval` need that of `mcpl_client_on_tool_call`, which runs for no others then.
  *       Calls of other tools fail with `MCPL_TOOL_CALL_REFUSED`, and lists do not have them. With pins, so do calls of a tool
- *       whose definition has changed since it was first listed; `pin_file` keeps the definitions.
+ *       whose definition has changed since it was first listed; `pin_file` keeps the definitions;
+ *     - `audit_log`: as of `mcpl_server_add_built_in_middleware`, with a record of each request that the client sends. A
+ *       request whose record cannot be written fails with `MCPL_TRANSPORT_ERROR`;
+ *     - `redaction`: as of `mcpl_server_add_built_in_middleware`, for results before the caller gets them, and with `arguments` for
+ *       arguments before they are sent.
  *
  * A further call replaces all options except `info`, whose members are merged.
  *
