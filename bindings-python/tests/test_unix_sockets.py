@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import socket
 import stat
 import threading
+from collections.abc import Iterator
 
 import pytest
 import trio
 from mcpline import Client, Context, Server, SyncClient, TransportError, UsageError
-from support import REVISIONS, process, run, settles
+from support import PATIENCE, REVISIONS, process, run, settles
 from trio_support import run_in_trio
 
 SOURCE = """
@@ -45,6 +47,21 @@ def make() -> Server:
         return "waited"
 
     return server
+
+
+@contextlib.contextmanager
+def serving(path, **options) -> Iterator[Server]:
+    """Serve in a thread, which ends with the block also if the test fails."""
+    server = make()
+    thread = threading.Thread(target=server.run_unix, args=[path], kwargs=options, daemon=True)
+    thread.start()
+    try:
+        assert settles(lambda: is_listening(path))
+        yield server
+    finally:
+        server.stop()
+        thread.join(PATIENCE)
+    assert not thread.is_alive()
 
 
 def is_listening(path) -> bool:
@@ -112,29 +129,20 @@ def test_handlers_run_in_trio_tasks(path):
 
 
 def test_stop_ends_serving_in_a_thread(path):
-    server = make()
-    thread = threading.Thread(target=server.run_unix, args=[path], kwargs={"mode": 0o660, "connections": 1})
-    thread.start()
-    assert settles(lambda: is_listening(path))
-    assert stat.S_IMODE(path.stat().st_mode) == 0o660
-    with SyncClient.socket(path) as client:
-        assert client.call_tool("echo", {"value": "hi"}).text == "hi"
-    server.stop()
-    thread.join()
+    # One of the connections may still be that of `is_listening`.
+    with serving(path, mode=0o660, connections=2):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o660
+        with SyncClient.socket(path) as client:
+            assert client.call_tool("echo", {"value": "hi"}).text == "hi"
     assert not path.exists()
 
 
 def test_a_socket_that_another_server_uses_is_refused(path):
-    server = make()
-    thread = threading.Thread(target=server.run_unix, args=[path])
-    thread.start()
-    assert settles(lambda: is_listening(path))
-    with pytest.raises(TransportError, match="is in use by another server"):
-        make().run_unix(path)
-    with SyncClient.socket(path) as client:
-        assert client.call_tool("echo", {"value": "hi"}).text == "hi"
-    server.stop()
-    thread.join()
+    with serving(path):
+        with pytest.raises(TransportError, match="is in use by another server"):
+            make().run_unix(path)
+        with SyncClient.socket(path) as client:
+            assert client.call_tool("echo", {"value": "hi"}).text == "hi"
 
 
 def test_a_file_that_is_not_a_socket_is_refused(path):
@@ -150,14 +158,8 @@ def test_a_stale_socket_is_replaced(path):
         server.process.kill()
         server.wait()
     assert path.exists()
-    server = make()
-    thread = threading.Thread(target=server.run_unix, args=[str(path)])
-    thread.start()
-    assert settles(lambda: is_listening(path))
-    with SyncClient.socket(path) as client:
+    with serving(str(path)), SyncClient.socket(path) as client:
         assert client.call_tool("echo", {"value": "hi"}).text == "hi"
-    server.stop()
-    thread.join()
 
 
 def test_options_and_paths_are_checked(path):

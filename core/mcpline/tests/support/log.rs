@@ -2,22 +2,21 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 
 /// Captures what is logged on this thread, at one level or at every level.
-///
-/// Every test of a program that reaches the same log line needs one: if the first thread that reaches the line has no
-/// subscriber, `tracing` caches for all threads that the line is not wanted.
 #[derive(Clone)]
 pub(crate) struct Log(Option<tracing::Level>, Arc<Mutex<Vec<String>>>);
 
 impl Log {
     pub(crate) fn new(level: tracing::Level) -> Self {
+        want_every_line();
         Self(Some(level), Arc::default())
     }
 
     /// Captures every level.
     pub(crate) fn all() -> Self {
+        want_every_line();
         Self(None, Arc::default())
     }
 
@@ -29,6 +28,16 @@ impl Log {
         let kept = self.1.lock().expect("not poisoned");
         kept.iter().any(|line| line.contains(text))
     }
+}
+
+/// Sets a subscriber for the threads of tests that have none. While there is only one subscriber, `tracing` asks that of the thread
+/// which is the first to reach a line, and remembers for all threads if it has none.
+fn want_every_line() {
+    static SET: Once = Once::new();
+    SET.call_once(|| {
+        // Fails if the test has set one.
+        let _ = tracing::subscriber::set_global_default(Wanting);
+    });
 }
 
 impl tracing::field::Visit for Log {
@@ -61,6 +70,29 @@ impl tracing::Subscriber for Log {
             event.record(&mut self.clone());
         }
     }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// Wants every line, and ignores it.
+struct Wanting;
+
+impl tracing::Subscriber for Wanting {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, _: &tracing::Event<'_>) {}
 
     fn enter(&self, _: &tracing::span::Id) {}
 
