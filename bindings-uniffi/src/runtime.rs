@@ -49,6 +49,7 @@ impl Runtime {
         std::thread::Builder::new()
             .name("mcpline-io".into())
             .spawn(move || {
+                ignore_broken_pipes();
                 // Dropping the sender ends the wait.
                 let _ = runtime.block_on(stopped);
                 // Does not wait for blocking reads: on a terminal one would last until the user presses Enter.
@@ -74,3 +75,19 @@ impl Runtime {
         self.queue.push(IoAction::Run(Box::new(run)));
     }
 }
+
+/// Makes writes to closed pipes and sockets fail on this thread, and on the threads that it starts. Programs in Rust and on a
+/// JVM ignore `SIGPIPE`; one in Swift would end.
+#[cfg(unix)]
+fn ignore_broken_pipes() {
+    // SAFETY: a set of signals is plain numbers, and the functions initialize it.
+    unsafe {
+        let mut blocked = std::mem::zeroed::<libc::sigset_t>();
+        libc::sigemptyset(&raw mut blocked);
+        libc::sigaddset(&raw mut blocked, libc::SIGPIPE);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const blocked, std::ptr::null_mut());
+    }
+}
+
+#[cfg(not(unix))]
+fn ignore_broken_pipes() {}

@@ -124,12 +124,10 @@ impl Server {
             startup_message: message,
             ..Facts::default()
         };
-        let stop = Stop::new();
-        let (ending, ended) = watch::channel(None);
-        let core = self.core.clone();
-        let serving = serve(core, transport::stdio(), stop.clone(), ending);
-        self.runtime.handle().spawn(serving);
-        self.serving(stop, ended, facts)
+        let (serving, stop, ending) = Serving::new(facts, self.runtime.clone());
+        let ends = serve(self.core.clone(), transport::stdio(), stop, ending);
+        self.runtime.handle().spawn(ends);
+        serving
     }
 
     /// Begins to serve HTTP; `options` are [`HttpServingOptions`] as JSON. Returns when the server listens.
@@ -165,10 +163,8 @@ impl Server {
         opening: impl Future<Output = Result<T, mcpline::Error>> + Send + 'static,
         facts: impl FnOnce(&T) -> (String, u16) + Send + 'static,
     ) -> Result<Arc<Serving>, Failure> {
-        let stop = Stop::new();
-        let (ending, ended) = watch::channel(None);
         let (bound, binding) = oneshot::channel();
-        let (core, stopping) = (self.core.clone(), stop.clone());
+        let (core, runtime) = (self.core.clone(), self.runtime.clone());
         self.runtime.handle().spawn(async move {
             let transport = match opening.await {
                 Ok(transport) => transport,
@@ -184,39 +180,25 @@ impl Server {
                 url: Some(url),
                 port,
             };
-            if bound.send(Ok(facts)).is_ok() {
-                serve(core, transport, stopping, ending).await;
+            let (serving, stop, ending) = Serving::new(facts, runtime);
+            // A caller that gives up drops it, and so stops the transport.
+            if bound.send(Ok(serving)).is_ok() {
+                serve(core, transport, stop, ending).await;
             }
         });
-        let facts = binding.await.map_err(|_| Failure::ended())??;
-        Ok(self.serving(stop, ended, facts))
-    }
-
-    fn serving(
-        &self,
-        stop: Stop,
-        ended: watch::Receiver<Option<Result<(), Failure>>>,
-        facts: Facts,
-    ) -> Arc<Serving> {
-        Arc::new(Serving {
-            stop,
-            ended,
-            facts,
-            _runtime: self.runtime.clone(),
-        })
+        binding.await.map_err(|_| Failure::ended())?
     }
 }
 
-async fn serve(
-    core: mcpline::Server,
-    transport: impl Transport,
-    stop: Stop,
-    ending: watch::Sender<Option<Result<(), Failure>>>,
-) {
+async fn serve(core: mcpline::Server, transport: impl Transport, stop: Stop, ending: Ending) {
     let end = core.serve_until(transport, stop).await;
     // There may be no reader left.
     let _ = ending.send(Some(end.map_err(Failure::from)));
 }
+
+/// The end of a transport, once it has ended.
+type End = Option<Result<(), Failure>>;
+type Ending = watch::Sender<End>;
 
 /// What is known when a transport is ready.
 #[derive(Default)]
@@ -226,13 +208,34 @@ struct Facts {
     startup_message: Option<String>,
 }
 
-/// A transport that is being served.
+/// A transport that is being served; dropping it stops the transport.
 #[derive(uniffi::Object)]
 pub struct Serving {
     stop: Stop,
-    ended: watch::Receiver<Option<Result<(), Failure>>>,
+    ended: watch::Receiver<End>,
     facts: Facts,
     _runtime: Arc<Runtime>,
+}
+
+impl Serving {
+    fn new(facts: Facts, runtime: Arc<Runtime>) -> (Arc<Self>, Stop, Ending) {
+        let stop = Stop::new();
+        let (ending, ended) = watch::channel(None);
+        let serving = Self {
+            stop: stop.clone(),
+            ended,
+            facts,
+            _runtime: runtime,
+        };
+        (Arc::new(serving), stop, ending)
+    }
+}
+
+/// Stops a transport whose caller gave up between its start and the return of the function that starts it.
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.stop.stop();
+    }
 }
 
 #[uniffi::export]

@@ -1,5 +1,7 @@
 package mcpline
 
+import java.net.InetSocketAddress
+import java.net.ServerSocket
 import java.util.logging.Handler
 import java.util.logging.LogRecord
 import java.util.logging.Logger
@@ -14,12 +16,14 @@ import kotlin.test.assertNull
 import kotlin.test.assertTrue
 import kotlin.time.Duration.Companion.milliseconds
 import kotlinx.coroutines.CompletableDeferred
+import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.awaitCancellation
 import kotlinx.coroutines.cancelAndJoin
 import kotlinx.coroutines.coroutineScope
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.withTimeout
+import kotlinx.coroutines.yield
 import kotlinx.serialization.Serializable
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.JsonPrimitive
@@ -326,6 +330,19 @@ class ServerTest {
         Client.connect(url.await(), http).use { assertEquals("[a]", it.callTool("headers").text) }
         serving.cancelAndJoin()
         assertFailsWith<ServerUnreachableException> { Client.connect(url.await()) }
+    }
+
+    @Test
+    fun `a coroutine that is cancelled while the server starts leaves no listener`() = testing {
+        val server = server("stop", "1.0.0", settings = ServerSettings(startupMessage = false)) { tool("ping") { "pong" } }
+        val port = ServerSocket(0).use { it.localPort }
+        repeat(200) {
+            val serving = launch(Dispatchers.Default) { runCatching { server.runHttp(port) } }
+            repeat(it % 20) { yield() }
+            serving.cancelAndJoin()
+        }
+        // The last one may still be ending.
+        while (runCatching { ServerSocket().use { it.bind(InetSocketAddress("127.0.0.1", port)) } }.isFailure) delay(10)
     }
 
     @Test
