@@ -1,8 +1,9 @@
-//! Times `tools/call` in memory at a server that is traced or not: medians of the CPU time per call, of alternating processes, because a
-//! process remembers for each place in the code whether spans are wanted.
+//! Times `tools/call` in memory at a server that is traced or not, and from a client that is: medians of the CPU time per call, of
+//! alternating processes, because a process remembers for each place in the code whether spans are wanted.
 
 use std::process::Command;
 
+use mcpline::client::Client;
 use mcpline::open_telemetry::RequestSampler;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_sdk::error::OTelSdkResult;
@@ -13,7 +14,7 @@ const CALLS: u32 = 25_000;
 const ROUNDS: usize = 25;
 
 /// What is measured, each in processes of its own.
-const CASES: [&str; 7] = [
+const CASES: [&str; 11] = [
     "off",
     "propagation only",
     "not sampled",
@@ -21,7 +22,14 @@ const CASES: [&str; 7] = [
     "not sampled, without RequestSampler",
     "sampled at 1 %",
     "always on",
+    "client and server, off",
+    "client and server, not sampled",
+    "client and server, without RequestSampler",
+    "client and server, always on",
 ];
+
+/// The cases whose calls are those of a client; what follows is another case.
+const CLIENT: &str = "client and server, ";
 
 const SAMPLED: &str =
     r#","_meta":{"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}"#;
@@ -58,19 +66,27 @@ fn trace(sampler: Sampler, is_asked_early: bool) {
 #[tokio::main(flavor = "current_thread")]
 async fn measure(case: &str) {
     let mut meta = "";
-    match case {
+    let from_client = case.strip_prefix(CLIENT);
+    match from_client.unwrap_or(case) {
         "propagation only" => meta = SAMPLED,
         "not sampled" => trace(Sampler::AlwaysOff, true),
         "not sampled by the client" => {
             meta = UNSAMPLED;
             trace(Sampler::ParentBased(Box::new(Sampler::AlwaysOn)), true);
         }
-        "not sampled, without RequestSampler" => trace(Sampler::AlwaysOff, false),
+        "not sampled, without RequestSampler" | "without RequestSampler" => trace(Sampler::AlwaysOff, false),
         "sampled at 1 %" => trace(Sampler::TraceIdRatioBased(0.01), true),
         "always on" => trace(Sampler::AlwaysOn, true),
         _ => {}
     }
     let server = bench_calls::server(case == "propagation only");
+    if from_client.is_some() {
+        let client = Client::builder("bench", "1").connect(&server).await;
+        let client = client.expect("a connection");
+        bench_calls::time_client(&client, CALLS / 5).await;
+        println!("{}", bench_calls::time_client(&client, CALLS).await);
+        return;
+    }
     let memory = bench_calls::connect(&server).await;
     bench_calls::time(&memory, CALLS / 5, meta).await;
     println!("{}", bench_calls::time(&memory, CALLS, meta).await);
