@@ -109,7 +109,11 @@ for (const revision of ["2025-11-25", "2026-07-28"]) {
     server.tool("asks", {}, async (_, ctx) => `${(await ctx.listRoots()).length} roots`);
     const { records, options } = recording(revision);
     const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
-    const client = await Client.memory(server, { ...options, roots: ["/tmp"], middleware: [toolPolicy({ denied: ["denied"] })] });
+    const client = await Client.memory(server, {
+      ...options,
+      roots: ["/tmp"],
+      middleware: [toolPolicy({ denied: ["denied"] })],
+    });
     await client.callTool("ok", {}, { meta: { traceparent: `00-${traceId}-00f067aa0ba902b7-01` } });
     await client.callTool("fails");
     await assert.rejects(client.callTool("missing"));

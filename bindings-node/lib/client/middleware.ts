@@ -144,7 +144,7 @@ export function sortedMiddleware(given: unknown): SortedMiddleware {
     } else if (each instanceof BuiltInMiddleware) {
       const definition = JSON.parse(each.definition) as object;
       if (!Object.keys(definition).some((kind) => SHARED.has(kind))) {
-        throw new UsageError("`middleware` of a client has one that is for servers only");
+        throw new UsageError("`middleware` of a client takes no middleware that is for servers only");
       }
       definitions.push(definition);
     } else if (typeof each !== "function") {
