@@ -28,6 +28,8 @@ mod result_pages;
 mod server_middleware;
 
 pub use audit_log::AuditLog;
+#[cfg(feature = "client")]
+pub(crate) use audit_log::{Ending, RecordedRequest};
 #[cfg(feature = "server")]
 pub use concurrency_limit::ConcurrencyLimit;
 #[cfg(feature = "server")]
@@ -37,6 +39,8 @@ pub use rate_limit::RateLimit;
 #[cfg(feature = "redaction")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redaction")))]
 pub use redaction::Redaction;
+#[cfg(all(feature = "redaction", feature = "client"))]
+pub(crate) use redaction::{TooLong, has_content};
 #[cfg(feature = "server")]
 pub(crate) use request::MiddlewareOrigin;
 #[cfg(feature = "server")]

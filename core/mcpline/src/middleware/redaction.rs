@@ -1,7 +1,5 @@
 //! Replaces values in results, in messages to the client and in arguments.
 
-#[cfg(feature = "client")]
-mod client;
 #[cfg(feature = "server")]
 mod server;
 
@@ -150,6 +148,51 @@ impl Redaction {
     }
 }
 
+impl Redaction {
+    /// Returns the arguments of a tool or prompt, if they are to be redacted and change.
+    pub(crate) async fn changed_arguments(
+        &self,
+        peer: PeerId,
+        arguments: Option<Raw>,
+    ) -> Result<Option<Raw>, TooLong> {
+        let arguments = arguments.filter(|arguments| arguments.kind() == Kind::Object);
+        let Some(arguments) = arguments.filter(|_| self.redacts_arguments) else {
+            return Ok(None);
+        };
+        let before = arguments.clone();
+        let redacted = computed(&self.rules, peer, arguments, |run, value| run.json(value)).await?;
+        Ok((redacted != before).then_some(redacted))
+    }
+
+    /// Redacts a result of this method.
+    pub(crate) async fn redacted_result(
+        &self,
+        peer: PeerId,
+        method: Method,
+        result: Raw,
+    ) -> Result<Raw, TooLong> {
+        let redact = move |run: &Run<'_>, result: &Raw| run.result(&method, result);
+        computed(&self.rules, peer, result, redact).await
+    }
+
+    /// Redacts a text by patterns alone.
+    pub(crate) async fn redacted_text(&self, peer: PeerId, text: &str) -> Result<String, TooLong> {
+        let text = Raw::string(text);
+        let redacted = computed(&self.rules, peer, text, |run, value| run.text(value)).await?;
+        Ok(redacted.string_value().unwrap_or_default().into_owned())
+    }
+
+    /// Returns a value of a record, such as a span; `None` if that takes too long for the thread that serves the connection.
+    pub(crate) fn redacted_record(&self, value: &Raw) -> Option<Raw> {
+        if self.rules.is_large(value) {
+            return None;
+        }
+        let redact = |run: &Run<'_>, value: &Raw| run.json(value);
+        self.rules
+            .redacted(value, &AtomicBool::new(false), MAX_INLINE_TIME, redact)
+    }
+}
+
 impl Default for Redaction {
     fn default() -> Self {
         Self::new()
@@ -246,15 +289,6 @@ impl Rules {
         };
         let redacted = redact(&run, value);
         (!run.is_given_up.get()).then(|| redacted.unwrap_or_else(|| value.clone()))
-    }
-
-    /// Returns a value of a record, such as a span; `None` if that takes too long for the thread that serves the connection.
-    fn redacted_record(&self, value: &Raw) -> Option<Raw> {
-        if self.is_large(value) {
-            return None;
-        }
-        let redact = |run: &Run<'_>, value: &Raw| run.json(value);
-        self.redacted(value, &AtomicBool::new(false), MAX_INLINE_TIME, redact)
     }
 
     /// Whether a value takes too long for the thread that serves the connection. Each pattern reads the value.
@@ -381,54 +415,31 @@ fn changed_elements(array: &Raw, change: impl Fn(&Raw) -> Option<Raw>) -> Option
     has_changed.then(|| Raw::from_trusted(out))
 }
 
-/// Redacts a value here, or on a thread of its own if it takes long; `None` if that takes too long. What could not be redacted must
-/// not be passed on.
+/// Redacts a value here, or on a thread of its own if it takes long.
 async fn computed(
     rules: &Arc<Rules>,
     peer: PeerId,
     value: Raw,
     redact: impl Fn(&Run<'_>, &Raw) -> Option<Raw> + Send + 'static,
-) -> Option<Raw> {
+) -> Result<Raw, TooLong> {
     let interrupt = Arc::new(AtomicBool::new(false));
     if !rules.is_large(&value)
         && let Some(redacted) = rules.redacted(&value, &interrupt, MAX_INLINE_TIME, &redact)
     {
-        return Some(redacted);
+        return Ok(redacted);
     }
     let rules = rules.clone();
     let redacting = offload::compute(peer, interrupt, move |interrupt| {
         rules.redacted(&value, interrupt, MAX_TIME, redact)
     });
-    redacting.await.flatten()
+    redacting.await.flatten().ok_or(TooLong)
 }
 
-/// Redacts a text by patterns alone.
-async fn computed_text(rules: &Arc<Rules>, peer: PeerId, text: &str) -> Option<String> {
-    let text = Raw::string(text);
-    let redacted = computed(rules, peer, text, |run, value| run.text(value)).await?;
-    Some(redacted.string_value().unwrap_or_default().into_owned())
-}
-
-/// Redacts the arguments of a tool or prompt; `Ok(None)` if they stay the same. `Err` if that takes too long.
-async fn computed_arguments(
-    rules: &Arc<Rules>,
-    peer: PeerId,
-    arguments: Option<Raw>,
-) -> Result<Option<Raw>, TooLong> {
-    let Some(arguments) = arguments.filter(|arguments| arguments.kind() == Kind::Object) else {
-        return Ok(None);
-    };
-    let before = arguments.clone();
-    let redacted = computed(rules, peer, arguments, |run, value| run.json(value)).await;
-    let redacted = redacted.ok_or(TooLong)?;
-    Ok((redacted != before).then_some(redacted))
-}
-
-/// A value could not be redacted in time.
-struct TooLong;
+/// A value could not be redacted in time. It must not be passed on.
+pub(crate) struct TooLong;
 
 /// Whether requests of this method have results with content.
-fn has_content(method: &Method) -> bool {
+pub(crate) fn has_content(method: &Method) -> bool {
     matches!(
         method,
         Method::ToolsCall | Method::ResourcesRead | Method::PromptsGet

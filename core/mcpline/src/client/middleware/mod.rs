@@ -6,7 +6,10 @@
 //! Ready-made are [`Retry`], [`CircuitBreaker`] and [`ToolPolicy`], and [`AuditLog`](crate::middleware::AuditLog) and
 //! [`Redaction`](crate::middleware::Redaction), which servers use as well.
 
+mod audit_log;
 mod circuit_breaker;
+#[cfg(feature = "redaction")]
+mod redaction;
 mod request;
 mod retry;
 mod tool_policy;

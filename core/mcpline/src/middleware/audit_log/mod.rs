@@ -1,7 +1,5 @@
 //! Records requests in a file.
 
-#[cfg(feature = "client")]
-mod client;
 mod record;
 #[cfg(feature = "server")]
 mod server;
@@ -15,7 +13,8 @@ use crate::error::Error;
 use crate::log_file::{LogFile, LogWriter};
 use crate::sync::Arc;
 
-use record::{Ending, RecordOptions, RecordedRequest};
+use record::RecordOptions;
+pub(crate) use record::{Ending, RecordedRequest};
 
 /// Default size at which the file is rotated, in bytes.
 const DEFAULT_MAX_BYTES: u64 = 100 * 1024 * 1024;
@@ -65,7 +64,7 @@ pub struct AuditLog {
 }
 
 /// A request whose record is not written yet.
-struct OpenRecord {
+pub(crate) struct OpenRecord {
     options: Arc<RecordOptions>,
     writer: Arc<LogWriter>,
     request: Box<dyn RecordedRequest>,
@@ -149,7 +148,7 @@ impl AuditLog {
 
 impl AuditLog {
     /// Returns what begins a record, once there is room for it: a request waits for that before it runs.
-    fn begin(&self) -> impl Future<Output = OpenedLog> + Send + use<> {
+    pub(crate) fn begin(&self) -> impl Future<Output = OpenedLog> + Send + use<> {
         let (options, writer) = (self.options.clone(), self.writer.clone());
         let is_required = self.is_required;
         let (time, started) = (SystemTime::now(), clock::now());
@@ -167,7 +166,7 @@ impl AuditLog {
 }
 
 /// A log that has room for a record.
-struct OpenedLog {
+pub(crate) struct OpenedLog {
     options: Arc<RecordOptions>,
     writer: Arc<LogWriter>,
     is_required: bool,
@@ -176,7 +175,7 @@ struct OpenedLog {
 }
 
 impl OpenedLog {
-    fn record(self, request: impl RecordedRequest) -> OpenRecord {
+    pub(crate) fn record(self, request: impl RecordedRequest) -> OpenRecord {
         OpenRecord {
             options: self.options,
             writer: self.writer,
@@ -190,14 +189,15 @@ impl OpenedLog {
 }
 
 impl OpenRecord {
-    fn line(&self, ending: &Ending<'_>) -> Vec<u8> {
+    /// Returns the record of a request that has ended like this.
+    pub(crate) fn line(&self, ending: &Ending<'_>) -> Vec<u8> {
         let duration = clock::now().saturating_sub(self.started);
         self.options
             .line(&*self.request, self.time, duration, ending)
     }
 
     /// Writes the record. Returns whether the outcome of the request may be returned.
-    async fn end(mut self, line: Vec<u8>) -> bool {
+    pub(crate) async fn end(mut self, line: Vec<u8>) -> bool {
         self.is_written = true;
         match self.writer.write(line).await {
             Ok(()) => true,

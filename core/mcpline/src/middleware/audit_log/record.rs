@@ -29,7 +29,7 @@ pub(super) struct RecordOptions {
 }
 
 /// A request as a record shows it.
-pub(super) trait RecordedRequest: Send + Sync + 'static {
+pub(crate) trait RecordedRequest: Send + Sync + 'static {
     /// What it is, if it is not a request that a server has received.
     fn kind(&self) -> Option<&'static str>;
     fn method(&self) -> &str;
@@ -45,7 +45,7 @@ pub(super) trait RecordedRequest: Send + Sync + 'static {
 }
 
 /// How a request ended.
-pub(super) enum Ending<'o> {
+pub(crate) enum Ending<'o> {
     Result(&'o Raw),
     Error {
         /// The kind, of errors of clients.

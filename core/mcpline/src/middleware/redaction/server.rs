@@ -3,12 +3,8 @@
 use mcpline_protocol::RpcError;
 use mcpline_protocol::wire::Raw;
 
-use crate::sync::Arc;
-
 use super::super::{Middleware, MiddlewareFuture, MiddlewareOutcome, MiddlewareRequest, Next};
-use super::{
-    Redaction, Rules, Run, TooLong, computed, computed_arguments, computed_text, has_content,
-};
+use super::{Redaction, Run, TooLong, computed, has_content};
 
 impl From<TooLong> for RpcError {
     fn from(_: TooLong) -> Self {
@@ -16,64 +12,52 @@ impl From<TooLong> for RpcError {
     }
 }
 
-async fn run(
-    rules: Arc<Rules>,
-    redacts_arguments: bool,
-    mut request: MiddlewareRequest,
-    next: Next,
-) -> MiddlewareOutcome {
-    let (method, peer) = (request.protocol_method().clone(), request.peer());
-    if redacts_arguments
-        && let Some(arguments) = computed_arguments(&rules, peer, request.arguments()).await?
-    {
-        request
-            .set_arguments(arguments)
-            .map_err(|error| RpcError::internal_error(error.to_string()))?;
-    }
-    match next.run(request).await {
-        Ok(result) => {
-            let redact = move |run: &Run<'_>, result: &Raw| run.result(&method, result);
-            let redacted = computed(&rules, peer, result, redact).await;
-            Ok(redacted.ok_or(TooLong)?)
-        }
-        Err(mut error) => {
-            let redacted = computed_text(&rules, peer, &error.message).await;
-            error.message = redacted.ok_or(TooLong)?.into();
-            Err(error)
-        }
-    }
-}
-
-/// Redacts the parameters of a message to the client.
-async fn run_for_message(
-    rules: Arc<Rules>,
-    mut request: MiddlewareRequest,
-    next: Next,
-) -> MiddlewareOutcome {
-    if let Some(params) = request.params() {
-        let (method, before) = (request.protocol_method().clone(), params.clone());
-        let redact = move |run: &Run<'_>, params: &Raw| run.sent_params(&method, params);
-        let redacted = computed(&rules, request.peer(), before.clone(), redact).await;
-        let redacted = redacted.ok_or(TooLong)?;
-        if redacted != before {
+impl Redaction {
+    async fn run(self, mut request: MiddlewareRequest, next: Next) -> MiddlewareOutcome {
+        let (method, peer) = (request.protocol_method().clone(), request.peer());
+        if let Some(arguments) = self.changed_arguments(peer, request.arguments()).await? {
             request
-                .set_params(redacted)
+                .set_arguments(arguments)
                 .map_err(|error| RpcError::internal_error(error.to_string()))?;
         }
+        match next.run(request).await {
+            Ok(result) => Ok(self.redacted_result(peer, method, result).await?),
+            Err(mut error) => {
+                error.message = self.redacted_text(peer, &error.message).await?.into();
+                Err(error)
+            }
+        }
     }
-    next.run(request).await
+
+    /// Redacts the parameters of a message to the client.
+    async fn run_for_message(
+        self,
+        mut request: MiddlewareRequest,
+        next: Next,
+    ) -> MiddlewareOutcome {
+        if let Some(params) = request.params() {
+            let (method, before) = (request.protocol_method().clone(), params.clone());
+            let redact = move |run: &Run<'_>, params: &Raw| run.sent_params(&method, params);
+            let redacted = computed(&self.rules, request.peer(), before.clone(), redact).await?;
+            if redacted != before {
+                request
+                    .set_params(redacted)
+                    .map_err(|error| RpcError::internal_error(error.to_string()))?;
+            }
+        }
+        next.run(request).await
+    }
 }
 
 impl Middleware for Redaction {
     fn handle(&self, request: MiddlewareRequest, next: Next) -> MiddlewareFuture {
         if request.kind().is_sent() {
-            return Box::pin(run_for_message(self.rules.clone(), request, next));
+            return Box::pin(self.clone().run_for_message(request, next));
         }
         if !has_content(request.protocol_method()) {
             return Box::pin(async move { next.run(request).await });
         }
-        let (rules, redacts_arguments) = (self.rules.clone(), self.redacts_arguments);
-        Box::pin(run(rules, redacts_arguments, request, next))
+        Box::pin(self.clone().run(request, next))
     }
 
     fn redacts_results(&self) -> bool {
@@ -81,6 +65,6 @@ impl Middleware for Redaction {
     }
 
     fn redact_recorded(&self, value: Raw) -> Option<Raw> {
-        self.rules.redacted_record(&value)
+        self.redacted_record(&value)
     }
 }

@@ -5,14 +5,12 @@ use std::borrow::Cow;
 use mcpline_protocol::Revision;
 use mcpline_protocol::wire::Raw;
 
-use crate::client::middleware::{
-    ClientMiddleware, ClientMiddlewareFuture, ClientNext, ClientRequest,
-};
-use crate::client::{ClientError, SentRequest};
+use crate::client::request_span::SentRequest;
+use crate::client_error::ClientError;
+use crate::middleware::{AuditLog, Ending, RecordedRequest};
 use crate::sync::Arc;
 
-use super::AuditLog;
-use super::record::{Ending, RecordedRequest};
+use super::{ClientMiddleware, ClientMiddlewareFuture, ClientNext, ClientRequest};
 
 /// A request of a client, and what is known of it once it was sent.
 struct SentRecord {

@@ -3,16 +3,11 @@
 use mcpline_protocol::RpcError;
 use mcpline_protocol::wire::{Method, Raw};
 
-use crate::client::ClientError;
-use crate::client::middleware::{
-    ClientMiddleware, ClientMiddlewareFuture, ClientNext, ClientOutcome, ClientRequest,
-};
-use crate::sync::Arc;
+use crate::client_error::ClientError;
+use crate::middleware::{Redaction, TooLong, has_content};
 use crate::turn_queue::PeerId;
 
-use super::{
-    Redaction, Rules, Run, TooLong, computed, computed_arguments, computed_text, has_content,
-};
+use super::{ClientMiddleware, ClientMiddlewareFuture, ClientNext, ClientOutcome, ClientRequest};
 
 impl From<TooLong> for ClientError {
     fn from(_: TooLong) -> Self {
@@ -20,36 +15,26 @@ impl From<TooLong> for ClientError {
     }
 }
 
-async fn run(
-    rules: Arc<Rules>,
-    redacts_arguments: bool,
-    mut request: ClientRequest,
-    next: ClientNext,
-) -> ClientOutcome {
+async fn run(redaction: Redaction, mut request: ClientRequest, next: ClientNext) -> ClientOutcome {
     let (method, peer) = (Method::parse(request.method()), request.peer());
-    if redacts_arguments
-        && let Some(arguments) = computed_arguments(&rules, peer, request.arguments()).await?
-    {
+    let arguments = redaction.changed_arguments(peer, request.arguments());
+    if let Some(arguments) = arguments.await? {
         request.set_arguments(&arguments)?;
     }
     match next.run(request).await {
-        Ok(result) => {
-            let redact = move |run: &Run<'_>, result: &Raw| run.result(&method, result);
-            let redacted = computed(&rules, peer, result, redact).await;
-            Ok(redacted.ok_or(TooLong)?)
-        }
-        Err(error) => Err(redacted_error(&rules, peer, error).await?),
+        Ok(result) => Ok(redaction.redacted_result(peer, method, result).await?),
+        Err(error) => Err(redacted_error(&redaction, peer, error).await?),
     }
 }
 
 /// Redacts what a server has written into an error.
 async fn redacted_error(
-    rules: &Arc<Rules>,
+    redaction: &Redaction,
     peer: PeerId,
     error: ClientError,
 ) -> Result<ClientError, TooLong> {
     Ok(match error {
-        ClientError::Rpc(error) => ClientError::Rpc(redacted_rpc(rules, peer, error).await?),
+        ClientError::Rpc(error) => ClientError::Rpc(redacted_rpc(redaction, peer, error).await?),
         ClientError::Http {
             status,
             body,
@@ -57,10 +42,10 @@ async fn redacted_error(
             error,
         } => ClientError::Http {
             status,
-            body: computed_text(rules, peer, &body).await.ok_or(TooLong)?,
+            body: redaction.redacted_text(peer, &body).await?,
             challenge,
             error: match error {
-                Some(error) => Some(Box::new(redacted_rpc(rules, peer, *error).await?)),
+                Some(error) => Some(Box::new(redacted_rpc(redaction, peer, *error).await?)),
                 None => None,
             },
         },
@@ -69,12 +54,11 @@ async fn redacted_error(
 }
 
 async fn redacted_rpc(
-    rules: &Arc<Rules>,
+    redaction: &Redaction,
     peer: PeerId,
     mut error: RpcError,
 ) -> Result<RpcError, TooLong> {
-    let redacted = computed_text(rules, peer, &error.message).await;
-    error.message = redacted.ok_or(TooLong)?.into();
+    error.message = redaction.redacted_text(peer, &error.message).await?.into();
     Ok(error)
 }
 
@@ -83,12 +67,11 @@ impl ClientMiddleware for Redaction {
         if !has_content(&Method::parse(request.method())) {
             return Box::pin(async move { next.run(request).await });
         }
-        let (rules, redacts_arguments) = (self.rules.clone(), self.redacts_arguments);
-        Box::pin(run(rules, redacts_arguments, request, next))
+        Box::pin(run(self.clone(), request, next))
     }
 
     fn redact_recorded(&self, value: Raw) -> Option<Raw> {
-        self.rules.redacted_record(&value)
+        self.redacted_record(&value)
     }
 }
 
