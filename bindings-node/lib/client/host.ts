@@ -128,7 +128,7 @@ export interface Handlers {
    * Called at the end of each request, for a log of requests: those of the program, also if a cached result or middleware
    * of the library answers them, and those of the server that the client answers (sampling, elicitation, roots, custom ones). It runs in the
    * asynchronous context in which the client was created. The requests that the client sends by itself are not among them:
-   * the handshake, pings at an interval, subscriptions. Without the function, requests cost nothing more. What it throws is
+   * the handshake, pings at an interval, `subscriptions/listen`. Without the function, requests cost nothing more. What it throws is
    * emitted as a warning of the process; a promise is not awaited.
    */
   onRequestEnd?: OnClientRequestEnd;

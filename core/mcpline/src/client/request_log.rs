@@ -193,7 +193,7 @@ impl ClientBuilder {
     /// Calls `listener` at the end of each request of the client, with what a log of requests contains: requests of the
     /// program, also those that a cached result or middleware answers, and requests of the server to the client (sampling,
     /// elicitation, roots, custom ones). Replaces an earlier one. The requests that the client sends by itself are not among
-    /// them: the handshake, pings at an interval, subscriptions.
+    /// them: the handshake, pings at an interval, `subscriptions/listen`.
     ///
     /// It runs on the thread that ends the request, and must not block. Each record is a `tracing` event as well, of level INFO
     /// and with the target `mcpline::requests::client`, if a subscriber wants it. Without either, requests cost nothing more.
