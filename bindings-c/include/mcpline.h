@@ -3171,8 +3171,8 @@ mcpl_status mcpl_client_set_channel(mcpl_client *client,
  *       whose definition has changed since it was first listed; `pin_file` keeps the definitions;
  *     - `audit_log`: as of `mcpl_server_add_built_in_middleware`, with a record of each request that the client sends. A
  *       request whose record cannot be written fails with `MCPL_TRANSPORT_ERROR`;
- *     - `redaction`: as of `mcpl_server_add_built_in_middleware`, for results before the caller gets them, and with `arguments` for
- *       arguments before they are sent.
+ *     - `redaction`, if the library was built with this feature: as of `mcpl_server_add_built_in_middleware`, for results before
+ *       the caller gets them, and with `arguments` for arguments before they are sent.
  *
  * A further call replaces all options except `info`, whose members are merged.
  *

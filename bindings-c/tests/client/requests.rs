@@ -307,6 +307,7 @@ fn records_its_requests_in_an_audit_log() {
     assert_eq!(records.len(), 2);
 }
 
+#[cfg(feature = "redaction")]
 #[test]
 fn redacts_arguments_and_results() {
     let service = Service::new();
