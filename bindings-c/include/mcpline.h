@@ -10,7 +10,7 @@
  * 1. Library: mcpl_set_diagnostics to mcpl_string_free
  * 2. Errors: mcpl_status_name to mcpl_error_details
  * 3. Event loops: mcpl_loop_new to mcpl_loop_free
- * 4. Servers: mcpl_server_new to mcpl_server_free
+ * 4. Servers: mcpl_server_new to mcpl_server_add_allowed_origin
  * 5. Serving: mcpl_server_serve_channel to mcpl_server_on_verify
  * 6. Features of servers: mcpl_server_add_middleware to mcpl_server_remove_notification_handler
  * 7. Calls of handlers: mcpl_call_ask to mcpl_call_next_wait
@@ -1317,6 +1317,70 @@ mcpl_server *mcpl_server_new_with(const char *info,
                                   size_t options_length);
 
 /**
+ * Sets the title of a server: a name for people. Call it before features are added and the server is served.
+ *
+ * \param server the server.
+ * \param title the title, or `NULL` to remove it. Copied.
+ *
+ * \return `MCPL_USAGE_ERROR` if the title is not UTF-8 or the server is in use. Any thread.
+ */
+MCPL_API mcpl_status mcpl_server_set_title(mcpl_server *server, const char *title);
+
+/**
+ * Sets how to use a server, for the model. Call it before features are added and the server is served. The same as the
+ * option `instructions`.
+ *
+ * \param server the server.
+ * \param instructions the text, or `NULL` to remove it. Copied.
+ *
+ * \return `MCPL_USAGE_ERROR` if the text is not UTF-8 or the server is in use. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_server_set_instructions(mcpl_server *server,
+                                         const char *instructions);
+
+/**
+ * Sets how long calls in flight may continue when a server stops. Call it before features are added and the server is served.
+ * The same as the option `shutdown_grace`.
+ *
+ * \param server the server.
+ * \param grace_ms the time in milliseconds; 0: calls are cancelled at once; negative: no limit.
+ *
+ * \return `MCPL_USAGE_ERROR` if the server is in use. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_server_set_shutdown_grace_ms(mcpl_server *server,
+                                              int64_t grace_ms);
+
+/**
+ * Sets how many calls may be in flight in all sessions of a server together; further ones are refused as busy. Call it before
+ * features are added and the server is served. The same as the option `max_calls`.
+ *
+ * \param server the server.
+ * \param count the number. 10,000 by default.
+ *
+ * \return `MCPL_USAGE_ERROR` if the server is in use. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_server_set_max_calls(mcpl_server *server,
+                                      size_t count);
+
+/**
+ * Sets how often each tool of a server may be called; further calls are refused as busy. Call it before features are added and
+ * the server is served. The same as the option `tool_rate`.
+ *
+ * \param server the server.
+ * \param calls_per_second calls per second that the whole server accepts.
+ * \param burst calls that may arrive at once within that rate; 0: as many as `calls_per_second`.
+ *
+ * \return `MCPL_USAGE_ERROR` if the server is in use. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_server_set_tool_rate(mcpl_server *server,
+                                      uint32_t calls_per_second,
+                                      uint32_t burst);
+
+/**
  * Runs all callbacks of the server on the thread that dispatches a loop.
  *
  * \param server the server.
@@ -1393,6 +1457,56 @@ mcpl_status mcpl_server_close(mcpl_server *server);
  */
 MCPL_API
 void mcpl_server_free(mcpl_server *server);
+
+#if defined(MCPLINE_HAS_HTTP)
+/**
+ * Sets the path of the MCP endpoint of a server's HTTP servers that are started afterwards. The same as their option `path`,
+ * which it replaces.
+ *
+ * \param server the server.
+ * \param path such as `"/mcp"`, the default. Copied.
+ *
+ * An invalid path is reported when an HTTP server is started. Any thread.
+ *
+ * \return `MCPL_OK`, or the status of the failure.
+ */
+MCPL_API
+mcpl_status mcpl_server_set_http_path(mcpl_server *server,
+                                      const char *path);
+#endif
+
+#if defined(MCPLINE_HAS_HTTP)
+/**
+ * Accepts a `Host` header at a server's HTTP servers that are started afterwards. Added to their option `allowed_hosts`.
+ *
+ * \param server the server.
+ * \param host the name without a port, such as `"mcp.example.com"`, or `"*.example.com"` for all names below. Copied.
+ *
+ * Any thread.
+ *
+ * \return `MCPL_OK`, or the status of the failure.
+ */
+MCPL_API
+mcpl_status mcpl_server_add_allowed_host(mcpl_server *server,
+                                         const char *host);
+#endif
+
+#if defined(MCPLINE_HAS_HTTP)
+/**
+ * Accepts an `Origin` header at a server's HTTP servers that are started afterwards, and lets pages of this origin read the
+ * responses (CORS). Added to their option `allowed_origins`.
+ *
+ * \param server the server.
+ * \param origin the origin, such as `"https://app.example.com"`. Copied.
+ *
+ * An invalid origin is reported when an HTTP server is started. Any thread.
+ *
+ * \return `MCPL_OK`, or the status of the failure.
+ */
+MCPL_API
+mcpl_status mcpl_server_add_allowed_origin(mcpl_server *server,
+                                           const char *origin);
+#endif
 
 /** @} */
 

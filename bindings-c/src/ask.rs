@@ -439,7 +439,7 @@ mod tests {
             server
         };
         let (over, library) = (Latch::new(), shared_runtime::enter().unwrap());
-        let (core, ending) = (Server::get(server).unwrap().core.clone(), over.clone());
+        let (core, ending) = (Server::get(server).unwrap().core(), over.clone());
         library.spawn(async move {
             let client = core.connect();
             let call = |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "ask"}});

@@ -113,7 +113,7 @@ pub unsafe extern "C" fn mcpl_server_add_built_in_middleware(
             )
         };
         let scope = scope.as_ref().map(Raw::as_bytes);
-        foreign::add_built_in_middleware(&server.core, definition.as_bytes(), scope)?;
+        foreign::add_built_in_middleware(&server.core(), definition.as_bytes(), scope)?;
         Ok(())
     })
 }

@@ -1,8 +1,8 @@
 //! Creates, closes and frees servers. Features are in `server_features`, transports in `serving`.
 
 use std::ffi::c_char;
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use mcpline::foreign;
 use mcpline::foreign::options::{self, ServerOptions};
@@ -30,11 +30,18 @@ pub struct mcpl_server {
     _token: [u8; 0],
 }
 
+/// The error of a function that sets something.
+const IN_USE: &str =
+    "the server is in use: set this before features are added and the server is served";
+
 static SERVERS: Table<Arc<Server>> = Table::new("server");
 
 pub(crate) struct Server {
     pub(crate) token: Token,
-    pub(crate) core: mcpline::Server,
+    built: Mutex<Built>,
+    /// Options of HTTP servers that functions have set.
+    #[cfg(feature = "http")]
+    pub(crate) http_options: Mutex<Options>,
     pub(crate) owner: Arc<CallbackTracker>,
     pub(crate) serving: Serving,
     /// Verifies access tokens with a callback, if one is set.
@@ -42,25 +49,104 @@ pub(crate) struct Server {
     pub(crate) verifier: Verifier,
 }
 
+/// A JSON object of options.
+pub(crate) type Options = serde_json::Map<String, Value>;
+
+/// The core's server, and what it was built from.
+struct Built {
+    core: mcpline::Server,
+    /// `None` once the server is used: from then on nothing can be set.
+    configuration: Option<Configuration>,
+    /// Number of times that the configuration has changed.
+    changes: u64,
+}
+
+/// What a server is built from.
+#[derive(Clone)]
+struct Configuration {
+    info: Implementation,
+    options: Options,
+    instructions: Option<String>,
+}
+
+impl Configuration {
+    /// Creates the core's server.
+    fn build(&self) -> Done<mcpline::Server> {
+        let options: ServerOptions = decoded("the options", &Value::Object(self.options.clone()))?;
+        let builder = options.builder(self.info.clone(), self.instructions.clone());
+        Ok(builder.and_then(ServerBuilder::build)?)
+    }
+}
+
 impl Server {
     pub(crate) fn get(handle: *const mcpl_server) -> Done<Arc<Self>> {
         SERVERS.get(handle)
     }
 
-    fn make(
-        info: Implementation,
-        options: ServerOptions,
-        instructions: Option<String>,
-    ) -> Done<*mut mcpl_server> {
-        let built = options
-            .builder(info, instructions)
-            .and_then(ServerBuilder::build)?;
+    /// Returns the core's server, to be used: from now on nothing can be set.
+    pub(crate) fn core(&self) -> mcpline::Server {
+        let (core, is_first) = {
+            let mut built = self.built();
+            let configuration = built.configuration.take();
+            (built.core.clone(), configuration.is_some())
+        };
+        if is_first {
+            diagnostics::log_debugged(&core);
+        }
+        core
+    }
+
+    /// Returns the core's server as it is now, to look at.
+    fn core_now(&self) -> mcpline::Server {
+        self.built().core.clone()
+    }
+
+    /// Changes what the server is built from. Nothing has changed if this fails.
+    fn configure(&self, change: &dyn Fn(&mut Configuration) -> Done) -> Done {
+        loop {
+            let (mut configuration, changes) = {
+                let built = self.built();
+                match &built.configuration {
+                    Some(configuration) => (configuration.clone(), built.changes),
+                    None => return Err(Fault::invalid(IN_USE)),
+                }
+            };
+            change(&mut configuration)?;
+            // Not while the lock is held, because diagnostics may call the program.
+            let core = configuration.build()?;
+            let mut built = self.built();
+            if built.configuration.is_none() {
+                return Err(Fault::invalid(IN_USE));
+            }
+            if built.changes == changes {
+                built.changes += 1;
+                built.configuration = Some(configuration);
+                let replaced = std::mem::replace(&mut built.core, core);
+                drop(built);
+                drop(replaced);
+                return Ok(());
+            }
+            // Another thread has changed it meanwhile.
+        }
+    }
+
+    fn built(&self) -> MutexGuard<'_, Built> {
+        self.built.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn make(configuration: Configuration) -> Done<*mut mcpl_server> {
+        let built = Built {
+            core: configuration.build()?,
+            configuration: Some(configuration),
+            changes: 0,
+        };
         let owner = CallbackTracker::new(shared_runtime::enter()?);
-        diagnostics::log_debugged(&built);
         let opened = SERVERS.open(|token| {
             Arc::new(Self {
                 token,
-                core: built,
+                built: Mutex::new(built),
+                #[cfg(feature = "http")]
+                http_options: Mutex::default(),
                 #[cfg(all(feature = "auth", feature = "client"))]
                 verifier: Verifier::new(&owner),
                 owner,
@@ -74,7 +160,7 @@ impl Server {
     /// Stops all transports, ends the open calls and waits until no callback runs.
     fn close(&self) -> Done {
         self.owner.may_close()?;
-        let until = Instant::now().checked_add(self.core.settings().shutdown_grace);
+        let until = Instant::now().checked_add(self.core_now().settings().shutdown_grace);
         self.serving.stop();
         self.serving.wait(&self.owner.closing_waiter(), -1)?;
         #[cfg(all(feature = "auth", feature = "client"))]
@@ -92,7 +178,7 @@ impl Server {
 
     /// Waits until recorded messages are logged and written, for a limited time.
     pub(crate) fn flush_log(&self) {
-        if foreign::records_traffic(&self.core) {
+        if foreign::records_traffic(&self.core_now()) {
             diagnostics::flush();
         }
     }
@@ -118,11 +204,11 @@ pub unsafe extern "C" fn mcpl_server_new(
             )
         };
         let info = json!({"name": name, "version": version});
-        Server::make(
-            decoded("the description", &info)?,
-            ServerOptions::default(),
-            None,
-        )
+        Server::make(Configuration {
+            info: decoded("the description", &info)?,
+            options: Options::new(),
+            instructions: None,
+        })
     })
 }
 
@@ -213,20 +299,120 @@ pub unsafe extern "C" fn mcpl_server_new_with(
             )
         };
         let info = options::read("the description", info.as_bytes())?;
-        let mut given: serde_json::Map<String, Value> = match given {
-            None => serde_json::Map::new(),
+        let mut options: Options = match given {
+            None => Options::new(),
             Some(given) => options::read("the options", given.as_bytes())?,
         };
-        let instructions = match given.remove("instructions") {
+        let instructions = match options.remove("instructions") {
             None | Some(Value::Null) => None,
             Some(Value::String(text)) => Some(text),
             Some(_) => return Err(Fault::invalid("`instructions` must be a string")),
         };
-        Server::make(
+        Server::make(Configuration {
             info,
-            decoded("the options", &Value::Object(given))?,
+            options,
             instructions,
-        )
+        })
+    })
+}
+
+/// Sets the title of a server: a name for people. Call it before features are added and the server is served.
+///
+/// - `title`: the title, or `NULL` to remove it. Copied.
+///
+/// Returns `MCPL_USAGE_ERROR` if the title is not UTF-8 or the server is in use. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_set_title(
+    server: *mut mcpl_server,
+    title: *const c_char,
+) -> mcpl_status {
+    entry(|| {
+        let server = Server::get(server)?;
+        // SAFETY: the caller upholds the contract in the header.
+        let title = unsafe { text::optional("the title", title)? };
+        server.configure(&|configuration| {
+            configuration.info.title = title.map(str::to_owned);
+            Ok(())
+        })
+    })
+}
+
+/// Sets how to use a server, for the model. Call it before features are added and the server is served. The same as the
+/// option `instructions`.
+///
+/// - `instructions`: the text, or `NULL` to remove it. Copied.
+///
+/// Returns `MCPL_USAGE_ERROR` if the text is not UTF-8 or the server is in use. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_set_instructions(
+    server: *mut mcpl_server,
+    instructions: *const c_char,
+) -> mcpl_status {
+    entry(|| {
+        let server = Server::get(server)?;
+        // SAFETY: the caller upholds the contract in the header.
+        let instructions = unsafe { text::optional("the instructions", instructions)? };
+        server.configure(&|configuration| {
+            configuration.instructions = instructions.map(str::to_owned);
+            Ok(())
+        })
+    })
+}
+
+/// Sets how long calls in flight may continue when a server stops. Call it before features are added and the server is served.
+/// The same as the option `shutdown_grace`.
+///
+/// - `grace_ms`: the time in milliseconds; 0: calls are cancelled at once; negative: no limit.
+///
+/// Returns `MCPL_USAGE_ERROR` if the server is in use. Any thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_server_set_shutdown_grace_ms(
+    server: *mut mcpl_server,
+    grace_ms: i64,
+) -> mcpl_status {
+    let seconds = match u64::try_from(grace_ms) {
+        Ok(grace) => Duration::from_millis(grace).as_secs_f64(),
+        // Longer than any program runs, and a number that JSON has.
+        Err(_) => 1e12,
+    };
+    set_option(server, "shutdown_grace", seconds.into())
+}
+
+/// Sets how many calls may be in flight in all sessions of a server together; further ones are refused as busy. Call it before
+/// features are added and the server is served. The same as the option `max_calls`.
+///
+/// - `count`: the number. 10,000 by default.
+///
+/// Returns `MCPL_USAGE_ERROR` if the server is in use. Any thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_server_set_max_calls(server: *mut mcpl_server, count: usize) -> mcpl_status {
+    set_option(server, "max_calls", count.into())
+}
+
+/// Sets how often each tool of a server may be called; further calls are refused as busy. Call it before features are added and
+/// the server is served. The same as the option `tool_rate`.
+///
+/// - `calls_per_second`: calls per second that the whole server accepts.
+/// - `burst`: calls that may arrive at once within that rate; 0: as many as `calls_per_second`.
+///
+/// Returns `MCPL_USAGE_ERROR` if the server is in use. Any thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_server_set_tool_rate(
+    server: *mut mcpl_server,
+    calls_per_second: u32,
+    burst: u32,
+) -> mcpl_status {
+    let burst = if burst == 0 { calls_per_second } else { burst };
+    set_option(server, "tool_rate", json!([calls_per_second, burst]))
+}
+
+/// Sets one option.
+fn set_option(server: *mut mcpl_server, name: &str, value: Value) -> mcpl_status {
+    entry(|| {
+        Server::get(server)?.configure(&|configuration| {
+            configuration.options.insert(name.to_owned(), value.clone());
+            Ok(())
+        })
     })
 }
 
@@ -257,7 +443,7 @@ pub unsafe extern "C" fn mcpl_server_stats(
     // SAFETY: the caller upholds the contract in the header.
     let out = unsafe { Out::new(json, length) };
     entry(|| {
-        out.give(foreign::stats_json(&Server::get(server)?.core).as_bytes());
+        out.give(foreign::stats_json(&Server::get(server)?.core_now()).as_bytes());
         Ok(())
     })
 }
@@ -278,7 +464,7 @@ pub unsafe extern "C" fn mcpl_server_metrics(
     // SAFETY: the caller upholds the contract in the header.
     let out = unsafe { Out::new(text, length) };
     entry(|| {
-        out.give(foreign::metrics_text(&Server::get(server)?.core).as_bytes());
+        out.give(foreign::metrics_text(&Server::get(server)?.core_now()).as_bytes());
         Ok(())
     })
 }
@@ -371,7 +557,7 @@ pub extern "C" fn mcpl_server_free(server: *mut mcpl_server) {
 impl Server {
     /// Queues a function for the I/O thread, which passes it the core server.
     fn soon(&self, run: impl FnOnce(&mcpline::Server) + Send + 'static) {
-        let core = self.core.clone();
+        let core = self.core();
         let run = mcpline::foreign::IoAction::Run(Box::new(move || run(&core)));
         self.owner.library().completions().push(run);
     }

@@ -438,7 +438,7 @@ pub unsafe extern "C" fn mcpl_server_add_candidates(
             let argument = text::name("the argument", argument)?;
             let candidates = text::list("the candidates", candidates, count)?;
             server
-                .core
+                .core()
                 .add_completer(reference, argument, Completer::Candidates(candidates))?;
         }
         Ok(())
@@ -644,7 +644,7 @@ pub(crate) fn add(
     let server = Server::get(server)?;
     let feature = Feature::read(kind, definition.to_string().as_bytes(), options)?;
     let handler = given.handler(&server, feature.mime_type().map(str::to_owned))?;
-    Ok(feature.add(&server.core, handler)?)
+    Ok(feature.add(&server.core(), handler)?)
 }
 
 /// Adds a feature by the definition that C passes.
@@ -687,7 +687,7 @@ unsafe fn remove(
         let server = Server::get(server)?;
         // SAFETY: guaranteed by the caller.
         let name = unsafe { text::name("the name", name)? };
-        if !FeatureKey::new(kind, name).remove(&server.core) {
+        if !FeatureKey::new(kind, name).remove(&server.core()) {
             return Err(Fault::new(
                 MCPL_NOT_FOUND,
                 format!("there is no {what} {name}"),

@@ -145,7 +145,7 @@ impl Server {
         F: Future<Output = Done> + Send + 'static,
     {
         let (stop, running) = self.serving.begin(self)?;
-        let core = self.core.clone();
+        let core = self.core();
         self.owner.library().spawn(async move {
             if let Err(fault) = serve(core, stop).await {
                 running.failed(fault);

@@ -1,13 +1,14 @@
 //! Serving over HTTP.
 
 use std::ffi::c_char;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use mcpline::foreign::options::{self, HttpServingOptions};
 use mcpline::transport::http::{HttpOptions, http};
+use serde_json::Value;
 
 use crate::callback_tracker::Latch;
-use crate::server::{Server, mcpl_server};
+use crate::server::{Options, Server, decoded, mcpl_server};
 use crate::serving::serve;
 use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text::{self, put};
@@ -54,7 +55,7 @@ pub unsafe extern "C" fn mcpl_server_run_http(
     entry(|| {
         let server = Server::get(server)?;
         // SAFETY: the caller upholds the contract in the header.
-        let (host, options) = unsafe { address(host, options)? };
+        let (host, options) = unsafe { server.address(host, options)? };
         let waiter = server.owner.waiter()?;
         server.start_http(host, port, options)?;
         let outcome = server.serving.outcome(&waiter, -1);
@@ -79,7 +80,7 @@ pub unsafe extern "C" fn mcpl_server_start_http(
     entry(|| {
         let server = Server::get(server)?;
         // SAFETY: the caller upholds the contract in the header.
-        let (host, options) = unsafe { address(host, options)? };
+        let (host, options) = unsafe { server.address(host, options)? };
         let port = server.start_http(host, port, options)?;
         // SAFETY: the caller upholds the contract in the header.
         unsafe { put(bound_port, port) };
@@ -87,25 +88,124 @@ pub unsafe extern "C" fn mcpl_server_start_http(
     })
 }
 
+/// Sets the path of the MCP endpoint of a server's HTTP servers that are started afterwards. The same as their option `path`,
+/// which it replaces.
+///
+/// - `path`: such as `"/mcp"`, the default. Copied.
+///
+/// An invalid path is reported when an HTTP server is started. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_set_http_path(
+    server: *mut mcpl_server,
+    path: *const c_char,
+) -> mcpl_status {
+    // SAFETY: the caller upholds the contract in the header.
+    unsafe {
+        set_http_option(server, ("the path", path), |options, path| {
+            options.insert("path".to_owned(), path.into());
+        })
+    }
+}
+
+/// Accepts a `Host` header at a server's HTTP servers that are started afterwards. Added to their option `allowed_hosts`.
+///
+/// - `host`: the name without a port, such as `"mcp.example.com"`, or `"*.example.com"` for all names below. Copied.
+///
+/// Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_add_allowed_host(
+    server: *mut mcpl_server,
+    host: *const c_char,
+) -> mcpl_status {
+    // SAFETY: the caller upholds the contract in the header.
+    unsafe {
+        set_http_option(server, ("the host", host), |options, host| {
+            append(options, "allowed_hosts", vec![host.into()]);
+        })
+    }
+}
+
+/// Accepts an `Origin` header at a server's HTTP servers that are started afterwards, and lets pages of this origin read the
+/// responses (CORS). Added to their option `allowed_origins`.
+///
+/// - `origin`: the origin, such as `"https://app.example.com"`. Copied.
+///
+/// An invalid origin is reported when an HTTP server is started. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_add_allowed_origin(
+    server: *mut mcpl_server,
+    origin: *const c_char,
+) -> mcpl_status {
+    // SAFETY: the caller upholds the contract in the header.
+    unsafe {
+        set_http_option(server, ("the origin", origin), |options, origin| {
+            append(options, "allowed_origins", vec![origin.into()]);
+        })
+    }
+}
+
+/// Changes the options of HTTP servers.
+///
 /// # Safety
 ///
-/// As for [`text::name`].
-unsafe fn address(
-    host: *const c_char,
-    options: *const c_char,
-) -> Done<(String, HttpServingOptions)> {
-    // SAFETY: guaranteed by the caller.
-    unsafe {
-        let host = text::name("the host", host)?.to_owned();
-        let options = match text::optional("the options", options)? {
-            None => HttpServingOptions::default(),
-            Some(given) => options::read("the options", given.as_bytes())?,
-        };
-        Ok((host, options))
+/// The string is `NULL` or ends with a zero byte.
+unsafe fn set_http_option(
+    server: *mut mcpl_server,
+    (what, value): (&str, *const c_char),
+    set: fn(&mut Options, &str),
+) -> mcpl_status {
+    entry(|| {
+        let server = Server::get(server)?;
+        // SAFETY: guaranteed by the caller.
+        let value = unsafe { text::name(what, value)? };
+        let options = server.http_options.lock();
+        set(&mut options.unwrap_or_else(PoisonError::into_inner), value);
+        Ok(())
+    })
+}
+
+/// Adds values to an option that is an array.
+fn append(options: &mut Options, name: &str, values: Vec<Value>) {
+    let array = options.entry(name).or_insert_with(|| Value::Array(vec![]));
+    // Of another type, it is refused later.
+    if let Value::Array(array) = array {
+        array.extend(values);
     }
 }
 
 impl Server {
+    /// Returns the host, and the options: those given and those that functions have set.
+    ///
+    /// # Safety
+    ///
+    /// As for [`text::name`].
+    unsafe fn address(
+        &self,
+        host: *const c_char,
+        options: *const c_char,
+    ) -> Done<(String, HttpServingOptions)> {
+        // SAFETY: guaranteed by the caller.
+        let (host, given) = unsafe {
+            (
+                text::name("the host", host)?.to_owned(),
+                text::optional("the options", options)?,
+            )
+        };
+        let mut options: Options = match given {
+            None => Options::new(),
+            Some(given) => options::read("the options", given.as_bytes())?,
+        };
+        let set = self.http_options.lock();
+        let set = set.unwrap_or_else(PoisonError::into_inner).clone();
+        for (name, value) in set {
+            match value {
+                Value::Array(values) => append(&mut options, &name, values),
+                value => drop(options.insert(name, value)),
+            }
+        }
+        Ok((host, decoded("the options", &Value::Object(options))?))
+    }
+
     fn start_http(
         self: &Arc<Self>,
         host: String,

@@ -3,6 +3,8 @@
 
 #include "check.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -636,6 +638,94 @@ static void user_data_lasts_for_as_long_as_a_callback_runs(void) {
   mcpl_client_free(client);
   mcpl_server_free(server);
   CHECK(tally_count(&slow.finalized) == 1);
+}
+
+/* ---- settings of servers */
+
+static void reply_done(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length, (void)user;
+  OK(mcpl_call_reply_text(call, "done", MCPL_AUTO_LENGTH));
+}
+
+static void settings_are_set_until_the_server_is_used(void) {
+  char *info = NULL;
+  const char *options = "{\"instructions\": \"Old.\", \"tool_rate\": [5, 5]}";
+  mcpl_server *server =
+      mcpl_server_new_with("{\"name\": \"server\", \"version\": \"1\"}", MCPL_AUTO_LENGTH, options, MCPL_AUTO_LENGTH);
+  OK(mcpl_server_set_title(server, "A server"));
+  OK(mcpl_server_set_instructions(server, "Call it once."));
+  OK(mcpl_server_set_tool_rate(server, 1, 0));
+  OK(mcpl_server_set_max_calls(server, 100));
+  OK(mcpl_server_set_shutdown_grace_ms(server, 0));
+  OK(mcpl_server_set_shutdown_grace_ms(server, -1));
+  /* What is refused changes nothing. */
+  EXPECT(MCPL_USAGE_ERROR, mcpl_server_set_instructions(server, "\xff"));
+  OK(mcpl_server_add_tool(server, "work", "Works", NULL, reply_done, NULL, NULL));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_server_set_title(server, "Another"));
+  CONTAINS(mcpl_error_message(mcpl_last_error()), "in use");
+  EXPECT(MCPL_USAGE_ERROR, mcpl_server_set_max_calls(server, 1));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  OK(mcpl_client_info(client, &info, NULL));
+  CONTAINS(info, "A server");
+  CONTAINS(info, "Call it once.");
+  mcpl_string_free(info);
+  CALLS(client, "work", "{}", "done");
+  char *result = NULL;
+  size_t length = 0;
+  const mcpl_status again = mcpl_client_call_tool(client, "work", "{}", 2, NULL, &result, &length);
+  CHECK(again == MCPL_RPC_ERROR && mcpl_error_rpc_code(mcpl_last_error()) == -31000);
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
+/* Returns whether an HTTP server accepts a request with this header. */
+static bool is_accepted(uint16_t port, const char *header) {
+  char text[512];
+  const struct sockaddr_in address = {
+      .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  const int connection = socket(AF_INET, SOCK_STREAM, 0);
+  CHECK(connect(connection, (const struct sockaddr *)&address, sizeof address) == 0);
+  const int length = snprintf(text, sizeof text,
+                              "POST /tools HTTP/1.1\r\n%s\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", header);
+  CHECK(write(connection, text, (size_t)length) == length);
+  ssize_t end = 0;
+  for (ssize_t got = 1; got > 0 && end < (ssize_t)sizeof text - 1; end += got) {
+    got = read(connection, text + end, sizeof text - 1 - (size_t)end);
+    CHECK(got >= 0);
+  }
+  text[end] = '\0';
+  CHECK(close(connection) == 0);
+  CHECK(strncmp(text, "HTTP/1.1 4", 10) == 0);
+  return strncmp(text, "HTTP/1.1 403", 12) != 0;
+}
+
+static void settings_of_http_servers_are_set(void) {
+  uint16_t port = 0;
+  char url[64];
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "work", "Works", NULL, reply_done, NULL, NULL));
+  OK(mcpl_server_set_http_path(server, "/tools"));
+  OK(mcpl_server_add_allowed_host(server, "one.example"));
+  OK(mcpl_server_add_allowed_host(server, "*.two.example"));
+  OK(mcpl_server_add_allowed_origin(server, "https://app.example"));
+  OK(mcpl_server_start_http(server, "127.0.0.1", 0, "{\"path\": \"/mcp\", \"allowed_hosts\": [\"three.example\"]}",
+                            &port));
+  CHECK(is_accepted(port, "Host: one.example"));
+  CHECK(is_accepted(port, "Host: a.two.example"));
+  CHECK(is_accepted(port, "Host: three.example"));
+  CHECK(!is_accepted(port, "Host: four.example"));
+  CHECK(is_accepted(port, "Host: one.example\r\nOrigin: https://app.example"));
+  CHECK(!is_accepted(port, "Host: one.example\r\nOrigin: https://other.example"));
+  snprintf(url, sizeof url, "http://127.0.0.1:%u/tools", (unsigned)port);
+  mcpl_client *client = mcpl_client_new("test", "1");
+  OK(mcpl_client_connect(client, url));
+  CALLS(client, "work", "{}", "done");
+  mcpl_client_free(client);
+  /* Reported where the server is started. */
+  OK(mcpl_server_set_http_path(server, "no path"));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_server_start_http(server, "127.0.0.1", 0, NULL, &port));
+  mcpl_server_free(server);
 }
 
 /* ---- closing */
@@ -1278,6 +1368,8 @@ static const struct test tests[] = {
     TEST(a_finalizer_may_use_the_server),
     TEST(a_finalizer_cannot_close_its_server_but_free_it),
     TEST(user_data_lasts_for_as_long_as_a_callback_runs),
+    TEST(settings_are_set_until_the_server_is_used),
+    TEST(settings_of_http_servers_are_set),
     TEST(closing_lets_calls_end_and_waits_for_callbacks),
     TEST(closing_within_an_own_callback_would_deadlock),
     TEST(requests_are_diagnostics_of_level_info),

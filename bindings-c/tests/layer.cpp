@@ -518,6 +518,28 @@ void reports_exceptions_of_callbacks_without_a_response() {
   set_unhandled({});
 }
 
+void settings_of_servers_are_functions() {
+  Pair pair;
+  pair.server.set_title("A server");
+  pair.server.set_instructions("Call it.");
+  pair.server.set_shutdown_grace(std::chrono::seconds(1));
+  pair.server.set_shutdown_grace(no_timeout);
+  pair.server.set_max_calls(10);
+  pair.server.set_tool_rate(100);
+  pair.server.add_tool("a", "d", nullptr, [] { return "called"; });
+  THROWS(MCPL_USAGE_ERROR, (pair.server.set_title("Another"), 0));
+  pair.server.set_http_path("/tools");
+  pair.server.add_allowed_host("server.example");
+  pair.server.add_allowed_origin("https://app.example");
+  pair.client.connect("http://127.0.0.1:" + std::to_string(pair.server.start_http("127.0.0.1", 0)) + "/tools");
+  const Json info = pair.client.info();
+  CHECK(info.string("/serverInfo/title") == "A server" && info.string("/instructions") == "Call it.");
+  CHECK(text_of(pair.client.call_tool("a", nullptr)) == "called");
+  pair.client.close();
+  pair.server.set_http_path("no path");
+  THROWS(MCPL_USAGE_ERROR, pair.server.start_http("127.0.0.1", 0));
+}
+
 void handlers_may_return_errors() {
   Pair pair;
   using Text = std::variant<std::string, ToolError, RpcError>;
@@ -863,6 +885,7 @@ int main() {
       TEST(a_client_reports_changes_of_its_connection),
       TEST(destroys_the_captures_of_lambdas),
       TEST(reports_exceptions_of_callbacks_without_a_response),
+      TEST(settings_of_servers_are_functions),
       TEST(handlers_may_return_errors),
       TEST(transports_are_classes),
       TEST(transports_may_be_busy),

@@ -348,6 +348,14 @@ static void servers_refuse_handles(void) {
   HANDLE(mcpl_server_wait, ended, 0);
   HANDLE(mcpl_server_on_end, ended, on_end, NULL, NULL);
   HANDLE(mcpl_server_stats, ended, &text, &length);
+  HANDLE(mcpl_server_set_title, ended, "title");
+  HANDLE(mcpl_server_set_instructions, ended, "text");
+  HANDLE(mcpl_server_set_shutdown_grace_ms, ended, 1);
+  HANDLE(mcpl_server_set_max_calls, ended, 1);
+  HANDLE(mcpl_server_set_tool_rate, ended, 1, 1);
+  HANDLE(mcpl_server_set_http_path, ended, "/mcp");
+  HANDLE(mcpl_server_add_allowed_host, ended, "example.com");
+  HANDLE(mcpl_server_add_allowed_origin, ended, "https://example.com");
   HANDLE(mcpl_server_metrics, ended, &text, &length);
   HANDLE_ALONE(mcpl_server_close, ended);
   cover("mcpl_server_free");
@@ -370,6 +378,11 @@ static void servers_refuse_arguments(void) {
   GIVES_NULL(mcpl_server_new, "a", NULL);
   GIVES_NULL(mcpl_server_new, BAD_TEXT, "1");
   GIVES_NULL(mcpl_server_new_with, NULL, 0, NULL, 0);
+  GIVES_NULL(mcpl_server_new_with, JSON("{\"name\": \"a\", \"version\": \"1\"}"), JSON("{\"instructions\": 1}"));
+  mcpl_server *unused = mcpl_server_new("unused", "1");
+  REFUSES(mcpl_server_set_title, unused, BAD_TEXT);
+  REFUSES(mcpl_server_set_instructions, unused, BAD_TEXT);
+  mcpl_server_free(unused);
   GIVES_NULL(mcpl_server_new_with, JSON(BAD_JSON), NULL, 0);
   GIVES_NULL(mcpl_server_new_with, JSON("{}"), NULL, 0);
   GIVES_NULL(mcpl_server_new_with, JSON("{\"name\": \"a\", \"version\": \"1\"}"), JSON("[]"));
@@ -434,6 +447,9 @@ static void servers_refuse_arguments(void) {
   REFUSES(mcpl_server_remove_notification_handler, server, NULL);
   REFUSES(mcpl_server_notify_resource_updated, server, NULL);
   REFUSES(mcpl_server_notify_elicitation_complete, server, BAD_TEXT);
+  REFUSES(mcpl_server_set_http_path, server, NULL);
+  REFUSES(mcpl_server_add_allowed_host, server, NULL);
+  REFUSES(mcpl_server_add_allowed_origin, server, BAD_TEXT);
   REFUSES(mcpl_server_run_http, server, NULL, 0, NULL);
   REFUSES(mcpl_server_run_http, server, "127.0.0.1", 0, BAD_JSON);
   REFUSES(mcpl_server_start_http, server, BAD_TEXT, 0, NULL, NULL);

@@ -106,6 +106,51 @@ public:
   /// Takes ownership of a C handle.
   explicit Server(mcpl_server *server) noexcept : server_(server, &mcpl_server_free) {}
 
+  /// Sets the title, a name for people. Call it before features are added and the server is served.
+  Fallible<void> set_title(std::string_view title) {
+    return detail::done(mcpl_server_set_title(server_.get(), detail::Short(title).or_null()));
+  }
+
+  /// Sets how to use the server, for the model. Call it before features are added and the server is served.
+  Fallible<void> set_instructions(std::string_view instructions) {
+    return detail::done(mcpl_server_set_instructions(server_.get(), detail::Short(instructions).or_null()));
+  }
+
+  /// Sets how long calls in flight may continue when the server stops; `no_timeout` is no limit. Call it before
+  /// features are added and the server is served.
+  Fallible<void> set_shutdown_grace(Milliseconds grace) {
+    return detail::done(mcpl_server_set_shutdown_grace_ms(server_.get(), grace.count()));
+  }
+
+  /// Sets how many calls may be in flight in all sessions together. Call it before features are added and the server is
+  /// served.
+  Fallible<void> set_max_calls(std::size_t count) {
+    return detail::done(mcpl_server_set_max_calls(server_.get(), count));
+  }
+
+  /// Sets how often each tool may be called: see mcpl_server_set_tool_rate. Call it before features are added and the
+  /// server is served.
+  Fallible<void> set_tool_rate(std::uint32_t calls_per_second, std::uint32_t burst = 0) {
+    return detail::done(mcpl_server_set_tool_rate(server_.get(), calls_per_second, burst));
+  }
+
+#if defined(MCPLINE_HAS_HTTP)
+  /// Sets the path of the MCP endpoint of HTTP servers that are started afterwards: see mcpl_server_set_http_path.
+  Fallible<void> set_http_path(std::string_view path) {
+    return detail::done(mcpl_server_set_http_path(server_.get(), detail::Short(path).get()));
+  }
+
+  /// Accepts a `Host` header at HTTP servers that are started afterwards: see mcpl_server_add_allowed_host.
+  Fallible<void> add_allowed_host(std::string_view host) {
+    return detail::done(mcpl_server_add_allowed_host(server_.get(), detail::Short(host).get()));
+  }
+
+  /// Accepts an `Origin` header at HTTP servers that are started afterwards: see mcpl_server_add_allowed_origin.
+  Fallible<void> add_allowed_origin(std::string_view origin) {
+    return detail::done(mcpl_server_add_allowed_origin(server_.get(), detail::Short(origin).get()));
+  }
+#endif
+
   /// Runs all callbacks of the server on the thread that dispatches `loop`. Call it before the server is served.
   Fallible<void> use_loop(Loop &loop) { return detail::done(mcpl_server_use_loop(server_.get(), loop.get())); }
 

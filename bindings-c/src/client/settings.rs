@@ -454,7 +454,7 @@ pub extern "C" fn mcpl_client_set_server(
     entry(|| {
         let client = Client::get(client)?;
         let server = Server::get(server)?;
-        set_target(&client, server.core.clone().into())
+        set_target(&client, server.core().into())
     })
 }
 
@@ -480,7 +480,7 @@ pub unsafe extern "C" fn mcpl_client_set_server_with(
         // SAFETY: the caller upholds the contract in the header.
         let options = unsafe { text::optional("the options", options)? };
         let options = options.unwrap_or("{}").as_bytes();
-        set_target(&client, Target::server(server.core.clone(), options)?)
+        set_target(&client, Target::server(server.core(), options)?)
     })
 }
 

@@ -78,7 +78,7 @@ impl Looped {
     fn connect(&self) -> Arc<Memory> {
         let server = Server::get(self.server).unwrap();
         let _entered = server.owner.library().handle().enter();
-        let client = Arc::new(server.core.connect());
+        let client = Arc::new(server.core().connect());
         let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {},
             "clientInfo": {"name": "test", "version": "1"}});
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello});
