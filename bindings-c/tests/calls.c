@@ -1351,6 +1351,24 @@ static void built_in_middleware_is_configured_by_json(void) {
   mcpl_server_free(server);
 }
 
+static void a_tool_policy_denies_tools(void) {
+  struct pending pending = PENDING;
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "reply", "Replies", ANY, reply, NULL, NULL));
+  OK(mcpl_server_add_tool(server, "delete_all", "Deletes", ANY, reply, NULL, NULL));
+  OK(mcpl_server_add_built_in_middleware(server, "{\"tool_policy\": {\"denied\": [\"delete_*\"]}}", MCPL_AUTO_LENGTH,
+                                         NULL, 0));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  CALLS(client, "reply", "{\"how\": \"text\"}", "a text");
+  OK(mcpl_client_call_tool_async(client, "delete_all", "{}", MCPL_AUTO_LENGTH, NULL, completed, &pending, NULL));
+  tally_wait(&pending.done, 1);
+  CHECK(pending.status == MCPL_RPC_ERROR);
+  CONTAINS(pending.text, "Unknown tool: delete_all");
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
 static const struct test tests[] = {
     TEST(a_call_is_ended_in_every_way),
     TEST(resources_prompts_and_completion_are_served),
@@ -1389,6 +1407,7 @@ static const struct test tests[] = {
     TEST(middleware_passes_requests_on),
     TEST(middleware_changes_and_answers_requests),
     TEST(built_in_middleware_is_configured_by_json),
+    TEST(a_tool_policy_denies_tools),
 };
 
 MAIN(tests)

@@ -130,6 +130,8 @@ mod metrics;
 pub mod middleware;
 #[cfg(all(test, mcpline_models))]
 mod models;
+#[cfg(any(feature = "server", feature = "client"))]
+mod name_pattern;
 mod offload;
 #[cfg(all(feature = "opentelemetry", any(feature = "server", feature = "client")))]
 #[cfg_attr(docsrs, doc(cfg(feature = "opentelemetry")))]

@@ -1,11 +1,13 @@
-//! The middleware that the library provides: limits of rate, concurrency and size, the cache of responses, the audit log, and
-//! redaction.
+//! The middleware that the library provides: limits of rate, concurrency and size, the cache of responses, the audit log,
+//! redaction, and tool policies.
 
 #[path = "ready_made_middleware/audit_log.rs"]
 mod audit_log;
 #[path = "ready_made_middleware/redaction.rs"]
 mod redaction;
 mod support;
+#[path = "ready_made_middleware/tool_policy.rs"]
+mod tool_policy;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::middleware::{
-    ConcurrencyLimit, LimitKey, Middleware, RateLimit, ResponseCache, ResponseSizeLimit,
+    ConcurrencyLimit, LimitKey, Middleware, RateLimit, ResponseCache, ResponseSizeLimit, ToolPolicy,
 };
 use crate::server::Server;
 
 use super::options::{
     BuiltInMiddleware, ConcurrencyLimitOptions, MiddlewareDefinition, RateLimitOptions,
-    ResponseCacheOptions, ResponseSizeLimitOptions, read, seconds,
+    ResponseCacheOptions, ResponseSizeLimitOptions, ToolPolicyOptions, read, seconds,
 };
 
 /// Adds a middleware that the library provides to a server. `definition` is JSON: a [`BuiltInMiddleware`]; `scope` is a
@@ -41,6 +41,7 @@ impl BuiltInMiddleware {
             response_size_limit,
             audit_log,
             redaction,
+            tool_policy,
         } = self;
         let mut named: Vec<Arc<dyn Middleware>> = Vec::new();
         if let Some(options) = rate_limit {
@@ -63,6 +64,9 @@ impl BuiltInMiddleware {
             named.push(Arc::new(options.middleware()?));
             #[cfg(not(feature = "redaction"))]
             return Err(options.unavailable());
+        }
+        if let Some(options) = tool_policy {
+            named.push(Arc::new(options.middleware()?));
         }
         match (named.pop(), named.is_empty()) {
             (Some(middleware), true) => Ok(middleware),
@@ -131,6 +135,21 @@ impl ResponseSizeLimitOptions {
     }
 }
 
+impl ToolPolicyOptions {
+    fn middleware(self) -> Result<ToolPolicy, Error> {
+        let mut policy = ToolPolicy::new()
+            .with_denied(self.denied)
+            .with_approval(self.approval);
+        if let Some(allowed) = self.allowed {
+            policy = policy.with_allowed(allowed);
+        }
+        match self.exempt_scopes {
+            Some(scopes) => policy.with_exempt_scopes(scopes),
+            None => Ok(policy),
+        }
+    }
+}
+
 fn positive(name: &str, value: u64) -> Result<(), Error> {
     match value {
         0 => Err(Error::usage(format!("`{name}` is 0"))),
@@ -169,6 +188,8 @@ mod tests {
             r#"{"response_cache": {"ttl": 1.5, "tools": ["a"], "max_bytes": 1000}}"#,
             r#"{"response_size_limit": {"max_bytes": 1000}}"#,
             r#"{"response_size_limit": {"max_bytes": 1000, "pages": true}}"#,
+            r#"{"tool_policy": {}}"#,
+            r#"{"tool_policy": {"allowed": ["a*"], "denied": ["b"], "approval": ["c*"], "exempt_scopes": ["admin"]}}"#,
             #[cfg(feature = "redaction")]
             r#"{"redaction": {"members": ["iban"], "patterns": ["[0-9]+"], "replacement": "", "arguments": true}}"#,
         ] {
@@ -227,6 +248,17 @@ mod tests {
                 None,
                 "`lifetime`",
             ),
+            (
+                r#"{"tool_policy": {"exempt_scopes": []}}"#,
+                None,
+                "every caller would be exempt",
+            ),
+            (
+                r#"{"tool_policy": {"exempt_scopes": ["a b"]}}"#,
+                None,
+                r#""a b", which is not a scope"#,
+            ),
+            (r#"{"tool_policy": {"pin": true}}"#, None, "pin"),
             (r#"{"audit_log": {}}"#, None, "path"),
             (r#"{"audit_log": {"path": ""}}"#, None, "`path` is empty"),
             (

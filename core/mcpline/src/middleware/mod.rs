@@ -26,6 +26,8 @@ mod response_size_limit;
 mod result_pages;
 #[cfg(feature = "server")]
 mod server_middleware;
+#[cfg(feature = "server")]
+mod tool_policy;
 
 pub use audit_log::AuditLog;
 #[cfg(feature = "client")]
@@ -55,3 +57,7 @@ pub(crate) use server_middleware::NextStep;
 pub use server_middleware::{
     Middleware, MiddlewareFuture, MiddlewareOutcome, Next, ProvidedResources,
 };
+#[cfg(feature = "server")]
+pub use tool_policy::ToolPolicy;
+#[cfg(feature = "server")]
+pub(crate) use tool_policy::{ToolRule, unknown_tool};

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use mcpline_protocol::Revision;
 use mcpline_protocol::wire::{Kind, Method, Params, Raw};
+use mcpline_protocol::{Revision, Scopes};
 
 use crate::caller::Caller;
 use crate::error::Error;
@@ -68,6 +68,8 @@ pub(crate) trait MiddlewareOrigin: Send + Sync + 'static {
     fn request_id(&self) -> &str;
     fn tool_error(&self, text: &str) -> Raw;
     fn peer(&self) -> PeerId;
+    fn has_scopes(&self, scopes: &Scopes) -> bool;
+    fn was_approved(&self) -> bool;
 }
 
 impl MiddlewareRequest {
@@ -216,6 +218,16 @@ impl MiddlewareRequest {
     #[cfg(feature = "redaction")]
     pub(super) fn peer(&self) -> PeerId {
         self.origin.peer()
+    }
+
+    /// Whether the caller has these scopes, or needs none.
+    pub(super) fn has_scopes(&self, scopes: &Scopes) -> bool {
+        self.origin.has_scopes(scopes)
+    }
+
+    /// Whether the user was asked before the tool ran, the last time that the request was passed on.
+    pub(super) fn was_approved(&self) -> bool {
+        self.origin.was_approved()
     }
 
     pub(crate) fn protocol_method(&self) -> &Method {

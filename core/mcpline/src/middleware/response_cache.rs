@@ -297,8 +297,10 @@ impl Middleware for ResponseCache {
         }
         let (kept, ttl) = (self.kept.clone(), self.ttl);
         Box::pin(async move {
+            let asked = request.clone();
             let result = next.run(request).await?;
-            if is_final(&result) {
+            // The user is asked for each call.
+            if is_final(&result) && !asked.was_approved() {
                 let key = match is_public(&result) {
                     true => Some(of_all),
                     false => own,

@@ -11,6 +11,7 @@ use mcpline_protocol::vocabulary::ResourceTemplate;
 use mcpline_protocol::wire::Raw;
 
 use super::request::MiddlewareRequest;
+use super::tool_policy::ToolPolicy;
 
 /// The outcome of a request: its result as JSON, or a JSON-RPC error.
 ///
@@ -69,6 +70,12 @@ pub trait Middleware: Send + Sync + 'static {
     #[doc(hidden)]
     fn redacts_results(&self) -> bool {
         false
+    }
+
+    /// Returns itself, if it decides which tools clients list and call. For those of the library.
+    #[doc(hidden)]
+    fn tool_policy(&self) -> Option<&ToolPolicy> {
+        None
     }
 
     /// Returns a value that is recorded, such as in a span, without confidential values; `None` if that takes too long for the

@@ -21,6 +21,7 @@ use crate::sync::{self, Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::Inner;
 #[cfg(feature = "openapi")]
 use super::api_function::{ApiFunctionCall, ApiRequest};
+use super::approval;
 use super::argument_map::ArgumentMap;
 use super::asking::InputRecord;
 use super::call_kind::CallKind;
@@ -92,6 +93,8 @@ pub(crate) struct CurrentRequest {
     pub(super) span: Option<Arc<RequestSpan>>,
     /// The middleware that waits for the outcome, in place of the client.
     pub(super) middleware: Option<Arc<AwaitedOutcome>>,
+    /// Whether the user was asked before the tool ran, the last time that middleware passed the request on.
+    pub(super) was_approved: AtomicBool,
 }
 
 /// Responses of a client to input requests that a handler returned.
@@ -124,6 +127,8 @@ pub(crate) struct CallState {
     /// The handler's outcome, if it ended while the call was suspended; the client's retry gets it. Locked within
     /// `current_request`.
     outcome: Mutex<Option<Outcome>>,
+    /// Whether the user is asked before the handler runs.
+    needs_approval: AtomicBool,
     /// An atomic of `std`, because the validation of large values takes a reference to it.
     cancelled: std::sync::atomic::AtomicBool,
     on_cancel: Mutex<Vec<CancelCallback>>,
@@ -160,6 +165,10 @@ impl Call {
     /// Records how long the call waited for the thread of its handler, which begins now, if metrics are on.
     pub(crate) fn record_queue_time(&self) {
         let state = self.state();
+        // The time in which a user decides is not that of a queue.
+        if state.needs_approval.load(Ordering::Acquire) {
+            return;
+        }
         if let (Some(metrics), Some(queued)) = (&state.server.metrics, state.queued) {
             metrics.record_queue_time(clock::now().saturating_sub(queued));
         }
@@ -342,6 +351,7 @@ impl CurrentRequest {
             in_flight: None,
             span: None,
             middleware: None,
+            was_approved: AtomicBool::new(false),
         }
     }
 }
@@ -369,6 +379,7 @@ impl CallState {
             asked: AtomicU32::new(0),
             current_request: Mutex::new(current_request),
             outcome: Mutex::new(None),
+            needs_approval: AtomicBool::new(false),
             cancelled: std::sync::atomic::AtomicBool::new(false),
             on_cancel: Mutex::new(Vec::new()),
             done: AtomicBool::new(false),
@@ -484,11 +495,24 @@ impl CallState {
             .get_or_init(|| middleware::servers_of(self))
     }
 
-    /// Starts the handler.
+    /// Lets the user be asked before the handler runs.
+    pub(super) fn demand_approval(&self) {
+        self.needs_approval.store(true, Ordering::Release);
+    }
+
+    /// Starts the handler, after the approval of the user if that is needed.
     pub(crate) fn start(self: &Arc<Self>) {
         if self.server.middlewares.see_messages() {
             let _ = self.message_servers();
         }
+        match self.needs_approval.load(Ordering::Acquire) {
+            true => approval::ask_then_run(self),
+            false => self.run(),
+        }
+    }
+
+    /// Runs the handler.
+    pub(super) fn run(self: &Arc<Self>) {
         let call = Call::new(self.clone());
         if let Target::Tool(entry) = &self.target
             && let Some(timeout) = entry.options.timeout

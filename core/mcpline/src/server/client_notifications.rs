@@ -263,6 +263,7 @@ fn outside_request(
         in_flight: None,
         span: None,
         middleware: None,
+        was_approved: Default::default(),
     }
 }
 

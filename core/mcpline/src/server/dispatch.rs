@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::background;
 use crate::message_sink::{MessageSink, ResponseStatus};
+use crate::middleware::{MiddlewareOrigin, ToolRule, unknown_tool};
 use crate::quota::{Level, Limit};
 use crate::warning_limit::warn_of_limit;
 
@@ -87,6 +88,7 @@ pub(super) fn dispatch(
         in_flight: None,
         span: span.clone(),
         middleware: None,
+        was_approved: Default::default(),
     };
     // A list is answered at once, unless middleware waits. Those with list handlers are counted in `listing`.
     if !is_list || has_middleware {
@@ -167,8 +169,13 @@ fn call(
     let Some(params) = params else {
         return Err(RpcError::invalid_params(format!("{} needs params", method.as_str())).into());
     };
+    let mut needs_approval = false;
     let (target, arguments) = match method {
-        Method::ToolsCall => tool(registry, current_request, &params)?,
+        Method::ToolsCall => {
+            let (entry, arguments, rule) = tool(registry, current_request, &params)?;
+            needs_approval = rule == ToolRule::NeedsApproval;
+            (Target::Tool(entry), arguments)
+        }
         Method::PromptsGet => prompt(registry, current_request, &params)?,
         Method::ResourcesRead => match resource(registry, current_request, &params)? {
             Some(found) => found,
@@ -179,7 +186,14 @@ fn call(
         },
         _ => completion(registry, current_request, &params)?,
     };
-    begin(current_request, method, Some(params), target, arguments)
+    begin(
+        current_request,
+        method,
+        Some(params),
+        target,
+        arguments,
+        needs_approval,
+    )
 }
 
 /// Finds the handler of a custom request.
@@ -209,6 +223,7 @@ fn custom_request(
         params,
         Target::Request(entry.clone()),
         own,
+        false,
     )
 }
 
@@ -219,6 +234,7 @@ fn begin(
     params: Option<Params>,
     target: Target,
     arguments: Raw,
+    needs_approval: bool,
 ) -> Result<(), Refusal> {
     let unchecked = match &target {
         Target::Tool(entry) => check_arguments(entry, current_request, &arguments)?,
@@ -237,6 +253,7 @@ fn begin(
             method.as_str(),
             params.as_ref(),
             &retry,
+            needs_approval,
         )? {
             Resumed::Taken => return Ok(()),
             Resumed::Run(author, recorded) => {
@@ -265,6 +282,12 @@ fn begin(
         record,
         current_request.clone(),
     );
+    if needs_approval {
+        call.demand_approval();
+        if let Some(awaited) = &current_request.middleware {
+            awaited.set_needs_approval();
+        }
+    }
     if current_request.attach(&call) {
         match unchecked {
             None => call.start(),
@@ -326,14 +349,20 @@ fn tool(
     registry: &Registry,
     current_request: &CurrentRequest,
     params: &Params,
-) -> Result<(Target, Raw), Refusal> {
+) -> Result<(Arc<ToolEntry>, Raw, ToolRule), Refusal> {
     let name = params
         .get_str("name")
         .ok_or_else(|| RpcError::invalid_params("params.name must be a string"))?;
-    let entry = registry
-        .tools
-        .get(name.as_ref())
-        .ok_or_else(|| RpcError::invalid_params(format!("Unknown tool: {name}")))?;
+    let item = registry.tools.item(name.as_ref());
+    let item = item
+        .filter(|item| item.enabled)
+        .ok_or_else(|| unknown_tool(&name))?;
+    let server = current_request.connection.server();
+    let rule = server.tool_rule(item, &|scopes| current_request.has_scopes(scopes));
+    if rule == ToolRule::Denied {
+        return Err(unknown_tool(&name).into());
+    }
+    let entry = &item.entry;
     permit(current_request, &entry.options.scopes)?;
     let arguments = match params.get("arguments") {
         None => Raw::EMPTY_OBJECT,
@@ -345,7 +374,7 @@ fn tool(
     if !current_request.is_changed() {
         check_headers_of(entry, current_request, &arguments).map_err(Refusal::Request)?;
     }
-    Ok((Target::Tool(entry.clone()), arguments))
+    Ok((entry.clone(), arguments, rule))
 }
 
 /// Checks that the headers of a call repeat its arguments (2026-07-28, `basic/transports`, `Mcp-Param`). Middleware may change the
@@ -490,6 +519,7 @@ fn read_elsewhere(
                     Some(params),
                     target,
                     variables,
+                    false,
                 )
             });
         if let Err(refusal) = begun {

@@ -3,19 +3,23 @@
 //! A cursor contains the number of the previous page's last item. Numbers never change, so a client that pages through
 //! a list misses no item that exists all the time, whatever is registered or removed meanwhile.
 //!
-//! Items that a caller has no permission for are left out. Such a list is private to its caller: no page of it may be
-//! cached for others, whether or not it lacks an item.
+//! Items that a caller has no permission for are left out, and tools that a policy denies. Such a list is private to its caller:
+//! no page of it may be cached for others, whether or not it lacks an item. One whose policies depend on no caller is not.
 //!
 //! Resources that templates list ([`template_lists`]) follow the registered ones, on the last page. No cursor refers to them.
+
+use std::cell::Cell;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mcpline_protocol::ListMethod;
 use mcpline_protocol::RpcError;
+use mcpline_protocol::Scopes;
 use mcpline_protocol::vocabulary::CacheScope;
 use mcpline_protocol::wire::{Params, Raw, json_string};
 
 use crate::message_sink::ResponseStatus;
+use crate::middleware::{MiddlewareOrigin, ToolRule};
 use crate::sync::Arc;
 use crate::warning_limit::warn_of_limit;
 
@@ -113,6 +117,8 @@ struct Page<'a> {
     items: Vec<&'a RenderedItem>,
     /// The number of the last item, if other items follow it.
     next: Option<u64>,
+    /// Whether the scopes of the caller decide which tools it has.
+    depends_on_caller: bool,
 }
 
 impl<'a> Page<'a> {
@@ -121,13 +127,16 @@ impl<'a> Page<'a> {
         let server = current_request.connection.server();
         let begin = list.items.partition_point(|item| item.number <= after);
         let page_size = server.settings.page_size.max(1);
+        let depends_on_caller = Cell::new(false);
+        let has_scopes = |scopes: &Scopes| current_request.has_scopes(scopes);
+        let of_policy = |scopes: &Scopes| {
+            depends_on_caller.set(true);
+            has_scopes(scopes)
+        };
         let visible = |item: &&RenderedItem| {
-            !list.scoped
-                || permission::has(
-                    &current_request.connection,
-                    current_request.http.as_deref(),
-                    &item.scopes,
-                )
+            let tool = item.tool.as_ref();
+            (!list.scoped || has_scopes(&item.scopes))
+                && tool.is_none_or(|tool| server.tool_rule(tool, &of_policy) != ToolRule::Denied)
         };
         let mut items: Vec<_> = list.items[begin..]
             .iter()
@@ -140,6 +149,7 @@ impl<'a> Page<'a> {
         Self {
             next: last.map(|last| last.number),
             items,
+            depends_on_caller: depends_on_caller.get(),
         }
     }
 
@@ -155,7 +165,7 @@ impl<'a> Page<'a> {
         // What list handlers return may depend on the caller, and so may whether they run.
         let is_listed = self.next.is_none() && !list.listers.is_empty();
         let own;
-        let cache = if list.scoped || is_listed {
+        let cache = if list.scoped || is_listed || self.depends_on_caller {
             let mut hints = server.settings.list_cache.clone();
             hints.cache_scope = Some(CacheScope::Private);
             own = hints;

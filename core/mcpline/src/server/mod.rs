@@ -5,6 +5,7 @@
 
 #[cfg(feature = "openapi")]
 mod api_function;
+mod approval;
 #[cfg(feature = "macros")]
 mod args;
 mod argument_map;

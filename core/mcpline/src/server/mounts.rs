@@ -178,7 +178,7 @@ impl Server {
             server.inner().mounts.add_parent(self.inner());
             let middlewares = &server.inner().middlewares;
             if middlewares.is_used() {
-                self.inner().use_middleware(middlewares.see_messages());
+                self.inner().use_middleware(middlewares.usage());
             }
             // What changed before the mounted server knew its parent.
             let (later, removed) = self.inner().copy_from(&mounted);

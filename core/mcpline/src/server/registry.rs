@@ -24,7 +24,7 @@ use super::feature_entries::{FeatureEntry, PromptEntry, ResourceEntry, TemplateE
 use super::feature_selection::{FeatureRules, FeatureSelection};
 use super::feature_source::FeatureSources;
 use super::handler::Handler;
-use super::item_list::ItemList;
+use super::item_list::{Item, ItemList};
 use super::mounts::MountId;
 #[cfg(feature = "routes")]
 use super::routes::RouteTable;
@@ -155,6 +155,8 @@ pub(crate) struct RenderedItem {
     pub(crate) json: Raw,
     /// Scopes that a caller needs to see it.
     pub(crate) scopes: Scopes,
+    /// The tool, of which tool policies decide whether a caller sees it.
+    pub(crate) tool: Option<Arc<Item<ToolEntry>>>,
 }
 
 #[derive(Default)]
@@ -314,12 +316,14 @@ impl Registry {
             list: &ItemList<T>,
             scopes: impl Fn(&T) -> &Scopes,
             render: impl Fn(&T) -> Result<Raw, serde_json::Error>,
+            tool: impl Fn(&Arc<Item<T>>) -> Option<Arc<Item<ToolEntry>>>,
         ) -> RenderedList {
             let items = list.iter().filter_map(|item| {
                 Some(RenderedItem {
                     number: item.number,
                     json: render(&item.entry).ok()?,
                     scopes: scopes(&item.entry).clone(),
+                    tool: tool(item),
                 })
             });
             let items: Vec<_> = items.collect();
@@ -334,6 +338,7 @@ impl Registry {
                 &self.tools,
                 |entry| &entry.options.scopes,
                 |entry| Raw::from_serialize(&adapt::tool(&entry.tool, revision)),
+                |item| Some(item.clone()),
             ),
             ListMethod::Resources => RenderedList {
                 listers: self.listers(),
@@ -341,17 +346,20 @@ impl Registry {
                     &self.resources,
                     |entry| &entry.options.scopes,
                     |entry| Raw::from_serialize(&adapt::resource(&entry.resource, revision)),
+                    |_| None,
                 )
             },
             ListMethod::ResourceTemplates => each(
                 &self.templates,
                 |entry| &entry.options.scopes,
                 |entry| Raw::from_serialize(&adapt::resource_template(&entry.template, revision)),
+                |_| None,
             ),
             ListMethod::Prompts => each(
                 &self.prompts,
                 |entry| &entry.options.scopes,
                 |entry| Raw::from_serialize(&adapt::prompt(&entry.prompt, revision)),
+                |_| None,
             ),
         }
     }

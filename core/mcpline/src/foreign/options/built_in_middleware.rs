@@ -19,6 +19,8 @@ options! {
         pub audit_log: Option<AuditLogOptions>,
         /// Replaces values in results and arguments.
         pub redaction: Option<RedactionOptions>,
+        /// Decides which tools clients list and call.
+        pub tool_policy: Option<ToolPolicyOptions>,
     }
 }
 
@@ -80,4 +82,19 @@ options! {
         pub lifetime: Option<f64>,
     }
     needs max_bytes;
+}
+
+options! {
+    /// See [`ToolPolicy`](crate::middleware::ToolPolicy).
+    #[derive(Debug, Default)]
+    pub struct ToolPolicyOptions {
+        /// Tools that are allowed. `None`: all.
+        pub allowed: Option<Vec<String>>,
+        /// Tools that are denied, also if they are allowed.
+        pub denied: Vec<String>,
+        /// Tools before whose calls the user is asked.
+        pub approval: Vec<String>,
+        /// Scopes whose callers are exempt. `None`: none are.
+        pub exempt_scopes: Option<Vec<String>>,
+    }
 }

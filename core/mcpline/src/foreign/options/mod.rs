@@ -65,7 +65,7 @@ pub use auth::ResourceServerOptions;
 #[cfg(feature = "server")]
 pub use built_in_middleware::{
     BuiltInMiddleware, ConcurrencyLimitOptions, RateLimitOptions, ResponseCacheOptions,
-    ResponseSizeLimitOptions,
+    ResponseSizeLimitOptions, ToolPolicyOptions,
 };
 #[cfg(feature = "client")]
 pub use call::{CallOptions, log_level};

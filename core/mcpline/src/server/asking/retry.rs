@@ -10,6 +10,7 @@ use mcpline_protocol::wire::{Kind, Params, Raw};
 use mcpline_runtime::clock;
 
 use super::AskMethod;
+use crate::server::approval;
 use crate::server::call::{CallState, CurrentRequest, InputResponses, Target};
 use crate::server::input_response_check;
 use crate::server::settings::STATE_SECRETS_VARIABLE;
@@ -65,7 +66,8 @@ pub(in crate::server) enum Resumed {
     Run(Option<InputResponses>, Box<InputRecord>),
 }
 
-/// Resumes the suspended handler with a retry, or prepares its replay.
+/// Resumes the suspended handler with a retry, or prepares its replay. `needs_approval` says whether the user is asked before the
+/// handler runs.
 ///
 /// # Errors
 ///
@@ -78,6 +80,7 @@ pub(in crate::server) fn resume(
     method: &str,
     params: Option<&Params>,
     retry: &Retry,
+    needs_approval: bool,
 ) -> Result<Resumed, RpcError> {
     let server = current_request.connection.server();
     let Some(sealed) = &retry.state else {
@@ -123,7 +126,9 @@ pub(in crate::server) fn resume(
             state: (!author.is_empty()).then(|| author[1..].to_owned()),
             round: state.round,
         };
-        return Ok(Resumed::Run(Some(input), Box::default()));
+        // The user is not asked again for each time that the handler runs.
+        let record = InputRecord::replayed(approval::answer_in(&state.answers), 0);
+        return Ok(Resumed::Run(Some(input), Box::new(record)));
     }
     let suspended = server.peek_suspended(&state.ticket);
     if let Some(call) = suspended {
@@ -144,7 +149,9 @@ pub(in crate::server) fn resume(
                 Target::Request(entry) if entry.run_once => Some(("method", &*entry.method)),
                 _ => None,
             };
-            if let Some((kind, name)) = runs_once {
+            let has_run =
+                !needs_approval || !approval::is_first_request(&state.asked, &state.answers);
+            if let Some((kind, name)) = runs_once.filter(|_| has_run) {
                 return Err(RpcError::invalid_params(format!(
                     "the {kind} {name} was interrupted and must not run twice: call it anew"
                 )));

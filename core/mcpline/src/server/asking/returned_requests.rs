@@ -8,6 +8,7 @@ use mcpline_protocol::wire::{Method, Params, Raw, json_string};
 use crate::background;
 use crate::message_sink::ResponseStatus;
 use crate::middleware::{MessageKind, MiddlewareFuture, MiddlewareRequest};
+use crate::server::approval;
 use crate::server::call::{CallState, InputResponses, Target};
 use crate::server::finish_call::{self, respond_error};
 use crate::server::middleware::{Message, MessageMiddlewares, outcome_until};
@@ -146,7 +147,7 @@ fn put_requests(call: &Arc<CallState>, input_required: InputRequired) {
             String::new(),
             round,
             asked,
-            Vec::new(),
+            approval::answer_in(&call.lock_record().answered),
             Some(author),
         );
         if sealed.len() > settings.state_size {

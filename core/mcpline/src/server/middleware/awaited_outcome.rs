@@ -6,6 +6,7 @@ use mcpline_protocol::RpcError;
 use mcpline_protocol::wire::Raw;
 
 use crate::message_sink::ResponseStatus;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::super::call::CallState;
@@ -18,6 +19,8 @@ pub(in super::super) struct AwaitedOutcome {
     call: Mutex<Weak<CallState>>,
     /// Whether middleware has changed the parameters.
     is_changed: bool,
+    /// Whether the user is asked before the tool runs.
+    needs_approval: AtomicBool,
 }
 
 /// How a run of a request ended.
@@ -35,6 +38,7 @@ impl AwaitedOutcome {
             sender: Mutex::new(Some(sender)),
             call: Mutex::new(Weak::new()),
             is_changed,
+            needs_approval: AtomicBool::new(false),
         });
         (awaited, receiver)
     }
@@ -42,6 +46,16 @@ impl AwaitedOutcome {
     /// Whether the parameters differ from those that the client sent, so that headers need not match them.
     pub(in super::super) fn is_changed(&self) -> bool {
         self.is_changed
+    }
+
+    /// Records that the user is asked before the tool runs.
+    pub(in super::super) fn set_needs_approval(&self) {
+        self.needs_approval.store(true, Ordering::Release);
+    }
+
+    /// Whether the user is, or was, asked before the tool runs.
+    pub(super) fn needs_approval(&self) -> bool {
+        self.needs_approval.load(Ordering::Acquire)
     }
 
     /// Sets the call that is cancelled if nothing waits for the outcome any more. Returns `false` if that has happened.

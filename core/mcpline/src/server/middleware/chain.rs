@@ -5,7 +5,7 @@
 //! already. So a middleware that guards a tool cannot be avoided by a name that another one translates.
 
 use mcpline_protocol::wire::{Method, Params, Raw};
-use mcpline_protocol::{ErrorCode, Revision, RpcError};
+use mcpline_protocol::{ErrorCode, Revision, RpcError, Scopes};
 use tokio::sync::watch;
 
 use crate::caller::Caller;
@@ -14,6 +14,7 @@ use crate::middleware::{
     MessageKind, MiddlewareFuture, MiddlewareOrigin, MiddlewareOutcome, MiddlewareRequest, Next,
     NextStep,
 };
+use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, Mutex, PoisonError};
 use crate::turn_queue::PeerId;
 
@@ -21,6 +22,7 @@ use super::super::call::CurrentRequest;
 use super::super::dispatch;
 use super::super::finish_call::{respond, respond_error, status_of};
 use super::super::inner::Inner;
+use super::super::permission;
 use super::super::reply::{ResultEnvelope, ToolReply, write_tool};
 use super::super::request_log::RequestOutcome;
 use super::awaited_outcome::{AwaitedOutcome, CancelOnDrop};
@@ -189,6 +191,7 @@ impl Chain {
         let (method, params, is_changed) = request.into_parts();
         let (awaited, outcome) = AwaitedOutcome::new(is_changed);
         let _cancel = CancelOnDrop(awaited.clone());
+        let run = awaited.clone();
         let meta = params.as_ref().and_then(Params::meta);
         let inner = self.request.with_middleware(awaited, meta);
         dispatch::answer(inner, method, params);
@@ -201,6 +204,8 @@ impl Chain {
         let Ok(ended) = ended else {
             return Err(ended_request());
         };
+        let was_approved = &self.request.was_approved;
+        was_approved.store(run.needs_approval(), Ordering::Release);
         match &ended.outcome {
             Ok(result) => {
                 let mut last = self
@@ -400,6 +405,14 @@ impl MiddlewareOrigin for CurrentRequest {
 
     fn peer(&self) -> PeerId {
         self.connection.client().peer
+    }
+
+    fn has_scopes(&self, scopes: &Scopes) -> bool {
+        permission::has(&self.connection, self.http.as_deref(), scopes)
+    }
+
+    fn was_approved(&self) -> bool {
+        self.was_approved.load(Ordering::Acquire)
     }
 
     fn tool_error(&self, text: &str) -> Raw {

@@ -13,6 +13,7 @@ mod message_queue;
 mod result_form;
 mod scope;
 mod targets;
+mod tool_rules;
 
 use mcpline_protocol::session::Change;
 use mcpline_protocol::wire::Raw;
@@ -50,6 +51,17 @@ pub(super) struct Middlewares {
     is_used: AtomicBool,
     /// Whether one of these may see other messages than requests of clients.
     see_messages: AtomicBool,
+    /// Whether one of these decides which tools clients list and call.
+    decide_on_tools: AtomicBool,
+}
+
+/// What middlewares of a server do beside handling requests.
+#[derive(Clone, Copy)]
+pub(super) struct MiddlewareUse {
+    /// See other messages than requests of clients.
+    messages: bool,
+    /// Decide which tools clients list and call.
+    tools: bool,
 }
 
 /// A middleware with the requests that it sees.
@@ -80,6 +92,14 @@ impl Registered {
     fn redacts_everything(&self) -> bool {
         self.scope.is_all() && self.redacts()
     }
+
+    /// Whether it decides which tools clients list and call.
+    fn is_tool_policy(&self) -> bool {
+        match &self.code {
+            Code::Middleware(middleware) => middleware.tool_policy().is_some(),
+            Code::Handler(_) => false,
+        }
+    }
 }
 
 impl Middlewares {
@@ -93,6 +113,20 @@ impl Middlewares {
     #[inline]
     pub(super) fn see_messages(&self) -> bool {
         self.see_messages.load(Ordering::Acquire)
+    }
+
+    /// Whether a tool policy may have a rule for a tool.
+    #[inline]
+    fn decide_on_tools(&self) -> bool {
+        self.decide_on_tools.load(Ordering::Acquire)
+    }
+
+    /// Returns what they do.
+    pub(super) fn usage(&self) -> MiddlewareUse {
+        MiddlewareUse {
+            messages: self.see_messages(),
+            tools: self.decide_on_tools(),
+        }
     }
 
     fn list(&self) -> Arc<[Registered]> {
@@ -217,9 +251,15 @@ impl Server {
     fn register_middleware(&self, scope: MiddlewareScope, code: Code) -> Result<(), Error> {
         self.check_scope(&scope)?;
         let registered = Registered { scope, code };
-        let sees_messages = registered.scope.has_messages() || registered.redacts_everything();
+        let usage = MiddlewareUse {
+            messages: registered.scope.has_messages() || registered.redacts_everything(),
+            tools: registered.is_tool_policy(),
+        };
         self.inner().middlewares.add(registered)?;
-        self.inner().use_middleware(sees_messages);
+        self.inner().use_middleware(usage);
+        if usage.tools {
+            self.notify_changed(&Change::Tools);
+        }
         Ok(())
     }
 }
@@ -239,16 +279,21 @@ impl Inner {
         self.mounts.redacted(value)
     }
 
-    /// Lets requests of this server, and of those that it is mounted in, look for middleware; other messages too if they may
-    /// meet some.
-    pub(super) fn use_middleware(&self, for_messages: bool) {
+    /// Lets requests of this server, and of those that it is mounted in, look for middleware; other messages and tools too if
+    /// they may meet some.
+    pub(super) fn use_middleware(&self, usage: MiddlewareUse) {
         // First, so that a server that is mounted meanwhile sees it.
         self.middlewares.is_used.store(true, Ordering::Release);
-        if for_messages {
+        if usage.messages {
             self.middlewares.see_messages.store(true, Ordering::Release);
         }
+        if usage.tools {
+            self.middlewares
+                .decide_on_tools
+                .store(true, Ordering::Release);
+        }
         for parent in self.mounts.parents() {
-            parent.use_middleware(for_messages);
+            parent.use_middleware(usage);
         }
     }
 }

@@ -93,6 +93,7 @@ impl RouteCall {
             in_flight: Some(in_flight),
             span: None,
             middleware: None,
+            was_approved: Default::default(),
         };
         let call = CallState::new(
             Target::Route(Arc::new(route)),

@@ -1,7 +1,6 @@
 //! Decides which tools of a server a client sees and calls.
 
 mod difference;
-mod name_pattern;
 mod pin_file;
 mod pins;
 
@@ -16,6 +15,7 @@ use crate::client::cursors::Cursors;
 use crate::client::settings::Approval;
 use crate::client_error::ClientError;
 use crate::error::Error;
+use crate::name_pattern::{NamePattern, matches_any};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{
@@ -23,7 +23,6 @@ use super::{
     ToolAdmission,
 };
 
-use name_pattern::NamePattern;
 use pins::{Compared, Pins, Verdict};
 
 /// Maximum number of characters of a tool's name in an error: a server may send names of many megabytes.
@@ -85,14 +84,14 @@ impl ToolPolicy {
     /// Allows only tools whose name matches one of these patterns, in which `*` stands for any characters.
     #[must_use]
     pub fn with_allowed<S: AsRef<str>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
-        self.allowed = Some(compiled(patterns));
+        self.allowed = Some(NamePattern::all(patterns));
         self
     }
 
     /// Denies tools whose name matches one of these patterns, also those that are allowed.
     #[must_use]
     pub fn with_denied<S: AsRef<str>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
-        self.denied = compiled(patterns);
+        self.denied = NamePattern::all(patterns);
         self
     }
 
@@ -104,7 +103,7 @@ impl ToolPolicy {
     /// Of several policies, one that demands approval is enough.
     #[must_use]
     pub fn with_approval<S: AsRef<str>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
-        self.approval = Some(compiled(patterns));
+        self.approval = Some(NamePattern::all(patterns));
         self
     }
 
@@ -161,12 +160,11 @@ impl ToolPolicy {
     }
 
     fn allows(&self, name: &str) -> bool {
-        let matches = |patterns: &[NamePattern]| patterns.iter().any(|all| all.matches(name));
-        !matches(&self.denied)
+        !matches_any(&self.denied, name)
             && self
                 .allowed
                 .as_ref()
-                .is_none_or(|patterns| matches(patterns))
+                .is_none_or(|patterns| matches_any(patterns, name))
     }
 
     /// Calls a tool, or refuses that.
@@ -191,7 +189,7 @@ impl ToolPolicy {
             pinned.check_call(&name)?;
         }
         if let Some(patterns) = &self.approval {
-            let approval = match patterns.iter().any(|all| all.matches(&name)) {
+            let approval = match matches_any(patterns, &name) {
                 true => Approval::Needed,
                 false => Approval::Needless,
             };
@@ -332,13 +330,6 @@ impl PinnedTools {
             None => self.state().pins.not_written(kept),
         }
     }
-}
-
-fn compiled<S: AsRef<str>>(patterns: impl IntoIterator<Item = S>) -> Vec<NamePattern> {
-    let patterns = patterns.into_iter();
-    patterns
-        .map(|pattern| NamePattern::new(pattern.as_ref()))
-        .collect()
 }
 
 fn shown(name: &str) -> String {

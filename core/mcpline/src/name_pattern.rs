@@ -2,14 +2,22 @@
 
 /// A pattern of names, in which `*` stands for any characters.
 #[derive(Debug, Clone)]
-pub(super) struct NamePattern(Box<str>);
+pub(crate) struct NamePattern(Box<str>);
 
 impl NamePattern {
-    pub(super) fn new(pattern: &str) -> Self {
+    pub(crate) fn new(pattern: &str) -> Self {
         Self(pattern.into())
     }
 
-    pub(super) fn matches(&self, name: &str) -> bool {
+    /// Returns the patterns of a list.
+    pub(crate) fn all<S: AsRef<str>>(patterns: impl IntoIterator<Item = S>) -> Vec<Self> {
+        let patterns = patterns.into_iter();
+        patterns
+            .map(|pattern| Self::new(pattern.as_ref()))
+            .collect()
+    }
+
+    pub(crate) fn matches(&self, name: &str) -> bool {
         let Some((first, rest)) = self.0.split_once('*') else {
             return &*self.0 == name;
         };
@@ -28,6 +36,11 @@ impl NamePattern {
         }
         name.ends_with(last)
     }
+}
+
+/// Whether one of the patterns matches.
+pub(crate) fn matches_any(patterns: &[NamePattern], name: &str) -> bool {
+    patterns.iter().any(|pattern| pattern.matches(name))
 }
 
 #[cfg(test)]

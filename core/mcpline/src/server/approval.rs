@@ -1,0 +1,93 @@
+//! Asks the user before a tool runs, as [tool policies](crate::middleware::ToolPolicy) demand.
+//!
+//! The elicitation is the first input request of the call. So it is bound to the caller and the arguments like those of handlers,
+//! and a call that continues in another process has the answer.
+
+use mcpline_protocol::Printable;
+use mcpline_protocol::mrtr::{AskedInputRequest, EarlierResponse};
+use mcpline_protocol::session::InputRequestError;
+use mcpline_protocol::vocabulary::{ElicitAction, ElicitParams, ElicitResult, FormSchema};
+use mcpline_protocol::wire::Raw;
+
+use crate::sync::Arc;
+
+use super::asking::{self, Ask};
+use super::call::{Call, CallState};
+use super::reply::HandlerError;
+
+/// The key of the elicitation. A handler's own key of the same name gets a counter, because it comes later.
+const KEY: &str = "tool-approval";
+
+/// Maximum number of characters of the arguments that the user sees. Clients show the message in a dialog.
+const MAX_SHOWN_CHARS: usize = 4_000;
+
+/// Asks the user, and runs the handler or ends the call.
+pub(super) fn ask_then_run(call: &Arc<CallState>) {
+    let params = ElicitParams::form(message(call), FormSchema::new());
+    let asking = call.clone();
+    let callback = Box::new(move |answer: Result<Raw, InputRequestError>| {
+        match approved(&asking, answer) {
+            // Dropped, because nothing else ends the call.
+            Ok(()) if asking.is_cancelled() => drop(Call::new(asking)),
+            Ok(()) => asking.run(),
+            Err(error) => Call::new(asking).reply(Err(error)),
+        }
+    });
+    asking::ask(call, Ask::elicit(&params).with_key(KEY), callback);
+}
+
+fn approved(call: &CallState, answer: Result<Raw, InputRequestError>) -> Result<(), HandlerError> {
+    let name = call.name();
+    let refusal = match answer {
+        Ok(answer) => match answer.decode::<ElicitResult>() {
+            Ok(result) if result.action == ElicitAction::Accept => return Ok(()),
+            _ => format!("The user did not allow the call of the tool {name}."),
+        },
+        Err(error) => {
+            let current = call.current_request();
+            match error {
+                // An error of its own there.
+                InputRequestError::NotSupported(need) if current.peer.revision.features().mrtr => {
+                    return Err(HandlerError::Unsupported(need));
+                }
+                error => format!(
+                    "The tool {name} is called only if the user allows it, and the user could not be asked: {error}"
+                ),
+            }
+        }
+    };
+    Err(HandlerError::Tool(refusal))
+}
+
+fn message(call: &CallState) -> String {
+    let name = call.name();
+    let arguments = call.arguments.as_str();
+    if call
+        .arguments
+        .members()
+        .is_none_or(|mut members| members.next().is_none())
+    {
+        return Printable(format!("Allow the call of the tool {name}?")).to_string();
+    }
+    let shown: String = arguments.chars().take(MAX_SHOWN_CHARS).collect();
+    let missing = arguments.len() - shown.len();
+    let rest = match missing {
+        0 => String::new(),
+        _ => format!("… ({missing} more bytes)"),
+    };
+    Printable(format!(
+        "Allow the call of the tool {name} with these arguments? {shown}{rest}"
+    ))
+    .to_string()
+}
+
+/// Returns the answer of the user among those of a call, for a later run of its handler.
+pub(super) fn answer_in(answers: &[EarlierResponse]) -> Vec<EarlierResponse> {
+    let own = answers.iter().filter(|answer| answer.key == KEY);
+    own.cloned().collect()
+}
+
+/// Whether a call whose approval is needed has asked for nothing else yet, so that its handler has not run.
+pub(super) fn is_first_request(asked: &[AskedInputRequest], answers: &[EarlierResponse]) -> bool {
+    answers.is_empty() && asked.iter().all(|asked| asked.key == KEY)
+}
