@@ -37,6 +37,7 @@ from mcpline import (
     SyncClient,
     SyncContext,
     ToolError,
+    ToolPolicy,
     ToolResult,
     UsageError,
 )
@@ -1184,6 +1185,57 @@ def test_a_size_limit_comes_before_a_redaction() -> None:
     server.add_middleware(Redaction(members=["iban"]))
     with pytest.raises(UsageError, match="add it first"):
         server.add_middleware(ResponseSizeLimit(2000))
+
+
+@on_loop
+async def test_a_tool_policy_hides_tools_and_asks_the_user() -> None:
+    server = Server("mail")
+    runs: list[str] = []
+
+    @server.tool
+    async def send(to: str) -> str:
+        runs.append(to)
+        return f"sent to {to}"
+
+    @server.tool
+    async def delete_all() -> None:
+        raise AssertionError
+
+    server.add_middleware(ToolPolicy(denied=["delete_*"], approval=["send"]))
+    asked: list[str] = []
+
+    def decide(request):
+        asked.append(request.message)
+        return {} if "ann" in request.message else None
+
+    async with Client.memory(server, on_elicit=decide) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["send"]
+        with pytest.raises(RpcError, match="Unknown tool: delete_all"):
+            await client.call_tool("delete_all")
+        assert (await client.call_tool("send", {"to": "ann"})).text == "sent to ann"
+        refused = await client.call_tool("send", {"to": "bob"})
+        assert refused.is_error
+        assert "did not allow the call of the tool send" in refused.text
+    assert asked[0] == 'Allow the call of the tool send with these arguments? {"to":"ann"}'
+    assert runs == ["ann"]
+
+
+@on_loop
+async def test_callers_with_exempt_scopes_have_every_tool() -> None:
+    server = Server("mail")
+
+    @server.tool
+    async def delete_all() -> str:
+        return "deleted"
+
+    server.add_middleware(ToolPolicy(allowed=[], exempt_scopes=["admin"]))
+    async with Client.memory(server) as client:
+        # The user who runs the server.
+        assert (await client.call_tool("delete_all")).text == "deleted"
+    with pytest.raises(UsageError, match="every caller would be exempt"):
+        server.add_middleware(ToolPolicy(exempt_scopes=[]))
+    with pytest.raises(TypeError, match="denied must be a list of strings"):
+        ToolPolicy(denied="delete_*")
 
 
 @on_loop

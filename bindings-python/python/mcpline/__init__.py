@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Redaction,
         ResponseCache,
         ResponseSizeLimit,
+        ToolPolicy,
     )
     from .client import Client
     from .content import (
@@ -223,6 +224,7 @@ __all__ = [
     "ToolCallOutcome",
     "ToolCallRefused",
     "ToolError",
+    "ToolPolicy",
     "ToolResult",
     "ToolResultContent",
     "ToolUseContent",
@@ -284,6 +286,7 @@ _LATER = {
             "Redaction",
             "ResponseCache",
             "ResponseSizeLimit",
+            "ToolPolicy",
         ),
         "built_in_middleware",
     ),

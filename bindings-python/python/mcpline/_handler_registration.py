@@ -280,7 +280,7 @@ class HandlerRegistration:
         """Put a function, or a middleware that the library provides, around the requests that the server answers.
 
         See `middleware` for functions and for the other arguments. The library provides `RateLimit`,
-        `ConcurrencyLimit`, `ResponseCache`, `ResponseSizeLimit`, `AuditLog` and `Redaction`.
+        `ConcurrencyLimit`, `ResponseCache`, `ResponseSizeLimit`, `AuditLog`, `Redaction` and `ToolPolicy`.
 
         Raises:
             TypeError: It is not a function of two arguments.

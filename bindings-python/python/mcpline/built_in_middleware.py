@@ -24,6 +24,7 @@ __all__ = [
     "Redaction",
     "ResponseCache",
     "ResponseSizeLimit",
+    "ToolPolicy",
 ]
 
 
@@ -31,7 +32,10 @@ class BuiltInMiddleware(msgspec.Struct, frozen=True):
     """The base class of the middleware that the library provides."""
 
     def __post_init__(self) -> None:
-        for name in ("per", "tools", "redact", "members", "patterns"):
+        for name in (
+            *("per", "tools", "redact", "members", "patterns"),
+            *("allowed", "denied", "approval", "exempt_scopes"),
+        ):
             if isinstance(getattr(self, name, None), str):
                 raise TypeError(f"{name} must be a list of strings, not a string")
 
@@ -190,6 +194,33 @@ class Redaction(BuiltInMiddleware, frozen=True):
     arguments: bool = False
 
 
+class ToolPolicy(BuiltInMiddleware, frozen=True):
+    """Decide which tools clients list and call.
+
+    A tool that is not allowed is left out of lists, and a call of it fails like that of a tool that does not exist.
+    Before each call of a tool that needs approval, the server asks the user by an elicitation that shows the name and
+    the arguments. If the user declines, or the client does not support elicitation in form mode, the tool does not run.
+
+    Names are those that the tools have at the server of the policy: at a mounted server without the prefix of the
+    mount, and for a transformed tool the new name. Of several policies, the strictest decides, also of those of mounted
+    servers. A policy also decides on tools to which other middleware passes a request, whatever their order. If other
+    middleware answers a call by itself, the user is not asked. `mcpline.client_middleware.ToolPolicy` is that of
+    clients.
+
+    Args:
+        allowed: Names of the tools that are allowed; `*` stands for any characters. Default: all.
+        denied: Names of tools that are denied, also if they are allowed.
+        approval: Names of tools before whose calls the user is asked.
+        exempt_scopes: Callers with all of these scopes have every tool, without approval. On stdio, and in memory
+            without a principal, the caller is the user who runs the server, and is exempt. Default: none are.
+    """
+
+    allowed: Sequence[str] | None = None
+    denied: Sequence[str] = ()
+    approval: Sequence[str] = ()
+    exempt_scopes: Sequence[str] | None = None
+
+
 _NAMES: dict[type[BuiltInMiddleware], str] = {
     RateLimit: "rate_limit",
     ConcurrencyLimit: "concurrency_limit",
@@ -197,4 +228,5 @@ _NAMES: dict[type[BuiltInMiddleware], str] = {
     ResponseSizeLimit: "response_size_limit",
     AuditLog: "audit_log",
     Redaction: "redaction",
+    ToolPolicy: "tool_policy",
 }
