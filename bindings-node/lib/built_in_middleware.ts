@@ -98,6 +98,21 @@ export interface RedactionOptions {
   arguments?: boolean;
 }
 
+/** Options of {@link serverToolPolicy}. */
+export interface ServerToolPolicyOptions {
+  /** Names of the tools that are allowed; `*` stands for any characters. Default: all. */
+  allowed?: readonly string[];
+  /** Names of tools that are denied, also if they are allowed. Default: none. */
+  denied?: readonly string[];
+  /** Names of tools before whose calls the user is asked. Default: none. */
+  approval?: readonly string[];
+  /**
+   * Callers with all of these scopes have every tool, without approval. On stdio, and in memory without a principal, the caller is
+   * the user who runs the server, and is exempt. Default: none are.
+   */
+  exemptScopes?: readonly string[];
+}
+
 /** A middleware that the library provides. It cannot be called, only given to {@link Server.use}. */
 export class BuiltInMiddleware {
   readonly #definition: string;
@@ -140,6 +155,12 @@ const REDACTION = optionForms<RedactionOptions>({
   patterns: "list",
   replacement: "text",
   arguments: "flag",
+});
+const TOOL_POLICY = optionForms<ServerToolPolicyOptions>({
+  allowed: "list",
+  denied: "list",
+  approval: "list",
+  exemptScopes: "list",
 });
 
 /**
@@ -266,6 +287,28 @@ export function auditLog(options: AuditLogOptions): BuiltInMiddleware {
  */
 export function redaction(options: RedactionOptions): BuiltInMiddleware {
   return builtIn("redaction", options, REDACTION);
+}
+
+/**
+ * Returns a middleware that decides which tools clients list and call. {@link toolPolicy} is that of clients.
+ *
+ * ```ts
+ * server.use(serverToolPolicy({ denied: ["delete_*"], approval: ["send_*"], exemptScopes: ["admin"] }));
+ * ```
+ *
+ * A tool that is not allowed is left out of lists, and a call of it fails like that of a tool that does not exist. Before each call
+ * of a tool that needs approval, the server asks the user by an elicitation that shows the name and the arguments. If the user
+ * declines, or the client does not support elicitation in form mode, the tool does not run.
+ *
+ * Names are those that the tools have at the server of the policy: at a mounted server without the prefix of the mount, and for a
+ * transformed tool the new name. Of several policies, the strictest decides, also of those of mounted servers. A policy also decides on
+ * tools to which other middleware passes a request, whatever their order. If other middleware answers a call by itself, the user is
+ * not asked.
+ *
+ * @throws UsageError if an option is unknown or not of its type. {@link Server.use} throws it for invalid or empty `exemptScopes`.
+ */
+export function serverToolPolicy(options: ServerToolPolicyOptions): BuiltInMiddleware {
+  return builtIn("toolPolicy", options, TOOL_POLICY);
 }
 
 function builtIn<T extends object>(

@@ -15,6 +15,7 @@ export {
   redaction,
   responseCache,
   responseSizeLimit,
+  serverToolPolicy,
 } from "./built_in_middleware.js";
 export type {
   AuditLogOptions,
@@ -25,6 +26,7 @@ export type {
   RedactionOptions,
   ResponseCacheOptions,
   ResponseSizeLimitOptions,
+  ServerToolPolicyOptions,
 } from "./built_in_middleware.js";
 export type { Channel, ClientTransport, MessageReceiver } from "./channel.js";
 export { OAuth } from "./client/auth.js";

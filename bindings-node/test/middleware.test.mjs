@@ -24,6 +24,7 @@ import {
   result,
   RpcError,
   Server,
+  serverToolPolicy,
   text,
   ToolError,
   UrlElicitationRequiredError,
@@ -950,6 +951,45 @@ test("a result that cannot be cut becomes an error for the model", async (t) => 
   const answer = await client.callTool("data");
   assert.equal(answer.isError, true);
   assert.match(textOf(answer), /more than the limit of 1000\b/);
+});
+
+testRevisions("a tool policy hides tools and asks the user", async (t, options) => {
+  const server = new Server({ name: "mail", version: "1" });
+  const runs = [];
+  server.tool("send", { input: { type: "object" } }, ({ to }) => {
+    runs.push(to);
+    return `sent to ${to}`;
+  });
+  server.tool("delete_all", { input: { type: "object" } }, () => assert.fail("it is denied"));
+  server.use(serverToolPolicy({ denied: ["delete_*"], approval: ["send"] }));
+  const asked = [];
+  const elicit = ({ message }) => {
+    asked.push(message);
+    return { action: message.includes("ann") ? "accept" : "decline" };
+  };
+  const client = await connected(t, server, { ...options, elicit });
+  assert.deepEqual(
+    (await client.listTools()).map((tool) => tool.name),
+    ["send"],
+  );
+  await assert.rejects(client.callTool("delete_all"), /Unknown tool: delete_all/);
+  assert.equal(textOf(await client.callTool("send", { to: "ann" })), "sent to ann");
+  const refused = await client.callTool("send", { to: "bob" });
+  assert.equal(refused.isError, true);
+  assert.match(textOf(refused), /did not allow the call of the tool send/);
+  assert.equal(asked[0], 'Allow the call of the tool send with these arguments? {"to":"ann"}');
+  assert.deepEqual(runs, ["ann"]);
+});
+
+test("callers with exempt scopes have every tool", async (t) => {
+  const server = make();
+  server.use(serverToolPolicy({ allowed: [], exemptScopes: ["admin"] }));
+  // The user who runs the server.
+  const client = await connected(t, server);
+  assert.equal((await client.callTool("echo")).isError, undefined);
+  assert.throws(() => server.use(serverToolPolicy({ exemptScopes: [] })), /every caller would be exempt/);
+  assert.throws(() => serverToolPolicy({ denied: "delete_*" }), UsageError);
+  assert.throws(() => serverToolPolicy({ pin: true }), UsageError);
 });
 
 testRevisions("an audit log records calls in files that it rotates", async (t, options) => {

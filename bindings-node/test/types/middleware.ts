@@ -15,6 +15,7 @@ import {
   responseSizeLimit,
   result,
   Server,
+  serverToolPolicy,
   text,
   type Tool,
 } from "mcpline";
@@ -118,6 +119,9 @@ server.use(
   auditLog({ path: "audit.jsonl", maxBytes: 0, maxFiles: 3, arguments: true, redact: ["iban"], required: false }),
 );
 server.use(redaction({ members: ["iban"], patterns: ["[0-9]+"], replacement: "", arguments: true }));
+server.use(serverToolPolicy({ allowed: ["a*"], denied: ["b"], approval: ["c"], exemptScopes: ["admin"] }));
+// @ts-expect-error -- only policies of clients have pins
+serverToolPolicy({ pin: true });
 // @ts-expect-error -- the path is missing
 auditLog({ results: true });
 // @ts-expect-error -- patterns are strings
