@@ -51,7 +51,8 @@ class Server:
 
     Use as a context manager. Leaving it sends SIGTERM. A process that has not exited within the grace period is killed
     with its group; this counts as a violation, like output on stdout: `complaints` lists both. With `tapped`, clients
-    connect through a tap that records the messages. With `may_end`, others may stop it, with exit code 0.
+    connect through a tap that records the messages. With `may_end`, others may stop it, with exit code 0. With `unix`, it
+    serves on a Unix socket at this path instead.
     """
 
     def __init__(
@@ -63,12 +64,14 @@ class Server:
         start_timeout: float = 60.0,
         tapped: bool = False,
         may_end: bool = False,
+        unix: Path | None = None,
     ):
         self.command = command
         self.log = log
         self.cwd = cwd
         self.start_timeout = start_timeout
         self.may_end = may_end
+        self.unix = unix
         self._own_port = free_port()
         self.tap = HttpTap(self._own_port) if tapped else None
         self.port = self.tap.port if self.tap else self._own_port
@@ -92,7 +95,7 @@ class Server:
         self._stdout_log = self.log.with_suffix(".stdout")
         with open(self.log, "wb") as err, open(self._stdout_log, "wb") as out:
             self._process = subprocess.Popen(
-                [*self.command, "--http", str(self._own_port)],
+                [*self.command, *self._place()],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self.cwd, start_new_session=True,
             )
         try:
@@ -113,6 +116,17 @@ class Server:
         """Returns the last lines of the server's stderr, for error messages."""
         return self.log.read_text(errors="replace")[-4000:]
 
+    def _place(self) -> list[str]:
+        return ["--unix", str(self.unix)] if self.unix else ["--http", str(self._own_port)]
+
+    def _connect(self) -> None:
+        if self.unix:
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(1)
+                client.connect(str(self.unix))
+        else:
+            socket.create_connection(("localhost", self._own_port), timeout=1).close()
+
     def _wait_until_accepting(self) -> None:
         deadline = time.monotonic() + self.start_timeout
         while True:
@@ -122,7 +136,7 @@ class Server:
                     f"connection:\n{self.stderr_tail()}"
                 )
             try:
-                socket.create_connection(("localhost", self._own_port), timeout=1).close()
+                self._connect()
                 return
             except OSError:
                 if time.monotonic() > deadline:

@@ -62,11 +62,11 @@ def with_environment(command: list[str], sink: str, service: str, **variables: s
     return ["env", *(f"{name}={value}" for name, value in (exporting | variables).items()), *command]
 
 
-def serve(stack: ExitStack, command: list[str], log: Path) -> tuple[Server, str]:
-    """Starts a server over HTTP. Returns it and its URL."""
-    server = Server(command, log)
+def serve(stack: ExitStack, command: list[str], log: Path, unix: Path | None = None) -> tuple[Server, str]:
+    """Starts a server over HTTP, or on a Unix socket. Returns it and its URL or path."""
+    server = Server(command, log, unix=unix)
     stack.enter_context(server)
-    return server, server.url
+    return server, str(unix or server.url)
 
 
 def run(command: list[str]) -> str:

@@ -22,8 +22,15 @@ from spans import HANDSHAKE, Span
 GOLDEN = commands.HERE / "golden.json"
 
 LANGUAGES = ("node", "python")
-TRANSPORTS = ("memory", "stdio", "http")
 REVISIONS = ("2024-11-05", "2025-11-25", "2026-07-28")
+#: The revisions of each transport.
+TRANSPORTS = {
+    "memory": REVISIONS,
+    "stdio": REVISIONS,
+    "unix": REVISIONS,
+    "http": REVISIONS,
+    "http+sse": REVISIONS[:1],
+}
 
 #: The operation that spans of the handshake are listed at.
 CONNECTING = "connecting"
@@ -35,6 +42,8 @@ _VARYING = {
     "mcp.session.id": r".{8}",
     "server.port": r"\d+",
 }
+# The path of a Unix socket.
+_SOCKET = re.compile(r"/.+\.sock")
 
 # The spans of a case, in order, by operation.
 Recorded = dict[str, list[dict[str, Any]]]
@@ -67,11 +76,16 @@ class Case:
                 address: list[str] = []
                 if self.transport == "stdio":
                     address = exporting("server")
-                elif self.transport == "http":
-                    server, url = commands.serve(stack, exporting("server"), folder / f"{self.name}.log")
-                    address = [url]
+                elif self.transport != "memory":
+                    # Paths of sockets are short.
+                    unix = folder / f"{self.language}-{self.revision}.sock" if self.transport == "unix" else None
+                    log = folder / f"{self.name}.log"
+                    server, place = commands.serve(stack, exporting("server"), log, unix)
+                    if self.transport == "http+sse":
+                        place = place.removesuffix("/mcp") + "/sse"
+                    address = [place]
                 commands.run(exporting("client", self.revision, self.transport, *address))
-            if self.transport == "http":
+            if self.transport not in ("memory", "stdio"):
                 outcome.problems += server.complaints
         except commands.Failed as error:
             outcome.problems.append(str(error))
@@ -81,8 +95,8 @@ class Case:
 def all_cases() -> list[Case]:
     return [
         Case(language, transport, revision)
-        for transport in TRANSPORTS
-        for revision in REVISIONS
+        for transport, revisions in TRANSPORTS.items()
+        for revision in revisions
         for language in LANGUAGES
     ]
 
@@ -139,6 +153,10 @@ class Outcome:
     def _shown(self, name: str, value: Any) -> Any:
         if name in _VARYING:
             if re.fullmatch(_VARYING[name], str(value)) is None:
+                self.problems.append(f"{name} is {value!r}")
+            return "…"
+        if name == "server.address" and self.case.transport == "unix":
+            if _SOCKET.fullmatch(str(value)) is None:
                 self.problems.append(f"{name} is {value!r}")
             return "…"
         if name == "mcp.protocol.version" and value == self.case.revision:

@@ -1,9 +1,11 @@
 // Every kind of request, each in a span of its own, between a client and a server of the Node package. Does what `exchanges.py` does.
 //
-//     exchanges.mjs server [--http PORT]
+//     exchanges.mjs server [--http PORT | --unix PATH]
 //     exchanges.mjs client REVISION memory
 //     exchanges.mjs client REVISION stdio COMMAND …
+//     exchanges.mjs client REVISION unix PATH
 //     exchanges.mjs client REVISION http URL
+//     exchanges.mjs client REVISION http+sse URL
 import { trace } from "@opentelemetry/api";
 import { Client, RpcError, Server, ToolError } from "mcpline";
 
@@ -95,7 +97,10 @@ async function connect(revision, transport, [address, ...args]) {
   switch (transport) {
     case "memory":
       return Client.memory(server, options);
+    case "unix":
+      return Client.socket(address, options);
     case "http":
+    case "http+sse":
       return Client.connect(address, options);
     default:
       return Client.spawn(address, args, options);
@@ -130,6 +135,7 @@ if (role === "client") {
 } else if (rest.length === 0) {
   await server.run();
 } else {
+  const [kind, place] = rest;
   server.closeOnSignals();
-  await server.listen({ port: Number(rest[1]) });
+  await (kind === "--unix" ? server.listenUnix(place) : server.listen({ port: Number(place) }));
 }

@@ -1,9 +1,11 @@
 """Every kind of request, each in a span of its own, between a client and a server of the Python package.
 
-    exchanges.py server [--http PORT]
+    exchanges.py server [--http PORT | --unix PATH]
     exchanges.py client REVISION memory
     exchanges.py client REVISION stdio COMMAND …
+    exchanges.py client REVISION unix PATH
     exchanges.py client REVISION http URL
+    exchanges.py client REVISION http+sse URL
 
 `exchanges.mjs` does the same. Both export with OTLP; see `export.py`.
 """
@@ -140,7 +142,9 @@ def connection(revision: str, transport: str, address: list[str]) -> Client:
     }
     if transport == "memory":
         return Client.memory(server, **options)
-    if transport == "http":
+    if transport == "unix":
+        return Client.socket(*address, **options)
+    if transport in ("http", "http+sse"):
         return Client.connect(*address, **options)
     return Client.spawn(*address, **options)
 
@@ -165,5 +169,7 @@ match sys.argv[1:]:
         asyncio.run(perform(revision, transport, address))
     case ["server", "--http", port]:
         server.run("http", port=int(port))
+    case ["server", "--unix", path]:
+        server.run_unix(path)
     case ["server"]:
         server.run()
