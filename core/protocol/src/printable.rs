@@ -44,6 +44,40 @@ impl<T: fmt::Display> fmt::Display for Quoted<T> {
     }
 }
 
+/// Writes JSON so that all of it can be seen, and is still the same JSON: characters that control or reorder text, or show nothing,
+/// are escaped, and line breaks between values are spaces.
+///
+/// Unlike [`Printable`], nothing is left out: for texts that people decide by.
+#[derive(Debug, Clone, Copy)]
+pub struct VisibleJson<'a>(pub &'a str);
+
+impl fmt::Display for VisibleJson<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for char in self.0.chars() {
+            match char {
+                // Between values, because strings have none.
+                '\n' | '\r' | '\t' => f.write_char(' ')?,
+                char if shown(char) != char || is_invisible(char) => {
+                    let mut units = [0; 2];
+                    for unit in char.encode_utf16(&mut units) {
+                        write!(f, "\\u{unit:04x}")?;
+                    }
+                }
+                char => f.write_char(char)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a character has no shape of its own: a soft hyphen, a space or joiner without width, a tag, a filler or a variation selector.
+fn is_invisible(char: char) -> bool {
+    matches!(char,
+        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
 struct Writer<'a, 'f> {
     out: &'a mut fmt::Formatter<'f>,
     state: TerminalSequenceState,
@@ -169,6 +203,21 @@ mod tests {
         assert_eq!(long, format!("\"{}…\"", "é".repeat(MAX_QUOTED)));
         let whole = Quoted("é".repeat(MAX_QUOTED)).to_string();
         assert_eq!(whole, format!("\"{}\"", "é".repeat(MAX_QUOTED)));
+    }
+
+    #[test]
+    fn visible_json_leaves_nothing_out() {
+        for text in [r#"{"a":"plain \\ \" text, 世界"}"#, "{\"a\": [1,\n2]}"] {
+            let visible = VisibleJson(text).to_string();
+            assert_eq!(visible, text.replace('\n', " "));
+        }
+        let hidden =
+            "\u{1b}[2J\u{9d}\u{90}\u{9b}1\u{7f}\u{202e}\u{200b}\u{feff}\u{2028}\u{e0041}\u{fe0f}x";
+        let visible = VisibleJson(hidden).to_string();
+        assert_eq!(
+            visible,
+            r"\u001b[2J\u009d\u0090\u009b1\u007f\u202e\u200b\ufeff\u2028\udb40\udc41\ufe0fx"
+        );
     }
 
     #[test]

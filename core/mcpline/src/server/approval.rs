@@ -3,11 +3,11 @@
 //! The elicitation is the first input request of the call. So it is bound to the caller and the arguments like those of handlers,
 //! and a call that continues in another process has the answer.
 
-use mcpline_protocol::Printable;
-use mcpline_protocol::mrtr::{AskedInputRequest, EarlierResponse};
+use mcpline_protocol::mrtr::EarlierResponse;
 use mcpline_protocol::session::InputRequestError;
 use mcpline_protocol::vocabulary::{ElicitAction, ElicitParams, ElicitResult, FormSchema};
 use mcpline_protocol::wire::Raw;
+use mcpline_protocol::{Printable, VisibleJson};
 
 use crate::sync::Arc;
 
@@ -60,34 +60,25 @@ fn approved(call: &CallState, answer: Result<Raw, InputRequestError>) -> Result<
 }
 
 fn message(call: &CallState) -> String {
-    let name = call.name();
-    let arguments = call.arguments.as_str();
-    if call
-        .arguments
+    let name = Printable(call.name());
+    let arguments = &call.arguments;
+    if arguments
         .members()
         .is_none_or(|mut members| members.next().is_none())
     {
-        return Printable(format!("Allow the call of the tool {name}?")).to_string();
+        return format!("Allow the call of the tool {name}?");
     }
-    let shown: String = arguments.chars().take(MAX_SHOWN_CHARS).collect();
-    let missing = arguments.len() - shown.len();
-    let rest = match missing {
+    let visible = VisibleJson(arguments.as_str()).to_string();
+    let shown: String = visible.chars().take(MAX_SHOWN_CHARS).collect();
+    let rest = match visible.len() - shown.len() {
         0 => String::new(),
-        _ => format!("… ({missing} more bytes)"),
+        missing => format!("… ({missing} more bytes)"),
     };
-    Printable(format!(
-        "Allow the call of the tool {name} with these arguments? {shown}{rest}"
-    ))
-    .to_string()
+    format!("Allow the call of the tool {name} with these arguments? {shown}{rest}")
 }
 
 /// Returns the answer of the user among those of a call, for a later run of its handler.
 pub(super) fn answer_in(answers: &[EarlierResponse]) -> Vec<EarlierResponse> {
     let own = answers.iter().filter(|answer| answer.key == KEY);
     own.cloned().collect()
-}
-
-/// Whether a call whose approval is needed has asked for nothing else yet, so that its handler has not run.
-pub(super) fn is_first_request(asked: &[AskedInputRequest], answers: &[EarlierResponse]) -> bool {
-    answers.is_empty() && asked.iter().all(|asked| asked.key == KEY)
 }

@@ -253,7 +253,6 @@ fn begin(
             method.as_str(),
             params.as_ref(),
             &retry,
-            needs_approval,
         )? {
             Resumed::Taken => return Ok(()),
             Resumed::Run(author, recorded) => {
@@ -388,16 +387,22 @@ pub(super) fn check_param_headers(
     else {
         return Ok(());
     };
-    let registry = current_request.connection.server().registry();
+    let server = current_request.connection.server();
+    let registry = server.registry();
     let name = params.get_str("name");
-    let entry = name.and_then(|name| registry.tools.get(&name).cloned());
+    let item = name.and_then(|name| registry.tools.item(&name));
+    // A tool that a policy hides is refused below like one that does not exist.
+    let entry = item.filter(|item| {
+        let has_scopes = |scopes: &Scopes| current_request.has_scopes(scopes);
+        item.enabled && server.tool_rule(item, &has_scopes) != ToolRule::Denied
+    });
     let arguments = match params.get("arguments") {
         None => Raw::EMPTY_OBJECT,
         Some(arguments) => arguments,
     };
     match entry {
-        Some(entry) if arguments.kind() == Kind::Object => {
-            check_headers_of(&entry, current_request, &arguments)
+        Some(item) if arguments.kind() == Kind::Object => {
+            check_headers_of(&item.entry, current_request, &arguments)
         }
         // The refusal of the call has the reason.
         _ => Ok(()),

@@ -286,7 +286,18 @@ async fn long_arguments_and_control_characters_are_shown_safely() {
     let asked = client.next().await;
     let message = asked["params"]["message"].as_str().expect("a text");
     assert!(message.chars().count() < 4_200 && !message.contains('\u{202e}'));
-    assert!(message.ends_with("… (12016 more bytes)"));
+    assert!(message.ends_with(" more bytes)"), "{message}");
+    client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}));
+    client.response(&id).await.expect("a result");
+
+    // A terminal would take what follows the first one as its title.
+    let hidden = json!({"note": "\u{9d}\u{9b}1", "to": "evil"});
+    let id = client.begin("tools/call", json!({"name": "a", "arguments": hidden}));
+    let asked = client.next().await;
+    assert_eq!(
+        asked["params"]["message"],
+        r#"Allow the call of the tool a with these arguments? {"note":"\u009d\u009b1","to":"evil"}"#
+    );
     client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}));
     client.response(&id).await.expect("a result");
 }
@@ -426,27 +437,30 @@ async fn an_approval_is_for_its_arguments_and_its_caller() {
 }
 
 #[runtimes::test]
-async fn a_tool_that_runs_once_can_be_approved_at_another_process() {
+async fn a_tool_that_runs_once_runs_where_its_approval_was_asked_for() {
     let runs: Arc<AtomicU32> = Arc::default();
     let mut options = ToolOptions::default();
     options.run_once = true;
     let once = || asking(&runs, options.clone());
-    let mut client = Client::modern(&once());
-    let (_, retry) = accepted(&client.call_modern("ask", json!({})).await.expect("a round"));
     let server = once();
     let mut client = Client::modern(&server);
-    let (key, retry) = accepted(&client.call_modern("ask", retry).await.expect("a round"));
+    let (_, retry) = accepted(&client.call_modern("ask", json!({})).await.expect("a round"));
+    let (key, _) = accepted(
+        &client
+            .call_modern("ask", retry.clone())
+            .await
+            .expect("a round"),
+    );
     assert_eq!((key.as_str(), runs.load(Ordering::SeqCst)), ("ask-1", 1));
+    // Another process cannot know that it has run.
     let mut client = Client::modern(&once());
     let error = client
         .call_modern("ask", retry)
         .await
         .expect_err("it has run");
-    assert!(
-        error["message"]
-            .as_str()
-            .is_some_and(|text| text.contains("must not run twice"))
-    );
+    let text = error["message"].as_str().expect("a text");
+    assert!(text.contains("must not run twice"), "{text}");
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
 }
 
 #[runtimes::test]

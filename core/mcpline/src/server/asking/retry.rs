@@ -66,8 +66,7 @@ pub(in crate::server) enum Resumed {
     Run(Option<InputResponses>, Box<InputRecord>),
 }
 
-/// Resumes the suspended handler with a retry, or prepares its replay. `needs_approval` says whether the user is asked before the
-/// handler runs.
+/// Resumes the suspended handler with a retry, or prepares its replay.
 ///
 /// # Errors
 ///
@@ -80,7 +79,6 @@ pub(in crate::server) fn resume(
     method: &str,
     params: Option<&Params>,
     retry: &Retry,
-    needs_approval: bool,
 ) -> Result<Resumed, RpcError> {
     let server = current_request.connection.server();
     let Some(sealed) = &retry.state else {
@@ -149,9 +147,8 @@ pub(in crate::server) fn resume(
                 Target::Request(entry) if entry.run_once => Some(("method", &*entry.method)),
                 _ => None,
             };
-            let has_run =
-                !needs_approval || !approval::is_first_request(&state.asked, &state.answers);
-            if let Some((kind, name)) = runs_once.filter(|_| has_run) {
+            // Also if the user was asked for nothing but an approval: the process that asked may have run it since.
+            if let Some((kind, name)) = runs_once {
                 return Err(RpcError::invalid_params(format!(
                     "the {kind} {name} was interrupted and must not run twice: call it anew"
                 )));
