@@ -163,6 +163,8 @@ impl Server {
                     self.name()
                 )));
             }
+            // Before the first feature can be called, and below once the mounted server tells its parent of middleware.
+            self.inner().use_middleware_of(server.inner());
             let mounted = self.inner().mounts.add(server.inner(), options);
             let first = match self.inner().copy_or_refuse(&mounted) {
                 Ok(changed) => changed,
@@ -176,10 +178,7 @@ impl Server {
                 }
             };
             server.inner().mounts.add_parent(self.inner());
-            let middlewares = &server.inner().middlewares;
-            if middlewares.is_used() {
-                self.inner().use_middleware(middlewares.usage());
-            }
+            self.inner().use_middleware_of(server.inner());
             // What changed before the mounted server knew its parent.
             let (later, removed) = self.inner().copy_from(&mounted);
             (first.plus(later.changed), removed)

@@ -296,4 +296,12 @@ impl Inner {
             parent.use_middleware(usage);
         }
     }
+
+    /// Does so for the middleware of a server that is mounted in this one.
+    pub(super) fn use_middleware_of(&self, mounted: &Self) {
+        let middlewares = &mounted.middlewares;
+        if middlewares.is_used() {
+            self.use_middleware(middlewares.usage());
+        }
+    }
 }
