@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, c_char, c_void};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -92,6 +92,14 @@ impl mcpl_channel_functions {
 
 static CHANNELS: Table<Arc<Channel>> = Table::new("channel");
 
+/// What C's `send` did with messages.
+enum Sent {
+    All,
+    /// It did not take these.
+    Busy(VecDeque<Bytes>),
+    Failed,
+}
+
 /// An open channel as C sees it.
 pub(crate) struct Channel {
     token: Token,
@@ -153,8 +161,10 @@ impl Channel {
     /// Sends the core's messages to the peer with C's callback until the core has no more or the peer does not take
     /// them, then closes the channel.
     pub(crate) async fn carry(self: &Arc<Self>) {
+        // One for all messages: a transport that stays busy gets no further time with each attempt.
+        let mut given_up = pin!(self.core.given_up());
         while let Some(messages) = self.serving_ready(self.core.next()).await {
-            if !self.send(messages.into()).await {
+            if !self.send(messages.into(), given_up.as_mut()).await {
                 break;
             }
         }
@@ -163,22 +173,25 @@ impl Channel {
 
     /// Sends messages one after the other with C's callback, and waits while the transport is busy. Returns `false` if
     /// it has failed, or was still busy some time after the core has closed the channel.
-    async fn send(self: &Arc<Self>, mut messages: VecDeque<Bytes>) -> bool {
+    async fn send(
+        self: &Arc<Self>,
+        mut messages: VecDeque<Bytes>,
+        mut given_up: Pin<&mut impl Future<Output = ()>>,
+    ) -> bool {
         loop {
-            let sending = self.call(move |channel| {
-                channel.send_now(&mut messages);
-                messages
-            });
+            let sending = self.call(move |channel| channel.send_now(messages));
             messages = match sending.await {
-                Some(unsent) if !unsent.is_empty() => unsent,
+                Some(Sent::Busy(unsent)) => unsent,
+                Some(Sent::Failed) => return false,
                 // If it was not called, the server or client is closing.
-                _ => return true,
+                Some(Sent::All) | None => return true,
             };
-            let writable = self.core.sending(self.writable.notified());
             let writable = self.serving_ready(async {
                 tokio::select! {
-                    writable = writable => writable,
+                    biased;
+                    () = given_up.as_mut() => false,
                     () = self.core.failed() => false,
+                    () = self.writable.notified() => true,
                 }
             });
             if !writable.await {
@@ -187,10 +200,10 @@ impl Channel {
         }
     }
 
-    /// Calls C's `send` with each message until the transport is busy or fails. Leaves the messages that it did not take.
-    fn send_now(&self, messages: &mut VecDeque<Bytes>) {
+    /// Calls C's `send` with each message until the transport is busy or fails.
+    fn send_now(&self, mut messages: VecDeque<Bytes>) -> Sent {
         let Some(send) = self.functions.send else {
-            return;
+            return Sent::All;
         };
         while let Some(message) = messages.front() {
             let message = Text::new(message);
@@ -203,17 +216,19 @@ impl Channel {
                     self.data.pointer(),
                 )
             };
+            if status == MCPL_BUSY as i32 {
+                return Sent::Busy(messages);
+            }
             if status != MCPL_OK as i32 {
-                if status != MCPL_BUSY as i32 {
-                    // SAFETY: names are static.
-                    let name = unsafe { CStr::from_ptr(mcpl_status_name(status)) };
-                    let failure = format!("`send` returned {}", name.to_string_lossy());
-                    self.core.hang_up(Some(failure));
-                }
-                return;
+                // SAFETY: names are static.
+                let name = unsafe { CStr::from_ptr(mcpl_status_name(status)) };
+                let failure = format!("`send` returned {}", name.to_string_lossy());
+                self.core.hang_up(Some(failure));
+                return Sent::Failed;
             }
             messages.pop_front();
         }
+        Sent::All
     }
 
     /// Waits for a future, and calls C's `ready` meanwhile when it is due.

@@ -146,14 +146,16 @@ impl Channel {
     /// Waits until messages of [`next`](Self::next) have been sent, with a timeout once the channel is closed. Returns
     /// whether they have.
     pub async fn sending(&self, sent: impl Future<Output = ()>) -> bool {
-        let given_up = async {
-            self.ended().await;
-            tokio::time::sleep(LAST_MESSAGES).await;
-        };
         tokio::select! {
             () = sent => true,
-            () = given_up => false,
+            () = self.given_up() => false,
         }
+    }
+
+    /// Waits until some time after the channel was closed, in which its last messages are sent.
+    pub async fn given_up(&self) {
+        self.ended().await;
+        tokio::time::sleep(LAST_MESSAGES).await;
     }
 
     /// Closes the channel for the core: [`next`](Self::next) still returns waiting messages, and no more are accepted.
