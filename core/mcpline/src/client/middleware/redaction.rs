@@ -1,5 +1,7 @@
 //! Redaction at a client.
 
+use std::pin::Pin;
+
 use mcpline_protocol::RpcError;
 use mcpline_protocol::wire::{Method, Raw};
 
@@ -27,29 +29,66 @@ async fn run(redaction: Redaction, mut request: ClientRequest, next: ClientNext)
     }
 }
 
-/// Redacts what a server has written into an error.
-async fn redacted_error(
+/// Redacts what a server has written into an error, and into the errors within it.
+fn redacted_error(
     redaction: &Redaction,
     peer: PeerId,
     error: ClientError,
-) -> Result<ClientError, TooLong> {
-    Ok(match error {
-        ClientError::Rpc(error) => ClientError::Rpc(redacted_rpc(redaction, peer, error).await?),
-        ClientError::Http {
-            status,
-            body,
-            challenge,
-            error,
-        } => ClientError::Http {
-            status,
-            body: redaction.redacted_text(peer, &body).await?,
-            challenge,
-            error: match error {
-                Some(error) => Some(Box::new(redacted_rpc(redaction, peer, *error).await?)),
-                None => None,
+) -> Pin<Box<dyn Future<Output = Result<ClientError, TooLong>> + Send + '_>> {
+    Box::pin(async move {
+        Ok(match error {
+            ClientError::Rpc(error) => {
+                ClientError::Rpc(redacted_rpc(redaction, peer, error).await?)
+            }
+            ClientError::Http {
+                status,
+                body,
+                challenge,
+                error,
+            } => ClientError::Http {
+                status,
+                body: redaction.redacted_text(peer, &body).await?,
+                challenge,
+                error: match error {
+                    Some(error) => Some(Box::new(redacted_rpc(redaction, peer, *error).await?)),
+                    None => None,
+                },
             },
-        },
-        other => other,
+            ClientError::InvalidResponse { reason } => ClientError::InvalidResponse {
+                reason: redaction.redacted_text(peer, &reason).await?,
+            },
+            ClientError::ServerExited {
+                exit,
+                mut stderr,
+                unsent,
+            } => {
+                for line in &mut stderr {
+                    *line = redaction.redacted_text(peer, line).await?;
+                }
+                ClientError::ServerExited {
+                    exit,
+                    stderr,
+                    unsent,
+                }
+            }
+            ClientError::AllAttemptsFailed {
+                cause,
+                mut attempts,
+            } => {
+                for attempt in &mut attempts {
+                    let error = std::mem::replace(&mut attempt.error, ClientError::Closed);
+                    attempt.error = redacted_error(redaction, peer, error).await?;
+                }
+                ClientError::AllAttemptsFailed {
+                    cause: Box::new(redacted_error(redaction, peer, *cause).await?),
+                    attempts,
+                }
+            }
+            ClientError::ResultNotResolved { cause } => ClientError::ResultNotResolved {
+                cause: Box::new(redacted_error(redaction, peer, *cause).await?),
+            },
+            other => other,
+        })
     })
 }
 
@@ -77,9 +116,44 @@ impl ClientMiddleware for Redaction {
 
 #[cfg(test)]
 mod tests {
+    use mcpline_protocol::ErrorCode;
+
+    use crate::client_error::ConnectAttempt;
     use crate::error_kind::ErrorKind;
 
     use super::*;
+
+    #[tokio::test]
+    async fn errors_within_errors_are_redacted() {
+        let redaction = Redaction::new()
+            .with_pattern("[0-9]{4}")
+            .expect("a pattern");
+        let secret = || ClientError::Rpc(RpcError::new(ErrorCode(-32_000), "pin 1234"));
+        let error = ClientError::AllAttemptsFailed {
+            cause: Box::new(ClientError::ResultNotResolved {
+                cause: Box::new(secret()),
+            }),
+            attempts: vec![ConnectAttempt {
+                method: "initialize",
+                over_http_sse: false,
+                error: secret(),
+            }],
+        };
+        let exited = ClientError::ServerExited {
+            exit: None,
+            stderr: vec!["pin 1234".to_owned()],
+            unsent: false,
+        };
+        let invalid = ClientError::InvalidResponse {
+            reason: "pin 1234".to_owned(),
+        };
+        for error in [error, exited, invalid] {
+            assert!(format!("{error:?}").contains("1234"));
+            let redacted = redacted_error(&redaction, PeerId::new(), error).await;
+            let redacted = format!("{:?}", redacted.ok().expect("in time"));
+            assert!(!redacted.contains("1234"), "{redacted}");
+        }
+    }
 
     #[test]
     fn a_redaction_that_takes_too_long_exceeds_a_limit() {
