@@ -444,19 +444,28 @@ public class Server internal constructor(
     }
 
     private suspend fun serveUntilEnd(start: suspend () -> Serving, onReady: suspend (String) -> Unit) {
-        start().use { transport ->
-            synchronized(serving) { serving += transport }
-            try {
-                transport.startupMessage()?.let(System.err::println)
-                transport.url()?.let { onReady(it) }
-                native { transport.ended() }
-            } catch (cancelled: Throwable) {
-                transport.stop()
-                withContext(NonCancellable) { runCatching { transport.ended() } }
-                throw cancelled
-            } finally {
-                synchronized(serving) { serving -= transport }
-            }
+        var started: Serving? = null
+        try {
+            // A coroutine that is cancelled meanwhile would not get the transport, which would go on without it.
+            withContext(NonCancellable) { started = start() }
+            started?.let { serveUntilEnd(it, onReady) }
+        } finally {
+            started?.close()
+        }
+    }
+
+    private suspend fun serveUntilEnd(transport: Serving, onReady: suspend (String) -> Unit) {
+        synchronized(serving) { serving += transport }
+        try {
+            transport.startupMessage()?.let(System.err::println)
+            transport.url()?.let { onReady(it) }
+            native { transport.ended() }
+        } catch (cancelled: Throwable) {
+            transport.stop()
+            withContext(NonCancellable) { runCatching { transport.ended() } }
+            throw cancelled
+        } finally {
+            synchronized(serving) { serving -= transport }
         }
     }
 
