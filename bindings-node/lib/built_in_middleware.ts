@@ -274,7 +274,8 @@ export function auditLog(options: AuditLogOptions): BuiltInMiddleware {
  * server.use(redaction({ members: ["iban"], patterns: [String.raw`\b\d{3}-\d{2}-\d{4}\b`] }));
  * ```
  *
- * Types, URIs, names, `_meta`, blobs, the data of errors, lists, notifications and input requests stay as they are. Structured content
+ * Results of custom requests are redacted as structured content is, and, if it is used without a scope, what handlers send. Types,
+ * URIs, names, `_meta`, blobs, the data of errors and lists stay as they are. Structured content
  * is checked against the output schema before: let members that are replaced be strings there, because clients may refuse a result
  * that does not match. A value that takes more than five seconds is not sent: the client gets an internal error. Use
  * {@link responseSizeLimit} before this; after it, {@link Server.use} refuses it.

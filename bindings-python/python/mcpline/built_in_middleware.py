@@ -170,7 +170,8 @@ class AuditLog(BuiltInMiddleware, frozen=True):
 class Redaction(BuiltInMiddleware, frozen=True):
     """Replace values in the results of tools, the texts of resources and the messages of prompts.
 
-    Types, URIs, names, `_meta`, blobs, the data of errors, lists, notifications and input requests stay as they are.
+    Results of custom requests are redacted as structured content is, and, if it is added without a scope, what handlers
+    send. Types, URIs, names, `_meta`, blobs, the data of errors and lists stay as they are.
     Structured content is checked against the output schema before: let members that are replaced be strings there,
     because clients may refuse a result that does not match. A value that takes more than five seconds is not sent: the
     client gets an internal error. Add a `ResponseSizeLimit` before this one; after it, it is refused with `UsageError`.

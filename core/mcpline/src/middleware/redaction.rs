@@ -61,9 +61,11 @@ const MAX_TIME: Duration = Duration::from_secs(5);
 /// - With a scope that has neither methods nor features, or names their methods, both also apply to log messages, to the text of a
 ///   progress notification and of an elicitation, to the messages and the system prompt of sampling, and to custom notifications
 ///   and input requests.
+/// - At a server, both also apply to the results of custom requests, which may be those of tools: an extension's `tasks/get` returns
+///   them. Of these results only `_meta`, `resultType` and what asks for input stay.
 ///
 /// All else stays as it is: types, URIs, names, `_meta`, annotations, images, sound and other blobs, the data of errors, lists,
-/// completions, custom requests of clients, and the forms of elicitations. Scopes select what is redacted.
+/// completions, and the forms of elicitations. Scopes select what is redacted.
 ///
 /// The server checks structured content against the output schema before this. If a replaced value has another type than
 /// the schema requires, the client gets a result that does not match it, and may refuse it: let such members be strings, too.
@@ -74,7 +76,7 @@ const MAX_TIME: Duration = Duration::from_secs(5);
 ///
 /// At a client, results are replaced before the caller gets them, and arguments before they leave the host. The client checks structured
 /// content and keeps results in its cache before this. The hooks for tool calls come after it: they get the replaced arguments, and the
-/// result that the server sent. Input requests and notifications of the server stay as they are.
+/// result that the server sent. Custom requests, and input requests and notifications of the server, stay as they are.
 ///
 /// An [`AuditLog`](super::AuditLog) that was added before this contains redacted results, and one that was added after it
 /// contains redacted arguments. Large values are redacted on a thread of their own.
@@ -320,7 +322,21 @@ impl Run<'_> {
                 }),
                 _ => None,
             }),
+            #[cfg(feature = "server")]
+            method if is_custom(method) => changed_members(result, |name, value| match name {
+                "_meta" | "resultType" | "inputRequests" | "requestState" => None,
+                name => self.member(name, value),
+            }),
             _ => None,
+        }
+    }
+
+    /// Redacts a member of an object whose form is not known.
+    #[cfg(feature = "server")]
+    fn member(&self, name: &str, value: &Raw) -> Option<Raw> {
+        match self.hides(name, || value.as_str()) {
+            true => Some(Raw::string(self.replacement())),
+            false => self.json(value),
         }
     }
 
@@ -342,10 +358,7 @@ impl Run<'_> {
                 })
             }),
             (_, "_meta") => None,
-            (Method::Other(_), name) => match self.hides(name, || value.as_str()) {
-                true => Some(Raw::string(self.replacement())),
-                false => self.json(value),
-            },
+            (Method::Other(_), name) => self.member(name, value),
             _ => None,
         })
     }
@@ -444,6 +457,12 @@ pub(crate) fn has_content(method: &Method) -> bool {
         method,
         Method::ToolsCall | Method::ResourcesRead | Method::PromptsGet
     )
+}
+
+/// Whether authors and extensions may define requests of this method, with results of any form.
+#[cfg(feature = "server")]
+fn is_custom(method: &Method) -> bool {
+    method.spec().is_none_or(|spec| spec.may_be_custom)
 }
 
 #[cfg(test)]

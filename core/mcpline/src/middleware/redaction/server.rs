@@ -4,7 +4,7 @@ use mcpline_protocol::RpcError;
 use mcpline_protocol::wire::Raw;
 
 use super::super::{Middleware, MiddlewareFuture, MiddlewareOutcome, MiddlewareRequest, Next};
-use super::{Redaction, Run, TooLong, computed, has_content};
+use super::{Redaction, Run, TooLong, computed, has_content, is_custom};
 
 impl From<TooLong> for RpcError {
     fn from(_: TooLong) -> Self {
@@ -15,7 +15,8 @@ impl From<TooLong> for RpcError {
 impl Redaction {
     async fn run(self, mut request: MiddlewareRequest, next: Next) -> MiddlewareOutcome {
         let (method, peer) = (request.protocol_method().clone(), request.peer());
-        if let Some(arguments) = self.changed_arguments(peer, request.arguments()).await? {
+        let arguments = request.arguments().filter(|_| has_content(&method));
+        if let Some(arguments) = self.changed_arguments(peer, arguments).await? {
             request
                 .set_arguments(arguments)
                 .map_err(|error| RpcError::internal_error(error.to_string()))?;
@@ -54,7 +55,8 @@ impl Middleware for Redaction {
         if request.kind().is_sent() {
             return Box::pin(self.clone().run_for_message(request, next));
         }
-        if !has_content(request.protocol_method()) {
+        let method = request.protocol_method();
+        if !has_content(method) && !is_custom(method) {
             return Box::pin(async move { next.run(request).await });
         }
         Box::pin(self.clone().run(request, next))
