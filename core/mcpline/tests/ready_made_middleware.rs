@@ -8,6 +8,8 @@ mod redaction;
 mod support;
 #[path = "ready_made_middleware/tool_policy.rs"]
 mod tool_policy;
+#[path = "ready_made_middleware/ways_around.rs"]
+mod ways_around;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};

@@ -17,10 +17,10 @@ use super::support::Client;
 use super::{ask, call, with};
 
 /// A folder that is removed in the end.
-struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("mcpline-audit-{}-{number}", std::process::id());
@@ -29,7 +29,7 @@ impl Folder {
         Self(path)
     }
 
-    fn log(&self) -> PathBuf {
+    pub(super) fn log(&self) -> PathBuf {
         self.0.join("audit.jsonl")
     }
 }
@@ -41,7 +41,7 @@ impl Drop for Folder {
 }
 
 /// Returns the records of a file. Each line must be whole.
-fn records(path: &Path) -> Vec<Value> {
+pub(super) fn records(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).expect("a file");
     assert!(text.is_empty() || text.ends_with('\n'), "{text}");
     let record =
