@@ -3,8 +3,12 @@
 mod support;
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use mcpline::middleware::{Middleware, MiddlewareFuture, MiddlewareRequest, Next};
+use mcpline::protocol::Raw;
 use mcpline::protocol::vocabulary::Resource;
+use mcpline::server::MountOptions;
 use mcpline::{Context, Server, Settings, ToolError, foreign};
 use serde_json::{Value, json};
 use support::{Client, Nothing};
@@ -189,6 +193,45 @@ async fn the_end_of_a_span_has_arguments_and_result_on_request() {
         json!({"city": "Oslo", "token": "[redacted]"})
     );
     assert_eq!(content("gen_ai.tool.call.result"), result);
+}
+
+/// Records until when it may redact values for spans.
+struct Deadlines(Arc<Mutex<Vec<Duration>>>);
+
+impl Middleware for Deadlines {
+    fn handle(&self, request: MiddlewareRequest, next: Next) -> MiddlewareFuture {
+        Box::pin(async move { next.run(request).await })
+    }
+
+    fn redact_recorded(&self, value: Raw, until: Duration) -> Option<Raw> {
+        self.0.lock().expect("not poisoned").push(until);
+        Some(value)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_redactions_of_a_span_have_the_same_deadline() {
+    let deadlines = Arc::default();
+    let mut settings = Settings::default();
+    settings.span_contents = true;
+    let server = Server::builder("traced", "1").settings(settings);
+    let server = server.build().expect("valid settings");
+    let mounted = Server::new("mounted", "1").tool("ok", "Works", async |_: Value| "fine");
+    let mounted = mounted.middleware(Deadlines(Arc::clone(&deadlines)));
+    server
+        .mount(&mounted, MountOptions::default())
+        .expect("mounts");
+    let server = server
+        .middleware(Deadlines(Arc::clone(&deadlines)))
+        .middleware(Deadlines(Arc::clone(&deadlines)));
+    foreign::trace_requests(&server, |_| {});
+    let mut client = Client::modern(&server);
+    let id = client.begin_modern("tools/call", json!({"name": "ok", "arguments": {}}));
+    client.response(&id).await.expect("a result");
+    let mut deadlines = deadlines.lock().expect("not poisoned").clone();
+    assert_eq!(deadlines.len(), 6, "of the arguments and the result");
+    deadlines.dedup();
+    assert!(deadlines.len() <= 2, "{deadlines:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -29,6 +29,8 @@ mod server_middleware;
 #[cfg(feature = "server")]
 mod tool_policy;
 
+use std::time::Duration;
+
 pub use audit_log::AuditLog;
 #[cfg(feature = "client")]
 pub(crate) use audit_log::{Ending, RecordedRequest};
@@ -61,3 +63,7 @@ pub use server_middleware::{
 pub use tool_policy::ToolPolicy;
 #[cfg(feature = "server")]
 pub(crate) use tool_policy::{ToolRule, unknown_tool};
+
+/// How long all redactions of a value that is recorded, such as in a span, may take together: on the thread that serves the
+/// connection.
+pub(crate) const MAX_RECORD_REDACTION_TIME: Duration = Duration::from_millis(10);

@@ -184,14 +184,16 @@ impl Redaction {
         Ok(redacted.string_value().unwrap_or_default().into_owned())
     }
 
-    /// Returns a value of a record, such as a span; `None` if that takes too long for the thread that serves the connection.
-    pub(crate) fn redacted_record(&self, value: &Raw) -> Option<Raw> {
-        if self.rules.is_large(value) {
+    /// Returns a value of a record, such as a span; `None` if that takes too long for the thread that serves the connection, or
+    /// until after this time on the monotonic clock.
+    pub(crate) fn redacted_record(&self, value: &Raw, until: Duration) -> Option<Raw> {
+        let max_time = until.saturating_sub(clock::now());
+        if max_time.is_zero() || self.rules.is_large(value) {
             return None;
         }
         let redact = |run: &Run<'_>, value: &Raw| run.json(value);
         self.rules
-            .redacted(value, &AtomicBool::new(false), MAX_INLINE_TIME, redact)
+            .redacted(value, &AtomicBool::new(false), max_time, redact)
     }
 }
 
@@ -562,6 +564,11 @@ mod tests {
         assert_eq!(redacted(false, MAX_TIME), Some(expected));
         assert_eq!(redacted(true, MAX_TIME), None);
         assert_eq!(redacted(false, Duration::ZERO), None);
+        let redaction = Redaction::new().with_members(["pin"]);
+        let now = clock::now();
+        assert_eq!(redaction.redacted_record(&value, now), None);
+        let later = now.saturating_add(MAX_TIME);
+        assert_eq!(redaction.redacted_record(&value, later), Some(value));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcpline_protocol::RpcError;
 use mcpline_protocol::session::Change;
@@ -78,10 +79,11 @@ pub trait Middleware: Send + Sync + 'static {
         None
     }
 
-    /// Returns a value that is recorded, such as in a span, without confidential values; `None` if that takes too long for the
-    /// thread that serves the connection. For those of the library.
+    /// Returns a value that is recorded, such as in a span, without confidential values; `None` if that takes until after
+    /// this time on the monotonic clock, or too long for the thread that serves the connection. For those of the library.
     #[doc(hidden)]
-    fn redact_recorded(&self, value: Raw) -> Option<Raw> {
+    fn redact_recorded(&self, value: Raw, until: Duration) -> Option<Raw> {
+        let _ = until;
         Some(value)
     }
 }

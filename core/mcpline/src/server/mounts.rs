@@ -8,6 +8,7 @@
 //! no cycles, so there is an order.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
 
 use mcpline_protocol::session::Change;
 use mcpline_protocol::wire::Raw;
@@ -264,9 +265,11 @@ impl Mounts {
     }
 
     /// Returns a value without what the redactions of mounted servers replace; `None` if that takes too long.
-    pub(super) fn redacted(&self, value: Raw) -> Option<Raw> {
+    pub(super) fn redacted(&self, value: Raw, until: Duration) -> Option<Raw> {
         let mut mounted = self.all().into_iter();
-        mounted.try_fold(value, |value, mounted| mounted.server.redacted(value))
+        mounted.try_fold(value, |value, mounted| {
+            mounted.server.redacted_until(value, until)
+        })
     }
 
     /// Whether servers are mounted.

@@ -18,10 +18,13 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcpline_protocol::Raw;
+use mcpline_runtime::clock;
 
 use crate::client_error::ClientError;
+use crate::middleware::MAX_RECORD_REDACTION_TIME;
 
 use super::inner::Inner;
 use super::settings::RequestOptions;
@@ -80,10 +83,11 @@ pub trait ClientMiddleware: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Returns a value that is recorded in a span, without confidential values; `None` if that takes too long for the thread that
-    /// serves the connection. For those of the library.
+    /// Returns a value that is recorded in a span, without confidential values; `None` if that takes until after this time on the
+    /// monotonic clock, or too long for the thread that serves the connection. For those of the library.
     #[doc(hidden)]
-    fn redact_recorded(&self, value: Raw) -> Option<Raw> {
+    fn redact_recorded(&self, value: Raw, until: Duration) -> Option<Raw> {
+        let _ = until;
         Some(value)
     }
 }
@@ -158,9 +162,10 @@ impl Inner {
 
     /// Returns a value that is recorded, without what the middlewares replace; `None` if that takes too long.
     pub(super) fn redacted_record(&self, value: &Raw) -> Option<Raw> {
+        let until = clock::now().saturating_add(MAX_RECORD_REDACTION_TIME);
         let mut middlewares = self.handlers.middlewares.iter();
         middlewares.try_fold(value.clone(), |value, middleware| {
-            middleware.redact_recorded(value)
+            middleware.redact_recorded(value, until)
         })
     }
 

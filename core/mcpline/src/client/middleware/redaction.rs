@@ -1,6 +1,7 @@
 //! Redaction at a client.
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use mcpline_protocol::RpcError;
 use mcpline_protocol::wire::{Method, Raw};
@@ -109,8 +110,8 @@ impl ClientMiddleware for Redaction {
         Box::pin(run(self.clone(), request, next))
     }
 
-    fn redact_recorded(&self, value: Raw) -> Option<Raw> {
-        self.redacted_record(&value)
+    fn redact_recorded(&self, value: Raw, until: Duration) -> Option<Raw> {
+        self.redacted_record(&value, until)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Redaction at a server.
 
+use std::time::Duration;
+
 use mcpline_protocol::RpcError;
 use mcpline_protocol::wire::Raw;
 
@@ -66,7 +68,7 @@ impl Middleware for Redaction {
         true
     }
 
-    fn redact_recorded(&self, value: Raw) -> Option<Raw> {
-        self.redacted_record(&value)
+    fn redact_recorded(&self, value: Raw, until: Duration) -> Option<Raw> {
+        self.redacted_record(&value, until)
     }
 }

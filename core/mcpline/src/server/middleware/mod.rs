@@ -15,11 +15,14 @@ mod scope;
 mod targets;
 mod tool_rules;
 
+use std::time::Duration;
+
 use mcpline_protocol::session::Change;
 use mcpline_protocol::wire::Raw;
+use mcpline_runtime::clock;
 
 use crate::error::Error;
-use crate::middleware::{Middleware, ProvidedResources};
+use crate::middleware::{MAX_RECORD_REDACTION_TIME, Middleware, ProvidedResources};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, PoisonError, RwLock};
 
@@ -267,16 +270,24 @@ impl Server {
 impl Inner {
     /// Returns a value without what the redactions of this server and of those that are mounted in it replace, whatever their
     /// scopes; `None` if that takes too long.
-    pub(super) fn redacted(&self, mut value: Raw) -> Option<Raw> {
+    pub(super) fn redacted(&self, value: Raw) -> Option<Raw> {
+        if !self.middlewares.is_used() {
+            return Some(value);
+        }
+        let until = clock::now().saturating_add(MAX_RECORD_REDACTION_TIME);
+        self.redacted_until(value, until)
+    }
+
+    pub(super) fn redacted_until(&self, mut value: Raw, until: Duration) -> Option<Raw> {
         if !self.middlewares.is_used() {
             return Some(value);
         }
         for registered in self.middlewares.list().iter() {
             if let Code::Middleware(middleware) = &registered.code {
-                value = middleware.redact_recorded(value)?;
+                value = middleware.redact_recorded(value, until)?;
             }
         }
-        self.mounts.redacted(value)
+        self.mounts.redacted(value, until)
     }
 
     /// Lets requests of this server, and of those that it is mounted in, look for middleware; other messages and tools too if
