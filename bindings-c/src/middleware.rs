@@ -92,9 +92,9 @@ pub unsafe extern "C" fn mcpl_server_add_middleware(
 ///     `patterns` (regular expressions whose matches are replaced), and optionally `replacement` (default `[redacted]`) and
 ///     `arguments` (whether these are redacted as well, default `false`).
 ///   - `tool_policy`: `allowed` (names of tools, in which `*` stands for any characters; default: all), `denied` (also if allowed),
-///     `approval` (tools before whose calls the server asks the user by an elicitation) and `exempt_scopes` (callers with all of these have every
-///     tool; so has the user who runs a server over stdio). Denied tools are not listed, and calls of them fail as for
-///     a tool that does not exist.
+///     `approval` (tools before whose calls the server asks the user by an elicitation) and `exempt_scopes` (callers with all of
+///     these have every tool; so have callers on stdio and Unix sockets, and on channels without a principal). Denied tools are not
+///     listed, and calls of them fail as for a tool that does not exist.
 /// - `scope`, `scope_length`: as for `mcpl_server_add_middleware`.
 ///
 /// Returns `MCPL_USAGE_ERROR` if an option or the scope is invalid or the file of a log cannot be opened, and `MCPL_CLOSED` if the

@@ -107,8 +107,8 @@ export interface ServerToolPolicyOptions {
   /** Names of tools before whose calls the user is asked. Default: none. */
   approval?: readonly string[];
   /**
-   * Callers with all of these scopes have every tool, without approval. On stdio, and in memory without a principal, the caller is
-   * the user who runs the server, and is exempt. Default: none are.
+   * Callers with all of these scopes have every tool, without approval. So have callers on stdio and Unix sockets, and in memory
+   * and on channels without a principal: they are the user who runs the server, or admitted by that user. Default: none are exempt.
    */
   exemptScopes?: readonly string[];
 }

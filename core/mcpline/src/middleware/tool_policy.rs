@@ -87,8 +87,8 @@ impl ToolPolicy {
     }
 
     /// Exempts callers that have all of these scopes: nothing is denied to them, and no approval is needed. Callers have scopes
-    /// as for [`ToolOptions::scopes`](crate::server::ToolOptions::scopes): on stdio, and in memory without a principal, the
-    /// caller is the user who runs the server, and is exempt.
+    /// as for [`ToolOptions::scopes`](crate::server::ToolOptions::scopes): on stdio and Unix sockets, and in memory and on channels
+    /// without a principal, the caller is the user who runs the server, or admitted by that user, and is exempt.
     ///
     /// # Errors
     ///
