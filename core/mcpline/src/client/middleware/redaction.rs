@@ -127,7 +127,7 @@ mod tests {
     #[tokio::test]
     async fn errors_within_errors_are_redacted() {
         let redaction = Redaction::new()
-            .with_pattern("[0-9]{4}")
+            .with_patterns(["[0-9]{4}"])
             .expect("a pattern");
         let secret = || ClientError::Rpc(RpcError::new(ErrorCode(-32_000), "pin 1234"));
         let error = ClientError::AllAttemptsFailed {
