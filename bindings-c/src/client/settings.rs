@@ -544,8 +544,6 @@ mod tests {
             r#"{"middleware":[{}]}"#,
             r#"{"middleware":[{"retry":{"attempts":0}}]}"#,
             r#"{"middleware":[{"audit_log":{"path":""}}]}"#,
-            #[cfg(not(feature = "redaction"))]
-            r#"{"middleware":[{"redaction":{"members":["a"]}}]}"#,
             r#"{"middleware":[{"redaction":{}}]}"#,
             "[]",
         ] {
