@@ -2521,7 +2521,7 @@ package func FfiConverterTypeServer_lower(_ value: Server) -> UInt64 {
 }
 
 /**
- * A transport that is being served.
+ * A transport that is being served; dropping it stops the transport.
  */
 package protocol ServingProtocol: AnyObject, Sendable {
 
@@ -2552,7 +2552,7 @@ package protocol ServingProtocol: AnyObject, Sendable {
 
 }
 /**
- * A transport that is being served.
+ * A transport that is being served; dropping it stops the transport.
  */
 package class Serving: ServingProtocol, @unchecked Sendable {
     fileprivate let handle: UInt64

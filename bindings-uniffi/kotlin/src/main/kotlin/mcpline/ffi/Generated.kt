@@ -4763,7 +4763,7 @@ internal object FfiConverterTypeServer: FfiConverter<Server, Long> {
 //
 
 /**
- * A transport that is being served.
+ * A transport that is being served; dropping it stops the transport.
  */
 internal interface ServingInterface {
 
@@ -4796,7 +4796,7 @@ internal interface ServingInterface {
 }
 
 /**
- * A transport that is being served.
+ * A transport that is being served; dropping it stops the transport.
  */
 internal open class Serving: Disposable, AutoCloseable, ServingInterface
 {
