@@ -26,6 +26,7 @@ class Commands:
 
     node: str
     python: str
+    exchanges: str
     proxy: str
     context: str
     forward: str
@@ -36,10 +37,13 @@ class Commands:
         environment.node_modules(HERE)
         environment.node_package()
         python = environment.mcpline_python_with("tracing", HERE / "requirements.txt")
+        exchanges = environment.cargo_binary("tracing-exchanges")
         proxy = environment.cargo_binary("tracing-proxy")
         environment.checked(["make", "--silent", "-C", str(HERE / "c")], "building the C servers")
         built = HERE / "c" / "build"
-        return cls(environment.node(), str(python), str(proxy), str(built / "context"), str(built / "forward"))
+        return cls(
+            environment.node(), str(python), str(exchanges), str(proxy), str(built / "context"), str(built / "forward")
+        )
 
     def program(self, name: str) -> list[str]:
         """Returns the command of a program by its file's name."""

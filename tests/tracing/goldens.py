@@ -21,7 +21,8 @@ from spans import HANDSHAKE, Span
 
 GOLDEN = commands.HERE / "golden.json"
 
-LANGUAGES = ("node", "python")
+#: The program of each language.
+PROGRAMS = {"node": "exchanges.mjs", "python": "exchanges.py", "rust": "exchanges"}
 REVISIONS = ("2024-11-05", "2025-11-25", "2026-07-28")
 #: The revisions of each transport.
 TRANSPORTS = {
@@ -31,6 +32,10 @@ TRANSPORTS = {
     "http": REVISIONS,
     "http+sse": REVISIONS[:1],
 }
+
+#: The requests that clients answer, and the attributes of their spans that Rust has alone.
+INPUT_REQUESTS = ("elicitation/create", "sampling/createMessage", "roots/list")
+UNKNOWN_TO_BINDINGS = ("jsonrpc.request.id", "mcp.session.id")
 
 #: The operation that spans of the handshake are listed at.
 CONNECTING = "connecting"
@@ -65,7 +70,7 @@ class Case:
 
     def run(self, programs: commands.Commands, sink: str, folder: Path) -> Outcome:
         """Runs the client, and the server unless it is in the same process."""
-        program = programs.program("exchanges.py" if self.language == "python" else "exchanges.mjs")
+        program = programs.program(PROGRAMS[self.language])
 
         def exporting(side: str, *arguments: str) -> list[str]:
             return commands.with_environment([*program, side, *arguments], sink, f"{self.name}: {side}")
@@ -97,7 +102,7 @@ def all_cases() -> list[Case]:
         Case(language, transport, revision)
         for transport, revisions in TRANSPORTS.items()
         for revision in revisions
-        for language in LANGUAGES
+        for language in PROGRAMS
     ]
 
 
@@ -136,7 +141,11 @@ class Outcome:
             "kind": span.kind,
             "name": span.name,
         }
-        record["attributes"] = {name: self._shown(name, value) for name, value in sorted(span.attributes.items())}
+        attributes = {name: self._shown(name, value) for name, value in sorted(span.attributes.items())}
+        if span.name in INPUT_REQUESTS and span.kind == "SERVER":
+            for name in UNKNOWN_TO_BINDINGS:
+                attributes.pop(name, None)
+        record["attributes"] = attributes
         if span.error is not None:
             record["error"] = span.error
         if span.events:
@@ -166,7 +175,7 @@ class Outcome:
 
 def write(outcomes: list[Outcome]) -> None:
     """Writes what the cases of the first language have recorded; the others are compared with it."""
-    outcomes = [outcome for outcome in outcomes if outcome.case.language == LANGUAGES[0]]
+    outcomes = [outcome for outcome in outcomes if outcome.case.language == next(iter(PROGRAMS))]
     lines = []
     operations = dict.fromkeys(operation for outcome in outcomes for operation in outcome.recorded)
     for operation in operations:
@@ -195,6 +204,14 @@ def _text(spans: list[dict[str, Any]]) -> str:
 
 def _deeper(text: str) -> str:
     return "\n".join(f"        {line}" for line in text.split("\n"))
+
+
+def without_exceptions(recorded: Recorded) -> Recorded:
+    """Leaves out the events that languages with exceptions record."""
+    return {
+        operation: [{name: value for name, value in span.items() if name != "events"} for span in spans]
+        for operation, spans in recorded.items()
+    }
 
 
 def read() -> dict[str, Recorded]:

@@ -260,10 +260,16 @@ impl RequestSpan {
                 }
             }
             Err(error) => {
-                span::describe_failure(span, &error.to_string());
                 match error.rpc() {
-                    Some(rpc) => span::fail(span, &rpc.code.0.to_string(), Some(rpc.code.0)),
-                    None => span::fail(span, error.kind().as_str(), None),
+                    // Its message alone, as in the span of the server.
+                    Some(rpc) => {
+                        span::describe_failure(span, &rpc.message);
+                        span::fail(span, &rpc.code.0.to_string(), Some(rpc.code.0));
+                    }
+                    None => {
+                        span::describe_failure(span, &error.to_string());
+                        span::fail(span, error.kind().as_str(), None);
+                    }
                 }
             }
         }

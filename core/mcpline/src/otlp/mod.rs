@@ -141,7 +141,12 @@ impl OtlpExporter {
     where
         S: tracing::Subscriber + for<'span> LookupSpan<'span> + Send + Sync,
     {
+        // What the semantic conventions do not have would make more than half of each span.
         tracing_opentelemetry::layer()
+            .with_location(false)
+            .with_target(false)
+            .with_threads(false)
+            .with_tracked_inactivity(false)
             .with_tracer(self.provider.tracer("mcpline"))
             .with_filter(self.sampler.clone())
     }
