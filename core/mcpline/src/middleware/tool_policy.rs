@@ -99,7 +99,7 @@ impl ToolPolicy {
     ) -> Result<Self, Error> {
         let scopes = Scopes::checked(scopes).map_err(|scope| {
             Error::usage(format!(
-                "the exempt scopes of a tool policy have {scope:?}, which is not a scope"
+                "the exempt scopes of a tool policy contain {scope:?}, which is not a scope"
             ))
         })?;
         if scopes.is_empty() {

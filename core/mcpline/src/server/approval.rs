@@ -21,6 +21,9 @@ const KEY: &str = "tool-approval";
 /// Maximum number of characters of the arguments that the user sees. Clients show the message in a dialog.
 const MAX_SHOWN_CHARS: usize = 4_000;
 
+/// Minimum number of characters of each argument that the user sees, with its name.
+const MIN_SHARE_CHARS: usize = 100;
+
 /// Asks the user, and runs the handler or ends the call.
 pub(super) fn ask_then_run(call: &Arc<CallState>) {
     let params = ElicitParams::form(message(call), FormSchema::new());
@@ -68,13 +71,36 @@ fn message(call: &CallState) -> String {
     {
         return format!("Allow the call of the tool {name}?");
     }
-    let visible = VisibleJson(arguments.as_str()).to_string();
-    let shown: String = visible.chars().take(MAX_SHOWN_CHARS).collect();
-    let rest = match visible.len() - shown.len() {
-        0 => String::new(),
-        missing => format!("… ({missing} more bytes)"),
-    };
-    format!("Allow the call of the tool {name} with these arguments? {shown}{rest}")
+    let shown = shown_arguments(arguments);
+    format!("Allow the call of the tool {name} with these arguments? {shown}")
+}
+
+/// Returns arguments as the user sees them. If they are too long, each member is cut, so that none is hidden behind another.
+fn shown_arguments(arguments: &Raw) -> String {
+    let whole = VisibleJson(arguments.as_str()).to_string();
+    let members: Vec<_> = arguments.members().into_iter().flatten().collect();
+    if whole.chars().count() <= MAX_SHOWN_CHARS || members.is_empty() {
+        return cut(&whole, MAX_SHOWN_CHARS);
+    }
+    let share = MAX_SHOWN_CHARS / members.len();
+    let members = members.iter().map(|(name, value)| {
+        let name = Raw::string(name);
+        let member = format!("{}: {}", name.as_str(), value.as_str());
+        cut(
+            &VisibleJson(&member).to_string(),
+            share.max(MIN_SHARE_CHARS),
+        )
+    });
+    // With very many members.
+    cut(&members.collect::<Vec<_>>().join(", "), 2 * MAX_SHOWN_CHARS)
+}
+
+fn cut(text: &str, chars: usize) -> String {
+    let shown: String = text.chars().take(chars).collect();
+    match text.len() - shown.len() {
+        0 => shown,
+        missing => format!("{shown}… ({missing} more bytes)"),
+    }
 }
 
 /// Returns the answer of the user among those of a call, for a later run of its handler.

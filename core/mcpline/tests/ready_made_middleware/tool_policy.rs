@@ -282,11 +282,15 @@ async fn long_arguments_and_control_characters_are_shown_safely() {
     );
     let mut client = Client::legacy(&server, "2025-11-25").await;
     let long = format!("\u{202e}{}", "ä".repeat(10_000));
-    let id = client.begin("tools/call", json!({"name": "a", "arguments": {"x": long}}));
+    let arguments = json!({"x": long, "y": "kept"});
+    let id = client.begin("tools/call", json!({"name": "a", "arguments": arguments}));
     let asked = client.next().await;
     let message = asked["params"]["message"].as_str().expect("a text");
     assert!(message.chars().count() < 4_200 && !message.contains('\u{202e}'));
-    assert!(message.ends_with(" more bytes)"), "{message}");
+    assert!(
+        message.contains(" more bytes), \"y\": \"kept\""),
+        "{message}"
+    );
     client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}));
     client.response(&id).await.expect("a result");
 

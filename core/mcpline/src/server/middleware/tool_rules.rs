@@ -1,6 +1,6 @@
 //! What the tool policies of a server, and of the mounted servers that a tool comes from, say about it.
 //!
-//! It is asked where a tool is listed and where it is called, so that neither other middleware nor a mount avoids a policy.
+//! It is asked where a tool is listed and where it is called, so that neither other middleware nor a mount bypasses a policy.
 
 use mcpline_protocol::Scopes;
 use mcpline_protocol::wire::Method;
