@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use mcpline::client::middleware::{ClientNext, ClientOutcome, ClientRequest};
-use mcpline::client::{Client, ClientBuilder, ClientError};
+use mcpline::client::{Client, ClientBuilder, ClientError, RequestOptions};
 use mcpline::middleware::Redaction;
 use mcpline::protocol::ErrorCode;
 use mcpline::protocol::vocabulary::{Prompt, Resource, Tool};
@@ -23,6 +23,9 @@ fn server() -> (Server, Received) {
     let server = Server::new("customers", "1")
         .resource(Resource::new("a://b", "b"), async || "call 123-45-6789")
         .prompt(Prompt::new("greet"), async || "greet 123-45-6789");
+    let server = server.on_request("acme/find", async |_: Value, _: Context| {
+        Ok::<_, RpcError>(json!({"hits": ["call 123-45-6789"], "iban": "DE1"}))
+    });
     let tool = Tool::new("echo", json!({"type": "object"}));
     let echo = move |args: Value, _: Context| {
         kept.lock().expect("not poisoned").push(args.clone());
@@ -77,6 +80,11 @@ async fn results_and_errors_are_redacted_before_the_caller_gets_them() {
         let error = failed.expect_err("an error");
         let rpc = error.rpc().expect("an error of the server");
         assert_eq!(&*rpc.message, "no customer [redacted]");
+        let options = RequestOptions::new();
+        let found = client.request("acme/find", None, &options).await;
+        let found: Value = found.expect("a result").decode().expect("JSON");
+        assert_eq!(found["hits"][0], "call [redacted]");
+        assert_eq!(found["iban"], "[redacted]");
         // Lists stay as they are.
         let tools = client.list_tools().await.expect("tools");
         assert_eq!(tools[0].name, "echo");

@@ -61,7 +61,7 @@ const MAX_TIME: Duration = Duration::from_secs(5);
 /// - With a scope that has neither methods nor features, or names their methods, both also apply to log messages, to the text of a
 ///   progress notification and of an elicitation, to the messages and the system prompt of sampling, and to custom notifications
 ///   and input requests.
-/// - At a server, both also apply to the results of custom requests, which may be those of tools: an extension's `tasks/get` returns
+/// - Both also apply to the results of custom requests, which may be those of tools: an extension's `tasks/get` returns
 ///   them. Of these results only `_meta`, `resultType` and what asks for input stay.
 ///
 /// All else stays as it is: types, URIs, names, `_meta`, annotations, images, sound and other blobs, the data of errors, lists,
@@ -76,7 +76,7 @@ const MAX_TIME: Duration = Duration::from_secs(5);
 ///
 /// At a client, results are replaced before the caller gets them, and arguments before they leave the host. The client checks structured
 /// content and keeps results in its cache before this. The hooks for tool calls come after it: they get the replaced arguments, and the
-/// result that the server sent. Custom requests, and input requests and notifications of the server, stay as they are.
+/// result that the server sent. Input requests and notifications of the server stay as they are, and so do the parameters of custom requests.
 ///
 /// An [`AuditLog`](super::AuditLog) that was added before this contains redacted results, and one that was added after it
 /// contains redacted arguments. Large values are redacted on a thread of their own.
@@ -156,7 +156,7 @@ impl Redaction {
         &self,
         peer: PeerId,
         arguments: Option<Raw>,
-    ) -> Result<Option<Raw>, TooLong> {
+    ) -> Result<Option<Raw>, RedactionTimeout> {
         let arguments = arguments.filter(|arguments| arguments.kind() == Kind::Object);
         let Some(arguments) = arguments.filter(|_| self.redacts_arguments) else {
             return Ok(None);
@@ -172,13 +172,17 @@ impl Redaction {
         peer: PeerId,
         method: Method,
         result: Raw,
-    ) -> Result<Raw, TooLong> {
+    ) -> Result<Raw, RedactionTimeout> {
         let redact = move |run: &Run<'_>, result: &Raw| run.result(&method, result);
         computed(&self.rules, peer, result, redact).await
     }
 
     /// Redacts a text by patterns alone.
-    pub(crate) async fn redacted_text(&self, peer: PeerId, text: &str) -> Result<String, TooLong> {
+    pub(crate) async fn redacted_text(
+        &self,
+        peer: PeerId,
+        text: &str,
+    ) -> Result<String, RedactionTimeout> {
         let text = Raw::string(text);
         let redacted = computed(&self.rules, peer, text, |run, value| run.text(value)).await?;
         Ok(redacted.string_value().unwrap_or_default().into_owned())
@@ -324,7 +328,6 @@ impl Run<'_> {
                 }),
                 _ => None,
             }),
-            #[cfg(feature = "server")]
             method if is_custom(method) => changed_members(result, |name, value| match name {
                 "_meta" | "resultType" | "inputRequests" | "requestState" => None,
                 name => self.member(name, value),
@@ -334,7 +337,6 @@ impl Run<'_> {
     }
 
     /// Redacts a member of an object whose form is not known.
-    #[cfg(feature = "server")]
     fn member(&self, name: &str, value: &Raw) -> Option<Raw> {
         match self.hides(name, || value.as_str()) {
             true => Some(Raw::string(self.replacement())),
@@ -436,7 +438,7 @@ async fn computed(
     peer: PeerId,
     value: Raw,
     redact: impl Fn(&Run<'_>, &Raw) -> Option<Raw> + Send + 'static,
-) -> Result<Raw, TooLong> {
+) -> Result<Raw, RedactionTimeout> {
     let interrupt = Arc::new(AtomicBool::new(false));
     if !rules.is_large(&value)
         && let Some(redacted) = rules.redacted(&value, &interrupt, MAX_INLINE_TIME, &redact)
@@ -447,11 +449,11 @@ async fn computed(
     let redacting = offload::compute(peer, interrupt, move |interrupt| {
         rules.redacted(&value, interrupt, MAX_TIME, redact)
     });
-    redacting.await.flatten().ok_or(TooLong)
+    redacting.await.flatten().ok_or(RedactionTimeout)
 }
 
 /// A value could not be redacted in time. It must not be passed on.
-pub(crate) struct TooLong;
+pub(crate) struct RedactionTimeout;
 
 /// Whether requests of this method have results with content.
 pub(crate) fn has_content(method: &Method) -> bool {
@@ -462,8 +464,7 @@ pub(crate) fn has_content(method: &Method) -> bool {
 }
 
 /// Whether authors and extensions may define requests of this method, with results of any form.
-#[cfg(feature = "server")]
-fn is_custom(method: &Method) -> bool {
+pub(crate) fn is_custom(method: &Method) -> bool {
     method.spec().is_none_or(|spec| spec.may_be_custom)
 }
 

@@ -7,21 +7,21 @@ use mcpline_protocol::RpcError;
 use mcpline_protocol::wire::{Method, Raw};
 
 use crate::client_error::ClientError;
-use crate::middleware::{Redaction, TooLong, has_content};
+use crate::middleware::{Redaction, RedactionTimeout, has_content, is_custom};
 use crate::turn_queue::PeerId;
 
 use super::{ClientMiddleware, ClientMiddlewareFuture, ClientNext, ClientOutcome, ClientRequest};
 
-impl From<TooLong> for ClientError {
-    fn from(_: TooLong) -> Self {
+impl From<RedactionTimeout> for ClientError {
+    fn from(_: RedactionTimeout) -> Self {
         Self::LimitExceeded("redaction of the request took too long (`Redaction`)".to_owned())
     }
 }
 
 async fn run(redaction: Redaction, mut request: ClientRequest, next: ClientNext) -> ClientOutcome {
     let (method, peer) = (Method::parse(request.method()), request.peer());
-    let arguments = redaction.changed_arguments(peer, request.arguments());
-    if let Some(arguments) = arguments.await? {
+    let arguments = request.arguments().filter(|_| has_content(&method));
+    if let Some(arguments) = redaction.changed_arguments(peer, arguments).await? {
         request.set_arguments(&arguments)?;
     }
     match next.run(request).await {
@@ -35,7 +35,7 @@ fn redacted_error(
     redaction: &Redaction,
     peer: PeerId,
     error: ClientError,
-) -> Pin<Box<dyn Future<Output = Result<ClientError, TooLong>> + Send + '_>> {
+) -> Pin<Box<dyn Future<Output = Result<ClientError, RedactionTimeout>> + Send + '_>> {
     Box::pin(async move {
         Ok(match error {
             ClientError::Rpc(error) => {
@@ -97,14 +97,15 @@ async fn redacted_rpc(
     redaction: &Redaction,
     peer: PeerId,
     mut error: RpcError,
-) -> Result<RpcError, TooLong> {
+) -> Result<RpcError, RedactionTimeout> {
     error.message = redaction.redacted_text(peer, &error.message).await?.into();
     Ok(error)
 }
 
 impl ClientMiddleware for Redaction {
     fn handle(&self, request: ClientRequest, next: ClientNext) -> ClientMiddlewareFuture {
-        if !has_content(&Method::parse(request.method())) {
+        let method = Method::parse(request.method());
+        if !has_content(&method) && !is_custom(&method) {
             return Box::pin(async move { next.run(request).await });
         }
         Box::pin(run(self.clone(), request, next))
@@ -158,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_redaction_that_takes_too_long_exceeds_a_limit() {
-        let error = ClientError::from(TooLong);
+        let error = ClientError::from(RedactionTimeout);
         assert_eq!(error.kind(), ErrorKind::LimitExceeded);
         assert!(error.to_string().contains("`Redaction`"), "{error}");
     }

@@ -6,10 +6,10 @@ use mcpline_protocol::RpcError;
 use mcpline_protocol::wire::Raw;
 
 use super::super::{Middleware, MiddlewareFuture, MiddlewareOutcome, MiddlewareRequest, Next};
-use super::{Redaction, Run, TooLong, computed, has_content, is_custom};
+use super::{Redaction, RedactionTimeout, Run, computed, has_content, is_custom};
 
-impl From<TooLong> for RpcError {
-    fn from(_: TooLong) -> Self {
+impl From<RedactionTimeout> for RpcError {
+    fn from(_: RedactionTimeout) -> Self {
         Self::internal_error("the request could not be redacted")
     }
 }
