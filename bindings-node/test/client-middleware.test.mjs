@@ -318,7 +318,7 @@ for (const revision of REVISIONS) {
       assert.deepEqual([kind, name, server, outcome], ["sent_request", "echo", "test", "ok"]);
       assert.deepEqual(first.arguments, { value: "[redacted]", password: "[redacted]", b: 1 });
       assert.equal(first.revision, revision);
-      assert.deepEqual([second.outcome, second.error], ["error", "tool_call_refused"]);
+      assert.deepEqual([second.outcome, second.error_kind], ["error", "tool_call_refused"]);
     } finally {
       rmSync(folder, { recursive: true });
     }

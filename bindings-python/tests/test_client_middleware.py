@@ -372,7 +372,7 @@ def test_the_audit_log_records_what_a_client_sends(revision: str, tmp_path: Path
     assert (first["server"], first["revision"], first["outcome"]) == ("test", revision, "ok")
     assert first["arguments"] == {"value": "[redacted]"}
     assert first["result"]["content"][0]["text"] == "a"
-    assert (second["outcome"], second["error"]) == ("error", "tool_call_refused")
+    assert (second["outcome"], second["error_kind"]) == ("error", "tool_call_refused")
     assert "request_id" in first
     assert "request_id" not in second
 

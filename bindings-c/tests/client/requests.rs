@@ -303,7 +303,7 @@ fn records_its_requests_in_an_audit_log() {
     assert_eq!(records[0]["kind"], "sent_request");
     assert_eq!(records[0]["name"], "echo");
     assert_eq!(records[0]["arguments"]["password"], "[redacted]");
-    assert_eq!(records[1]["error"], "rpc_error");
+    assert_eq!(records[1]["error_kind"], "rpc_error");
     assert_eq!(records.len(), 2);
 }
 

@@ -123,9 +123,9 @@ async fn a_record_says_what_was_sent_to_whom_and_how_it_ended() {
         let records = folder.records();
         let first = records[0]["request_id"].as_u64().expect("an id");
         let mut failed = sent(revision, "unknown", Some(first + 2), "error");
-        (failed["error"], failed["code"]) = ("rpc_error".into(), (-32_602).into());
+        (failed["error_kind"], failed["code"]) = ("rpc_error".into(), (-32_602).into());
         let mut timed_out = sent(revision, "hangs", Some(first + 3), "error");
-        timed_out["error"] = "request_timed_out".into();
+        timed_out["error_kind"] = "request_timed_out".into();
         let expected = [
             sent(revision, "echo", Some(first), "ok"),
             sent(revision, "fails", Some(first + 1), "tool_error"),
@@ -164,7 +164,7 @@ async fn refused_calls_and_calls_that_other_middleware_answers_are_recorded() {
     }
     let refused = |name: &str| {
         let mut record = sent(MODERN, name, None, "error");
-        record["error"] = "tool_call_refused".into();
+        record["error_kind"] = "tool_call_refused".into();
         record
     };
     let answered = sent(MODERN, "answered", None, "ok");
@@ -208,12 +208,12 @@ async fn requests_that_are_given_up_are_recorded_as_cancelled() {
         let closed = calling.await.expect("no panic");
         assert_eq!(closed.expect_err("closed"), ClientError::Closed);
         let records = folder.records();
-        assert_eq!(records[1]["error"], "closed", "{records:?}");
+        assert_eq!(records[1]["error_kind"], "closed", "{records:?}");
     }
 }
 
 #[runtimes::test]
-async fn the_begin_of_a_task_is_recorded_and_so_are_questions_about_it() {
+async fn the_start_of_a_task_is_recorded_and_so_are_later_requests_for_its_state() {
     // Of a server with tasks, which those of this library are not on this revision.
     async fn tasks(request: ClientRequest, _: ClientNext) -> ClientOutcome {
         match request.method() {
@@ -248,7 +248,7 @@ async fn the_begin_of_a_task_is_recorded_and_so_are_questions_about_it() {
     state["outcome"] = "ok".into();
     state["result"] = json!({"taskId": "7", "status": "working"});
     let mut failed = other("tasks/result");
-    (failed["outcome"], failed["error"]) = ("error".into(), "rpc_error".into());
+    (failed["outcome"], failed["error_kind"]) = ("error".into(), "rpc_error".into());
     failed["code"] = (-32_602).into();
     assert_eq!(folder.records(), [begun, state, failed]);
 }

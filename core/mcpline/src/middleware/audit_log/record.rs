@@ -122,7 +122,7 @@ impl RecordOptions {
             _ => (None, None),
         };
         if let Some(kind) = kind {
-            text(&mut out, "error", kind);
+            text(&mut out, "error_kind", kind);
         }
         if let Some(code) = code {
             let _ = write!(out, ",\"code\":{}", code.0);
