@@ -14,10 +14,8 @@
 /// - Objects own what they refer to and release it in their destructors. They can be moved, but not copied.
 /// - Functions throw mcpline::Error where the C function returns a status other than `MCPL_OK`. Those that may fail
 ///   return a Fallible<T>, which is T.
-/// - Without exceptions (`-fno-exceptions`, or `MCPLINE_EXCEPTIONS` defined as 0), Fallible<T> is Expected<T>: the
-/// value
-///   or the Error. Objects are made by `create` instead of constructors that may fail, and handlers return their
-///   errors.
+/// - Without exceptions (`-fno-exceptions`, or `MCPLINE_EXCEPTIONS` defined as 0), Fallible<T> is Expected<T>:
+///   the value or the Error. `create` replaces constructors that may fail, and handlers return their errors.
 /// - Callbacks are any callables, including move-only ones. The library owns them and destroys them when they can no
 ///   longer run. They run on worker threads, or on the thread that dispatches the Loop of the server or client. They
 ///   run concurrently unless documented otherwise.

@@ -93,7 +93,7 @@ impl mcpl_channel_functions {
 static CHANNELS: Table<Arc<Channel>> = Table::new("channel");
 
 /// What C's `send` did with messages.
-enum Sent {
+enum SendOutcome {
     All,
     /// It did not take these.
     Busy(VecDeque<Bytes>),
@@ -181,10 +181,10 @@ impl Channel {
         loop {
             let sending = self.call(move |channel| channel.send_now(messages));
             messages = match sending.await {
-                Some(Sent::Busy(unsent)) => unsent,
-                Some(Sent::Failed) => return false,
+                Some(SendOutcome::Busy(unsent)) => unsent,
+                Some(SendOutcome::Failed) => return false,
                 // If it was not called, the server or client is closing.
-                Some(Sent::All) | None => return true,
+                Some(SendOutcome::All) | None => return true,
             };
             let writable = self.serving_ready(async {
                 tokio::select! {
@@ -201,9 +201,9 @@ impl Channel {
     }
 
     /// Calls C's `send` with each message until the transport is busy or fails.
-    fn send_now(&self, mut messages: VecDeque<Bytes>) -> Sent {
+    fn send_now(&self, mut messages: VecDeque<Bytes>) -> SendOutcome {
         let Some(send) = self.functions.send else {
-            return Sent::All;
+            return SendOutcome::All;
         };
         while let Some(message) = messages.front() {
             let message = Text::new(message);
@@ -217,18 +217,18 @@ impl Channel {
                 )
             };
             if status == MCPL_BUSY as i32 {
-                return Sent::Busy(messages);
+                return SendOutcome::Busy(messages);
             }
             if status != MCPL_OK as i32 {
                 // SAFETY: names are static.
                 let name = unsafe { CStr::from_ptr(mcpl_status_name(status)) };
                 let failure = format!("`send` returned {}", name.to_string_lossy());
                 self.core.hang_up(Some(failure));
-                return Sent::Failed;
+                return SendOutcome::Failed;
             }
             messages.pop_front();
         }
-        Sent::All
+        SendOutcome::All
     }
 
     /// Waits for a future, and calls C's `ready` meanwhile when it is due.

@@ -93,8 +93,8 @@ pub unsafe extern "C" fn mcpl_server_add_middleware(
 ///     `arguments` (whether these are redacted as well, default `false`).
 ///   - `tool_policy`: `allowed` (names of tools, in which `*` stands for any characters; default: all), `denied` (also if allowed),
 ///     `approval` (tools before whose calls the server asks the user by an elicitation) and `exempt_scopes` (callers with all of
-///     these have every tool; so have callers on stdio and Unix sockets, and on channels without a principal). Denied tools are not
-///     listed, and calls of them fail as for a tool that does not exist.
+///     these scopes may use every tool without approval; callers on stdio, on Unix sockets and on channels without a principal count as
+///     having all scopes; default: none are exempt). Denied tools are not listed, and calls of them fail as for a tool that does not exist.
 /// - `scope`, `scope_length`: as for `mcpl_server_add_middleware`.
 ///
 /// Returns `MCPL_USAGE_ERROR` if an option or the scope is invalid or the file of a log cannot be opened, and `MCPL_CLOSED` if the

@@ -31,8 +31,7 @@ pub struct mcpl_server {
 }
 
 /// The error of a function that sets something.
-const IN_USE: &str =
-    "the server is in use: set this before features are added and the server is served";
+const IN_USE: &str = "the server is in use: call this before features or middleware are added, and before it is served or a client connects to it";
 
 static SERVERS: Table<Arc<Server>> = Table::new("server");
 

@@ -107,8 +107,8 @@ export interface ServerToolPolicyOptions {
   /** Names of tools before whose calls the user is asked. Default: none. */
   approval?: readonly string[];
   /**
-   * Callers with all of these scopes have every tool, without approval. So have callers on stdio and Unix sockets, and in memory
-   * and on channels without a principal: they are the user who runs the server, or admitted by that user. Default: none are exempt.
+   * Callers with all of these scopes may use every tool without approval. Callers on stdio, on Unix sockets, in memory and on
+   * channels without a principal count as having all scopes. Default: none are exempt.
    */
   exemptScopes?: readonly string[];
 }

@@ -49,7 +49,7 @@ impl Runtime {
         std::thread::Builder::new()
             .name("mcpline-io".into())
             .spawn(move || {
-                ignore_broken_pipes();
+                block_sigpipe();
                 // Dropping the sender ends the wait.
                 let _ = runtime.block_on(stopped);
                 // Does not wait for blocking reads: on a terminal one would last until the user presses Enter.
@@ -79,7 +79,7 @@ impl Runtime {
 /// Makes writes to closed pipes and sockets fail on this thread, and on the threads that it starts. Programs in Rust and on a
 /// JVM ignore `SIGPIPE`; one in Swift would end.
 #[cfg(unix)]
-fn ignore_broken_pipes() {
+fn block_sigpipe() {
     // SAFETY: a set of signals is plain numbers, and the functions initialize it.
     unsafe {
         let mut blocked = std::mem::zeroed::<libc::sigset_t>();
@@ -90,4 +90,4 @@ fn ignore_broken_pipes() {
 }
 
 #[cfg(not(unix))]
-fn ignore_broken_pipes() {}
+fn block_sigpipe() {}

@@ -212,9 +212,8 @@ class ToolPolicy(BuiltInMiddleware, frozen=True):
         allowed: Names of the tools that are allowed; `*` stands for any characters. Default: all.
         denied: Names of tools that are denied, also if they are allowed.
         approval: Names of tools before whose calls the user is asked.
-        exempt_scopes: Callers with all of these scopes have every tool, without approval. So have callers on stdio and
-            Unix sockets, and in memory and on channels without a principal: they are the user who runs the server, or
-            admitted by that user. Default: none are exempt.
+        exempt_scopes: Callers with all of these scopes may use every tool without approval. Callers on stdio, on Unix
+            sockets, in memory and on channels without a principal count as having all scopes. Default: none are exempt.
     """
 
     allowed: Sequence[str] | None = None
