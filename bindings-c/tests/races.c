@@ -1,5 +1,5 @@
 /* Annotations for ThreadSanitizer: the locks and condition variables of Rust's standard library, which is distributed
- * without its instrumentation, order memory accesses.
+ * without its instrumentation, order memory accesses, and so does epoll.
  *
  * The fast paths of locks are inlined into the library under test, where they are seen; the slow paths are wrapped
  * here, with the linker's --wrap. The runner passes the names. Arguments are passed through unchanged: all are in
@@ -44,6 +44,21 @@ WRAPPED(once, ONCE_CALL) {
   const uintptr_t result = real_once(a, b, c, d, e);
   __tsan_acquire((void *)a);
   __tsan_release((void *)a);
+  return result;
+}
+
+/* What happens before a descriptor is registered, or registered again, happens before its events. ThreadSanitizer knows
+ * this only if both are done by the same descriptor of the epoll instance, and tokio registers by a duplicate. */
+static char registered;
+
+WRAPPED(epoll_ctl, "epoll_ctl") {
+  __tsan_release(&registered);
+  return real_epoll_ctl(a, b, c, d, e);
+}
+
+WRAPPED(epoll_wait, "epoll_wait") {
+  const uintptr_t result = real_epoll_wait(a, b, c, d, e);
+  __tsan_acquire(&registered);
   return result;
 }
 
