@@ -11,7 +11,7 @@ import { called } from "./peer.mjs";
 
 /** Waits until there are this many records. Fails after a minute with those that there are. */
 async function until(records, count) {
-  for (const end = Date.now() + 60_000; records.length < count; ) {
+  for (const end = Date.now() + 60_000; records.length < count;) {
     assert.ok(Date.now() < end, JSON.stringify(records));
     await new Promise((resolve) => setImmediate(resolve));
   }
