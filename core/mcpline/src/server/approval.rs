@@ -18,7 +18,8 @@ use super::reply::HandlerError;
 /// The key of the elicitation. A handler's own key of the same name gets a counter, because it comes later.
 const KEY: &str = "tool-approval";
 
-/// Maximum number of characters of the arguments that the user sees. Clients show the message in a dialog.
+/// Maximum number of characters of the arguments that the user sees; twice as many if there are very many arguments. Clients show
+/// the message in a dialog.
 const MAX_SHOWN_CHARS: usize = 4_000;
 
 /// Minimum number of characters of each argument that the user sees, with its name.
