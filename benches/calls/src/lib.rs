@@ -1,10 +1,10 @@
 //! Calls a tool in memory, and measures the CPU time of a call: of all threads of the process, because some middleware and
 //! exporters have threads of their own.
 
+use mcpline::client::Client;
 use mcpline::protocol::vocabulary::Tool;
 use mcpline::server::ToolOptions;
 use mcpline::transport::Memory;
-use mcpline::client::Client;
 use mcpline::{Context, HandlerError, Server};
 use nix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
@@ -61,6 +61,18 @@ pub async fn time_client(client: &Client, calls: u32) -> i64 {
         result.expect("a result");
     }
     (cpu_time() - before) / i64::from(calls)
+}
+
+/// Returns the case that was named when the program was started, by `--only NAME`, such as for a profiler; all if none was.
+pub fn chosen<T>(cases: Vec<(&'static str, T)>) -> Vec<(&'static str, T)> {
+    let mut arguments = std::env::args().skip_while(|argument| argument != "--only");
+    let Some(only) = arguments.nth(1) else {
+        return cases;
+    };
+    cases
+        .into_iter()
+        .filter(|(name, _)| *name == only)
+        .collect()
 }
 
 /// Returns how often the cases take turns: less often if the program was started with `--quick`.

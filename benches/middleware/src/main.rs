@@ -58,7 +58,7 @@ fn audit_log(path: &Path) -> Server {
 async fn main() {
     let log = std::env::temp_dir().join(format!("mcpline-bench-{}.jsonl", std::process::id()));
     let redaction = Redaction::new().with_members(["password"]);
-    let cases = [
+    let cases = vec![
         ("no middleware", bench_calls::server(false)),
         ("an empty chain", elsewhere()),
         ("one that passes the call on", with(vec![pass_on()])),
@@ -70,6 +70,7 @@ async fn main() {
         ("redaction", with(vec![Arc::new(redaction)])),
         ("audit log", audit_log(&log)),
     ];
+    let cases = bench_calls::chosen(cases);
     let (names, servers): (Vec<_>, Vec<_>) = cases.into_iter().unzip();
     let mut clients = Vec::new();
     for server in &servers {

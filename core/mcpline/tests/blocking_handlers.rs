@@ -71,6 +71,15 @@ async fn handlers_that_block_unexpectedly_leave_the_pipe_to_other_threads() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 6)]
 async fn middleware_that_blocks_unexpectedly_leaves_the_pipe_to_other_threads() {
+    middleware_leaves_the_pipe(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 6)]
+async fn middleware_that_blocks_before_its_future_leaves_the_pipe_to_other_threads() {
+    middleware_leaves_the_pipe(true).await;
+}
+
+async fn middleware_leaves_the_pipe(blocks_at_once: bool) {
     let (started, mut starting) = mpsc::unbounded_channel();
     let gate = Gate::default();
     let waiting = gate.clone();
@@ -79,10 +88,18 @@ async fn middleware_that_blocks_unexpectedly_leaves_the_pipe_to_other_threads() 
         .tool("returns", "Returns at once", async || "done")
         .middleware(move |request: MiddlewareRequest, next: Next| {
             let (started, waiting) = (started.clone(), waiting.clone());
-            async move {
+            let block = move |request: &MiddlewareRequest| {
                 if request.method() == "tools/call" {
                     let _ = started.send(());
                     waiting.wait();
+                }
+            };
+            if blocks_at_once {
+                block(&request);
+            }
+            async move {
+                if !blocks_at_once {
+                    block(&request);
                 }
                 next.run(request).await
             }

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpline::foreign::{self, Feature};
-use mcpline::middleware::{AuditLog, Middleware, MiddlewareRequest, Next, Redaction};
+use mcpline::middleware::{
+    AuditLog, Middleware, MiddlewareFuture, MiddlewareRequest, Next, Redaction,
+};
 use mcpline::protocol::vocabulary::{LoggingLevel, Tool};
 use mcpline::protocol::{ErrorCode, Raw, RpcError};
 use mcpline::server::{
@@ -206,6 +208,39 @@ async fn middleware_that_breaks_a_notification_ends_nothing() {
     let id = begin(&mut client, "reports");
     let messages = until(&client, &id).await;
     assert_eq!(methods(&messages), ["acme/note", "response"]);
+}
+
+/// Panics before it returns a future.
+struct Panics;
+
+impl Middleware for Panics {
+    fn handle(&self, _: MiddlewareRequest, _: Next) -> MiddlewareFuture {
+        panic!("a bug")
+    }
+}
+
+#[runtimes::test]
+async fn a_middleware_that_panics_at_once_breaks_its_message_only() {
+    let server = server();
+    add(
+        &server,
+        &["notifications/message", "elicitation/create"],
+        Panics,
+    );
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    let id = begin(&mut client, "reports");
+    let sent = until(&client, &id).await;
+    assert_eq!(
+        methods(&sent),
+        ["notifications/progress", "acme/note", "response"]
+    );
+    let id = begin(&mut client, "asks");
+    let sent = until(&client, &id).await;
+    let text = &sent[0]["result"]["content"][0]["text"];
+    assert!(
+        text.as_str().expect("text").starts_with("failed: "),
+        "{text}"
+    );
 }
 
 #[runtimes::test]

@@ -235,14 +235,20 @@ fn through_middleware(
         handle(request.into_parts().1);
         Box::pin(std::future::ready(Ok(Raw::EMPTY_OBJECT)))
     });
-    let chain = middlewares.run(message, end.clone(), pass_on);
+    let running = end.clone();
+    let chain = move || middlewares.run(message, running, pass_on);
     let ended = connection.clone();
-    middleware::drive(connection.runtime(), end, chain, move |outcome| {
-        if let Some(Err(error)) = outcome {
-            ended.server().warn_of_drop(&name, &error);
-        }
-        ended.events().end_delayed(number);
-    });
+    middleware::drive(
+        connection.runtime(),
+        || Some(end),
+        chain,
+        move |outcome| {
+            if let Some(Err(error)) = outcome {
+                ended.server().warn_of_drop(&name, &error);
+            }
+            ended.events().end_delayed(number);
+        },
+    );
 }
 
 /// Returns the request of a call that serves none.

@@ -889,6 +889,11 @@ impl Connection {
         true
     }
 
+    /// Whether a request has neither ended nor been cancelled.
+    pub(super) fn is_in_flight(&self, key: RequestKey) -> bool {
+        self.lock_session().handle(key).is_some()
+    }
+
     /// Returns a channel that is closed when the request ends; `None` if that has happened already.
     pub(super) fn end_of_request(&self, key: RequestKey) -> Option<watch::Receiver<()>> {
         let mut session = self.lock_session();

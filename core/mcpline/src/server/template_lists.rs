@@ -10,6 +10,7 @@ use mcpline_protocol::{Printable, Quoted, Revision, RpcError, adapt, checks};
 use tokio::sync::oneshot;
 
 use crate::error::Error;
+use crate::middleware::MiddlewareFuture;
 use crate::sync::{Arc, Mutex, PoisonError};
 use crate::warning_limit::warn_limited;
 
@@ -122,14 +123,11 @@ pub(super) fn run(
     params: Option<Params>,
     finish: Box<dyn FnOnce(Result<Raw, RpcError>) + Send>,
 ) {
-    let end = request
-        .key
-        .and_then(|key| request.connection.end_of_request(key));
-    let Some(end) = end else {
-        return;
-    };
+    let (key, connection) = (request.key, request.connection.clone());
+    let end = move || connection.end_of_request(key?);
     let runtime = request.connection.runtime().clone();
-    let listing = Box::pin(list(registry, listers, request, params));
+    let listing =
+        move || -> MiddlewareFuture { Box::pin(list(registry, listers, request, params)) };
     middleware::drive(&runtime, end, listing, move |outcome| {
         if let Some(outcome) = outcome {
             finish(outcome);

@@ -246,20 +246,26 @@ fn ask_through(
             let send = move |ask, callback| send(&call, ask, callback);
             Box::pin(ask_last(ask, Box::new(send), last.clone()))
         });
-        middlewares.run(message, end.clone(), pass_on)
+        let end = end.clone();
+        move || middlewares.run(message, end, pass_on)
     };
     let runtime = call.lock_current_request().connection.runtime().clone();
     // The handler may run on a thread of its own.
     let _entered = runtime.enter();
-    middleware::drive(&runtime, end, chain, move |outcome| {
-        callback(match outcome {
-            None => Err(InputRequestError::Cancelled),
-            Some(outcome) => last
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .outcome(&method, outcome),
-        });
-    });
+    middleware::drive(
+        &runtime,
+        || Some(end),
+        chain,
+        move |outcome| {
+            callback(match outcome {
+                None => Err(InputRequestError::Cancelled),
+                Some(outcome) => last
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .outcome(&method, outcome),
+            });
+        },
+    );
 }
 
 /// The latest answer of the client to an input request that middleware passed on.

@@ -4,15 +4,17 @@
 //! A request that middleware passes to another feature meets each middleware whose scope has that feature, unless it has run
 //! already. So a middleware that guards a tool cannot be avoided by a name that another one translates.
 
+use mcpline_protocol::session::RequestKey;
 use mcpline_protocol::wire::{Method, Params, Raw};
 use mcpline_protocol::{ErrorCode, Revision, RpcError, Scopes};
+use tokio::sync::oneshot::{self, error::TryRecvError};
 use tokio::sync::watch;
 
 use crate::caller::Caller;
 use crate::message_sink::ResponseStatus;
 use crate::middleware::{
-    MessageKind, MiddlewareFuture, MiddlewareOrigin, MiddlewareOutcome, MiddlewareRequest, Next,
-    NextStep,
+    MessageKind, Middleware, MiddlewareFuture, MiddlewareOrigin, MiddlewareOutcome,
+    MiddlewareRequest, Next, NextStep,
 };
 use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +27,7 @@ use super::super::inner::Inner;
 use super::super::permission;
 use super::super::reply::{ResultEnvelope, ToolReply, write_tool};
 use super::super::request_log::RequestOutcome;
-use super::awaited_outcome::{AwaitedOutcome, CancelOnDrop};
+use super::awaited_outcome::{AwaitedOutcome, CancelOnDrop, EndedRequest};
 use super::drive::drive;
 use super::targets::{self, Feature, TargetSource};
 use super::{Code, Registered, handler_call, result_form};
@@ -34,8 +36,7 @@ use super::{Code, Registered, handler_call, result_form};
 struct Chain {
     request: Arc<CurrentRequest>,
     method: Method,
-    /// Closed when the request ends.
-    end: watch::Receiver<()>,
+    key: RequestKey,
     /// The latest error of the server itself, with its status: an error that middleware passes on keeps its status.
     last_error: Mutex<Option<(ErrorCode, ResponseStatus)>>,
     /// The latest result of the server itself. One that middleware passes on needs no check.
@@ -53,11 +54,10 @@ struct Step {
     fixed_target: Option<Arc<str>>,
     is_mounted: bool,
     /// The target of the request by this name, once a scope has needed it.
-    found: Option<FoundTarget>,
+    found: Option<Arc<FoundTarget>>,
 }
 
 /// What was found for a name at the server of a step.
-#[derive(Clone)]
 struct FoundTarget {
     name: Option<Arc<str>>,
     feature: Option<Feature>,
@@ -79,14 +79,11 @@ pub(in super::super) fn run(request: CurrentRequest, method: Method, params: Opt
         let status = ResponseStatus::Refused(error.code.0);
         return respond_error(&request, status, &error);
     }
-    let Some(end) = request.connection.end_of_request(key) else {
-        return;
-    };
     let request = Arc::new(request);
     let chain = Arc::new(Chain {
         request: request.clone(),
         method: method.clone(),
-        end,
+        key,
         last_error: Mutex::new(None),
         last_result: Mutex::new(None),
     });
@@ -100,7 +97,7 @@ pub(in super::super) fn run(request: CurrentRequest, method: Method, params: Opt
         found: None,
     };
     let seen = MiddlewareRequest::new(MessageKind::Request, method, params, request.clone());
-    start(chain, first.run(seen));
+    start(chain, move || first.run(seen));
 }
 
 /// Whether a middleware of the server may see a request. A request that no middleware sees needs no chain.
@@ -117,7 +114,8 @@ fn may_be_seen(
     if registered.peek().is_none() {
         return false;
     }
-    let Some(target) = targets::find_at_once(&server.registry(), method, params) else {
+    let registry = server.registry();
+    let Some(target) = targets::find_at_once(&registry, method, params) else {
         return true;
     };
     registered.any(|registered| match (registered.scope.features(), &target) {
@@ -127,17 +125,29 @@ fn may_be_seen(
     })
 }
 
-/// Polls the chain, and answers with its outcome.
-fn start(chain: Arc<Chain>, outcome: MiddlewareFuture) {
+/// Begins the chain, and answers with its outcome.
+fn start(chain: Arc<Chain>, outcome: impl FnOnce() -> MiddlewareFuture) {
     let runtime = chain.request.connection.runtime().clone();
-    drive(&runtime, chain.end.clone(), outcome, move |outcome| {
-        if let Some(outcome) = outcome {
-            chain.answer(outcome);
-        }
-    });
+    let ending = chain.clone();
+    drive(
+        &runtime,
+        move || ending.end(),
+        outcome,
+        move |outcome| {
+            if let Some(outcome) = outcome {
+                chain.answer(outcome);
+            }
+        },
+    );
 }
 
 impl Chain {
+    /// Returns a channel that is closed when the request ends; `None` if that has happened already. Made only for what waits,
+    /// because it costs more than a middleware that finishes at once.
+    fn end(&self) -> Option<watch::Receiver<()>> {
+        self.request.connection.end_of_request(self.key)
+    }
+
     /// Answers the client.
     fn answer(&self, outcome: MiddlewareOutcome) {
         let completed = outcome.and_then(|result| match self.outcome_if_own(&result) {
@@ -184,25 +194,20 @@ impl Chain {
 
     /// Lets the server itself answer.
     async fn answer_by_server(self: Arc<Self>, request: MiddlewareRequest) -> MiddlewareOutcome {
-        let mut end = self.end.clone();
-        if end.has_changed().is_err() {
+        if !self.request.connection.is_in_flight(self.key) {
             return Err(ended_request());
         }
         let (method, params, is_changed) = request.into_parts();
-        let (awaited, outcome) = AwaitedOutcome::new(is_changed);
+        let (awaited, mut outcome) = AwaitedOutcome::new(is_changed);
         let _cancel = CancelOnDrop(awaited.clone());
         let run = awaited.clone();
         let meta = params.as_ref().and_then(Params::meta);
         let inner = self.request.with_middleware(awaited, meta);
         dispatch::answer(inner, method, params);
-        // A middleware may wait in a task of its own, which goes on when the request ends.
-        let ended = tokio::select! {
-            biased;
-            outcome = outcome => outcome,
-            _ = end.changed() => return Err(ended_request()),
-        };
-        let Ok(ended) = ended else {
-            return Err(ended_request());
+        let ended = match outcome.try_recv() {
+            Ok(ended) => ended,
+            Err(TryRecvError::Closed) => return Err(ended_request()),
+            Err(TryRecvError::Empty) => ended(self.end(), outcome).await?,
         };
         let was_approved = &self.request.was_approved;
         was_approved.store(run.needs_approval(), Ordering::Release);
@@ -220,14 +225,31 @@ impl Chain {
     }
 }
 
+/// Waits for the outcome of the server itself. A middleware may do so in a task of its own, which goes on when the request ends.
+async fn ended(
+    end: Option<watch::Receiver<()>>,
+    outcome: oneshot::Receiver<EndedRequest>,
+) -> Result<EndedRequest, RpcError> {
+    let mut end = end.ok_or_else(ended_request)?;
+    tokio::select! {
+        biased;
+        outcome = outcome => outcome.map_err(|_| ended_request()),
+        _ = end.changed() => Err(ended_request()),
+    }
+}
+
 fn ended_request() -> RpcError {
     RpcError::internal_error("the request has ended")
 }
 
 impl NextStep for Step {
     fn run(&self, request: MiddlewareRequest) -> MiddlewareFuture {
-        let step = self.clone();
-        Box::pin(step.run_next(request))
+        let mut step = self.clone();
+        match step.next_at_once(&request) {
+            NextAtOnce::Middleware(middleware) => middleware.handle(request, Next::new(step)),
+            NextAtOnce::Server => Box::pin(step.chain.answer_by_server(request)),
+            NextAtOnce::Unknown => Box::pin(step.run_next(request)),
+        }
     }
 }
 
@@ -245,7 +267,43 @@ impl Clone for Step {
     }
 }
 
+/// What comes next in a chain, as far as that is known without a search for the feature of the request.
+enum NextAtOnce {
+    /// It counts as run.
+    Middleware(Arc<dyn Middleware>),
+    Server,
+    Unknown,
+}
+
 impl Step {
+    /// Returns what comes next. Most chains need no more than this, and then no future of their own.
+    fn next_at_once(&mut self, request: &MiddlewareRequest) -> NextAtOnce {
+        if self.is_mounted {
+            return NextAtOnce::Unknown;
+        }
+        let mut all = self.middlewares.iter().enumerate();
+        let Some((index, registered)) = all.find(|(index, _)| self.may_run(*index, request)) else {
+            return match self.server.mounts.is_used() {
+                true => NextAtOnce::Unknown,
+                false => NextAtOnce::Server,
+            };
+        };
+        match &registered.code {
+            Code::Middleware(middleware) if registered.scope.features().is_none() => {
+                let middleware = middleware.clone();
+                self.ran |= 1 << index;
+                NextAtOnce::Middleware(middleware)
+            }
+            _ => NextAtOnce::Unknown,
+        }
+    }
+
+    /// Whether a middleware has not run and sees the request, as far as its method decides that.
+    fn may_run(&self, index: usize, request: &MiddlewareRequest) -> bool {
+        let scope = &self.middlewares[index].scope;
+        self.ran & (1 << index) == 0 && scope.has_method(request.method())
+    }
+
     async fn run_next(mut self, mut request: MiddlewareRequest) -> MiddlewareOutcome {
         loop {
             if self.is_mounted && request.target().as_deref() != self.fixed_target.as_deref() {
@@ -267,8 +325,10 @@ impl Step {
                         middleware.handle(request, Next::new(self)).await
                     }
                     Code::Handler(handler) => {
-                        let end = self.chain.end.clone();
-                        handler_call::call(handler, &current, request, Next::new(self), end).await
+                        let end = self.chain.end().ok_or_else(ended_request)?;
+                        let called =
+                            handler_call::call(handler, &current, request, Next::new(self), end);
+                        Box::pin(called).await
                     }
                 };
             }
@@ -277,7 +337,7 @@ impl Step {
                 false => None,
             };
             let Some(source) = source else {
-                return self.chain.answer_by_server(request).await;
+                return Box::pin(self.chain.answer_by_server(request)).await;
             };
             if !self.is_mounted {
                 self.fixed_target = request.target().map(Arc::from);
@@ -289,28 +349,27 @@ impl Step {
             if let Some(name) = &source.name {
                 request.set_name(name.clone());
             }
-            self.found = Some(FoundTarget {
+            self.found = Some(Arc::new(FoundTarget {
                 name: request.shared_name().cloned(),
                 feature: Some(source.feature()),
                 source: Some(source.next()),
-            });
+            }));
         }
     }
 
     /// Returns the first middleware that has not run and sees the request. Looks for the feature of the request only if a
     /// scope needs it: what an earlier middleware refuses costs nothing.
     async fn next_index(&mut self, request: &MiddlewareRequest) -> Result<Option<usize>, RpcError> {
-        for index in 0..self.middlewares.len() {
-            let scope = &self.middlewares[index].scope;
-            if self.ran & (1 << index) != 0 || !scope.has_method(request.method()) {
+        let middlewares = self.middlewares.clone();
+        for (index, registered) in middlewares.iter().enumerate() {
+            if !self.may_run(index, request) {
                 continue;
             }
-            if scope.features().is_none() {
+            let Some(features) = registered.scope.features() else {
                 return Ok(Some(index));
-            }
-            let feature = self.find(request, false).await?.feature.clone();
-            let features = self.middlewares[index].scope.features();
-            if let (Some(features), Some(feature)) = (features, feature)
+            };
+            let found = self.find(request, false).await?;
+            if let Some(feature) = &found.feature
                 && feature.is_selected_by(features)
             {
                 return Ok(Some(index));
@@ -331,7 +390,7 @@ impl Step {
         &mut self,
         request: &MiddlewareRequest,
         with_source: bool,
-    ) -> Result<&FoundTarget, RpcError> {
+    ) -> Result<&Arc<FoundTarget>, RpcError> {
         let name = request.shared_name();
         let known = self.found.take().filter(|found| {
             found.name.as_ref() == name && (!with_source || found.source.is_some())
@@ -345,11 +404,11 @@ impl Step {
                     Some(target) => (Some(target.feature), target.source),
                     None => (None, None),
                 };
-                FoundTarget {
+                Arc::new(FoundTarget {
                     name: name.cloned(),
                     feature,
                     source: Some(source),
-                }
+                })
             }
         };
         Ok(self.found.insert(found))

@@ -12,18 +12,35 @@ use crate::line_io::handover::while_lent;
 use crate::middleware::{MiddlewareFuture, MiddlewareOutcome};
 use crate::span::SpanScope;
 
-/// Polls a chain on this thread, because most need no task, and continues in a task. `finish` gets `None` if `end` is closed
-/// before the outcome.
+/// Begins a chain; a panic of its first middleware is the outcome.
+pub(super) fn begin(chain: impl FnOnce() -> MiddlewareFuture) -> MiddlewareFuture {
+    match std::panic::catch_unwind(AssertUnwindSafe(chain)) {
+        Ok(chain) => chain,
+        Err(_) => Box::pin(std::future::ready(Err(panicked()))),
+    }
+}
+
+/// Begins a chain on this thread, because most need no task, and continues in a task, until what `end` returns is closed. `finish`
+/// gets `None` if that happens before the outcome, or `end` returns `None`: it has happened already.
 pub(in super::super) fn drive(
     runtime: &tokio::runtime::Handle,
-    end: watch::Receiver<()>,
-    mut chain: MiddlewareFuture,
+    end: impl FnOnce() -> Option<watch::Receiver<()>>,
+    chain: impl FnOnce() -> MiddlewareFuture,
     finish: impl FnOnce(Option<MiddlewareOutcome>) + Send + 'static,
 ) {
     let mut now = TaskContext::from_waker(Waker::noop());
-    if let Poll::Ready(outcome) = while_lent(|| poll_caught(&mut chain, &mut now)) {
+    let (mut chain, polled) = while_lent(|| {
+        let mut chain = begin(chain);
+        let polled = poll_caught(&mut chain, &mut now);
+        (chain, polled)
+    });
+    if let Poll::Ready(outcome) = polled {
         return finish(Some(outcome));
     }
+    let Some(end) = end() else {
+        drop(chain);
+        return finish(None);
+    };
     let scope = SpanScope::current();
     background::spawn_unboxed(runtime, async move {
         let outcome = std::future::poll_fn(|cx| scope.in_scope(|| poll_caught(&mut chain, cx)));
@@ -52,10 +69,12 @@ fn poll_caught(chain: &mut MiddlewareFuture, cx: &mut TaskContext<'_>) -> Poll<M
     let poll = AssertUnwindSafe(|| chain.as_mut().poll(cx));
     match std::panic::catch_unwind(poll) {
         Ok(poll) => poll,
-        // The panic hook has printed why.
-        Err(_) => {
-            tracing::error!("a middleware panicked");
-            Poll::Ready(Err(RpcError::internal_error("the request failed")))
-        }
+        Err(_) => Poll::Ready(Err(panicked())),
     }
+}
+
+/// Logs that a middleware panicked, and returns the error to send. The panic hook has printed why.
+fn panicked() -> RpcError {
+    tracing::error!("a middleware panicked");
+    RpcError::internal_error("the request failed")
 }

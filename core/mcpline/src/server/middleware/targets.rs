@@ -37,6 +37,14 @@ pub(super) struct Feature {
     pub(super) tags: Vec<String>,
 }
 
+/// A [`Feature`] in a registry.
+#[derive(Clone, Copy)]
+pub(super) struct FeatureRef<'r> {
+    kind: CallKind,
+    key: &'r str,
+    tags: &'r [String],
+}
+
 impl Feature {
     fn of<T: FeatureEntry>(entry: &T) -> Self {
         Self {
@@ -48,8 +56,21 @@ impl Feature {
 
     /// Whether a scope with this selection includes requests for the feature.
     pub(super) fn is_selected_by(&self, selection: &FeatureSelection) -> bool {
+        let Self { kind, key, tags } = self;
+        let feature = FeatureRef {
+            kind: *kind,
+            key,
+            tags,
+        };
+        feature.is_selected_by(selection)
+    }
+}
+
+impl FeatureRef<'_> {
+    /// Whether a scope with this selection includes requests for the feature.
+    pub(super) fn is_selected_by(&self, selection: &FeatureSelection) -> bool {
         // Custom requests are for no feature.
-        self.kind != CallKind::Request && selection.matches(self.kind, &self.key, &self.tags)
+        self.kind != CallKind::Request && selection.matches(self.kind, self.key, self.tags)
     }
 }
 
@@ -140,13 +161,20 @@ pub(super) async fn find(
 }
 
 /// Finds the tool or prompt that a request is for. Returns `None` if that may take longer: for resources and completions.
-pub(super) fn find_at_once(
-    registry: &Registry,
+pub(super) fn find_at_once<'r>(
+    registry: &'r Registry,
     method: &Method,
     params: Option<&Params>,
-) -> Option<Option<Feature>> {
-    fn found<T: FeatureEntry>(registry: &Registry, name: &str) -> Option<Feature> {
-        item::<T>(registry, name, false).map(|item| Feature::of(&*item.entry))
+) -> Option<Option<FeatureRef<'r>>> {
+    fn found<'r, T: FeatureEntry + 'r>(
+        registry: &'r Registry,
+        name: &str,
+    ) -> Option<FeatureRef<'r>> {
+        item::<T>(registry, name, false).map(|item| FeatureRef {
+            kind: T::KIND,
+            key: item.entry.key(),
+            tags: item.entry.tags(),
+        })
     }
     let name = || params.and_then(|params| params.get_str("name"));
     match method {
