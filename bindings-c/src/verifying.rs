@@ -90,7 +90,7 @@ pub(crate) fn verified_by(
 ) -> ResourceServerBuilder {
     builder.verifier(move |token| {
         let params = json!({ "token": token.expose() }).to_string();
-        let answer = answerer(Some(Raw::from_trusted(params)));
+        let answer = answerer(Raw::from_trusted(params).into());
         async move {
             match answer.await {
                 Ok(caller) => read(&caller),

@@ -181,13 +181,14 @@ export class ReceivedRequest extends RequestSpan {
    * OpenTelemetry.
    *
    * @param json The parameters, or empty.
+   * @param attributes Returns further attributes of the span.
    */
-  static begin(method: string, json: string, attributes: Attributes): ReceivedRequest | undefined {
+  static begin(method: string, json: string, attributes: () => Attributes): ReceivedRequest | undefined {
     if (!isSetUp()) {
       return undefined;
     }
     const params = json === "" ? {} : (JSON.parse(json) as { _meta?: unknown });
-    const [name, all] = described(method, params, attributes);
+    const [name, all] = described(method, params, attributes());
     const carrier = carrierOf(params._meta);
     const span = beginSpan({ name, kind: SpanKind.Server, attributes: all, parent: remoteContext(carrier) });
     return span === undefined ? undefined : new ReceivedRequest(span, carrier);

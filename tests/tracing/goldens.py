@@ -33,10 +33,6 @@ TRANSPORTS = {
     "http+sse": REVISIONS[:1],
 }
 
-#: The requests that clients answer, and the attributes of their spans that Rust has alone.
-INPUT_REQUESTS = ("elicitation/create", "sampling/createMessage", "roots/list")
-UNKNOWN_TO_BINDINGS = ("jsonrpc.request.id", "mcp.session.id")
-
 #: The operation that spans of the handshake are listed at.
 CONNECTING = "connecting"
 
@@ -142,9 +138,6 @@ class Outcome:
             "name": span.name,
         }
         attributes = {name: self._shown(name, value) for name, value in sorted(span.attributes.items())}
-        if span.name in INPUT_REQUESTS and span.kind == "SERVER":
-            for name in UNKNOWN_TO_BINDINGS:
-                attributes.pop(name, None)
         record["attributes"] = attributes
         if span.error is not None:
             record["error"] = span.error

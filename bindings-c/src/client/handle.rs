@@ -267,6 +267,8 @@ mod tests {
 
     use std::ffi::c_void;
 
+    use mcpline::client::HostRequest;
+
     use super::super::handlers::mcpl_client_on_elicit;
     use super::super::input_request::{Handler, mcpl_input_request};
     use super::*;
@@ -339,7 +341,8 @@ mod tests {
         while !client.owner.is_closing() {
             std::thread::yield_now();
         }
-        let answer = client.kernel.input_requests().answerer("host/tool_outcome")(None);
+        let answer =
+            client.kernel.input_requests().answerer("host/tool_outcome")(HostRequest::default());
         assert_eq!(handlers.count_open(), 1);
         received.take(None);
         drop(running);

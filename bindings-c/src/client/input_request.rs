@@ -425,6 +425,7 @@ mod tests {
     use std::ptr::null_mut;
     use std::task::{Context, Poll, Waker};
 
+    use mcpline::client::HostRequest;
     use mcpline::foreign::client::MAX_WAITING_INPUT_REQUESTS;
     use mcpline::protocol::ErrorCode;
 
@@ -470,7 +471,8 @@ mod tests {
         let handlers = handlers(&owner, never_called);
         let requests = InputRequests::new(handlers.clone());
         let answerer = requests.answerer("roots/list");
-        let withdraw = || poll(&mut answerer(None)).map(|answer| answer.unwrap_err().code);
+        let withdraw =
+            || poll(&mut answerer(HostRequest::default())).map(|answer| answer.unwrap_err().code);
         for _ in 0..MAX_WAITING_INPUT_REQUESTS {
             assert_eq!(withdraw(), None);
         }
@@ -492,7 +494,7 @@ mod tests {
         owner.close().unwrap();
         let handlers = handlers(&owner, never_called);
         let requests = InputRequests::new(handlers.clone());
-        let mut answer = requests.answerer("roots/list")(None);
+        let mut answer = requests.answerer("roots/list")(HostRequest::default());
         assert!(matches!(poll(&mut answer), Some(Err(_))));
         assert!(handlers.waiting().is_empty());
         drop((answer, requests, handlers, owner));

@@ -57,8 +57,14 @@ export class RequestTracing {
     return this.#isEnabled ? SentRequest.begin(method, params, () => this.#attributes) : undefined;
   }
 
-  /** Begins the span of an input request, whose parameters are JSON or empty; `undefined` if requests are not traced. */
-  receive(method: string, params: string): ReceivedRequest | undefined {
-    return this.#isEnabled ? ReceivedRequest.begin(method, params, this.#attributes) : undefined;
+  /**
+   * Begins the span of an input request; `undefined` if requests are not traced.
+   *
+   * @param params Its parameters, as JSON or empty.
+   * @param own Returns the attributes that only this span has, as JSON.
+   */
+  receive(method: string, params: string, own: () => string): ReceivedRequest | undefined {
+    const all = (): Attributes => ({ ...this.#attributes, ...(JSON.parse(own()) as Attributes) });
+    return this.#isEnabled ? ReceivedRequest.begin(method, params, all) : undefined;
   }
 }

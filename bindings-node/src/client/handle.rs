@@ -254,6 +254,12 @@ impl Client {
         self.handle.input_requests().answer(number as u64, result);
     }
 
+    /// Returns the attributes of an input request's span that identify it, as JSON.
+    #[napi(catch_unwind)]
+    pub fn input_request_attributes(&self, number: i64) -> String {
+        object_of(self.handle.input_requests().span_attributes(number as u64))
+    }
+
     /// Answers an input request with an error; `data` is JSON.
     #[napi(catch_unwind)]
     pub fn refuse(&self, number: i64, code: i32, message: String, data: Option<String>) {

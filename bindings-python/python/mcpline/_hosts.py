@@ -335,7 +335,8 @@ class LoopHost:
                 raise RpcError(_INVALID_PARAMS, str(error)) from None
             handles_async = self._handlers.is_async(method)
             if (spans := _tracing.tracing() if self._handlers.tracing else None) is not None:
-                handle = spans.answering(method, params, handle, self.span_attributes())
+                attributes = {**self.span_attributes(), **dict(answer.span_attributes())}
+                handle = spans.answering(method, params, handle, attributes)
             if handles_async:
                 value = handle()
             else:
@@ -438,7 +439,8 @@ class ThreadHost:
             except ValueError as error:
                 raise RpcError(_INVALID_PARAMS, str(error)) from None
             if (spans := _tracing.tracing() if self._handlers.tracing else None) is not None:
-                handle = spans.answering(method, params, handle, self.span_attributes())
+                attributes = {**self.span_attributes(), **dict(answer.span_attributes())}
+                handle = spans.answering(method, params, handle, attributes)
             answer.finish(write(_awaited(handle())))
         except BaseException as error:  # noqa: BLE001 - the server gets an answer to every request
             _fail(answer, method, error)

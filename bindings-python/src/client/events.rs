@@ -44,6 +44,11 @@ impl Answer {
         self.requests.answer(self.number, Ok(trusted(result)));
     }
 
+    /// Returns the attributes of the request's span that identify it.
+    fn span_attributes(&self) -> Vec<(&'static str, String)> {
+        self.requests.span_attributes(self.number)
+    }
+
     /// Answers with an error.
     #[pyo3(signature = (code, message, data))]
     fn fail(

@@ -168,7 +168,7 @@ fn model(answer: &Value) -> (ClientBuilder, mpsc::UnboundedReceiver<Value>) {
     let answer = answer.clone();
     let host = host()
         .sample_with(Arc::new(move |params| {
-            let params = params.expect("parameters");
+            let params = params.params.expect("parameters");
             let read: CreateMessageParams = params.decode().expect("a question");
             sender
                 .send(serde_json::to_value(read).expect("JSON"))

@@ -150,7 +150,7 @@ impl Extension {
 pub(super) fn asking(answerer: Answerer) -> Resolver {
     Arc::new(move |extended| {
         let written = extended.to_json();
-        let answer = handlers::ask_host(answerer.clone(), Some(written), extended);
+        let answer = handlers::ask_host(answerer.clone(), written.into(), extended);
         Box::pin(async move { answer.await.map_err(resolver_error::of_answer) })
     })
 }

@@ -40,7 +40,29 @@ use super::tool_call_hooks::ToolCallHooks;
 pub type Answer = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
 
 /// Answers requests of one kind with raw JSON. For bindings.
-pub type Answerer = Arc<dyn Fn(Option<Raw>) -> Answer + Send + Sync>;
+pub type Answerer = Arc<dyn Fn(HostRequest) -> Answer + Send + Sync>;
+
+/// A request of a server or of the library to the host.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct HostRequest {
+    /// Its parameters.
+    pub params: Option<Raw>,
+    /// The beginning of the id of the session that it arrived in, as spans show it.
+    pub session: Option<String>,
+    /// Its id, as spans show it. `None` on 2026-07-28, where it is part of a result, and for requests of the library.
+    pub request_id: Option<String>,
+}
+
+impl From<Raw> for HostRequest {
+    /// Returns a request of the library itself.
+    fn from(params: Raw) -> Self {
+        Self {
+            params: Some(params),
+            ..Self::default()
+        }
+    }
+}
 
 /// Receives notifications in the order of arrival. Runs on an I/O thread and must not block.
 pub type Listener = Arc<dyn Fn(&Notification) + Send + Sync>;
@@ -124,14 +146,14 @@ impl Handlers {
     }
 
     /// Answers one input request. A handler that panics becomes an internal error.
-    pub(super) fn answer(&self, method: &str, params: Option<Raw>) -> Answer {
-        let mut params = params;
+    pub(super) fn answer(&self, method: &str, mut request: HostRequest) -> Answer {
+        let params = &mut request.params;
         let answerer = match InputMethod::parse(method) {
             Some(InputMethod::Sample) => self.sample.as_ref(),
             Some(InputMethod::Elicit) => self.elicit.as_ref(),
             Some(InputMethod::ListRoots) => self.list_roots.as_ref(),
             None => {
-                params = params.filter(|params| !params.is_null());
+                params.take_if(|params| params.is_null());
                 if params
                     .as_ref()
                     .is_some_and(|params| params.kind() != Kind::Object)
@@ -140,7 +162,7 @@ impl Handlers {
                     let error = refused(method, error);
                     return Box::pin(async move { Err(error) });
                 }
-                params = params.map(|params| match params.member("_meta") {
+                *params = params.take().map(|params| match params.member("_meta") {
                     Some(_) => params.without("_meta"),
                     None => params,
                 });
@@ -156,6 +178,7 @@ impl Handlers {
             return Box::pin(async move { Err(error) });
         }
         let (peer, alive, method) = (self.peer, self.tasks.begin(), method.to_owned());
+        let params = params.clone();
         Box::pin(async move {
             let (asked_for, asked_with) = (method.clone(), params.clone());
             let check = move |interrupt: Option<&AtomicBool>| {
@@ -163,7 +186,7 @@ impl Handlers {
             };
             let checked = computed(peer, check).await?;
             checked.map_err(|error| refused(&method, error))?;
-            let answer = ask_host(answerer, params.clone(), alive).await?;
+            let answer = ask_host(answerer, request, alive).await?;
             if answer.kind() != Kind::Object {
                 return Err(invalid(&method, "must be an object"));
             }
@@ -226,12 +249,12 @@ async fn computed<T: Send + 'static>(
 /// holds `held` until it ends, and runs in the current span.
 pub(super) async fn ask_host(
     answerer: Answerer,
-    params: Option<Raw>,
+    request: HostRequest,
     held: impl Send + 'static,
 ) -> Result<Raw, RpcError> {
     let answering = async move {
         let _held = held;
-        answerer(params).await
+        answerer(request).await
     };
     let scope = SpanScope::current();
     let mut running = AbortOnDropHandle(background::spawn_here(scope.run(answering)));
@@ -294,10 +317,10 @@ where
     Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
 {
     let (handler, peer) = (Arc::new(handler), PeerId::new());
-    Arc::new(move |params: Option<Raw>| {
+    Arc::new(move |request: HostRequest| {
         let handler = handler.clone();
         Box::pin(async move {
-            let params = params.unwrap_or_else(|| Raw::from_trusted("{}"));
+            let params = request.params.unwrap_or_else(|| Raw::from_trusted("{}"));
             let params = match params.as_bytes().len() <= MAX_INLINE_DECODED_BYTES {
                 true => params.decode(),
                 false => decode_elsewhere(peer, params)
@@ -361,7 +384,7 @@ mod tests {
             };
             let mut handlers = handlers;
             handlers.capabilities.elicitation = Some(Default::default());
-            handlers.answer("elicitation/create", Some(Raw::from_trusted("{}")))
+            handlers.answer("elicitation/create", Raw::from_trusted("{}").into())
         };
         // Clients have errors only on revisions before 2026-07-28, which reserves codes.
         for code in [-1, -32_000, -32_021, -32_050, -31_050] {
@@ -388,7 +411,7 @@ mod tests {
                 })),
                 ..Handlers::default()
             };
-            handlers.answer("roots/list", None)
+            handlers.answer("roots/list", HostRequest::default())
         };
         let fitted = answered(r#"{"roots":[{"uri":"/a b"}]}"#).await;
         let fitted = fitted.expect("roots");

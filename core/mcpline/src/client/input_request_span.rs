@@ -5,7 +5,7 @@ use tracing::Instrument as _;
 
 use crate::span::{self, NetworkAddress, NetworkAttributes, SpanStart};
 
-use super::handlers::{Answer, Handlers};
+use super::handlers::{Answer, Handlers, HostRequest};
 use super::request_log::RunningRequest;
 use super::session::Session;
 
@@ -47,22 +47,25 @@ impl Handlers {
         params: Option<Raw>,
         origin: &InputRequestOrigin<'_>,
     ) -> Answer {
-        if !span::is_wanted() {
-            return self.answer(method, params);
-        }
         let InputRequestOrigin {
             session, server, ..
         } = *origin;
-        let id = origin.request_id.map(|id| span::shown_id(id.raw()));
-        let session_id = session.and_then(Session::shown_id);
+        let request = HostRequest {
+            params,
+            session: session.and_then(Session::shown_id),
+            request_id: origin.request_id.map(|id| span::shown_id(id.raw())),
+        };
+        if !span::is_wanted() {
+            return self.answer(method, request);
+        }
         let transport = session.and_then(|session| session.link.network_transport());
         let start = SpanStart {
             kind: "server",
             method: &span::shown_failure(method),
             target: None,
-            session: session_id.as_deref(),
+            session: request.session.as_deref(),
             revision: session.map(|session| session.revision().as_str()),
-            request_id: id.as_deref(),
+            request_id: request.request_id.as_deref(),
             network: NetworkAttributes::of(transport),
             client: None,
             server,
@@ -72,11 +75,14 @@ impl Handlers {
         {
             use crate::trace_context::TraceContext;
 
-            let meta = params.as_ref().and_then(|params| params.member("_meta"));
+            let meta = request
+                .params
+                .as_ref()
+                .and_then(|params| params.member("_meta"));
             let parent = meta.as_ref().and_then(TraceContext::from_meta);
             crate::open_telemetry::set_parent(&span, parent.as_ref(), None);
         }
-        let answer = span.in_scope(|| self.answer(method, params));
+        let answer = span.in_scope(|| self.answer(method, request));
         Box::pin(async move {
             let outcome = answer.instrument(span.clone()).await;
             if let Err(error) = &outcome {

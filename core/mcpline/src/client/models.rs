@@ -23,7 +23,7 @@ use crate::server::models::Threads;
 use crate::sync::Arc;
 
 use super::connect::{Dialler, Dialling};
-use super::handlers::Handlers;
+use super::handlers::{Handlers, HostRequest};
 use super::inner::Inner;
 use super::link::{Link, LinkEventSink, LinkFuture, Outgoing, Sink};
 use super::session::{LinkEventReceiver, Session};
@@ -254,7 +254,7 @@ fn handlers_that_wait() -> (Handlers, Arc<()>) {
     let kept = held.clone();
     let handlers = Handlers {
         capabilities: ClientCapabilities::default().with_roots(RootsCapability::default()),
-        list_roots: Some(Arc::new(move |_: Option<Raw>| {
+        list_roots: Some(Arc::new(move |_: HostRequest| {
             let kept = kept.clone();
             Box::pin(async move {
                 std::future::pending::<()>().await;

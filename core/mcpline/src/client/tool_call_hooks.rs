@@ -137,7 +137,7 @@ impl Inner {
 
 /// Runs the hook before a call. Closing the client ends it.
 async fn consented(tasks: &Tasks, before: Answerer, call: Raw) -> Result<(), ClientError> {
-    match tasks.until_closed(ask_host(before, Some(call), ())).await {
+    match tasks.until_closed(ask_host(before, call.into(), ())).await {
         Some(Ok(_)) => Ok(()),
         Some(Err(refusal)) => Err(ClientError::ToolCallRefused {
             reason: refusal.message.into_owned(),
@@ -192,7 +192,7 @@ fn failed(kind: &str, message: &str) -> String {
 
 async fn report_outcome(after: Answerer, call: Raw, outcome: String, _alive: TaskGuard) {
     let params = Raw::from_trusted(format!(r#"{{"call":{call},{outcome}}}"#));
-    if let Err(error) = ask_host(after, Some(params), ()).await {
+    if let Err(error) = ask_host(after, params.into(), ()).await {
         tracing::warn!("the tool outcome hook failed: {error}");
     }
 }

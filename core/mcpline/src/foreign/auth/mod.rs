@@ -58,7 +58,7 @@ impl HostRequest {
     ) -> Result<T, RpcError> {
         let params = serde_json::to_string(&params)
             .map_err(|error| RpcError::internal_error(error.to_string()))?;
-        let answer = (self.answerer)(Some(Raw::from_trusted(params))).await?;
+        let answer = (self.answerer)(Raw::from_trusted(params).into()).await?;
         // The answer may be a secret, so the error does not repeat it.
         serde_json::from_slice(answer.as_bytes())
             .map_err(|_| RpcError::internal_error("the host's answer is not what was asked for"))

@@ -21,8 +21,8 @@ fn host(
     let answer = Arc::new(answer);
     let answerers = move |method: &'static str| -> Answerer {
         let (answer, sender) = (answer.clone(), sender.clone());
-        Arc::new(move |params| {
-            let params = params.expect("params");
+        Arc::new(move |request| {
+            let params = request.params.expect("params");
             let params: Value = serde_json::from_slice(params.as_bytes()).expect("JSON");
             let _ = sender.send(method.to_owned());
             let answered = answer(method, &params);

@@ -7,7 +7,7 @@ use mcpline_protocol::wire::Raw;
 use tokio::sync::oneshot;
 
 use crate::backlog::{Backlog, BacklogSlot};
-use crate::client::{Answer, Answerer};
+use crate::client::{Answer, Answerer, HostRequest};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::events::{ClientEvents, INPUT_REQUEST_LIMITS};
@@ -40,10 +40,16 @@ pub struct InputRequests {
     waiting: Mutex<PendingAnswers>,
 }
 
+struct PendingAnswer {
+    sender: oneshot::Sender<InputRequestResult>,
+    /// The attributes that only its span has.
+    attributes: Vec<(&'static str, String)>,
+}
+
 #[derive(Default)]
 struct PendingAnswers {
     last: u64,
-    answers: HashMap<u64, oneshot::Sender<InputRequestResult>>,
+    answers: HashMap<u64, PendingAnswer>,
     is_over: bool,
 }
 
@@ -66,10 +72,15 @@ impl InputRequests {
     /// Returns an answerer that passes input requests of this method to the host.
     pub fn answerer(self: &Arc<Self>, method: &str) -> Answerer {
         let (requests, method) = (self.clone(), Arc::<str>::from(method));
-        Arc::new(move |params| requests.ask(&method, params))
+        Arc::new(move |request| requests.ask(&method, request))
     }
 
-    fn ask(self: &Arc<Self>, method: &Arc<str>, mut params: Option<Raw>) -> Answer {
+    fn ask(self: &Arc<Self>, method: &Arc<str>, request: HostRequest) -> Answer {
+        let HostRequest {
+            mut params,
+            session,
+            request_id,
+        } = request;
         let mut slot = None;
         if !is_of_library(method) {
             // Copied, because the message around them may be much larger.
@@ -89,7 +100,16 @@ impl InputRequests {
             let (sender, answer) = oneshot::channel();
             waiting.last += 1;
             let number = waiting.last;
-            waiting.answers.insert(number, sender);
+            let attributes = [
+                ("mcp.session.id", session),
+                ("jsonrpc.request.id", request_id),
+            ];
+            let attributes = attributes
+                .into_iter()
+                .filter_map(|(name, value)| Some((name, value?)))
+                .collect();
+            let pending = PendingAnswer { sender, attributes };
+            waiting.answers.insert(number, pending);
             (number, answer)
         };
         let pending = PendingRequest {
@@ -112,17 +132,24 @@ impl InputRequests {
 
     /// Answers an input request, from any thread. Does nothing if it has ended.
     pub fn answer(&self, number: u64, answer: InputRequestResult) {
-        let sender = self.lock().answers.remove(&number);
-        if let Some(sender) = sender {
+        let pending = self.lock().answers.remove(&number);
+        if let Some(pending) = pending {
             // The answer may no longer be needed.
-            let _ = sender.send(answer);
+            let _ = pending.sender.send(answer);
         }
+    }
+
+    /// Returns the attributes of the span of an input request that identify it; none if it has ended.
+    pub fn span_attributes(&self, number: u64) -> Vec<(&'static str, String)> {
+        let waiting = self.lock();
+        let pending = waiting.answers.get(&number);
+        pending.map_or_else(Vec::new, |pending| pending.attributes.clone())
     }
 
     /// Abandons an input request that the host will not answer: the server receives an error.
     pub fn abandon(&self, number: u64) {
-        let sender = self.lock().answers.remove(&number);
-        drop(sender);
+        let pending = self.lock().answers.remove(&number);
+        drop(pending);
     }
 
     /// Ends the host: abandons all input requests, and later ones immediately.

@@ -12,7 +12,7 @@ use shuttle::future::block_on;
 use tokio::sync::mpsc;
 
 use crate::ErrorKind;
-use crate::client::{Address, Channel, Client, ClientTransport};
+use crate::client::{Address, Channel, Client, ClientTransport, HostRequest};
 use crate::models::{Record, check, spawn};
 use crate::server::models::Threads;
 use crate::sync::Arc;
@@ -216,7 +216,7 @@ fn answer_races_cancellation_and_end_of_host() {
     check(|| {
         let events = Arc::new(Events::default());
         let requests = InputRequests::new(events.clone());
-        let answer = requests.answerer("roots/list")(None);
+        let answer = requests.answerer("roots/list")(HostRequest::default());
         let number = events.received.wait_for(0);
         let threads = Threads::default();
         let answering = requests.clone();

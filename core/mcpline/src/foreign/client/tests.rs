@@ -7,7 +7,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::ErrorKind;
 use crate::backlog::BacklogSlot;
-use crate::client::{Address, Answerer, Client, ClientBuilder, ClientTransport};
+use crate::client::{Address, Answerer, Client, ClientBuilder, ClientTransport, HostRequest};
 use crate::sync::{Arc, Mutex};
 
 use super::*;
@@ -328,7 +328,7 @@ impl ClientEvents for Recorded {
 fn an_input_request_is_answered_once() {
     let host = Arc::<Recorded>::default();
     let requests = InputRequests::new(host.clone());
-    let answer = requests.answerer("roots/list")(None);
+    let answer = requests.answerer("roots/list")(HostRequest::default());
     let number = host.input_requests.lock().unwrap()[0].number;
     requests.answer(number, Ok(Raw::EMPTY_OBJECT));
     requests.answer(number, Err(RpcError::internal_error("too late")));
@@ -342,7 +342,7 @@ fn a_dropped_input_request_is_cancelled() {
     let host = Arc::<Recorded>::default();
     let requests = InputRequests::new(host.clone());
     let answerer = requests.answerer("elicitation/create");
-    drop(answerer(None));
+    drop(answerer(HostRequest::default()));
     let number = host.input_requests.lock().unwrap()[0].number;
     assert_eq!(*host.cancelled.lock().unwrap(), [number]);
     // Answering it has no effect.
@@ -354,12 +354,15 @@ fn a_gone_host_receives_no_requests_and_is_not_waited_for() {
     let host = Arc::<Recorded>::default();
     let requests = InputRequests::new(host.clone());
     let answerer = requests.answerer("roots/list");
-    let (open, abandoned) = (answerer(None), answerer(None));
+    let (open, abandoned) = (
+        answerer(HostRequest::default()),
+        answerer(HostRequest::default()),
+    );
     requests.abandon(2);
     let abandoned = runtime().block_on(abandoned);
     assert!(abandoned.is_err());
     requests.end();
-    let late = answerer(None);
+    let late = answerer(HostRequest::default());
     runtime().block_on(async {
         assert!(open.await.is_err());
         assert!(late.await.is_err());
@@ -370,7 +373,10 @@ fn a_gone_host_receives_no_requests_and_is_not_waited_for() {
 
 /// Sends an input request of a server to the host, lets it run, and cancels it. Returns whether the host received it.
 fn request_and_cancel(answerer: &Answerer, params: Option<Raw>) -> bool {
-    let mut answer = answerer(params);
+    let mut answer = answerer(HostRequest {
+        params,
+        ..HostRequest::default()
+    });
     let answered = runtime().block_on(async {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         answer.as_mut().poll(&mut context)
