@@ -117,7 +117,8 @@ fn send_latest(
             send(request.params());
             Box::pin(std::future::ready(Ok(Raw::EMPTY_OBJECT)))
         });
-        let chain = middlewares.run(message, end.clone(), pass_on);
+        let running = end.clone();
+        let chain = move || middlewares.run(message, running, pass_on);
         if let Some(Err(error)) = outcome_until(end, chain).await {
             tracing::debug!(
                 method = method.as_str(),

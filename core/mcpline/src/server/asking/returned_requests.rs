@@ -73,7 +73,8 @@ async fn seen_by_middleware(
             })
         };
         let end = call.cancelled();
-        let chain = middlewares.run(message, end.clone(), pass_on);
+        let running = end.clone();
+        let chain = move || middlewares.run(message, running, pass_on);
         match outcome_until(end, chain).await {
             None => return Err(InputRequestError::Cancelled.into()),
             Some(Err(error)) => {

@@ -13,7 +13,7 @@ use crate::middleware::{MiddlewareFuture, MiddlewareOutcome};
 use crate::span::SpanScope;
 
 /// Begins a chain; a panic of its first middleware is the outcome.
-pub(super) fn begin(chain: impl FnOnce() -> MiddlewareFuture) -> MiddlewareFuture {
+fn begin(chain: impl FnOnce() -> MiddlewareFuture) -> MiddlewareFuture {
     match std::panic::catch_unwind(AssertUnwindSafe(chain)) {
         Ok(chain) => chain,
         Err(_) => Box::pin(std::future::ready(Err(panicked()))),
@@ -48,11 +48,12 @@ pub(in super::super) fn drive(
     });
 }
 
-/// Waits for the outcome of a chain; `None` if `end` is closed before.
+/// Begins a chain, and waits for its outcome; `None` if `end` is closed before.
 pub(in super::super) async fn outcome_until(
     end: watch::Receiver<()>,
-    mut chain: MiddlewareFuture,
+    chain: impl FnOnce() -> MiddlewareFuture,
 ) -> Option<MiddlewareOutcome> {
+    let mut chain = begin(chain);
     until(end, std::future::poll_fn(|cx| poll_caught(&mut chain, cx))).await
 }
 

@@ -9,7 +9,6 @@ use crate::sync::Arc;
 
 use super::super::call::{CallState, CurrentRequest};
 use super::super::inner::Inner;
-use super::drive::begin;
 use super::{Code, handler_call, targets};
 
 /// Middlewares that see a message, in the order in which it meets them. Never empty.
@@ -123,7 +122,7 @@ impl MessageMiddlewares {
             }),
             index: 0,
         };
-        begin(move || first.run(seen))
+        first.run(seen)
     }
 }
 
