@@ -211,13 +211,14 @@ void a_coroutine_connects_and_frees_its_client() {
 int main() {
   const std::pair<const char *, void (*)()> tests[] = {
 #define TEST(name) {#name, name}
+      // The first: it ends before the threads of its client have, and valgrind must find none when the program ends.
+      TEST(a_coroutine_connects_and_frees_its_client),
       TEST(a_coroutine_goes_on_with_results),
       TEST(a_coroutine_gets_an_error),
       TEST(a_request_that_has_ended_does_not_suspend),
       TEST(a_cancelled_request_is_an_error),
       TEST(a_coroutine_goes_on_where_the_loop_is_dispatched),
       TEST(a_coroutine_that_is_destroyed_while_it_waits_does_not_go_on),
-      TEST(a_coroutine_connects_and_frees_its_client),
   };
   int passed = 0;
   for (const auto &[name, test] : tests) {
