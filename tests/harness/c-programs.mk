@@ -17,7 +17,8 @@ ALL_LDFLAGS := -pthread -L$(STAGE)/lib -Wl,-rpath,$(STAGE)/lib $(LDFLAGS)
 .PHONY: all clean FORCE
 all: $(PROGRAMS:%=build/%)
 
-# Cargo decides whether to rebuild. Programs are relinked only if the library has changed.
+# Cargo decides whether to rebuild. Programs are relinked only if the library has changed, and replaced at once: another runner may
+# start them meanwhile.
 $(LIBRARY): FORCE
 	@$(ROOT)/tools/c-library $(if $(filter library,$(PROFILE)),--release) > /dev/null
 FORCE:
@@ -28,7 +29,8 @@ build/%.o: %.c
 
 define program
 build/$(1): $($(1)_SOURCES:%.c=build/%.o) $(LIBRARY)
-	$(CC) -o $$@ $$(filter %.o,$$^) $(ALL_LDFLAGS) -lmcpline -lm
+	$(CC) -o $$@.new $$(filter %.o,$$^) $(ALL_LDFLAGS) -lmcpline -lm
+	@mv -f $$@.new $$@
 -include $($(1)_SOURCES:%.c=build/%.d)
 endef
 $(foreach name,$(PROGRAMS),$(eval $(call program,$(name))))

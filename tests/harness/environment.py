@@ -59,16 +59,23 @@ def digest(paths: Iterable[Path], *extra: str) -> str:
 
 
 @contextmanager
+def locked(name: str) -> Iterator[None]:
+    """Keeps other runners, and other threads of this one, from building the same."""
+    locks = CACHE / "locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    with open(locks / name, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
 def making(place: Path, stamp: str) -> Iterator[bool]:
     """Yields whether `place` must be built from `stamp`; records the stamp on success.
 
     A lock file prevents two runners from building it at once.
     """
-    locks = CACHE / "locks"
-    locks.mkdir(parents=True, exist_ok=True)
     mark = place / ".made-from"
-    with open(locks / place.relative_to(ROOT).as_posix().replace("/", "-"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(place.relative_to(ROOT).as_posix().replace("/", "-")):
         wanted = not (mark.is_file() and mark.read_text() == stamp)
         yield wanted
         if wanted:

@@ -39,7 +39,9 @@ class Subject:
 def _c_program(makefile: Path, name: str) -> list[str]:
     """Returns the command of a C program, which `make` builds with the library unless it is up to date."""
     environment.say(f"make {makefile.parent.relative_to(ROOT)} …")
-    environment.checked(["make", "--silent", "-C", str(makefile.parent)], f"building the C {name}")
+    # The Makefile of the clients builds the server, too.
+    with environment.locked("c-programs"):
+        environment.checked(["make", "--silent", "-C", str(makefile.parent)], f"building the C {name}")
     return [str(makefile.parent / "build" / name)]
 
 
