@@ -21,7 +21,7 @@ const ITERATIONS: usize = 300;
 const DEPTH: usize = 3;
 
 /// Handlers run on the stack of the code that passes them a message, in a build without optimizations.
-const STACK_BYTES: usize = 256 * 1024;
+const STACK_BYTES: usize = 1024 * 1024;
 
 thread_local! {
     /// For each task, its abort handle and a receiver that resolves when it has ended. All threads of a model are one.
