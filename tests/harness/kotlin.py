@@ -78,10 +78,9 @@ def native_library(profile: str = "dev") -> Path:
 def generated() -> str:
     """Returns the Kotlin that uniffi generates, all of it internal to the package."""
     library = native_library()
-    command = ["cargo", "run", "--quiet", "-p", "mcpline-uniffi", "--features", "bindgen", "--bin", "uniffi-bindgen", "--"]
     with tempfile.TemporaryDirectory() as folder:
         checked(
-            [*command, "generate", str(library), "--language", "kotlin", "--no-format",
+            [str(environment.cargo_binary("uniffi-bindgen")), "generate", str(library), "--language", "kotlin", "--no-format",
              "--config", str(ROOT / "bindings-uniffi" / "generator.toml"), "--out-dir", folder],
             "generating Kotlin",
             cwd=ROOT,

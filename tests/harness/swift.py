@@ -164,10 +164,9 @@ def place_library(debug: bool) -> None:
 def generated() -> dict[Path, str]:
     """Returns what uniffi generates, by the file where it belongs; visible to the package only, and with cancellation."""
     library = native_library()
-    command = ["cargo", "run", "--quiet", "-p", "mcpline-uniffi", "--features", "bindgen", "--bin", "uniffi-bindgen", "--"]
     with tempfile.TemporaryDirectory() as folder:
         checked(
-            [*command, "generate", str(library), "--language", "swift", "--no-format",
+            [str(environment.cargo_binary("uniffi-bindgen")), "generate", str(library), "--language", "swift", "--no-format",
              "--config", str(ROOT / "bindings-uniffi" / "generator.toml"), "--out-dir", folder],
             "generating Swift",
             cwd=ROOT,
