@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness import environment, spread
 from harness.process import Server
 from http1 import STEPS, Answer, Connection, Gone
 from messages import COMMON, INITIALIZED, initialize, session_headers
@@ -42,8 +43,8 @@ GARBAGE_PER_ROUND = {"node": 16 * MIB}
 # How often a case whose only problem is growth is played, each time with another server. On a busy machine V8 collects
 # garbage late, so that its heap grows once by more than that; a leak grows each time.
 GROWTH_ATTEMPTS = {"node": 3}
-# These are debug builds, which are several times slower.
-SLOWER = {"rust": 2.0, "c": 2.0}
+# Debug builds are several times slower.
+SLOWER = {"rust": 2.0, "c": 2.0} | (dict.fromkeys(("python", "node"), 2.0) if environment.PROFILE == "dev" else {})
 
 # Memory that may be held for one client: `client_share` of `max_peer_bytes`, a quarter of 512 MiB by default.
 CLIENT_SHARE = 128 * MIB
@@ -104,22 +105,23 @@ class Case:
     needs_addresses: bool
     languages: tuple[str, ...] | None
     decided_by: str
-    """The part that decides the outcome, and so the targets whose result covers others: `core`, `mount` or `language`."""
+    """The part that decides the outcome, and so the targets of the quick form: `core`, `mount` or `language`."""
 
     def applies_to(self, target: Target) -> bool:
         is_known = target.knows_addresses or not self.needs_addresses
         is_spoken = self.languages is None or target.language in self.languages
         return is_known and is_spoken and (self.mounts is None or target.mount in self.mounts)
 
-    def is_covered_elsewhere(self, target: Target) -> bool:
-        """Whether another target covers this one: the reference target, or another one with the core's listener."""
-        match self.decided_by:
-            case "core":
-                return str(target) != REFERENCE_TARGET
-            case "mount":
-                return target.mount == "standalone" and str(target) != REFERENCE_TARGET
-            case _:
-                return False
+    def is_quick_at(self, target: Target, targets: list[Target]) -> bool:
+        """Whether the quick form has the case at this target.
+
+        What the core decides runs at the reference target, what a mount decides at that and at one mount, and what a
+        language decides at each language's standalone server.
+        """
+        if target.is_standalone:
+            return self.decided_by == "language" or str(target) == REFERENCE_TARGET
+        mounts = [each for each in targets if not each.is_standalone and self.applies_to(each)]
+        return self.decided_by == "mount" and spread.one_of(self.name, mounts) == target
 
 
 # The core without a binding.
