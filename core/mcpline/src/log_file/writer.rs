@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::ThreadId;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
@@ -31,7 +31,37 @@ pub(crate) struct LogWriter {
 struct Thread {
     /// The process that it runs in: a forked child has none of its parent's threads.
     process: u32,
-    id: ThreadId,
+    /// `None` once it is joined.
+    handle: Option<JoinHandle<()>>,
+}
+
+impl Thread {
+    fn is_of_this_process(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    fn is_current(&self) -> bool {
+        let current = std::thread::current().id();
+        self.handle
+            .as_ref()
+            .is_some_and(|handle| handle.thread().id() == current)
+    }
+
+    /// Waits until it is gone, so that a library that is unloaded next has no code that runs.
+    fn join(mut self) {
+        if let Some(handle) = self.handle.take() {
+            let _ = handle.join();
+        }
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        if !self.is_of_this_process() {
+            // There is no such thread that could be detached.
+            std::mem::forget(self.handle.take());
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -136,9 +166,7 @@ impl LogWriter {
     /// Waits until the lines that wait are written, at most for `patience`.
     pub(crate) fn flush(&self, patience: Duration) {
         let thread = lock(&self.thread);
-        let is_running = thread
-            .as_ref()
-            .is_some_and(|thread| thread.process == std::process::id());
+        let is_running = thread.as_ref().is_some_and(Thread::is_of_this_process);
         drop(thread);
         if is_running {
             let state = lock(&self.queue.state);
@@ -165,9 +193,7 @@ impl LogWriter {
     fn push(&self, line: Vec<u8>, outcome: Option<oneshot::Sender<Outcome>>) -> Outcome {
         let process = std::process::id();
         let mut thread = lock(&self.thread);
-        let is_running = thread
-            .as_ref()
-            .is_some_and(|thread| thread.process == process);
+        let is_running = thread.as_ref().is_some_and(Thread::is_of_this_process);
         if !is_running {
             if thread.is_some() {
                 // The parent writes its own.
@@ -189,10 +215,11 @@ impl Drop for LogWriter {
         lock(&self.queue.state).is_closed = true;
         self.queue.changed.notify_all();
         if let Some(thread) = lock(&self.thread).take()
-            && thread.process == std::process::id()
-            && thread.id != std::thread::current().id()
+            && thread.is_of_this_process()
+            && !thread.is_current()
+            && self.queue.wait_for_end()
         {
-            self.queue.wait_for_end();
+            thread.join();
         }
     }
 }
@@ -209,13 +236,13 @@ fn start(queue: &Arc<Queue>, process: u32) -> Result<Thread, WriteError> {
     })?;
     Ok(Thread {
         process,
-        id: handle.thread().id(),
+        handle: Some(handle),
     })
 }
 
 impl Queue {
-    /// Waits until the thread has written all records.
-    fn wait_for_end(&self) {
+    /// Waits until the thread has written all records. Returns whether it has.
+    fn wait_for_end(&self) -> bool {
         let state = lock(&self.state);
         let waited = self
             .changed
@@ -231,6 +258,7 @@ impl Queue {
                 self.name
             );
         }
+        state.has_ended
     }
 
     /// Waits for lines and takes all of them. `None` after the last one.
@@ -312,6 +340,18 @@ mod tests {
         let bytes = std::fs::read(path).expect("a file");
         let _ = std::fs::remove_file(path);
         bytes
+    }
+
+    #[test]
+    fn dropping_a_writer_waits_until_its_thread_is_gone() {
+        for _ in 0..200 {
+            let (writer, path) = writer("gone");
+            writer.write_later(b"line\n".to_vec()).expect("queued");
+            let queue = writer.queue.clone();
+            drop(writer);
+            assert_eq!(Arc::strong_count(&queue), 1, "the thread has another");
+            assert_eq!(taken(&path), b"line\n");
+        }
     }
 
     #[test]
