@@ -1,7 +1,9 @@
 //! The thread that writes to a log file.
 
+use std::cell::Cell;
 use std::io;
 use std::path::Path;
+use std::ptr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -13,6 +15,12 @@ use super::LogFile;
 /// Number of bytes that may wait for the disk: some thousand records, so that a pause of the disk of a fraction of a second
 /// delays nothing, and little enough for a server with several logs.
 const MAX_WAITING_BYTES: usize = 4 * 1024 * 1024;
+
+thread_local! {
+    /// The queue that this thread writes. `std::thread::current` would allocate something for the threads of a C program, which
+    /// memory checkers take for lost.
+    static WRITTEN_HERE: Cell<*const Queue> = const { Cell::new(ptr::null()) };
+}
 
 /// Why a record was not written.
 pub(crate) type WriteError = Arc<io::Error>;
@@ -38,13 +46,6 @@ struct Thread {
 impl Thread {
     fn is_of_this_process(&self) -> bool {
         self.process == std::process::id()
-    }
-
-    fn is_current(&self) -> bool {
-        let current = std::thread::current().id();
-        self.handle
-            .as_ref()
-            .is_some_and(|handle| handle.thread().id() == current)
     }
 
     /// Waits until it is gone, so that a library that is unloaded next has no code that runs.
@@ -216,7 +217,7 @@ impl Drop for LogWriter {
         self.queue.changed.notify_all();
         if let Some(thread) = lock(&self.thread).take()
             && thread.is_of_this_process()
-            && !thread.is_current()
+            && !ptr::eq(WRITTEN_HERE.get(), Arc::as_ptr(&self.queue))
             && self.queue.wait_for_end()
         {
             thread.join();
@@ -228,6 +229,7 @@ fn start(queue: &Arc<Queue>, process: u32) -> Result<Thread, WriteError> {
     let queue = queue.clone();
     let thread = std::thread::Builder::new().name("mcpline-log".into());
     let handle = thread.spawn(move || {
+        WRITTEN_HERE.set(Arc::as_ptr(&queue));
         while let Some(waiting) = queue.take() {
             queue.write(waiting);
         }
