@@ -21,7 +21,7 @@ GENERATED = PACKAGE / "src" / "main" / "kotlin" / "mcpline" / "ffi" / "Generated
 #: Builds the package together with the programs of the tests.
 PROGRAMS = ROOT / "tests" / "kotlin"
 #: The modules of its `pom.xml`.
-PROGRAM_FOLDERS = [ROOT / "tests" / name / "kotlin" for name in ("servers", "clients", "docs")]
+PROGRAM_FOLDERS = [ROOT / "tests" / name / "kotlin" for name in ("servers", "clients", "docs", "shutdown/servers")]
 #: The oldest JDK that the package supports.
 OLDEST_JDK = 17
 

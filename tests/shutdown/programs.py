@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
-from harness import environment
+from harness import environment, kotlin
 
 HERE = Path(__file__).resolve().parent
 SERVERS = HERE / "servers"
@@ -32,6 +33,10 @@ class Program:
     several: tuple[str, ...] = ()
     # Tools that are needed to build it, if other programs do not need them.
     needs: tuple[str, ...] = ()
+    # The exit status when SIGTERM has ended it regularly.
+    terminated: int = 0
+    # Whether it runs only if its language is named, because its binding does not have everything yet.
+    is_incomplete: bool = False
 
     def missing(self) -> list[str]:
         """Returns the tools to build it that are missing on the machine."""
@@ -75,4 +80,13 @@ PROGRAMS = {
     ),
     "c": Program(lambda: _made("c"), ("http",), needs=("make",)),
     "cpp": Program(lambda: _made("cpp"), ("http",), needs=("make", "g++")),
+    "kotlin": Program(
+        lambda: kotlin.program(SERVERS / "kotlin", "MainKt"),
+        ("http",),
+        deaf=("ignores",),
+        needs=("javac", "mvn"),
+        # That of a JVM that a signal ends.
+        terminated=128 + signal.SIGTERM,
+        is_incomplete=True,
+    ),
 }

@@ -38,8 +38,14 @@ internal object Library {
         keepAttached("mcpline-log", listOf(uniffiCallbackInterfaceLog.warn))
         version = libraryVersion()
         setLog(SystemLog)
+        Runtime.getRuntime().addShutdownHook(Thread(::close, "mcpline-close"))
+    }
+
+    private fun close() {
+        // Handlers may use clients.
+        RunningServers.close()
         // No program that a client has started outlives this one.
-        Runtime.getRuntime().addShutdownHook(Thread({ closeClients() }, "mcpline-close"))
+        closeClients()
     }
 
     /** Loads the library, unless it is loaded. */

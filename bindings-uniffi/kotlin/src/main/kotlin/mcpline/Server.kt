@@ -3,6 +3,7 @@ package mcpline
 import kotlin.coroutines.CoroutineContext
 import kotlin.coroutines.EmptyCoroutineContext
 import kotlin.time.Duration
+import kotlin.time.Duration.Companion.seconds
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
@@ -11,7 +12,10 @@ import kotlinx.coroutines.SupervisorJob
 import kotlinx.coroutines.async
 import kotlinx.coroutines.cancel
 import kotlinx.coroutines.ensureActive
+import kotlinx.coroutines.job
+import kotlinx.coroutines.joinAll
 import kotlinx.coroutines.withContext
+import kotlinx.coroutines.withTimeoutOrNull
 import kotlinx.serialization.KSerializer
 import kotlinx.serialization.json.JsonArray
 import kotlinx.serialization.json.JsonElement
@@ -26,6 +30,9 @@ import mcpline.ffi.Handler
 import mcpline.ffi.Outcome
 import mcpline.ffi.Server as NativeServer
 import mcpline.ffi.Serving
+
+/** How long handlers may clean up after they were cancelled at the end of the last transport. */
+private val HANDLERS_CLEANUP = 2.seconds
 
 /**
  * Creates a server.
@@ -430,7 +437,9 @@ public class Server internal constructor(
 
     /**
      * Stops serving: calls in flight may finish within [ServerSettings.shutdownGrace]. Then [run], [runHttp] and
-     * [runUnix] return. It may be called from a shutdown hook.
+     * [runUnix] return. It does not wait for them.
+     *
+     * The end of the JVM (SIGTERM, Ctrl-C, `exitProcess`) calls it, and waits until they have returned.
      */
     public fun close() {
         val all = synchronized(serving) { serving.toList() }
@@ -439,8 +448,19 @@ public class Server internal constructor(
 
     private suspend fun serve(start: suspend () -> Serving, onReady: suspend (String) -> Unit) {
         val around = lifespan
+        val current = RunningServers.begin(this)
         val serve = suspend { serveUntilEnd(start, onReady) }
-        if (around == null) serve() else around(serve)
+        try {
+            if (around == null) serve() else around(serve)
+        } finally {
+            current.end()
+        }
+    }
+
+    /** Waits until nothing is served any more. */
+    internal suspend fun awaitTransports() {
+        val all = synchronized(serving) { serving.toList() }
+        all.forEach { runCatching { it.ended() } }
     }
 
     private suspend fun serveUntilEnd(start: suspend () -> Serving, onReady: suspend (String) -> Unit) {
@@ -457,6 +477,7 @@ public class Server internal constructor(
     private suspend fun serveUntilEnd(transport: Serving, onReady: suspend (String) -> Unit) {
         synchronized(serving) { serving += transport }
         try {
+            if (RunningServers.isEnding) transport.stop()
             transport.startupMessage()?.let(System.err::println)
             transport.url()?.let { onReady(it) }
             native { transport.ended() }
@@ -465,8 +486,19 @@ public class Server internal constructor(
             withContext(NonCancellable) { runCatching { transport.ended() } }
             throw cancelled
         } finally {
-            synchronized(serving) { serving -= transport }
+            val isLast = synchronized(serving) {
+                serving -= transport
+                serving.isEmpty()
+            }
+            // While there are others, it is not known whose handlers still run.
+            if (isLast) withContext(NonCancellable) { awaitHandlers() }
         }
+    }
+
+    /** Waits for handlers that clean up after their cancellation, before [lifespan] closes what they use. */
+    private suspend fun awaitHandlers() {
+        val handlers = scope.coroutineContext.job.children.toList()
+        withTimeoutOrNull(HANDLERS_CLEANUP) { handlers.joinAll() }
     }
 
     private fun add(

@@ -17,11 +17,13 @@ import kotlin.test.assertTrue
 import kotlin.time.Duration.Companion.milliseconds
 import kotlinx.coroutines.CompletableDeferred
 import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.NonCancellable
 import kotlinx.coroutines.awaitCancellation
 import kotlinx.coroutines.cancelAndJoin
 import kotlinx.coroutines.coroutineScope
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.launch
+import kotlinx.coroutines.withContext
 import kotlinx.coroutines.withTimeout
 import kotlinx.coroutines.yield
 import kotlinx.serialization.Serializable
@@ -401,5 +403,36 @@ class ServerTest {
                 server.removeTool("later")
             }
         }
+    }
+
+    @Test
+    fun `handlers that are cancelled clean up before the end of the lifespan`() = testing {
+        val order = mutableListOf<String>()
+        val started = CompletableDeferred<Unit>()
+        val server = server("cleaning", "1.0.0", settings = ServerSettings(shutdownGrace = 0.milliseconds)) {
+            lifespan { serve ->
+                serve()
+                order += "lifespan"
+            }
+            tool("wait") {
+                started.complete(Unit)
+                try {
+                    awaitCancellation()
+                } finally {
+                    withContext(NonCancellable) { delay(20) }
+                    order += "handler"
+                }
+            }
+        }
+        val url = CompletableDeferred<String>()
+        val serving = launch { server.runHttp(0) { url.complete(it) } }
+        Client.connect(url.await()).use { client ->
+            val calling = launch { assertFailsWith<McplineException> { client.callTool("wait") } }
+            started.await()
+            server.close()
+            serving.join()
+            calling.join()
+        }
+        assertEquals(listOf("handler", "lifespan"), order)
     }
 }

@@ -25,7 +25,7 @@ fun main(arguments: Array<String>) {
     val ended = CountDownLatch(1)
     Runtime.getRuntime().addShutdownHook(
         Thread {
-            server.close()
+            // The library stops the server.
             ended.await(ENDING_SECONDS, TimeUnit.SECONDS)
             // Otherwise the exit code is that of the signal.
             Runtime.getRuntime().halt(0)
