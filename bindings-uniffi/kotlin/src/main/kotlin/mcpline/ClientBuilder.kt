@@ -108,6 +108,7 @@ public class ClientBuilder internal constructor() {
     public var capabilities: JsonObject? = null
 
     internal val answers = mutableMapOf<String, suspend (JsonObject) -> JsonElement>()
+    private val extensions = mutableListOf<ClientExtension>()
     internal var log: (suspend (LogMessage) -> Unit)? = null
     internal var notification: (suspend (Notification) -> Unit)? = null
     internal var connection: (suspend (ConnectionEvent) -> Unit)? = null
@@ -139,6 +140,21 @@ public class ClientBuilder internal constructor() {
     /** Answers custom requests of the server. */
     public fun onRequest(method: String, handler: suspend (params: JsonObject) -> JsonObject) {
         answers[method] = handler
+    }
+
+    /**
+     * Declares an extension of the protocol that the client supports, to servers of every revision.
+     *
+     * @param identifier A domain as prefix, and a name: `com.example/stamps`.
+     * @param settings Settings to declare, whose members the extension defines.
+     * @param configure Sets its handlers.
+     */
+    public fun extension(
+        identifier: String,
+        settings: JsonObject = JsonObject(emptyMap()),
+        configure: ClientExtension.() -> Unit = {},
+    ) {
+        extensions += ClientExtension(identifier, settings).apply(configure)
     }
 
     /** Called with the log messages of the server. */
@@ -177,8 +193,21 @@ public class ClientBuilder internal constructor() {
                 "connection" to JsonPrimitive(connection != null),
                 "stderr" to JsonPrimitive(stderr != null),
                 "capabilities" to (capabilities ?: JsonObject(emptyMap())),
+                "extensions" to JsonArray(extensions.map { it.toJson() }),
             ),
         ).text()
+    }
+
+    /** Returns the handler of an input request of the server, or of the library. */
+    internal fun answer(method: String): (suspend (JsonObject) -> JsonElement)? = when (method) {
+        "host/extended_result" -> ::resolve
+        else -> answers[method] ?: extensions.firstNotNullOfOrNull { it.requests[method] } ?: auth?.answers?.get(method)
+    }
+
+    private suspend fun resolve(params: JsonObject): JsonElement {
+        val received = json.decodeFromJsonElement(ReceivedResult.serializer(), params)
+        val handler = extensions.firstNotNullOfOrNull { it.resultTypes[received.type] }
+        return handler?.invoke(received) ?: throw RpcException(-32601, "no handler for results of type ${received.type}")
     }
 
     internal fun encodedSettings(): String = optionsJson.text(ClientSettings.serializer(), settings)
@@ -193,8 +222,7 @@ internal class ClientHost(private val builder: ClientBuilder, context: Coroutine
 
     override suspend fun inputRequest(method: String, params: String?): InputAnswer = inScope {
         try {
-            val handler = builder.answers[method] ?: builder.auth?.answers?.get(method)
-            handler ?: throw RpcException(-32601, "no handler for $method")
+            val handler = builder.answer(method) ?: throw RpcException(-32601, "no handler for $method")
             val given = params?.let { json.parseToJsonElement(it).jsonObject } ?: JsonObject(emptyMap())
             InputAnswer.Answered(handler(given).text())
         } catch (error: RpcException) {

@@ -17,6 +17,7 @@ import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.CoroutineName
 import kotlinx.coroutines.withContext
+import kotlinx.serialization.json.JsonObject
 
 class ClientTest {
     @Test
@@ -158,6 +159,39 @@ class ClientTest {
         assertEquals(listOf("last words"), error.stderr)
         assertEquals("last words", line.await())
         assertNotNull(error.exit)
+    }
+
+    @Test
+    fun `extensions are declared, with handlers of their requests and result types`() = testing {
+        val receipts = "com.example/receipts"
+        val server = server("shop", "1.0.0", extensions = listOf(Extension(receipts, resultTypes = listOf("acme/receipt")))) {
+            tool("declared") { clientExtension(receipts) }
+            tool("buy") {
+                requireExtension(receipts)
+                ExtendedResult("acme/receipt", obj("""{"token": "t-1"}"""))
+            }
+            tool("pick") { request("acme/pick", obj("""{"from": [1, 2]}"""))["picked"] }
+        }
+        Client.memory(server) {
+            extension(receipts, obj("""{"album": "blue"}""")) {
+                onRequest("acme/pick") { obj("""{"picked": ${it["from"]}}""") }
+                onResultType("acme/receipt") {
+                    assertEquals("tools/call", it.method)
+                    assertEquals(obj("""{"name": "buy", "arguments": {}}"""), JsonObject(it.params - "_meta"))
+                    obj("""{"content": [{"type": "text", "text": ${it.result["token"]}}]}""")
+                }
+            }
+        }.use { client ->
+            assertEquals("""{"album":"blue"}""", client.callTool("declared").text)
+            assertEquals("t-1", client.callTool("buy").text)
+            assertEquals("[1,2]", client.callTool("pick").text)
+        }
+        Client.memory(server).use { client ->
+            assertEquals(-32021, assertFailsWith<RpcException> { client.callTool("buy") }.code)
+        }
+        Client.memory(server) { extension(receipts) }.use { client ->
+            assertFailsWith<InvalidResponseException> { client.callTool("buy") }
+        }
     }
 
     @Test
