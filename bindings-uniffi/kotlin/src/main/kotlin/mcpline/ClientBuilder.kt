@@ -109,6 +109,8 @@ public class ClientBuilder internal constructor() {
 
     internal val answers = mutableMapOf<String, suspend (JsonObject) -> JsonElement>()
     private val extensions = mutableListOf<ClientExtension>()
+    private var toolCall: (suspend (ToolCall) -> Unit)? = null
+    private var toolOutcome: (suspend (ToolCallOutcome) -> Unit)? = null
     internal var log: (suspend (LogMessage) -> Unit)? = null
     internal var notification: (suspend (Notification) -> Unit)? = null
     internal var connection: (suspend (ConnectionEvent) -> Unit)? = null
@@ -157,6 +159,20 @@ public class ClientBuilder internal constructor() {
         extensions += ClientExtension(identifier, settings).apply(configure)
     }
 
+    /**
+     * Called before each tool call is sent, for the user's consent: it returns to allow the call, or throws a
+     * [ToolCallRefusedException]. Anything else that it throws refuses the call, too. The timeouts of the call start when it is
+     * sent.
+     */
+    public fun onToolCall(hook: suspend (ToolCall) -> Unit) {
+        toolCall = hook
+    }
+
+    /** Called with the outcome of each tool call, also of refused and cancelled ones, before the caller gets it. */
+    public fun onToolOutcome(hook: suspend (ToolCallOutcome) -> Unit) {
+        toolOutcome = hook
+    }
+
     /** Called with the log messages of the server. */
     public fun onLog(handler: suspend (LogMessage) -> Unit) {
         log = handler
@@ -193,6 +209,8 @@ public class ClientBuilder internal constructor() {
                 "connection" to JsonPrimitive(connection != null),
                 "stderr" to JsonPrimitive(stderr != null),
                 "capabilities" to (capabilities ?: JsonObject(emptyMap())),
+                "tool_call" to JsonPrimitive(toolCall != null),
+                "tool_outcome" to JsonPrimitive(toolOutcome != null),
                 "extensions" to JsonArray(extensions.map { it.toJson() }),
             ),
         ).text()
@@ -201,6 +219,14 @@ public class ClientBuilder internal constructor() {
     /** Returns the handler of an input request of the server, or of the library. */
     internal fun answer(method: String): (suspend (JsonObject) -> JsonElement)? = when (method) {
         "host/extended_result" -> ::resolve
+        "host/tool_call" -> { params ->
+            toolCall?.invoke(json.decodeFromJsonElement(ToolCall.serializer(), params))
+            JsonObject(emptyMap())
+        }
+        "host/tool_outcome" -> { params ->
+            toolOutcome?.invoke(json.decodeFromJsonElement(ToolCallOutcome.serializer(), params))
+            JsonObject(emptyMap())
+        }
         else -> answers[method] ?: extensions.firstNotNullOfOrNull { it.requests[method] } ?: auth?.answers?.get(method)
     }
 
@@ -227,6 +253,8 @@ internal class ClientHost(private val builder: ClientBuilder, context: Coroutine
             InputAnswer.Answered(handler(given).text())
         } catch (error: RpcException) {
             InputAnswer.Refused(error.toFailure())
+        } catch (refused: ToolCallRefusedException) {
+            InputAnswer.Refused(RpcException(-32603, refused.message ?: "").toFailure())
         } catch (error: Throwable) {
             if (error is CancellationException) ensureActive()
             report(error)

@@ -208,9 +208,12 @@ public class InvalidResponseException internal constructor(text: String, facts: 
 public class InputRequestFailedException internal constructor(text: String, facts: ErrorFacts) :
     McplineException(text, "input_request_failed", facts)
 
-/** The host refused the tool call; nothing was sent. */
+/** The host refused the tool call; nothing was sent. Throw it in [ClientBuilder.onToolCall], with the reason. */
 public class ToolCallRefusedException internal constructor(text: String, facts: ErrorFacts) :
-    McplineException(text, "tool_call_refused", facts)
+    McplineException(text, "tool_call_refused", facts) {
+    /** Creates an error with the reason. */
+    public constructor(reason: String) : this(reason, ErrorFacts())
+}
 
 /** The peer or the protocol revision does not support the operation. Nothing was sent. */
 public class NotSupportedException internal constructor(text: String, facts: ErrorFacts) :
