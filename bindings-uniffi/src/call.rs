@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use mcpline::foreign::results::{self, CallTarget};
 use mcpline::foreign::{self, Failure as CoreFailure, IoAction, IoThreadQueue};
+use mcpline::middleware::MiddlewareOutcome;
 use mcpline::protocol::vocabulary::{ElicitParams, LoggingLevel};
 use mcpline::protocol::wire::Raw;
 use mcpline::server::CallKind;
@@ -49,6 +50,11 @@ pub enum Outcome {
     },
     /// The complete result of the called method.
     Complete {
+        /// A JSON object.
+        json: String,
+    },
+    /// The result of a request as a middleware passes it on, or in its place: that of the called method.
+    MethodResult {
         /// A JSON object.
         json: String,
     },
@@ -131,7 +137,11 @@ impl mcpline::Handler for ForeignHandler {
                 }
             };
             let target = CallTarget {
-                kind: call.kind(),
+                kind: match call.kind() {
+                    // Other outcomes than a result or an error are those of a tool.
+                    CallKind::Middleware => CallKind::Tool,
+                    kind => kind,
+                },
                 uri: match call.kind() {
                     CallKind::Resource => context.uri().unwrap_or_default(),
                     _ => String::new(),
@@ -156,6 +166,7 @@ fn reply(target: &CallTarget<'_>, outcome: Outcome) -> Result<Reply, HandlerErro
         Outcome::Content { json } => results::content(target.kind, parsed(json)?),
         Outcome::Structured { json } => results::structured(target.kind, parsed(json)?),
         Outcome::Complete { json } => results::complete(target.kind, &parsed(json)?),
+        Outcome::MethodResult { json } => results::complete(CallKind::Middleware, &parsed(json)?),
         Outcome::Values { values } => results::values(target.kind, values),
         Outcome::InputRequired { json } => results::input_required(json.as_bytes()),
         Outcome::ToolFailure { message } => return Err(HandlerError::Tool(message)),
@@ -285,6 +296,23 @@ impl Call {
     pub fn require_scopes(&self, scopes: Vec<String>) -> Option<RpcFailure> {
         let refused = self.context.require_scopes(scopes).err()?;
         Some(RpcFailure::from(refused))
+    }
+
+    /// Passes the request of a middleware on, with other parameters if `params`, a JSON object, are given. Returns its result, a
+    /// JSON object. May be called again.
+    pub async fn run_next(&self, params: Option<String>) -> Result<String, Failure> {
+        let params = params.map(|params| read("the parameters", params));
+        let (sender, outcome) = oneshot::channel();
+        let callback = move |outcome: MiddlewareOutcome| {
+            // The middleware may have given up.
+            let _ = sender.send(outcome);
+        };
+        let action = foreign::run_next(&self.context, params.transpose()?, callback);
+        self.queue.push(action);
+        match outcome.await.map_err(|_| Failure::ended())? {
+            Ok(result) => Ok(result.as_str().to_owned()),
+            Err(error) => Err(Failure::rpc(&error)),
+        }
     }
 
     /// Sends an input request and returns the client's answer; both are JSON.

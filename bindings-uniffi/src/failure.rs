@@ -51,6 +51,15 @@ impl Failure {
         Self::new(ErrorKind::Closed, "the I/O thread has ended")
     }
 
+    /// Converts a JSON-RPC error with which a request has failed.
+    pub(crate) fn rpc(error: &RpcError) -> Self {
+        Self::Failed {
+            kind: ErrorKind::Rpc.as_str().to_owned(),
+            text: error.to_string(),
+            facts: json!({"source": error}).to_string(),
+        }
+    }
+
     /// Converts an error of the core with all its facts.
     pub(crate) fn of(failure: CoreFailure<'_>) -> Self {
         let mut facts = failure.members();

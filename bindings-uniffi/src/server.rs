@@ -61,6 +61,17 @@ impl Server {
         Ok(())
     }
 
+    /// Adds a middleware that the library provides: see [`foreign::add_built_in_middleware`]. Both are JSON.
+    pub fn add_built_in_middleware(
+        &self,
+        definition: String,
+        scope: Option<String>,
+    ) -> Result<(), Failure> {
+        let scope = scope.as_ref().map(String::as_bytes);
+        foreign::add_built_in_middleware(&self.core, definition.as_bytes(), scope)?;
+        Ok(())
+    }
+
     /// Completes one argument from a list of candidates.
     pub fn add_candidates(
         &self,

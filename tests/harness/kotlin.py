@@ -162,5 +162,7 @@ def jar(debug: bool, test: bool = False) -> Path:
 def wrong_settings() -> list[str]:
     """Returns settings that the core has and Kotlin lacks, or the other way round."""
     folder = PACKAGE / "src" / "main" / "kotlin" / "mcpline"
-    source = "".join((folder / name).read_text() for name in ("Settings.kt", "Auth.kt"))
-    return settings.differences(source, r"^public class NAME\(\n(.*?)^\)", r"^    public val (\w+):")
+    files = ("Settings.kt", "Auth.kt", "BuiltInMiddleware.kt", "ClientMiddleware.kt")
+    source = "".join((folder / name).read_text() for name in files)
+    classes = settings.SETTINGS | settings.MIDDLEWARE
+    return settings.differences(source, r"^public class NAME\(\n(.*?)^\)", r"^    public val (\w+):", classes=classes)

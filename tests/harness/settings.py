@@ -24,16 +24,35 @@ SETTINGS = {
     "RequestOptions": ("call", "CallOptions", set()),
     "FeatureOptions": ("feature", "FeatureOptions", {"decodes_itself", "rate"}),
 }
+#: The same for the middleware that the library provides.
+MIDDLEWARE = {
+    "RateLimit": ("built_in_middleware", "RateLimitOptions", set()),
+    "ConcurrencyLimit": ("built_in_middleware", "ConcurrencyLimitOptions", set()),
+    "ResponseCache": ("built_in_middleware", "ResponseCacheOptions", set()),
+    "ResponseSizeLimit": ("built_in_middleware", "ResponseSizeLimitOptions", set()),
+    "AuditLog": ("shared_middleware", "AuditLogOptions", set()),
+    "Redaction": ("shared_middleware", "RedactionOptions", set()),
+    "ToolPolicy": ("built_in_middleware", "ToolPolicyOptions", set()),
+    "Retry": ("client_middleware", "RetryOptions", set()),
+    "CircuitBreaker": ("client_middleware", "CircuitBreakerOptions", set()),
+    "ClientToolPolicy": ("client_middleware", "ToolPolicyOptions", set()),
+}
 
 
-def differences(source: str, declaration: str, member: str, added: frozenset[str] = frozenset()) -> list[str]:
+def differences(
+    source: str,
+    declaration: str,
+    member: str,
+    added: frozenset[str] = frozenset(),
+    classes: dict[str, tuple[str, str, set[str]]] = SETTINGS,
+) -> list[str]:
     """Returns settings that the core has and a package lacks, or the other way round.
 
     `declaration` is the pattern of a class, with `NAME` for its name and a group for its body, and `member` that of a member
     with a group for its name. `added` are members that the package has besides.
     """
     problems = []
-    for name, (file, struct, others) in SETTINGS.items():
+    for name, (file, struct, others) in classes.items():
         options = (OPTIONS / f"{file}.rs").read_text()
         body = re.search(rf"struct {struct} \{{(.*?)\n    \}}", options, re.DOTALL)
         own = re.search(declaration.replace("NAME", f"(?i:{name})"), source, re.DOTALL | re.MULTILINE)

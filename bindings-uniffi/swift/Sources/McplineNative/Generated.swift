@@ -667,6 +667,12 @@ package protocol CallProtocol: AnyObject, Sendable {
      */
     func requireScopes(scopes: [String])  -> RpcFailure?
 
+    /**
+     * Passes the request of a middleware on, with other parameters if `params`, a JSON object, are given. Returns its result, a
+     * JSON object. May be called again.
+     */
+    func runNext(params: String?) async throws  -> String
+
 }
 /**
  * The context of a request.
@@ -842,6 +848,27 @@ package func requireScopes(scopes: [String]) -> RpcFailure?  {
         FfiConverterSequenceString.lower(scopes),uniffiCallStatus
     )
 })
+}
+
+    /**
+     * Passes the request of a middleware on, with other parameters if `params`, a JSON object, are given. Returns its result, a
+     * JSON object. May be called again.
+     */
+package func runNext(params: String?)async throws  -> String  {
+    return
+        try  await uniffiRustCallAsync(
+            rustFutureFunc: {
+                uniffi_mcpline_uniffi_fn_method_call_run_next(
+                        self.uniffiCloneHandle(),FfiConverterOptionString.lower(params)
+                )
+            },
+            pollFunc: ffi_mcpline_uniffi_rust_future_poll_rust_buffer,
+            completeFunc: ffi_mcpline_uniffi_rust_future_complete_rust_buffer,
+            cancelFunc: { ffi_mcpline_uniffi_rust_future_cancel_rust_buffer($0) },
+            freeFunc: ffi_mcpline_uniffi_rust_future_free_rust_buffer,
+            liftFunc: FfiConverterString.lift,
+            errorHandler: FfiConverterTypeFailure_lift
+        )
 }
 
 }
@@ -2184,6 +2211,11 @@ package func FfiConverterTypeProgressListener_lower(_ value: ProgressListener) -
 package protocol ServerProtocol: AnyObject, Sendable {
 
     /**
+     * Adds a middleware that the library provides: see [`foreign::add_built_in_middleware`]. Both are JSON.
+     */
+    func addBuiltInMiddleware(definition: String, scope: String?) throws
+
+    /**
      * Completes one argument from a list of candidates.
      */
     func addCandidates(reference: String, argument: String, candidates: [String]) throws
@@ -2310,6 +2342,19 @@ package convenience init(info: String, instructions: String?, settings: String?)
 
         try! rustCall { uniffi_mcpline_uniffi_fn_free_server(handle, $0) }
     }
+
+    /**
+     * Adds a middleware that the library provides: see [`foreign::add_built_in_middleware`]. Both are JSON.
+     */
+package func addBuiltInMiddleware(definition: String, scope: String?)throws   {try rustCallWithError(FfiConverterTypeFailure_lift) {
+        uniffiCallStatus in
+    uniffi_mcpline_uniffi_fn_method_server_add_built_in_middleware(
+            self.uniffiCloneHandle(),
+        FfiConverterString.lower(definition),
+        FfiConverterOptionString.lower(scope),uniffiCallStatus
+    )
+}
+}
 
     /**
      * Completes one argument from a list of candidates.
@@ -3235,6 +3280,14 @@ package enum Outcome: Equatable, Hashable {
          */json: String
     )
     /**
+     * The result of a request as a middleware passes it on, or in its place: that of the called method.
+     */
+    case methodResult(
+        /**
+         * A JSON object.
+         */json: String
+    )
+    /**
      * The values of a completion.
      */
     case values(
@@ -3336,28 +3389,31 @@ package struct FfiConverterTypeOutcome: FfiConverterRustBuffer {
         case 5: return .complete(json: try FfiConverterString.read(from: &buf)
         )
 
-        case 6: return .values(values: try FfiConverterSequenceString.read(from: &buf)
+        case 6: return .methodResult(json: try FfiConverterString.read(from: &buf)
         )
 
-        case 7: return .inputRequired(json: try FfiConverterString.read(from: &buf)
+        case 7: return .values(values: try FfiConverterSequenceString.read(from: &buf)
         )
 
-        case 8: return .toolFailure(message: try FfiConverterString.read(from: &buf)
+        case 8: return .inputRequired(json: try FfiConverterString.read(from: &buf)
         )
 
-        case 9: return .rpcFailed(error: try FfiConverterTypeRpcFailure.read(from: &buf)
+        case 9: return .toolFailure(message: try FfiConverterString.read(from: &buf)
         )
 
-        case 10: return .resourceNotFound(uri: try FfiConverterOptionString.read(from: &buf)
+        case 10: return .rpcFailed(error: try FfiConverterTypeRpcFailure.read(from: &buf)
         )
 
-        case 11: return .notSupported(message: try FfiConverterString.read(from: &buf), required: try FfiConverterString.read(from: &buf)
+        case 11: return .resourceNotFound(uri: try FfiConverterOptionString.read(from: &buf)
         )
 
-        case 12: return .urlElicitationRequired(json: try FfiConverterString.read(from: &buf)
+        case 12: return .notSupported(message: try FfiConverterString.read(from: &buf), required: try FfiConverterString.read(from: &buf)
         )
 
-        case 13: return .exception(summary: try FfiConverterString.read(from: &buf), trace: try FfiConverterString.read(from: &buf)
+        case 13: return .urlElicitationRequired(json: try FfiConverterString.read(from: &buf)
+        )
+
+        case 14: return .exception(summary: try FfiConverterString.read(from: &buf), trace: try FfiConverterString.read(from: &buf)
         )
 
         default: throw UniffiInternalError.unexpectedEnumCase
@@ -3388,37 +3444,41 @@ package struct FfiConverterTypeOutcome: FfiConverterRustBuffer {
             writeInt(&buf, Int32(5))
             FfiConverterString.write(json, into: &buf)
 
-        case let .values(values):
+        case let .methodResult(json):
             writeInt(&buf, Int32(6))
+            FfiConverterString.write(json, into: &buf)
+
+        case let .values(values):
+            writeInt(&buf, Int32(7))
             FfiConverterSequenceString.write(values, into: &buf)
 
         case let .inputRequired(json):
-            writeInt(&buf, Int32(7))
+            writeInt(&buf, Int32(8))
             FfiConverterString.write(json, into: &buf)
 
         case let .toolFailure(message):
-            writeInt(&buf, Int32(8))
+            writeInt(&buf, Int32(9))
             FfiConverterString.write(message, into: &buf)
 
         case let .rpcFailed(error):
-            writeInt(&buf, Int32(9))
+            writeInt(&buf, Int32(10))
             FfiConverterTypeRpcFailure.write(error, into: &buf)
 
         case let .resourceNotFound(uri):
-            writeInt(&buf, Int32(10))
+            writeInt(&buf, Int32(11))
             FfiConverterOptionString.write(uri, into: &buf)
 
         case let .notSupported(message,required):
-            writeInt(&buf, Int32(11))
+            writeInt(&buf, Int32(12))
             FfiConverterString.write(message, into: &buf)
             FfiConverterString.write(required, into: &buf)
 
         case let .urlElicitationRequired(json):
-            writeInt(&buf, Int32(12))
+            writeInt(&buf, Int32(13))
             FfiConverterString.write(json, into: &buf)
 
         case let .exception(summary,trace):
-            writeInt(&buf, Int32(13))
+            writeInt(&buf, Int32(14))
             FfiConverterString.write(summary, into: &buf)
             FfiConverterString.write(trace, into: &buf)
 
@@ -3871,6 +3931,9 @@ private let initializationResult: InitializationResult = {
     if (uniffi_mcpline_uniffi_checksum_method_call_require_scopes() != 21368) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_mcpline_uniffi_checksum_method_call_run_next() != 674) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_mcpline_uniffi_checksum_method_handler_call() != 37936) {
         return InitializationResult.apiChecksumMismatch
     }
@@ -3914,6 +3977,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_mcpline_uniffi_checksum_method_log_warn() != 39777) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_mcpline_uniffi_checksum_method_server_add_built_in_middleware() != 17773) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_mcpline_uniffi_checksum_method_server_add_candidates() != 33145) {

@@ -368,6 +368,11 @@ RustBuffer uniffi_mcpline_uniffi_fn_method_call_require_extension(uint64_t ptr, 
 RustBuffer uniffi_mcpline_uniffi_fn_method_call_require_scopes(uint64_t ptr, RustBuffer scopes, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CALL_RUN_NEXT
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CALL_RUN_NEXT
+uint64_t uniffi_mcpline_uniffi_fn_method_call_run_next(uint64_t ptr, RustBuffer params
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_CLONE_HANDLER
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_CLONE_HANDLER
 uint64_t uniffi_mcpline_uniffi_fn_clone_handler(uint64_t handle, RustCallStatus *_Nonnull out_status
@@ -536,6 +541,11 @@ void uniffi_mcpline_uniffi_fn_free_server(uint64_t handle, RustCallStatus *_Nonn
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_CONSTRUCTOR_SERVER_NEW
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_CONSTRUCTOR_SERVER_NEW
 uint64_t uniffi_mcpline_uniffi_fn_constructor_server_new(RustBuffer info, RustBuffer instructions, RustBuffer settings, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_SERVER_ADD_BUILT_IN_MIDDLEWARE
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_SERVER_ADD_BUILT_IN_MIDDLEWARE
+void uniffi_mcpline_uniffi_fn_method_server_add_built_in_middleware(uint64_t ptr, RustBuffer definition, RustBuffer scope, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_SERVER_ADD_CANDIDATES
@@ -994,6 +1004,12 @@ uint16_t uniffi_mcpline_uniffi_checksum_method_call_require_scopes(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CALL_RUN_NEXT
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CALL_RUN_NEXT
+uint16_t uniffi_mcpline_uniffi_checksum_method_call_run_next(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_HANDLER_CALL
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_HANDLER_CALL
 uint16_t uniffi_mcpline_uniffi_checksum_method_handler_call(void
@@ -1081,6 +1097,12 @@ uint16_t uniffi_mcpline_uniffi_checksum_method_progresslistener_progress(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_LOG_WARN
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_LOG_WARN
 uint16_t uniffi_mcpline_uniffi_checksum_method_log_warn(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_SERVER_ADD_BUILT_IN_MIDDLEWARE
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_SERVER_ADD_BUILT_IN_MIDDLEWARE
+uint16_t uniffi_mcpline_uniffi_checksum_method_server_add_built_in_middleware(void
 
 );
 #endif

@@ -107,6 +107,9 @@ public class ClientBuilder internal constructor() {
     /** Capabilities in addition to, or in place of, those of the handlers: `{"sampling": {"tools": {}}}`. */
     public var capabilities: JsonObject? = null
 
+    /** Middleware around the client's requests that the library provides, the outermost first. */
+    public var middleware: List<BuiltInClientMiddleware> = emptyList()
+
     internal val answers = mutableMapOf<String, suspend (JsonObject) -> JsonElement>()
     private val extensions = mutableListOf<ClientExtension>()
     private var toolCall: (suspend (ToolCall) -> Unit)? = null
@@ -211,6 +214,7 @@ public class ClientBuilder internal constructor() {
                 "capabilities" to (capabilities ?: JsonObject(emptyMap())),
                 "tool_call" to JsonPrimitive(toolCall != null),
                 "tool_outcome" to JsonPrimitive(toolOutcome != null),
+                "middleware" to JsonArray(middleware.map { it.definition() }),
                 "extensions" to JsonArray(extensions.map { it.toJson() }),
             ),
         ).text()

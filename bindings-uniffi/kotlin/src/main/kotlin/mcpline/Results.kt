@@ -75,6 +75,7 @@ internal enum class Kind {
     Request,
     Notification,
     Event,
+    Middleware,
     ;
 
     val wire: String get() = if (this == ResourceList) "resource_list" else name.lowercase()
@@ -83,6 +84,7 @@ internal enum class Kind {
 /** Converts what a handler returned. */
 internal fun outcome(kind: Kind, value: Any?): Outcome = when {
     kind == Kind.Event || kind == Kind.Notification -> Outcome.Text("")
+    value is Outcome -> value
     value is InputRequired -> Outcome.InputRequired(
         JsonObject(
             buildMap {
@@ -113,7 +115,7 @@ internal fun outcome(kind: Kind, value: Any?): Outcome = when {
     }
 }
 
-private fun toolOutcome(value: Any?): Outcome = when {
+internal fun toolOutcome(value: Any?): Outcome = when {
     value is CharSequence -> Outcome.Text(value.toString().wellFormed())
     value == Unit || value == null -> Outcome.Content("[]")
     value is ContentBlock -> content(ContentBlock.serializer(), listOf(value))

@@ -378,6 +378,36 @@ public class Server internal constructor(
         add(Kind.Event, methodDefinition("notifications/roots/list_changed", null), FeatureOptions()) { handler() }
 
     /**
+     * Puts a function around the requests that the server answers: lists, calls of tools, reads of resources, requests for
+     * prompts, completions and custom requests; and around other messages whose methods the scope names.
+     *
+     * ```kotlin
+     * middleware { request, next ->
+     *     val (result, time) = measureTimedValue { next(request) }
+     *     println("${request.method} ${request.name}: $time")
+     *     result
+     * }
+     * ```
+     *
+     * It returns the result of `next`, another result, as a [JsonObject], or for `tools/call` what a tool may return. The first
+     * middleware is the outermost. One that is added while the server runs applies to later requests.
+     *
+     * @throws UsageException The scope is invalid, or the server has too many.
+     */
+    public fun middleware(
+        scope: MiddlewareScope = MiddlewareScope(),
+        handler: suspend CallContext.(request: MiddlewareRequest, next: Next) -> Any?,
+    ): Unit = add(Kind.Middleware, scope.toJson().text(), FeatureOptions()) { runMiddleware(it, handler) }
+
+    /**
+     * Adds a middleware that the library provides.
+     *
+     * @throws UsageException An option or the scope is invalid, or a file can't be opened.
+     */
+    public fun addMiddleware(middleware: BuiltInMiddleware, scope: MiddlewareScope = MiddlewareScope()): Unit =
+        native { native.addBuiltInMiddleware(middleware.definition().text(), scope.toJson().text()) }
+
+    /**
      * Runs a function around each transport that the server serves: it opens what handlers need, calls `serve`, and closes it.
      *
      * ```kotlin

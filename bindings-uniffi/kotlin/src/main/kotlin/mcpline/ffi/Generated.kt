@@ -801,6 +801,8 @@ internal object IntegrityCheckingUniffiLib {
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_call_require_scopes(
     ): Int
+    external fun uniffi_mcpline_uniffi_checksum_method_call_run_next(
+    ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_handler_call(
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_client_disconnect(
@@ -830,6 +832,8 @@ internal object IntegrityCheckingUniffiLib {
     external fun uniffi_mcpline_uniffi_checksum_method_progresslistener_progress(
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_log_warn(
+    ): Int
+    external fun uniffi_mcpline_uniffi_checksum_method_server_add_built_in_middleware(
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_server_add_candidates(
     ): Int
@@ -915,6 +919,8 @@ internal object UniffiLib {
     ): RustBuffer.ByValue
     external fun uniffi_mcpline_uniffi_fn_method_call_require_scopes(`ptr`: Long,`scopes`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
     ): RustBuffer.ByValue
+    external fun uniffi_mcpline_uniffi_fn_method_call_run_next(`ptr`: Long,`params`: RustBuffer.ByValue,
+    ): Long
     external fun uniffi_mcpline_uniffi_fn_clone_handler(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
     ): Long
     external fun uniffi_mcpline_uniffi_fn_free_handler(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
@@ -983,6 +989,8 @@ internal object UniffiLib {
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_constructor_server_new(`info`: RustBuffer.ByValue,`instructions`: RustBuffer.ByValue,`settings`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
     ): Long
+    external fun uniffi_mcpline_uniffi_fn_method_server_add_built_in_middleware(`ptr`: Long,`definition`: RustBuffer.ByValue,`scope`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    ): Unit
     external fun uniffi_mcpline_uniffi_fn_method_server_add_candidates(`ptr`: Long,`reference`: RustBuffer.ByValue,`argument`: RustBuffer.ByValue,`candidates`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_method_server_add_feature(`ptr`: Long,`kind`: RustBuffer.ByValue,`definition`: RustBuffer.ByValue,`options`: RustBuffer.ByValue,`handler`: Long,uniffi_out_err: UniffiRustCallStatus,
@@ -1186,6 +1194,9 @@ private fun uniffiCheckApiChecksums(lib: IntegrityCheckingUniffiLib) {
     if ((lib.uniffi_mcpline_uniffi_checksum_method_call_require_scopes() and 0xFFFF) != 21368) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
+    if ((lib.uniffi_mcpline_uniffi_checksum_method_call_run_next() and 0xFFFF) != 674) {
+        throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
+    }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_handler_call() and 0xFFFF) != 37936) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
@@ -1229,6 +1240,9 @@ private fun uniffiCheckApiChecksums(lib: IntegrityCheckingUniffiLib) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_log_warn() and 0xFFFF) != 39777) {
+        throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
+    }
+    if ((lib.uniffi_mcpline_uniffi_checksum_method_server_add_built_in_middleware() and 0xFFFF) != 17773) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_server_add_candidates() and 0xFFFF) != 33145) {
@@ -1945,6 +1959,12 @@ internal interface CallInterface {
      */
     fun `requireScopes`(`scopes`: List<kotlin.String>): RpcFailure?
 
+    /**
+     * Passes the request of a middleware on, with other parameters if `params`, a JSON object, are given. Returns its result, a
+     * JSON object. May be called again.
+     */
+    suspend fun `runNext`(`params`: kotlin.String?): kotlin.String
+
     companion object
 }
 
@@ -2192,6 +2212,31 @@ internal open class Call: Disposable, AutoCloseable, CallInterface
         FfiConverterSequenceString.lower(`scopes`),_status)
 }
     }
+    )
+    }
+
+    /**
+     * Passes the request of a middleware on, with other parameters if `params`, a JSON object, are given. Returns its result, a
+     * JSON object. May be called again.
+     */
+    @Throws(Failure::class)
+    @Suppress("ASSIGNED_BUT_NEVER_ACCESSED_VARIABLE")
+    override suspend fun `runNext`(`params`: kotlin.String?) : kotlin.String {
+        return uniffiRustCallAsync(
+        callWithHandle { uniffiHandle ->
+            UniffiLib.uniffi_mcpline_uniffi_fn_method_call_run_next(
+                uniffiHandle,
+
+        FfiConverterOptionalString.lower(`params`),
+            )
+        },
+        { future, callback, continuation -> UniffiLib.ffi_mcpline_uniffi_rust_future_poll_rust_buffer(future, callback, continuation) },
+        { future, continuation -> UniffiLib.ffi_mcpline_uniffi_rust_future_complete_rust_buffer(future, continuation) },
+        { future -> UniffiLib.ffi_mcpline_uniffi_rust_future_free_rust_buffer(future) },
+        // lift function
+        { FfiConverterString.lift(it) },
+        // Error FFI converter
+        Failure.ErrorHandler,
     )
     }
 
@@ -4262,6 +4307,11 @@ internal object FfiConverterTypeProgressListener: FfiConverter<ProgressListener,
 internal interface ServerInterface {
 
     /**
+     * Adds a middleware that the library provides: see [`foreign::add_built_in_middleware`]. Both are JSON.
+     */
+    fun `addBuiltInMiddleware`(`definition`: kotlin.String, `scope`: kotlin.String?)
+
+    /**
      * Completes one argument from a list of candidates.
      */
     fun `addCandidates`(`reference`: kotlin.String, `argument`: kotlin.String, `candidates`: List<kotlin.String>)
@@ -4439,6 +4489,21 @@ internal open class Server: Disposable, AutoCloseable, ServerInterface
         return uniffiRustCall() { status ->
             UniffiLib.uniffi_mcpline_uniffi_fn_clone_server(handle, status)
         }
+    }
+
+    /**
+     * Adds a middleware that the library provides: see [`foreign::add_built_in_middleware`]. Both are JSON.
+     */
+    @Throws(Failure::class)override fun `addBuiltInMiddleware`(`definition`: kotlin.String, `scope`: kotlin.String?)
+        =
+    callWithHandle {
+    uniffiRustCallWithError(Failure) { _status ->
+    UniffiLib.uniffi_mcpline_uniffi_fn_method_server_add_built_in_middleware(
+        it,
+
+        FfiConverterString.lower(`definition`),
+        FfiConverterOptionalString.lower(`scope`),_status)
+}
     }
 
     /**
@@ -5536,6 +5601,20 @@ internal sealed class Outcome {
     }
 
     /**
+     * The result of a request as a middleware passes it on, or in its place: that of the called method.
+     */
+    data class MethodResult(
+        /**
+         * A JSON object.
+         */
+        val `json`: kotlin.String) : Outcome()
+
+    {
+
+        companion object
+    }
+
+    /**
      * The values of a completion.
      */
     data class Values(
@@ -5680,29 +5759,32 @@ internal object FfiConverterTypeOutcome : FfiConverterRustBuffer<Outcome>{
             5 -> Outcome.Complete(
                 FfiConverterString.read(buf),
                 )
-            6 -> Outcome.Values(
+            6 -> Outcome.MethodResult(
+                FfiConverterString.read(buf),
+                )
+            7 -> Outcome.Values(
                 FfiConverterSequenceString.read(buf),
                 )
-            7 -> Outcome.InputRequired(
+            8 -> Outcome.InputRequired(
                 FfiConverterString.read(buf),
                 )
-            8 -> Outcome.ToolFailure(
+            9 -> Outcome.ToolFailure(
                 FfiConverterString.read(buf),
                 )
-            9 -> Outcome.RpcFailed(
+            10 -> Outcome.RpcFailed(
                 FfiConverterTypeRpcFailure.read(buf),
                 )
-            10 -> Outcome.ResourceNotFound(
+            11 -> Outcome.ResourceNotFound(
                 FfiConverterOptionalString.read(buf),
                 )
-            11 -> Outcome.NotSupported(
+            12 -> Outcome.NotSupported(
                 FfiConverterString.read(buf),
                 FfiConverterString.read(buf),
                 )
-            12 -> Outcome.UrlElicitationRequired(
+            13 -> Outcome.UrlElicitationRequired(
                 FfiConverterString.read(buf),
                 )
-            13 -> Outcome.Exception(
+            14 -> Outcome.Exception(
                 FfiConverterString.read(buf),
                 FfiConverterString.read(buf),
                 )
@@ -5741,6 +5823,13 @@ internal object FfiConverterTypeOutcome : FfiConverterRustBuffer<Outcome>{
             )
         }
         is Outcome.Complete -> {
+            // Add the size for the Int that specifies the variant plus the size needed for all fields
+            (
+                4UL
+                + FfiConverterString.allocationSize(value.`json`)
+            )
+        }
+        is Outcome.MethodResult -> {
             // Add the size for the Int that specifies the variant plus the size needed for all fields
             (
                 4UL
@@ -5835,44 +5924,49 @@ internal object FfiConverterTypeOutcome : FfiConverterRustBuffer<Outcome>{
                 FfiConverterString.write(value.`json`, buf)
                 Unit
             }
-            is Outcome.Values -> {
+            is Outcome.MethodResult -> {
                 buf.putInt(6)
+                FfiConverterString.write(value.`json`, buf)
+                Unit
+            }
+            is Outcome.Values -> {
+                buf.putInt(7)
                 FfiConverterSequenceString.write(value.`values`, buf)
                 Unit
             }
             is Outcome.InputRequired -> {
-                buf.putInt(7)
+                buf.putInt(8)
                 FfiConverterString.write(value.`json`, buf)
                 Unit
             }
             is Outcome.ToolFailure -> {
-                buf.putInt(8)
+                buf.putInt(9)
                 FfiConverterString.write(value.`message`, buf)
                 Unit
             }
             is Outcome.RpcFailed -> {
-                buf.putInt(9)
+                buf.putInt(10)
                 FfiConverterTypeRpcFailure.write(value.`error`, buf)
                 Unit
             }
             is Outcome.ResourceNotFound -> {
-                buf.putInt(10)
+                buf.putInt(11)
                 FfiConverterOptionalString.write(value.`uri`, buf)
                 Unit
             }
             is Outcome.NotSupported -> {
-                buf.putInt(11)
+                buf.putInt(12)
                 FfiConverterString.write(value.`message`, buf)
                 FfiConverterString.write(value.`required`, buf)
                 Unit
             }
             is Outcome.UrlElicitationRequired -> {
-                buf.putInt(12)
+                buf.putInt(13)
                 FfiConverterString.write(value.`json`, buf)
                 Unit
             }
             is Outcome.Exception -> {
-                buf.putInt(13)
+                buf.putInt(14)
                 FfiConverterString.write(value.`summary`, buf)
                 FfiConverterString.write(value.`trace`, buf)
                 Unit

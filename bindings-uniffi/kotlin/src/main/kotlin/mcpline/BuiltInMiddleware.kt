@@ -1,0 +1,178 @@
+package mcpline
+
+import kotlin.time.Duration
+import kotlinx.serialization.SerialName
+import kotlinx.serialization.Serializable
+import kotlinx.serialization.json.JsonObject
+
+/** Middleware of servers that the library provides, for [Server.addMiddleware]. It runs in the core, without Kotlin code. */
+public sealed interface BuiltInMiddleware
+
+/** What requests are counted by. */
+@Serializable
+public enum class LimitKey {
+    /** The authenticated caller, else the address, else the connection. */
+    @SerialName("client")
+    Client,
+
+    /** The session, over HTTP on revisions up to 2025-11-25. Other requests count by client. */
+    @SerialName("session")
+    Session,
+
+    /** The method, and the tool, prompt or resource. */
+    @SerialName("target")
+    Target,
+}
+
+/**
+ * Limits how often requests are answered, by a token bucket for each key. Further requests are refused with the error -31000;
+ * `retryAfter` in its data says how many seconds to wait.
+ */
+@Serializable
+public class RateLimit(
+    /** Requests in each period, on average. */
+    public val requests: Int,
+    /** The period. Default: 1 second. */
+    public val period: @Serializable(with = Seconds::class) Duration? = null,
+    /** Requests at once. Default: as many as in a period. */
+    public val burst: Int? = null,
+    /** What requests are counted by, together. Default: all requests are counted together. */
+    public val per: List<LimitKey> = emptyList(),
+) : BuiltInMiddleware
+
+/**
+ * Limits how many requests run at the same time. Further requests wait in the order of their arrival, and are refused with the
+ * error -31000 when too many wait.
+ */
+@Serializable
+public class ConcurrencyLimit(
+    /** Requests that run at the same time. */
+    public val maxRunning: Long,
+    /** Requests that may wait. */
+    public val maxWaiting: Long = 0,
+    /** What requests are counted by, together. */
+    public val per: List<LimitKey> = emptyList(),
+) : BuiltInMiddleware
+
+/**
+ * Keeps the contents of resources, prompts, and the results of [tools], and answers equal requests with them.
+ *
+ * A result is kept for the caller that it was made for, with its scopes; without authorization for the session or connection.
+ * Errors and results that ask for input are not kept. Results are forgotten when features of their kind change, and those of a
+ * resource with [Server.notifyResourceUpdated].
+ */
+@Serializable
+public class ResponseCache(
+    /** How long a result is kept. */
+    public val ttl: @Serializable(with = Seconds::class) Duration,
+    /** Names of tools without effects whose results are kept, too. */
+    public val tools: List<String> = emptyList(),
+    /** Bytes of results that are kept; the oldest are dropped. Default: 16 MiB. */
+    public val maxBytes: Long? = null,
+) : BuiltInMiddleware
+
+/**
+ * Limits the size of the results of tools, which models have to read: the longest text of a larger result is cut, with a note. If
+ * that is not enough, or the result has structured content, the client gets a tool error that names the size and the limit.
+ */
+@Serializable
+public class ResponseSizeLimit(
+    /** Bytes of a result as JSON, at least 512. */
+    public val maxBytes: Long,
+    /** Whether clients can read what is cut in pages, as resources `result://{id}/{page}` that the note names. */
+    public val pages: Boolean = false,
+    /** Bytes that are kept for pages; the oldest are dropped. Default: 16 MiB. */
+    public val maxKeptBytes: Long? = null,
+    /** How long pages are kept. Default: 10 minutes. */
+    public val lifetime: @Serializable(with = Seconds::class) Duration? = null,
+) : BuiltInMiddleware
+
+/**
+ * Appends a record of each request to a file: a JSON object on a line of its own, with time, method, name, caller, duration and
+ * outcome. See the page "Observability".
+ *
+ * It contains neither tokens nor ids of sessions. It is passed to the operating system before the client gets the response.
+ * [Server.addMiddleware] opens the file, and throws a [UsageException] if that fails.
+ *
+ * In [ClientBuilder.middleware], it records what the client sends: with server, address and kind of the error, and without
+ * caller. A request whose record cannot be written fails with a [TransportException].
+ */
+@Serializable
+public class AuditLog(
+    /** The file. A new one can be read and written by its owner only. */
+    public val path: String,
+    /** The size at which the file is rotated; 0: never. Default: 100 MiB. */
+    public val maxBytes: Long? = null,
+    /** How many rotated files are kept: `path.1`, which is the newest, `path.2` and so on; at most 1,000. Default: 10. */
+    public val maxFiles: Int? = null,
+    /** Whether records contain the arguments of tools and prompts. Of those above 16 KiB they contain the size. */
+    public val arguments: Boolean = false,
+    /** Whether records contain results. Of those above 16 KiB they contain the size. */
+    public val results: Boolean = false,
+    /**
+     * Names of members whose values are replaced by `[redacted]`, at any depth and without regard to case. The values of obvious
+     * secrets, such as `password`, always are.
+     */
+    public val redact: List<String> = emptyList(),
+    /** Whether a request fails if its record cannot be written. Otherwise a warning is logged. Default: `true`. */
+    public val required: Boolean? = null,
+) : BuiltInMiddleware, BuiltInClientMiddleware
+
+/**
+ * Replaces values in the results of tools, the texts of resources and the messages of prompts, and, if it is added without a scope,
+ * in what handlers send.
+ *
+ * Structured content is checked against the output schema before: let members that are replaced be strings there. A value that
+ * takes more than five seconds is not sent. Add a [ResponseSizeLimit] before this one.
+ *
+ * In [ClientBuilder.middleware], results are replaced before the caller gets them, and arguments before they leave the host.
+ * [ClientBuilder.onToolOutcome] gets the result as the server sent it.
+ */
+@Serializable
+public class Redaction(
+    /** Names of members whose values are replaced, at any depth, also in texts that are JSON. Case does not matter. */
+    public val members: List<String> = emptyList(),
+    /** Regular expressions, of the Rust crate `regex`, whose matches are replaced in texts and messages of errors. */
+    public val patterns: List<String> = emptyList(),
+    /** What takes the place of a value or match. Default: `[redacted]`. */
+    public val replacement: String? = null,
+    /** Whether the arguments of tools and prompts are redacted as well, before they are checked. */
+    public val arguments: Boolean = false,
+) : BuiltInMiddleware, BuiltInClientMiddleware
+
+/**
+ * Decides which tools clients list and call.
+ *
+ * A tool that is not allowed is left out of lists, and a call of it fails like that of a tool that does not exist. Before each call
+ * of a tool that needs approval, the server asks the user by an elicitation that shows the name and the arguments. If the user
+ * declines, or the client does not support elicitation, the tool does not run.
+ */
+@Serializable
+public class ToolPolicy(
+    /** Names of the tools that are allowed; `*` stands for any characters. Default: all. */
+    public val allowed: List<String>? = null,
+    /** Names of tools that are denied, also if they are allowed. */
+    public val denied: List<String> = emptyList(),
+    /** Names of tools before whose calls the user is asked. */
+    public val approval: List<String> = emptyList(),
+    /**
+     * Callers with all of these scopes may use every tool without approval. Callers on stdio, on Unix sockets and in memory count
+     * as having all scopes. Default: none are exempt.
+     */
+    public val exemptScopes: List<String>? = null,
+) : BuiltInMiddleware
+
+/** As the core reads it. */
+internal fun BuiltInMiddleware.definition(): JsonObject {
+    val (name, options) = when (this) {
+        is RateLimit -> "rate_limit" to optionsJson.encodeToJsonElement(RateLimit.serializer(), this)
+        is ConcurrencyLimit -> "concurrency_limit" to optionsJson.encodeToJsonElement(ConcurrencyLimit.serializer(), this)
+        is ResponseCache -> "response_cache" to optionsJson.encodeToJsonElement(ResponseCache.serializer(), this)
+        is ResponseSizeLimit ->
+            "response_size_limit" to optionsJson.encodeToJsonElement(ResponseSizeLimit.serializer(), this)
+        is AuditLog -> "audit_log" to optionsJson.encodeToJsonElement(AuditLog.serializer(), this)
+        is Redaction -> "redaction" to optionsJson.encodeToJsonElement(Redaction.serializer(), this)
+        is ToolPolicy -> "tool_policy" to optionsJson.encodeToJsonElement(ToolPolicy.serializer(), this)
+    }
+    return JsonObject(mapOf(name to options))
+}
