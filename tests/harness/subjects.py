@@ -115,11 +115,13 @@ CLIENTS = _subjects("client")
 DRIVERS = _drivers()
 
 
-def _kotlin(kind: str) -> Subject:
+def _kotlin(kind: str, main: str = "MainKt") -> Subject:
     folder = ROOT / "tests" / f"{kind}s" / "kotlin"
-    return Subject(folder / "pom.xml", lambda: kotlin.program(folder, "MainKt"), missing=kotlin.missing)
+    return Subject(folder / "pom.xml", lambda: kotlin.program(folder, main), missing=kotlin.missing)
 
 
 #: Programs that run only if their language is named, because its binding does not have everything yet.
 INCOMPLETE_SERVERS = {"kotlin": _kotlin("server")}
 INCOMPLETE_CLIENTS = {"kotlin": _kotlin("client")}
+INCOMPLETE_DRIVERS = {"kotlin": _kotlin("client", "DriverKt")}
+ALL_DRIVERS = DRIVERS | INCOMPLETE_DRIVERS

@@ -19,8 +19,6 @@ private val MODERN = listOf("2026-07-28")
 /** What the suite passes to a scenario. */
 val context: JsonObject by lazy { Json.parseToJsonElement(System.getenv("MCP_CONFORMANCE_CONTEXT")).jsonObject }
 
-fun obj(text: String): JsonObject = Json.parseToJsonElement(text).jsonObject
-
 /** Runs a scenario with a client that speaks its era. */
 suspend fun connected(url: String, handlers: ClientBuilder.() -> Unit = {}, play: suspend (Client) -> Unit) {
     val revision = System.getenv("MCP_CONFORMANCE_PROTOCOL_VERSION") ?: ""
