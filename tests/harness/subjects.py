@@ -124,4 +124,5 @@ def _kotlin(kind: str, main: str = "MainKt") -> Subject:
 INCOMPLETE_SERVERS = {"kotlin": _kotlin("server")}
 INCOMPLETE_CLIENTS = {"kotlin": _kotlin("client")}
 INCOMPLETE_DRIVERS = {"kotlin": _kotlin("client", "DriverKt")}
+ALL_SERVERS = SERVERS | INCOMPLETE_SERVERS
 ALL_DRIVERS = DRIVERS | INCOMPLETE_DRIVERS
