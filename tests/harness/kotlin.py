@@ -139,8 +139,8 @@ def program(folder: Path, main: str) -> list[str]:
     target = folder / "target"
     # The library is loaded from where it was built. The tests of the package load it from the jar.
     native = PACKAGE / "native" / native_folder()
-    # They run for seconds at most.
-    quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    # They run for seconds at most, and suites measure their memory: otherwise garbage takes a share of the machine's.
+    quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmn16m", "-Xmx128m"]
     classpath = f"{target / 'classes'}{os.pathsep}{target / 'lib'}/*"
     return ["java", *quick, f"-Djna.library.path={native}", "-cp", classpath, main]
 

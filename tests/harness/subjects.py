@@ -115,6 +115,11 @@ CLIENTS = _subjects("client")
 DRIVERS = _drivers()
 
 
+def chosen(complete: dict[str, Subject], incomplete: dict[str, Subject], language: str | None) -> dict[str, Subject]:
+    """Returns the programs of one language, or of all that are complete."""
+    return complete if language is None else {language: (complete | incomplete)[language]}
+
+
 def _kotlin(kind: str, main: str = "MainKt") -> Subject:
     folder = ROOT / "tests" / f"{kind}s" / "kotlin"
     return Subject(folder / "pom.xml", lambda: kotlin.program(folder, main), missing=kotlin.missing)

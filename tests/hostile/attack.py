@@ -36,10 +36,11 @@ SPARE_DESCRIPTORS = 3
 
 
 # Memory that is resident but unused: V8 lets its heap grow by this much before it collects garbage. Streams that are
-# never read take 30 MiB less if its heap may have 48 MiB.
-GARBAGE = {"node": 64 * MIB}
+# never read take 30 MiB less if its heap may have 48 MiB. The JVM collects its old generation when its heap,
+# of at most 128 MiB (`tests/harness/kotlin.py`), is full.
+GARBAGE = {"node": 64 * MIB, "kotlin": 96 * MIB}
 # The same for the difference between two rounds.
-GARBAGE_PER_ROUND = {"node": 16 * MIB}
+GARBAGE_PER_ROUND = {"node": 16 * MIB, "kotlin": 16 * MIB}
 # How often a case whose only problem is growth is played, each time with another server. On a busy machine V8 collects
 # garbage late, so that its heap grows once by more than that; a leak grows each time.
 GROWTH_ATTEMPTS = {"node": 3}
@@ -66,6 +67,8 @@ POOLS = {
     "python": WORKERS + min(32, (os.cpu_count() or 1) + 4),
     # The workers of handlers, and one in reserve.
     "c": WORKERS + max(4, WORKERS) + 1,
+    # Those of `Dispatchers.Default`, and the JVM's own: compilers, cleaners, timers.
+    "kotlin": WORKERS + max(2, WORKERS) + 6,
 }
 # Short-lived threads: those of a pool whose workers change, and those that close something and wait for its end.
 PASSING_THREADS = 4

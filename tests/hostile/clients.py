@@ -90,7 +90,7 @@ class ClientAttack:
 
 async def play(case: ClientCase, language: str, scratch: Path, *, scale: int) -> Outcome:
     """Starts the client, attacks it with a hostile server, and compares the costs with the bounds."""
-    command = built(subjects.DRIVERS[language].command)
+    command = built(subjects.ALL_DRIVERS[language].command)
     served, costliest, costliest_in_all, problem = 0, 0.0, 0.0, ""
     async with Driver(command, scratch / "client.log") as driver, HostileServer(polite) as honest:
         meter = Meter(driver.pid)

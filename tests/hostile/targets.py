@@ -41,12 +41,11 @@ def built(command: Callable[[], list[str]]) -> list[str]:
 SHARE_OF_FETCH = ("--peer-bytes", str(128 * 1024 * 1024))
 
 
-def targets() -> list[Target]:
-    """Returns the targets that this machine can build."""
+def targets(language: str | None) -> list[Target]:
+    """Returns the targets that this machine can build, of one language or of all that are complete."""
+    servers = subjects.chosen(subjects.SERVERS, subjects.INCOMPLETE_SERVERS, language)
     standalone = [
-        Target(language, "standalone", subject.command)
-        for language, subject in subjects.SERVERS.items()
-        if subject.exists()
+        Target(name, "standalone", subject.command) for name, subject in servers.items() if subject.exists()
     ]
     mounts = [
         Target(mount.language, name, mount.command) for name, mount in subjects.MOUNTS.items() if name != "fetch"
