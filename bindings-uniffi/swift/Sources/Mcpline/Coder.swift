@@ -17,6 +17,8 @@ extension JSON: Codable {
             self = .bool(value)
         } else if let value = try? container.decode(Int.self) {
             self = .integer(value)
+        } else if let value = try? container.decode(UInt64.self) {
+            self = .decimal(Decimal(value))
         } else if let value = try? container.decode(Double.self) {
             self = .number(value)
         } else if let value = try? container.decode(String.self) {
@@ -41,6 +43,7 @@ extension JSON: Codable {
         case .bool(let value): try container.encode(value)
         case .integer(let value): try container.encode(value)
         case .number(let value): try container.encode(value)
+        case .decimal(let value): try container.encode(value)
         case .string(let value): try container.encode(value)
         case .array(let value): try container.encode(value)
         case .object: break
@@ -175,11 +178,19 @@ private func encode(_ value: some Encodable, to node: EncodedNode, path: [any Co
     case let value as String: node.content = .value(.string(value))
     case let value as Bool: node.content = .value(.bool(value))
     case let value as Int: node.content = .value(.integer(value))
-    case let value as any BinaryInteger: node.content = .value(Int(exactly: value).map(JSON.integer) ?? .number(Double(value)))
+    case let value as any BinaryInteger: node.content = .value(JSON(number: "\(value)", isInteger: true) ?? .null)
+    case let value as Decimal:
+        let text = "\(value)"
+        node.content = .value(JSON(number: text, isInteger: !text.contains(".")) ?? .null)
     case let value as Double: node.content = .value(.number(value))
     case let value as Float: node.content = .value(.number(Double(value)))
     case let value as Duration: node.content = .value(.number(value.seconds))
-    case let value as Date: node.content = .value(.string(value.formatted(.iso8601)))
+    case let value as Date:
+        guard let text = value.rfc3339 else {
+            let context = EncodingError.Context(codingPath: path, debugDescription: "the year is not one of 0 to 9999")
+            throw EncodingError.invalidValue(value, context)
+        }
+        node.content = .value(.string(text))
     case let value as Data: node.content = .value(.string(value.base64EncodedString()))
     case let value as URL: node.content = .value(.string(value.absoluteString))
     case let value as any StringDictionary: try value.encodeMembers(to: node, path: path, snakeCase: snakeCase)
@@ -335,10 +346,11 @@ private final class ValueDecoder: Decoder {
         case is Bool.Type: return try bool()
         case is Double.Type: return try number()
         case is Float.Type: return Float(try number())
+        case is Decimal.Type: return try decimal()
         case let type as any FixedWidthInteger.Type: return try integer(type)
         case is Duration.Type: return Duration.seconds(try seconds())
         case is Date.Type:
-            guard let date = try? Date(try string(), strategy: .iso8601) else { throw mismatch("a date and time (ISO 8601)") }
+            guard let date = Date(rfc3339: try string()) else { throw mismatch("a date and time (RFC 3339)") }
             return date
         case is Data.Type:
             guard let data = Data(base64Encoded: try string()) else { throw mismatch("base64") }
@@ -370,6 +382,14 @@ private final class ValueDecoder: Decoder {
         throw mismatch("a number")
     }
 
+    private func decimal() throws -> Decimal {
+        if let number = value.decimalValue { return number }
+        if fromStrings, case .string(let text) = value, Double(text) != nil, let number = Decimal(string: text) {
+            return number
+        }
+        throw mismatch("a number")
+    }
+
     /// Returns a number that a `Duration` can hold: the program would end at a larger one.
     private func seconds() throws -> Double {
         let number = try number()
@@ -382,6 +402,7 @@ private final class ValueDecoder: Decoder {
             switch value {
             case .integer(let value): I(exactly: value)
             case .number(let value): I(exactly: value)
+            case .decimal(let value): I("\(value)")
             case .string(let text) where fromStrings: I(text)
             default: throw mismatch("an integer")
             }

@@ -1,3 +1,5 @@
+import Foundation
+
 /// A JSON value.
 ///
 /// ```swift
@@ -13,8 +15,11 @@ public enum JSON: Hashable, Sendable {
     /// A number without fraction and exponent, in the range of `Int`.
     case integer(Int)
 
-    /// Any other number.
+    /// Any other number that a `Double` can hold.
     case number(Double)
+
+    /// A number that neither `Int` nor `Double` can hold, with up to 38 digits: `18446744073709551615`.
+    case decimal(Decimal)
 
     /// A string.
     case string(String)
@@ -38,7 +43,7 @@ public enum JSON: Hashable, Sendable {
 
     /// Encodes a value as JSON. Members keep the order in which they are encoded.
     ///
-    /// A `Date` becomes a string in ISO 8601, `Data` base64, and a `Duration` a number of seconds.
+    /// A `Date` becomes a string (RFC 3339, with microseconds), `Data` base64, and a `Duration` a number of seconds.
     public init(encoding value: some Encodable) throws {
         self = try encodeJSON(value)
     }
@@ -66,11 +71,23 @@ public enum JSON: Hashable, Sendable {
     /// The value, if this is an integer.
     public var integerValue: Int? { if case .integer(let value) = self { value } else { nil } }
 
-    /// The value, if this is a number.
+    /// The value, if this is a number; the nearest `Double` of one with more digits.
     public var numberValue: Double? {
         switch self {
         case .integer(let value): Double(value)
         case .number(let value): value
+        case .decimal(let value): Double("\(value)")
+        default: nil
+        }
+    }
+
+    /// The value, if this is a number with up to 38 digits.
+    public var decimalValue: Decimal? {
+        switch self {
+        case .integer(let value): Decimal(value)
+        // By its text: `Decimal(0.1 + 0.2)` and others have digits that the number does not have.
+        case .number(let value): value.isFinite ? Decimal(string: "\(value)") : nil
+        case .decimal(let value): value
         default: nil
         }
     }
@@ -214,6 +231,7 @@ extension JSON {
         case .integer(let value): bytes += String(value).utf8
         // JSON has neither infinities nor NaN.
         case .number(let value): bytes += (value.isFinite ? "\(value)" : "null").utf8
+        case .decimal(let value): bytes += (value.isFinite ? "\(value)" : "null").utf8
         case .string(let value): writeString(value, to: &bytes)
         case .array(let items):
             bytes.append(UInt8(ascii: "["))
@@ -231,6 +249,26 @@ extension JSON {
                 member.value.write(to: &bytes)
             }
             bytes.append(UInt8(ascii: "}"))
+        }
+    }
+}
+
+extension JSON {
+    /// Creates a number from its text in JSON.
+    init?(number text: String, isInteger: Bool) {
+        if isInteger, let value = Int(text) {
+            self = .integer(value)
+            return
+        }
+        guard let double = Double(text) else { return nil }
+        // A `Double` holds any 15 digits, a `Decimal` 38.
+        let digits = text.prefix { $0 != "e" && $0 != "E" }.filter(\.isNumber).drop { $0 == "0" }.count
+        if digits > 15, digits <= 38, let decimal = Decimal(string: text),
+            isInteger || Decimal(string: "\(double)") != decimal
+        {
+            self = .decimal(decimal)
+        } else {
+            self = .number(double)
         }
     }
 }
@@ -353,9 +391,7 @@ private struct JSONParser {
             if !take(UInt8(ascii: "+")) { _ = take(UInt8(ascii: "-")) }
             guard digits() else { return nil }
         }
-        let text = String(decoding: bytes[start..<position], as: UTF8.self)
-        if isInteger, let value = Int(text) { return .integer(value) }
-        return Double(text).map(JSON.number)
+        return JSON(number: String(decoding: bytes[start..<position], as: UTF8.self), isInteger: isInteger)
     }
 
     private mutating func string() -> String? {

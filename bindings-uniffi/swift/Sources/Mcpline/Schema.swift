@@ -174,7 +174,7 @@ private final class SchemaWriter {
         case is Bool.Type: return (["type": "boolean"], false)
         case is any UnsignedInteger.Type: return (["type": "integer", "minimum": 0], 0)
         case is any FixedWidthInteger.Type: return (["type": "integer"], 0)
-        case is Double.Type, is Float.Type, is Duration.Type: return (["type": "number"], 0)
+        case is Double.Type, is Float.Type, is Decimal.Type, is Duration.Type: return (["type": "number"], 0)
         case is Date.Type: return (["type": "string", "format": "date-time"], "2026-07-28T00:00:00Z")
         case is URL.Type: return (["type": "string", "format": "uri"], "https://example.com/")
         case is UUID.Type: return (["type": "string", "format": "uuid"], "00000000-0000-0000-0000-000000000000")
