@@ -1,6 +1,18 @@
 import Foundation
 
 /// A type with a JSON Schema of its own, which is used instead of a derived one.
+///
+/// The schema of a type that has a property of this type is derived by decoding a value that matches ``jsonSchema``. Add such a
+/// value as `examples` if the schema has rules for values beyond types, `enum` and `required`, such as a `pattern`.
+///
+/// ```swift
+/// enum Shape: Codable, JSONSchemaProviding {
+///     case circle(radius: Double)
+///     case square(side: Double)
+///
+///     static var jsonSchema: JSONObject { ["type": "object", "examples": [["circle": ["radius": 1]]]] }
+/// }
+/// ```
 public protocol JSONSchemaProviding {
     /// The JSON Schema (2020-12).
     static var jsonSchema: JSONObject { get }
@@ -108,12 +120,14 @@ private final class SchemaWriter {
     /// Types that are being described, so that one within itself becomes a reference.
     private var open: [ObjectIdentifier] = []
     private var definitions = JSONObject()
+    private var definitionNames: [ObjectIdentifier: String] = [:]
     private var recursive: Set<ObjectIdentifier> = []
     /// Maximum nesting depth of samples, which ends only for types that do not contain themselves.
     private static let maxDepth = 64
     private var sampleDepth = 0
 
     func root<T: Decodable>(_ type: T.Type) throws -> JSONObject {
+        if let provider = type as? any JSONSchemaProviding.Type { return provider.jsonSchema }
         let schema = try schema(type)
         if definitions.isEmpty { return schema }
         // The root itself is described in place, because the schema of a tool must be an object.
@@ -123,7 +137,7 @@ private final class SchemaWriter {
     }
 
     func schema(_ type: any Decodable.Type) throws -> JSONObject {
-        if let type = type as? any JSONSchemaProviding.Type { return type.jsonSchema }
+        if let provider = type as? any JSONSchemaProviding.Type { return nested(provider.jsonSchema, type) }
         if let type = type as? any OptionalType.Type { return nullable(try schema(type.wrappedType)) }
         if let simple = simple(type) { return simple.schema }
         if let type = type as? any ListType.Type {
@@ -143,6 +157,16 @@ private final class SchemaWriter {
     /// Returns a value of the type, for the decoder of the type that contains it.
     func sample<T: Decodable>(_ type: T.Type) throws -> T {
         let json: JSON
+        if let type = type as? any JSONSchemaProviding.Type {
+            for sample in samples(of: type.jsonSchema) {
+                if let value = try? decodeJSON(T.self, sample) { return value }
+            }
+            // It may still decode what its properties ask for.
+            if let value = try? T(from: Probe(writer: self, type: T.self, records: false)) { return value }
+            throw McplineError.usage(ErrorDetails(
+                "\(type) can't be decoded from a value of its jsonSchema, which is needed to derive the schema of a type that has "
+                    + "it: add a valid value to the schema as \"examples\""))
+        }
         if let simple = simple(type) {
             json = simple.sample
         } else if type is any OptionalType.Type {
@@ -204,18 +228,45 @@ private final class SchemaWriter {
 
     private func named(_ type: any Decodable.Type, _ describe: () throws -> JSONObject) throws -> JSONObject {
         let id = ObjectIdentifier(type)
-        let name = "\(type)".split(separator: ".").last.map(String.init) ?? "\(type)"
-        let reference: JSONObject = ["$ref": "#/$defs/\(name)"]
         if open.contains(id) {
             recursive.insert(id)
-            return reference
+            return ["$ref": "#/$defs/\(definitionName(type))"]
         }
         open.append(id)
         defer { open.removeLast() }
         let schema = described(try describe(), type)
         if !recursive.contains(id) { return schema }
+        let name = definitionName(type)
         definitions[name] = .object(schema)
-        return reference
+        return ["$ref": "#/$defs/\(name)"]
+    }
+
+    /// Returns a schema that a type within the root provides. One that refers to itself or to its own `$defs` becomes a definition,
+    /// to whose place these references are changed.
+    private func nested(_ schema: JSONObject, _ type: any Decodable.Type) -> JSONObject {
+        // Its references are relative to its identifier.
+        if schema["$id"] != nil || !hasReferences(schema) { return schema }
+        let place = "#/$defs/\(definitionName(type))"
+        definitions[definitionName(type)] = .object(relocated(schema, to: place))
+        return ["$ref": .string(place)]
+    }
+
+    /// Returns the name of the definition of a type. Types of the same name in different types have different ones, and it needs
+    /// no escapes in a reference: `Tree<Int>` is `Tree_Int`.
+    private func definitionName(_ type: any Decodable.Type) -> String {
+        let id = ObjectIdentifier(type)
+        if let name = definitionNames[id] { return name }
+        let words = "\(type)".split { !($0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_")) }
+        let base = words.isEmpty ? "Type" : words.joined(separator: "_")
+        let taken = Set(definitionNames.values)
+        var name = base
+        var number = 2
+        while taken.contains(name) {
+            name = base + String(number)
+            number += 1
+        }
+        definitionNames[id] = name
+        return name
     }
 
     private func nullable(_ schema: JSONObject) -> JSONObject {
