@@ -298,7 +298,12 @@ private func snakeCased(_ name: String) -> String {
 
 extension Duration {
     /// In seconds, as the core reads it.
-    var seconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
+    var seconds: Double {
+        // `components` of longer ones trap. The core takes this as no limit.
+        if self > .seconds(Int64.max) { return Double(Int64.max) }
+        if self < .seconds(Int64.min) { return Double(Int64.min) }
+        return Double(components.seconds) + Double(components.attoseconds) / 1e18
+    }
 }
 
 // MARK: - Decoding

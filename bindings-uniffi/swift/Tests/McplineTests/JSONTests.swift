@@ -126,6 +126,14 @@ final class JSONTests: XCTestCase {
         }
     }
 
+    func testTheLongestDurationsAreEncoded() throws {
+        let longest = Duration.seconds(Int64.max)
+        for duration in [longest, longest * 10] {
+            XCTAssertEqual(try JSON(encoding: duration).numberValue, Double(Int64.max))
+            XCTAssertEqual(try JSON(encoding: .zero - duration).numberValue, Double(Int64.min))
+        }
+    }
+
     func testOtherFormatsCodeJSON() throws {
         let json: JSON = ["a": [1, 2.5, "b", true, .null]]
         let data = try JSONEncoder().encode(json)
