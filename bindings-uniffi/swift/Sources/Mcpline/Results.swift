@@ -114,27 +114,30 @@ public struct HandlerOutcome: Sendable {
 
 /// What a tool can return: a `String`, a ``ContentBlock``, an array of these, a ``JSON`` or a ``JSONObject``, a
 /// ``CallToolResult``, an ``InputRequired``, an ``ExtendedResult``, or an optional of these. `CallToolResult()` has no content.
+/// A function that returns several of them wraps each as an ``AnyToolOutput``.
 public protocol ToolOutput: Sendable {
     /// Converts the value for the core.
     func toolOutcome() throws -> HandlerOutcome
 }
 
 /// What a resource can return: a `String`, `Data`, ``ResourceContents``, an array of these, a ``JSON`` or a ``JSONObject``, a
-/// ``ReadResourceResult``, an ``InputRequired`` or an ``ExtendedResult``.
+/// ``ReadResourceResult``, an ``InputRequired`` or an ``ExtendedResult``. A function that returns several of them wraps each as
+/// an ``AnyResourceOutput``.
 public protocol ResourceOutput: Sendable {
     /// Converts the value for the core.
     func resourceOutcome() throws -> HandlerOutcome
 }
 
-/// What a prompt can return: a `String`, a ``PromptMessage``, an array of these, a ``ContentBlock``, a ``GetPromptResult``, an
-/// ``InputRequired`` or an ``ExtendedResult``.
+/// What a prompt can return: a `String`, a ``ContentBlock``, a ``PromptMessage``, an array of these, a ``GetPromptResult``, an
+/// ``InputRequired`` or an ``ExtendedResult``. A function that returns several of them wraps each as an ``AnyPromptOutput``.
 public protocol PromptOutput: Sendable {
     /// Converts the value for the core.
     func promptOutcome() throws -> HandlerOutcome
 }
 
-/// What the handler of a custom request can return: a ``JSONObject``, an ``InputRequired``, an ``ExtendedResult``, or a
-/// `Codable` value by ``JSONObject/init(encoding:)``.
+/// What the handler of a custom request can return: a ``JSONObject``, a ``JSON`` that is an object, an ``InputRequired``, an
+/// ``ExtendedResult``, or a `Codable` value by ``JSONObject/init(encoding:)``. A function that returns several of them wraps each
+/// as an ``AnyRequestOutput``.
 public protocol RequestOutput: Sendable {
     /// Converts the value for the core.
     func requestOutcome() throws -> HandlerOutcome
@@ -156,7 +159,7 @@ extension ContentBlock: ToolOutput, PromptOutput {
     public func toolOutcome() throws -> HandlerOutcome { try .content([self]) }
 
     /// One message of the user.
-    public func promptOutcome() throws -> HandlerOutcome { try .content([PromptMessage(role: .user, content: self)]) }
+    public func promptOutcome() throws -> HandlerOutcome { try .content([message]) }
 }
 
 /// An item of an array that a tool returns: a ``ContentBlock`` or a `String`.
@@ -185,12 +188,15 @@ extension Optional: ToolOutput where Wrapped: ToolOutput {
     public func toolOutcome() throws -> HandlerOutcome { try self?.toolOutcome() ?? HandlerOutcome(.content(json: "[]")) }
 }
 
-extension JSON: ToolOutput, ResourceOutput {
+extension JSON: ToolOutput, ResourceOutput, RequestOutput {
     /// The JSON as a text block.
     public func toolOutcome() -> HandlerOutcome { HandlerOutcome(.text(text: text)) }
 
     /// The JSON as the text of the resource.
     public func resourceOutcome() -> HandlerOutcome { HandlerOutcome(.text(text: text)) }
+
+    /// The JSON is the result. It must be an object.
+    public func requestOutcome() -> HandlerOutcome { HandlerOutcome(.complete(json: text)) }
 }
 
 extension JSONObject: ToolOutput, ResourceOutput, RequestOutput {
@@ -239,9 +245,30 @@ extension PromptMessage: PromptOutput {
     }
 }
 
-extension Array: PromptOutput where Element == PromptMessage {
+/// An item of an array that a prompt returns: a ``PromptMessage``, a ``ContentBlock`` or a `String`.
+public protocol PromptOutputItem: Sendable {
+    /// The message of the item.
+    var message: PromptMessage { get }
+}
+
+extension PromptMessage: PromptOutputItem {
+    /// The message itself.
+    public var message: PromptMessage { self }
+}
+
+extension ContentBlock: PromptOutputItem {
+    /// A message of the user.
+    public var message: PromptMessage { PromptMessage(role: .user, content: self) }
+}
+
+extension String: PromptOutputItem {
+    /// A message of the user.
+    public var message: PromptMessage { PromptMessage(.user, self) }
+}
+
+extension Array: PromptOutput where Element: PromptOutputItem {
     /// These messages.
-    public func promptOutcome() throws -> HandlerOutcome { try .content(self) }
+    public func promptOutcome() throws -> HandlerOutcome { try .content(map(\.message)) }
 }
 
 extension GetPromptResult: PromptOutput {
@@ -304,6 +331,45 @@ public struct AnyToolOutput: ToolOutput {
 
     /// That of the wrapped result.
     public func toolOutcome() throws -> HandlerOutcome { try output.toolOutcome() }
+}
+
+/// The contents of a resource that are one of several kinds: for handlers that return different types.
+public struct AnyResourceOutput: ResourceOutput {
+    private let output: any ResourceOutput
+
+    /// Wraps contents.
+    public init(_ output: some ResourceOutput) {
+        self.output = output
+    }
+
+    /// That of the wrapped contents.
+    public func resourceOutcome() throws -> HandlerOutcome { try output.resourceOutcome() }
+}
+
+/// A prompt's result that is one of several kinds: for handlers that return different types.
+public struct AnyPromptOutput: PromptOutput {
+    private let output: any PromptOutput
+
+    /// Wraps a result.
+    public init(_ output: some PromptOutput) {
+        self.output = output
+    }
+
+    /// That of the wrapped result.
+    public func promptOutcome() throws -> HandlerOutcome { try output.promptOutcome() }
+}
+
+/// The result of a custom request that is one of several kinds: for handlers that return different types.
+public struct AnyRequestOutput: RequestOutput {
+    private let output: any RequestOutput
+
+    /// Wraps a result.
+    public init(_ output: some RequestOutput) {
+        self.output = output
+    }
+
+    /// That of the wrapped result.
+    public func requestOutcome() throws -> HandlerOutcome { try output.requestOutcome() }
 }
 
 /// Converts what a handler threw.

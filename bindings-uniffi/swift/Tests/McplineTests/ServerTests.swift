@@ -378,6 +378,44 @@ final class ServerTests: XCTestCase {
         try await serving.value
     }
 
+    func testHandlersMayReturnSeveralTypes() async throws {
+        let server = try Server("several", version: "1.0.0")
+        try server.tool("tool") { call in
+            if call.inputResponses != nil { return AnyToolOutput("answered") }
+            return AnyToolOutput([ContentBlock.text("a"), .text("b")])
+        }
+        try server.resource("test://{name}", name: "resource") { variables, _ in
+            variables["name"] == "text" ? AnyResourceOutput("text") : AnyResourceOutput(Data([1]))
+        }
+        try server.prompt("prompt") { (name: Name, _) in
+            if name.name.isEmpty { return AnyPromptOutput([ContentBlock.text("Who?"), .text("You?")]) }
+            return AnyPromptOutput(PromptMessage(.assistant, name.name))
+        }
+        try server.prompt("texts") { _ in ["a", "b"] }
+        try server.addRequest("acme/request") { params, _ in
+            params.isEmpty ? AnyRequestOutput(["empty": true] as JSONObject) : AnyRequestOutput([1] as JSON)
+        }
+        let client = try await Client.memory(server)
+        let called = try await client.callTool("tool")
+        XCTAssertEqual(called.text, "a\nb")
+        let text = try await client.readResource("test://text")
+        XCTAssertEqual(text.contents[0].text, "text")
+        let bytes = try await client.readResource("test://bytes")
+        XCTAssertEqual(bytes.contents[0].bytes, Data([1]))
+        let blocks = try await client.getPrompt("prompt", ["name": ""])
+        XCTAssertEqual(blocks.messages, [PromptMessage(.user, "Who?"), PromptMessage(.user, "You?")])
+        let message = try await client.getPrompt("prompt", ["name": "Ada"])
+        XCTAssertEqual(message.messages, [PromptMessage(.assistant, "Ada")])
+        let texts = try await client.getPrompt("texts")
+        XCTAssertEqual(texts.messages, [PromptMessage(.user, "a"), PromptMessage(.user, "b")])
+        let empty = try await client.request("acme/request")
+        XCTAssertEqual(empty["empty"], true)
+        // Results are objects.
+        let refused = await rpcError { try await client.request("acme/request", params: ["a": 1]) }
+        XCTAssertEqual(refused?.code, -32603)
+        await client.close()
+    }
+
     func testWrongUseIsRefusedWithAReason() throws {
         XCTAssertThrowsError(try Server("a", version: "1", settings: ServerSettings(clientShare: 2))) { error in
             guard case McplineError.usage(let details) = error else { return XCTFail("\(error)") }
