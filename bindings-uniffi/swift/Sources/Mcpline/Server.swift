@@ -15,7 +15,7 @@ internal import McplineNative
 /// Features can be added and removed while it runs; clients are notified. All functions are safe to call from any task.
 public final class Server: Sendable {
     let native: McplineNative.Server
-    private let serving = Locked<[ObjectIdentifier: Serving]>([:])
+    private let transports = Locked<[ObjectIdentifier: Transport]>([:])
     private let around = Locked<Lifespan?>(nil)
 
     /// A function around each transport: see ``lifespan(_:)``.
@@ -466,39 +466,24 @@ public final class Server: Sendable {
     }
 
     /// Stops serving: calls in flight may finish within ``ServerSettings/shutdownGrace``. Then ``run()``,
-    /// ``runHTTP(port:host:settings:onReady:)`` and ``runUnix(_:settings:onReady:)`` return.
+    /// ``runHTTP(port:host:settings:onReady:)`` and ``runUnix(_:settings:onReady:)`` return, also if they are only starting.
     public func close() {
-        let all = serving.withLock { Array($0.values) }
-        for transport in all { transport.stop() }
+        let all = transports.withLock { Array($0.values) }
+        for transport in all { transport.close() }
     }
 
     private func serve(
         _ start: @escaping @Sendable () async throws -> Serving, onReady: @escaping @Sendable (String) async -> Void
     ) async throws {
-        let serve: @Sendable () async throws -> Void = { try await self.serveUntilEnd(start, onReady) }
+        let transport = Transport()
+        let id = ObjectIdentifier(transport)
+        transports.withLock { $0[id] = transport }
+        defer { transports.withLock { $0[id] = nil } }
+        let serve: @Sendable () async throws -> Void = { try await transport.serve(start, onReady) }
         if let lifespan = around.withLock({ $0 }) {
             try await lifespan(serve)
         } else {
             try await serve()
-        }
-    }
-
-    private func serveUntilEnd(
-        _ start: @Sendable () async throws -> Serving, _ onReady: @Sendable (String) async -> Void
-    ) async throws {
-        let transport = try await nativeCall { try await start() }
-        let id = ObjectIdentifier(transport)
-        serving.withLock { $0[id] = transport }
-        defer { serving.withLock { $0[id] = nil } }
-        if let message = transport.startupMessage() { writeToStandardError(message) }
-        if let url = transport.url() { await onReady(url) }
-        do {
-            try await nativeCall { try await transport.ended() }
-        } catch is CancellationError {
-            transport.stop()
-            // In a task of its own, which is not cancelled: calls in flight may finish.
-            try? await Task { try await transport.ended() }.value
-            throw CancellationError()
         }
     }
 
@@ -518,6 +503,45 @@ public final class Server: Sendable {
 
     private func remove(_ kind: Kind, _ name: String) throws -> Bool {
         try nativeCall { try native.removeFeature(kind: kind.rawValue, name: name) }
+    }
+}
+
+/// What one call serves, from its start: it can be closed before it listens.
+private final class Transport: Sendable {
+    private let state = Locked<(serving: Serving?, isClosed: Bool)>((nil, false))
+
+    func close() {
+        let serving = state.withLock { state in
+            state.isClosed = true
+            return state.serving
+        }
+        serving?.stop()
+    }
+
+    /// Serves until it is closed, or the task is cancelled.
+    func serve(
+        _ start: @Sendable () async throws -> Serving, _ onReady: @Sendable (String) async -> Void
+    ) async throws {
+        if state.withLock({ $0.isClosed }) { return }
+        let serving = try await nativeCall { try await start() }
+        let isClosed = state.withLock { state in
+            state.serving = serving
+            return state.isClosed
+        }
+        if isClosed {
+            serving.stop()
+        } else {
+            if let message = serving.startupMessage() { writeToStandardError(message) }
+            if let url = serving.url() { await onReady(url) }
+        }
+        do {
+            try await nativeCall { try await serving.ended() }
+        } catch is CancellationError {
+            serving.stop()
+            // In a task of its own, which is not cancelled: calls in flight may finish.
+            try? await Task { try await serving.ended() }.value
+            throw CancellationError()
+        }
     }
 }
 

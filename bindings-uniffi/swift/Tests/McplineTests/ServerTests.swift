@@ -378,6 +378,25 @@ final class ServerTests: XCTestCase {
         try await serving.value
     }
 
+    func testServersCanBeClosedBeforeTheyListen() async throws {
+        let server = try Server("early", version: "1.0.0", settings: quiet)
+        server.lifespan { serve in
+            server.close()
+            try await serve()
+        }
+        try await server.runHTTP(port: 0) { url in
+            XCTFail("it listens at \(url)")
+            server.close()
+        }
+        // It can be served again.
+        let url = Promise<String>()
+        server.lifespan { try await $0() }
+        let serving = Task { try await server.runHTTP(port: 0) { url.fulfil($0) } }
+        _ = await url.value
+        server.close()
+        try await serving.value
+    }
+
     func testHandlersMayReturnSeveralTypes() async throws {
         let server = try Server("several", version: "1.0.0")
         try server.tool("tool") { call in
