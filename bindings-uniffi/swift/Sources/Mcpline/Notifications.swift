@@ -82,11 +82,14 @@ final class Subscription: Sendable {
 
     func end() { queue.end() }
 
-    /// Holds one notification at a time.
+    /// Holds one notification at a time. Several tasks may take from it.
     final class Queue: Sendable {
+        private typealias Taker = CheckedContinuation<ServerNotification?, Never>
+
         private struct State {
             var waiting: ServerNotification?
-            var taker: CheckedContinuation<ServerNotification?, Never>?
+            /// In the order in which they came. Empty while a notification waits.
+            var takers: [Taker] = []
             var putter: CheckedContinuation<Void, Never>?
             var hasEnded = false
         }
@@ -97,11 +100,8 @@ final class Subscription: Sendable {
         func put(_ notification: ServerNotification) async {
             await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
                 let (taker, isDone) = state.withLock { state in
-                    if state.hasEnded { return (nil as CheckedContinuation<ServerNotification?, Never>?, true) }
-                    if let taker = state.taker {
-                        state.taker = nil
-                        return (taker, true)
-                    }
+                    if state.hasEnded { return (nil as Taker?, true) }
+                    if !state.takers.isEmpty { return (state.takers.removeFirst(), true) }
                     state.waiting = notification
                     state.putter = done
                     return (nil, false)
@@ -113,7 +113,7 @@ final class Subscription: Sendable {
 
         func take() async -> ServerNotification? {
             await withTaskCancellationHandler {
-                await withCheckedContinuation { (taker: CheckedContinuation<ServerNotification?, Never>) in
+                await withCheckedContinuation { (taker: Taker) in
                     let (taken, putter, isDone) = state.withLock { state in
                         if let waiting = state.waiting {
                             defer {
@@ -123,7 +123,7 @@ final class Subscription: Sendable {
                             return (waiting as ServerNotification?, state.putter, true)
                         }
                         if state.hasEnded { return (nil, nil, true) }
-                        state.taker = taker
+                        state.takers.append(taker)
                         return (nil, nil, false)
                     }
                     putter?.resume()
@@ -135,16 +135,16 @@ final class Subscription: Sendable {
         }
 
         func end() {
-            let (taker, putter) = state.withLock { state in
+            let (takers, putter) = state.withLock { state in
                 defer {
                     state.hasEnded = true
                     state.waiting = nil
-                    state.taker = nil
+                    state.takers = []
                     state.putter = nil
                 }
-                return (state.taker, state.putter)
+                return (state.takers, state.putter)
             }
-            taker?.resume(returning: nil)
+            for taker in takers { taker.resume(returning: nil) }
             putter?.resume()
         }
     }

@@ -87,6 +87,26 @@ final class ClientTests: XCTestCase {
         await client.close()
     }
 
+    func testSeveralTasksTakeFromASubscription() async {
+        let queue = Subscription.Queue()
+        let counts = await withTaskGroup(of: Int.self) { group in
+            for _ in 0..<3 {
+                group.addTask {
+                    var count = 0
+                    while await queue.take() != nil { count += 1 }
+                    return count
+                }
+            }
+            group.addTask {
+                for number in 0..<100 { await queue.put(ServerNotification(method: "\(number)", params: [:])) }
+                queue.end()
+                return 0
+            }
+            return await group.reduce(0, +)
+        }
+        XCTAssertEqual(counts, 100)
+    }
+
     func testAbandonedIteratorsDoNotHoldTheClientBack() async throws {
         let server = try Server("noisy", version: "1.0.0")
         try server.tool("notify") { call in
