@@ -56,6 +56,16 @@ public final class Client: Sendable {
         options: ProgramOptions = ProgramOptions(),
         configure: (inout ClientBuilder) throws -> Void = { _ in }
     ) async throws -> Client {
+        try await spawn(program, arguments: arguments, options: options, configure: configure)
+    }
+
+    /// Starts a program with an array of arguments: see ``spawn(_:_:options:configure:)``.
+    public static func spawn(
+        _ program: String,
+        arguments: [String],
+        options: ProgramOptions = ProgramOptions(),
+        configure: (inout ClientBuilder) throws -> Void = { _ in }
+    ) async throws -> Client {
         let command = try optionsObject(options).merging([
             "program": .string(program), "arguments": .array(arguments.map(JSON.string)),
         ])

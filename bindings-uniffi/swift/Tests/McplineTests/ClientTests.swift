@@ -19,6 +19,13 @@ final class ClientTests: XCTestCase {
         guard case McplineError.closed = error else { return XCTFail("\(error)") }
     }
 
+    func testProgramsHaveArguments() async throws {
+        let arguments = ["-c", "exec \"$0\"", program("TestServer")]
+        let client = try await Client.spawn("sh", arguments: arguments)
+        XCTAssertEqual(client.serverInfo?.name, "test-server")
+        await client.close()
+    }
+
     func testProgramsThatDoNotExistAreReported() async throws {
         let error = await failure { try await Client.spawn("/nonexistent/server") }
         guard case McplineError.serverUnreachable(let details) = error else { return XCTFail("\(error)") }
