@@ -26,6 +26,16 @@ final class ClientTests: XCTestCase {
         await client.close()
     }
 
+    func testSignalsCloseServers() async throws {
+        for number in [SIGTERM, SIGINT] {
+            let client = try await Client.spawn(program("TestServer"))
+            let pid = try XCTUnwrap(client.pid)
+            let error = await rpcError { try await client.callTool("wait") { _ in kill(pid_t(pid), number) } }
+            XCTAssertEqual(error?.code, -31002)
+            await client.close()
+        }
+    }
+
     func testProgramsThatDoNotExistAreReported() async throws {
         let error = await failure { try await Client.spawn("/nonexistent/server") }
         guard case McplineError.serverUnreachable(let details) = error else { return XCTFail("\(error)") }
