@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
-from . import environment, kotlin
+from . import environment, kotlin, swift
 from .environment import ROOT
 
 LANGUAGES = ("rust", "python", "node", "c")
@@ -125,9 +125,13 @@ def _kotlin(kind: str, main: str = "MainKt") -> Subject:
     return Subject(folder / "pom.xml", lambda: kotlin.program(folder, main), missing=kotlin.missing)
 
 
+def _swift(kind: str, name: str) -> Subject:
+    return Subject(ROOT / "tests" / f"{kind}s" / "swift", lambda: swift.program(name), missing=swift.missing)
+
+
 #: Programs that run only if their language is named, because its binding does not have everything yet.
-INCOMPLETE_SERVERS = {"kotlin": _kotlin("server")}
-INCOMPLETE_CLIENTS = {"kotlin": _kotlin("client")}
+INCOMPLETE_SERVERS = {"kotlin": _kotlin("server"), "swift": _swift("server", "everything-server")}
+INCOMPLETE_CLIENTS = {"kotlin": _kotlin("client"), "swift": _swift("client", "everything-client")}
 INCOMPLETE_DRIVERS = {"kotlin": _kotlin("client", "DriverKt")}
 ALL_SERVERS = SERVERS | INCOMPLETE_SERVERS
 ALL_DRIVERS = DRIVERS | INCOMPLETE_DRIVERS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,10 @@ GENERATED_SWIFT = PACKAGE / "Sources" / "McplineNative" / "Generated.swift"
 GENERATED_HEADER = PACKAGE / "Sources" / "McplineFFI" / "include" / "McplineFFI.h"
 #: The native library, which SwiftPM links.
 NATIVE = PACKAGE / "native"
+#: The SwiftPM package of the programs of the tests, where it is built, and the scripts that start them.
+PROGRAMS = ROOT / "tests"
+BUILT_PROGRAMS = CACHE / "swift" / "programs"
+LAUNCHERS = CACHE / "swift" / "launchers"
 #: The chroot with the toolchain: its suite of Debian, and its packages.
 CHROOT = CACHE / "swift" / "root"
 SUITE = "sid"
@@ -100,6 +105,25 @@ def entered(command: list[str], folder: Path) -> list[str]:
 def command(program: list[str], folder: Path) -> list[str]:
     """Returns the command that runs a program where the toolchain is."""
     return program if shutil.which("swift") else entered(program, folder)
+
+
+def launched(program: Path) -> list[str]:
+    """Returns the command that runs a built program; one word without spaces, because the conformance suite splits it at spaces.
+
+    It does not run in the chroot, but with the libraries of the chroot: it can start programs of this machine.
+    """
+    if shutil.which("swift"):
+        return [str(program)]
+    loader = min(CHROOT.glob("usr/lib*/ld-linux*.so.*"))
+    folders = [CHROOT / "usr/libexec/swift/lib/swift/linux", CHROOT / "usr/lib" / f"{platform.machine()}-linux-gnu"]
+    command = [str(loader), "--library-path", ":".join(map(str, folders)), str(program)]
+    LAUNCHERS.mkdir(parents=True, exist_ok=True)
+    launcher = LAUNCHERS / program.name
+    new = launcher.with_suffix(".new")
+    new.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+    new.chmod(0o755)
+    os.replace(new, launcher)
+    return [str(launcher)]
 
 
 def toolchain() -> None:
@@ -223,3 +247,13 @@ def build(debug: bool, test: bool = False) -> None:
     else:
         say("swift build the Swift package …")
         swift("build", *flags(), *(() if debug else ("--configuration", "release")), "--product", "Mcpline")
+
+
+def program(name: str) -> list[str]:
+    """Builds a program of the tests, and returns its command."""
+    if reason := missing():
+        raise SetupError(reason)
+    place_library(debug=True)
+    say(f"swift build {name} …")
+    swift("build", *flags(), "--scratch-path", str(BUILT_PROGRAMS), "--product", name, folder=PROGRAMS)
+    return launched(BUILT_PROGRAMS / "debug" / name)

@@ -1,0 +1,18 @@
+// swift-tools-version: 6.0
+
+// The programs of the tests in Swift. It is here because SwiftPM knows a package by the name of its folder: one in a folder named
+// "swift" can't depend on the package in ./bindings-uniffi/swift.
+
+import PackageDescription
+
+let package = Package(
+    name: "mcpline-tests",
+    platforms: [.macOS(.v14)],
+    dependencies: [.package(path: "../bindings-uniffi/swift")],
+    targets: [
+        .executableTarget(
+            name: "everything-server", dependencies: [.product(name: "Mcpline", package: "swift")], path: "servers/swift"),
+        .executableTarget(
+            name: "everything-client", dependencies: [.product(name: "Mcpline", package: "swift")], path: "clients/swift"),
+    ]
+)
