@@ -14,5 +14,8 @@ let package = Package(
             name: "everything-server", dependencies: [.product(name: "Mcpline", package: "swift")], path: "servers/swift"),
         .executableTarget(
             name: "everything-client", dependencies: [.product(name: "Mcpline", package: "swift")], path: "clients/swift"),
+        .executableTarget(
+            name: "shutdown-server", dependencies: [.product(name: "Mcpline", package: "swift")],
+            path: "shutdown/servers/swift"),
     ]
 )

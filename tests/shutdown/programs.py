@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
-from harness import environment, kotlin
+from harness import environment, kotlin, swift
 
 HERE = Path(__file__).resolve().parent
 SERVERS = HERE / "servers"
@@ -89,4 +89,5 @@ PROGRAMS = {
         terminated=128 + signal.SIGTERM,
         is_incomplete=True,
     ),
+    "swift": Program(lambda: swift.program("shutdown-server"), ("http",), deaf=("ignores",), is_incomplete=True),
 }
