@@ -1270,6 +1270,18 @@ extension SamplingMessage {
     }
 }
 
+extension CallToolResult {
+    /// Decodes a result. Servers leave `content` out if it is empty, and structured content may be `null`.
+    public init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: CodingKeys.self)
+        content = try members.decodeIfPresent([ContentBlock].self, forKey: .content) ?? []
+        structuredContent =
+            members.contains(.structuredContent) ? try members.decode(JSON.self, forKey: .structuredContent) : nil
+        isError = try members.decodeIfPresent(Bool.self, forKey: .isError)
+        meta = try members.decodeIfPresent(JSONObject.self, forKey: .meta)
+    }
+}
+
 extension CreateMessageResult {
     /// Decodes a result, whose content may be one block.
     public init(from decoder: any Decoder) throws {

@@ -118,6 +118,13 @@ final class JSONTests: XCTestCase {
         }
     }
 
+    func testResultsOfToolsMayBeEmpty() throws {
+        let empty = try JSON(parsing: "{}").decode(as: CallToolResult.self)
+        XCTAssertEqual(empty, CallToolResult())
+        let null = try JSON(parsing: #"{"structuredContent":null}"#).decode(as: CallToolResult.self)
+        XCTAssertEqual(null, CallToolResult(structuredContent: .null))
+    }
+
     func testDurationsThatAreTooLargeAreRefused() throws {
         struct Wait: Codable { var wait: Duration }
         for seconds in ["1e300", "-1e300", "1e19"] {
