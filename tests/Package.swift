@@ -13,7 +13,11 @@ let package = Package(
         .executableTarget(
             name: "everything-server", dependencies: [.product(name: "Mcpline", package: "swift")], path: "servers/swift"),
         .executableTarget(
-            name: "everything-client", dependencies: [.product(name: "Mcpline", package: "swift")], path: "clients/swift"),
+            name: "everything-client", dependencies: [.product(name: "Mcpline", package: "swift")], path: "clients/swift",
+            exclude: ["Driver.swift"]),
+        .executableTarget(
+            name: "client-driver", dependencies: [.product(name: "Mcpline", package: "swift")], path: "clients/swift",
+            exclude: ["EverythingClient.swift", "Authorization.swift"]),
         .executableTarget(
             name: "shutdown-server", dependencies: [.product(name: "Mcpline", package: "swift")],
             path: "shutdown/servers/swift"),

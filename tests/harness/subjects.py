@@ -132,6 +132,6 @@ def _swift(kind: str, name: str) -> Subject:
 #: Programs that run only if their language is named, because its binding does not have everything yet.
 INCOMPLETE_SERVERS = {"kotlin": _kotlin("server"), "swift": _swift("server", "everything-server")}
 INCOMPLETE_CLIENTS = {"kotlin": _kotlin("client"), "swift": _swift("client", "everything-client")}
-INCOMPLETE_DRIVERS = {"kotlin": _kotlin("client", "DriverKt")}
+INCOMPLETE_DRIVERS = {"kotlin": _kotlin("client", "DriverKt"), "swift": _swift("client", "client-driver")}
 ALL_SERVERS = SERVERS | INCOMPLETE_SERVERS
 ALL_DRIVERS = DRIVERS | INCOMPLETE_DRIVERS
