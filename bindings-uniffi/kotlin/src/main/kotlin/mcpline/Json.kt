@@ -2,6 +2,10 @@ package mcpline
 
 import kotlinx.serialization.ExperimentalSerializationApi
 import kotlinx.serialization.KSerializer
+import kotlinx.serialization.builtins.nullable
+import kotlinx.serialization.descriptors.SerialDescriptor
+import kotlinx.serialization.encoding.Decoder
+import kotlinx.serialization.encoding.Encoder
 import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.JsonElement
 import kotlinx.serialization.json.JsonNamingStrategy
@@ -28,6 +32,17 @@ internal val optionsJson: Json = Json {
     explicitNulls = false
     encodeDefaults = false
     namingStrategy = JsonNamingStrategy.SnakeCase
+}
+
+/** A member that may be any JSON value: `null` if it is absent, [JsonNull] if it is JSON's null. */
+internal object JsonOrAbsent : KSerializer<JsonElement?> {
+    override val descriptor: SerialDescriptor = JsonElement.serializer().nullable.descriptor
+
+    override fun serialize(encoder: Encoder, value: JsonElement?) =
+        encoder.encodeSerializableValue(JsonElement.serializer(), value ?: JsonNull)
+
+    // The serializer of a nullable element would take JSON's null for an absent member.
+    override fun deserialize(decoder: Decoder): JsonElement = decoder.decodeSerializableValue(JsonElement.serializer())
 }
 
 /** Encodes a value as text for the core, which accepts only well-formed Unicode. */

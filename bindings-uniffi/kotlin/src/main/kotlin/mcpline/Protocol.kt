@@ -211,7 +211,7 @@ public data class ToolResultContent(
     /** The content. */
     public val content: List<ContentBlock>,
     /** Structured content: any JSON value. */
-    public val structuredContent: JsonElement? = null,
+    @Serializable(with = JsonOrAbsent::class) public val structuredContent: JsonElement? = null,
     /** Whether the tool failed. */
     public val isError: Boolean? = null,
     /** Additional members. */
@@ -361,7 +361,7 @@ public data class CallToolResult(
     /** Content blocks for the model. */
     public val content: List<ContentBlock> = emptyList(),
     /** Structured content: any JSON value, as described by the tool's output schema. */
-    public val structuredContent: JsonElement? = null,
+    @Serializable(with = JsonOrAbsent::class) public val structuredContent: JsonElement? = null,
     /** Whether the tool failed. The content describes the failure for the model. */
     public val isError: Boolean? = null,
     /** Additional members. */

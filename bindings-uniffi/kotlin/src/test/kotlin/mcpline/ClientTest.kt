@@ -17,6 +17,7 @@ import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.CoroutineName
 import kotlinx.coroutines.withContext
+import kotlinx.serialization.json.JsonNull
 import kotlinx.serialization.json.JsonObject
 
 class ClientTest {
@@ -207,5 +208,18 @@ class ClientTest {
         client.close()
         closed.await()
         assertEquals(listOf(ConnectionEvent.Connected, ConnectionEvent.Closed), states)
+    }
+
+    @Test
+    fun `structured content may be null, which is not the same as absent`() {
+        val isNull = json.decodeFromString<CallToolResult>("""{"content": [], "structuredContent": null}""")
+        assertEquals(JsonNull, isNull.structuredContent)
+        assertEquals(null, isNull.data<Int?>())
+        val absent = json.decodeFromString<CallToolResult>("{}")
+        assertEquals(null, absent.structuredContent)
+        assertFailsWith<InvalidResponseException> { absent.data<Int?>() }
+        for (result in listOf(isNull, absent)) {
+            assertEquals(result, json.decodeFromString<CallToolResult>(json.encodeToString(result)))
+        }
     }
 }
