@@ -61,7 +61,7 @@ impl Server {
         Ok(())
     }
 
-    /// Adds a middleware that the library provides: see [`foreign::add_built_in_middleware`]. Both are JSON.
+    /// Adds a middleware that the library provides: see [`foreign::add_built_in_middleware`]. `definition` and `scope` are JSON.
     pub fn add_built_in_middleware(
         &self,
         definition: String,

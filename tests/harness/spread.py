@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def add_option(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument("--spread", action="store_true", help="each case with one language, which depends on its name")
+    parser.add_argument("--spread", action="store_true", help="spread the cases over the languages: run each with only one of them")
 
 
 def one_of(case: str, choices: Sequence[T]) -> T:

@@ -187,7 +187,7 @@ private func encode(_ value: some Encodable, to node: EncodedNode, path: [any Co
     case let value as Duration: node.content = .value(.number(value.seconds))
     case let value as Date:
         guard let text = value.rfc3339 else {
-            let context = EncodingError.Context(codingPath: path, debugDescription: "the year is not one of 0 to 9999")
+            let context = EncodingError.Context(codingPath: path, debugDescription: "`Date`: the year must be from 0 to 9999")
             throw EncodingError.invalidValue(value, context)
         }
         node.content = .value(.string(text))

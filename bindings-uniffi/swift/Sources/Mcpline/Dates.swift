@@ -10,7 +10,7 @@ extension Date {
         self.init(timeIntervalSince1970: time)
     }
 
-    /// The date and time (RFC 3339), with up to six digits of a fraction of seconds; `nil` if the year is not one of 0 to 9999.
+    /// The date and time (RFC 3339), with up to six digits of a fraction of seconds; `nil` if the year is not from 0 to 9999.
     var rfc3339: String? {
         let seconds = timeIntervalSince1970
         // From the year 0 to 9999, which also excludes infinities and NaN.

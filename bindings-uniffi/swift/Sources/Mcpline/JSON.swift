@@ -71,7 +71,7 @@ public enum JSON: Hashable, Sendable {
     /// The value, if this is an integer.
     public var integerValue: Int? { if case .integer(let value) = self { value } else { nil } }
 
-    /// The value, if this is a number; the nearest `Double` of one with more digits.
+    /// The value, if this is a number. Rounded to the nearest `Double` if it has more digits.
     public var numberValue: Double? {
         switch self {
         case .integer(let value): Double(value)

@@ -1271,7 +1271,7 @@ extension SamplingMessage {
 }
 
 extension CallToolResult {
-    /// Decodes a result. Servers leave `content` out if it is empty, and structured content may be `null`.
+    /// Decodes a result. `content` may be absent, and structured content may be `null`.
     public init(from decoder: any Decoder) throws {
         let members = try decoder.container(keyedBy: CodingKeys.self)
         content = try members.decodeIfPresent([ContentBlock].self, forKey: .content) ?? []

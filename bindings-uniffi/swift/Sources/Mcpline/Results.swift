@@ -114,14 +114,14 @@ public struct HandlerOutcome: Sendable {
 
 /// What a tool can return: a `String`, a ``ContentBlock``, an array of these, a ``JSON`` or a ``JSONObject``, a
 /// ``CallToolResult``, an ``InputRequired``, an ``ExtendedResult``, or an optional of these. `CallToolResult()` has no content.
-/// A function that returns several of them wraps each as an ``AnyToolOutput``.
+/// A function that returns different types wraps each in an ``AnyToolOutput``.
 public protocol ToolOutput: Sendable {
     /// Converts the value for the core.
     func toolOutcome() throws -> HandlerOutcome
 }
 
 /// What a resource can return: a `String`, `Data`, ``ResourceContents``, an array of these, a ``JSON`` or a ``JSONObject``, a
-/// ``ReadResourceResult``, an ``InputRequired`` or an ``ExtendedResult``. A function that returns several of them wraps each as
+/// ``ReadResourceResult``, an ``InputRequired`` or an ``ExtendedResult``. A function that returns different types wraps each in
 /// an ``AnyResourceOutput``.
 public protocol ResourceOutput: Sendable {
     /// Converts the value for the core.
@@ -129,15 +129,15 @@ public protocol ResourceOutput: Sendable {
 }
 
 /// What a prompt can return: a `String`, a ``ContentBlock``, a ``PromptMessage``, an array of these, a ``GetPromptResult``, an
-/// ``InputRequired`` or an ``ExtendedResult``. A function that returns several of them wraps each as an ``AnyPromptOutput``.
+/// ``InputRequired`` or an ``ExtendedResult``. A function that returns different types wraps each in an ``AnyPromptOutput``.
 public protocol PromptOutput: Sendable {
     /// Converts the value for the core.
     func promptOutcome() throws -> HandlerOutcome
 }
 
 /// What the handler of a custom request can return: a ``JSONObject``, a ``JSON`` that is an object, an ``InputRequired``, an
-/// ``ExtendedResult``, or a `Codable` value by ``JSONObject/init(encoding:)``. A function that returns several of them wraps each
-/// as an ``AnyRequestOutput``.
+/// ``ExtendedResult``, or a `Codable` value by ``JSONObject/init(encoding:)``. A function that returns different types wraps each
+/// in an ``AnyRequestOutput``.
 public protocol RequestOutput: Sendable {
     /// Converts the value for the core.
     func requestOutcome() throws -> HandlerOutcome
@@ -329,7 +329,7 @@ public struct AnyToolOutput: ToolOutput {
         self.output = output
     }
 
-    /// That of the wrapped result.
+    /// Converts the wrapped value.
     public func toolOutcome() throws -> HandlerOutcome { try output.toolOutcome() }
 }
 
@@ -342,7 +342,7 @@ public struct AnyResourceOutput: ResourceOutput {
         self.output = output
     }
 
-    /// That of the wrapped contents.
+    /// Converts the wrapped value.
     public func resourceOutcome() throws -> HandlerOutcome { try output.resourceOutcome() }
 }
 
@@ -355,7 +355,7 @@ public struct AnyPromptOutput: PromptOutput {
         self.output = output
     }
 
-    /// That of the wrapped result.
+    /// Converts the wrapped value.
     public func promptOutcome() throws -> HandlerOutcome { try output.promptOutcome() }
 }
 
@@ -368,7 +368,7 @@ public struct AnyRequestOutput: RequestOutput {
         self.output = output
     }
 
-    /// That of the wrapped result.
+    /// Converts the wrapped value.
     public func requestOutcome() throws -> HandlerOutcome { try output.requestOutcome() }
 }
 

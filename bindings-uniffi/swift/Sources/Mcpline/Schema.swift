@@ -2,8 +2,8 @@ import Foundation
 
 /// A type with a JSON Schema of its own, which is used instead of a derived one.
 ///
-/// The schema of a type that has a property of this type is derived by decoding a value that matches ``jsonSchema``. Add such a
-/// value as `examples` if the schema has rules for values beyond types, `enum` and `required`, such as a `pattern`.
+/// If another type has a property of this type, its schema is derived by decoding a value that matches ``jsonSchema``. If the schema
+/// restricts values by more than `type`, `enum` and `required`, such as by a `pattern`, add a valid value as `examples`.
 ///
 /// ```swift
 /// enum Shape: Codable, JSONSchemaProviding {
@@ -164,8 +164,8 @@ private final class SchemaWriter {
             // It may still decode what its properties ask for.
             if let value = try? T(from: Probe(writer: self, type: T.self, records: false)) { return value }
             throw McplineError.usage(ErrorDetails(
-                "\(type) can't be decoded from a value of its jsonSchema, which is needed to derive the schema of a type that has "
-                    + "it: add a valid value to the schema as \"examples\""))
+                "\(type): cannot derive the schema of a type with this property: no value that matches `jsonSchema` could be "
+                    + "decoded; add a valid value to `examples` in `jsonSchema`"))
         }
         if let simple = simple(type) {
             json = simple.sample

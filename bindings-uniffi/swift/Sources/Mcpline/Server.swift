@@ -466,7 +466,8 @@ public final class Server: Sendable {
     }
 
     /// Stops serving: calls in flight may finish within ``ServerSettings/shutdownGrace``. Then ``run()``,
-    /// ``runHTTP(port:host:settings:onReady:)`` and ``runUnix(_:settings:onReady:)`` return, also if they are only starting.
+    /// ``runHTTP(port:host:settings:onReady:)`` and ``runUnix(_:settings:onReady:)`` return, even if they are
+    /// still starting.
     public func close() {
         let all = transports.withLock { Array($0.values) }
         for transport in all { transport.close() }

@@ -2,8 +2,10 @@ import Dispatch
 import Foundation
 
 extension Server {
-    /// On SIGINT or SIGTERM, closes the server, so that ``run()`` and the like return. For programs that only serve: the server
-    /// lives as long as the program. A second signal ends the program immediately.
+    /// Closes the server on SIGINT or SIGTERM, so that ``run()``, ``runHTTP(port:host:settings:onReady:)`` and
+    /// ``runUnix(_:settings:onReady:)`` return. A second signal ends the program immediately.
+    ///
+    /// Use it in programs whose only task is to serve: it keeps the server alive, and the signals handled, until the program ends.
     public func closeOnSignals() {
         let isFirst = Locked(true)
         for number in [SIGINT, SIGTERM] {

@@ -8,7 +8,7 @@ import kotlinx.serialization.json.JsonObject
 /** Middleware of servers that the library provides, for [Server.addMiddleware]. It runs in the core, without Kotlin code. */
 public sealed interface BuiltInMiddleware
 
-/** What requests are counted by. */
+/** The key by which a limit counts requests. */
 @Serializable
 public enum class LimitKey {
     /** The authenticated caller, else the address, else the connection. */
@@ -30,13 +30,13 @@ public enum class LimitKey {
  */
 @Serializable
 public class RateLimit(
-    /** Requests in each period, on average. */
+    /** Average number of requests per period. */
     public val requests: Int,
     /** The period. Default: 1 second. */
     public val period: @Serializable(with = Seconds::class) Duration? = null,
-    /** Requests at once. Default: as many as in a period. */
+    /** Maximum number of requests at once. Default: the number per period. */
     public val burst: Int? = null,
-    /** What requests are counted by, together. Default: all requests are counted together. */
+    /** Keys by which requests are counted, in combination. Default: none; all requests are counted together. */
     public val per: List<LimitKey> = emptyList(),
 ) : BuiltInMiddleware
 
@@ -46,28 +46,29 @@ public class RateLimit(
  */
 @Serializable
 public class ConcurrencyLimit(
-    /** Requests that run at the same time. */
+    /** Maximum number of requests that run at the same time. */
     public val maxRunning: Long,
-    /** Requests that may wait. */
+    /** Maximum number of requests that wait. Default: 0. */
     public val maxWaiting: Long = 0,
-    /** What requests are counted by, together. */
+    /** Keys by which requests are counted, in combination. Default: none; all requests are counted together. */
     public val per: List<LimitKey> = emptyList(),
 ) : BuiltInMiddleware
 
 /**
- * Keeps the contents of resources, prompts, and the results of [tools], and answers equal requests with them.
+ * Caches resource contents, prompts and the results of [tools], and answers identical requests from the cache.
  *
- * A result is kept for the caller that it was made for, with its scopes; without authorization for the session or connection.
- * Errors and results that ask for input are not kept. Results are forgotten when features of their kind change, and those of a
- * resource with [Server.notifyResourceUpdated].
+ * A cached result is used only for the caller that it was made for, with the same scopes; without authorization, only for the same
+ * session or connection, and over HTTP on 2026-07-28 for all, if its `cacheScope` is `public`. Errors and results that ask for input
+ * are not cached. Results are dropped when features of their kind change, and those of a resource also by
+ * [Server.notifyResourceUpdated].
  */
 @Serializable
 public class ResponseCache(
-    /** How long a result is kept. */
+    /** How long a result is cached. */
     public val ttl: @Serializable(with = Seconds::class) Duration,
-    /** Names of tools without effects whose results are kept, too. */
+    /** Names of tools without side effects whose results are cached too. */
     public val tools: List<String> = emptyList(),
-    /** Bytes of results that are kept; the oldest are dropped. Default: 16 MiB. */
+    /** Maximum total size of cached results in bytes; the oldest are dropped. Default: 16 MiB. */
     public val maxBytes: Long? = null,
 ) : BuiltInMiddleware
 
@@ -77,11 +78,11 @@ public class ResponseCache(
  */
 @Serializable
 public class ResponseSizeLimit(
-    /** Bytes of a result as JSON, at least 512. */
+    /** Maximum size of a result as JSON, in bytes; at least 512. */
     public val maxBytes: Long,
-    /** Whether clients can read what is cut in pages, as resources `result://{id}/{page}` that the note names. */
+    /** Whether clients can read the rest page by page, as resources `result://{id}/{page}` that the note names. Default: `false`. */
     public val pages: Boolean = false,
-    /** Bytes that are kept for pages; the oldest are dropped. Default: 16 MiB. */
+    /** Maximum total size of kept pages in bytes; the oldest are dropped. Default: 16 MiB. */
     public val maxKeptBytes: Long? = null,
     /** How long pages are kept. Default: 10 minutes. */
     public val lifetime: @Serializable(with = Seconds::class) Duration? = null,
@@ -91,11 +92,11 @@ public class ResponseSizeLimit(
  * Appends a record of each request to a file: a JSON object on a line of its own, with time, method, name, caller, duration and
  * outcome. See the page "Observability".
  *
- * It contains neither tokens nor ids of sessions. It is passed to the operating system before the client gets the response.
+ * A record contains neither tokens nor session ids, and is passed to the operating system before the client gets the response.
  * [Server.addMiddleware] opens the file, and throws a [UsageException] if that fails.
  *
- * In [ClientBuilder.middleware], it records what the client sends: with server, address and kind of the error, and without
- * caller. A request whose record cannot be written fails with a [TransportException].
+ * In [ClientBuilder.middleware], it records the requests that the client sends: with the server, its address and the kind of the
+ * error, and without a caller. A request whose record cannot be written fails with a [TransportException].
  */
 @Serializable
 public class AuditLog(
@@ -105,9 +106,9 @@ public class AuditLog(
     public val maxBytes: Long? = null,
     /** How many rotated files are kept: `path.1`, which is the newest, `path.2` and so on; at most 1,000. Default: 10. */
     public val maxFiles: Int? = null,
-    /** Whether records contain the arguments of tools and prompts. Of those above 16 KiB they contain the size. */
+    /** Whether records contain the arguments of tools and prompts; above 16 KiB only their size. Default: `false`. */
     public val arguments: Boolean = false,
-    /** Whether records contain results. Of those above 16 KiB they contain the size. */
+    /** Whether records contain results; above 16 KiB only their size. Default: `false`. */
     public val results: Boolean = false,
     /**
      * Names of members whose values are replaced by `[redacted]`, at any depth and without regard to case. The values of obvious
@@ -122,8 +123,8 @@ public class AuditLog(
  * Replaces values in the results of tools, the texts of resources and the messages of prompts, and, if it is added without a scope,
  * in what handlers send.
  *
- * Structured content is checked against the output schema before: let members that are replaced be strings there. A value that
- * takes more than five seconds is not sent. Add a [ResponseSizeLimit] before this one.
+ * Structured content is validated against the output schema before redaction, so declare redacted members as strings in the schema.
+ * If redacting a value takes more than five seconds, it is not sent. Add a [ResponseSizeLimit] before this one.
  *
  * In [ClientBuilder.middleware], results are replaced before the caller gets them, and arguments before they leave the host.
  * [ClientBuilder.onToolOutcome] gets the result as the server sent it.
@@ -141,7 +142,7 @@ public class Redaction(
 ) : BuiltInMiddleware, BuiltInClientMiddleware
 
 /**
- * Decides which tools clients list and call.
+ * Restricts which tools clients can list and call. For servers; clients use [ClientToolPolicy].
  *
  * A tool that is not allowed is left out of lists, and a call of it fails like that of a tool that does not exist. Before each call
  * of a tool that needs approval, the server asks the user by an elicitation that shows the name and the arguments. If the user
@@ -151,9 +152,9 @@ public class Redaction(
 public class ToolPolicy(
     /** Names of the tools that are allowed; `*` stands for any characters. Default: all. */
     public val allowed: List<String>? = null,
-    /** Names of tools that are denied, also if they are allowed. */
+    /** Names of tools that are denied, even if [allowed] matches them. */
     public val denied: List<String> = emptyList(),
-    /** Names of tools before whose calls the user is asked. */
+    /** Names of tools whose calls need the user's approval. */
     public val approval: List<String> = emptyList(),
     /**
      * Callers with all of these scopes may use every tool without approval. Callers on stdio, on Unix sockets and in memory count

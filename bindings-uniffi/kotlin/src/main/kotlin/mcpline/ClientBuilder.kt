@@ -107,7 +107,7 @@ public class ClientBuilder internal constructor() {
     /** Capabilities in addition to, or in place of, those of the handlers: `{"sampling": {"tools": {}}}`. */
     public var capabilities: JsonObject? = null
 
-    /** Middleware around the client's requests that the library provides, the outermost first. */
+    /** Middleware that the library provides for the client's requests, the outermost first. */
     public var middleware: List<BuiltInClientMiddleware> = emptyList()
 
     internal val answers = mutableMapOf<String, suspend (JsonObject) -> JsonElement>()
@@ -163,9 +163,8 @@ public class ClientBuilder internal constructor() {
     }
 
     /**
-     * Called before each tool call is sent, for the user's consent: it returns to allow the call, or throws a
-     * [ToolCallRefusedException]. Anything else that it throws refuses the call, too. The timeouts of the call start when it is
-     * sent.
+     * Called before each tool call is sent, to get the user's consent. Return to allow the call; throw a [ToolCallRefusedException]
+     * to refuse it. Any other exception refuses it too. The timeouts of the call start when it is sent.
      */
     public fun onToolCall(hook: suspend (ToolCall) -> Unit) {
         toolCall = hook

@@ -7,7 +7,7 @@ import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.JsonPrimitive
 import kotlinx.serialization.json.contentOrNull
 
-/** The handlers of an extension of the protocol that a client supports: see [ClientBuilder.extension]. */
+/** Handlers of a protocol extension that a client supports: see [ClientBuilder.extension]. */
 @McplineDsl
 public class ClientExtension internal constructor(private val identifier: String, private val settings: JsonObject) {
     internal val requests = mutableMapOf<String, suspend (JsonObject) -> JsonElement>()

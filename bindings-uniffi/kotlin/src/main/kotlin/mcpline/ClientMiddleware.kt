@@ -13,17 +13,17 @@ public sealed interface BuiltInClientMiddleware
 /**
  * Sends failed requests again, after a delay that doubles.
  *
- * A request that the server has not performed is sent again in any case: the server was busy or could not be reached. If the
- * server may have performed it, only what may be performed twice is: lists, reads, prompts, completions, calls of [tools], and
- * calls of tools that a [trusted][ClientSettings.trusted] server annotates as read-only or idempotent.
+ * A request that the server did not perform, because it was busy or could not be reached, is always sent again. If the server may
+ * have performed it, it is sent again only if that is safe: lists, reads, prompts, completions, calls of [tools], and calls of tools
+ * that a [trusted][ClientSettings.trusted] server annotates as read-only or idempotent.
  */
 @Serializable
 public class Retry(
-    /** How often a request is sent, at most. Default: 3. */
+    /** Maximum number of attempts, including the first. Default: 3. */
     public val attempts: Int? = null,
     /**
-     * Delay before the second attempt; it doubles with each further attempt. It is shortened by chance, by half at most, or is what
-     * the server asks for (`retryAfter`) if that is longer. Default: 200 milliseconds.
+     * Delay before the second attempt; it doubles with each further attempt. Jitter shortens it by up to half. If the server asks for
+     * a longer delay (`retryAfter`), that one is used. Default: 200 milliseconds.
      */
     public val firstDelay: @Serializable(with = Seconds::class) Duration? = null,
     /** Maximum delay. An error with a longer `retryAfter` is thrown. Default: 10 seconds. */
@@ -33,19 +33,20 @@ public class Retry(
 ) : BuiltInClientMiddleware
 
 /**
- * Sends nothing for a while to a server that has failed several times in a row: requests fail with a [ServerUnreachableException]
- * then, and what the client has cached is still returned. Put [Retry] before it.
+ * Stops sending requests for a while to a server that has failed several times in a row. Meanwhile, requests fail with a
+ * [ServerUnreachableException], and what the client has cached is still returned. Put [Retry] before it.
  */
 @Serializable
 public class CircuitBreaker(
-    /** Failures in a row. Default: 5. */
+    /** Number of consecutive failures that opens the circuit. Default: 5. */
     public val failures: Int? = null,
     /** How long nothing is sent, before some requests are sent as trials. Default: 30 seconds. */
     public val reset: @Serializable(with = Seconds::class) Duration? = null,
 ) : BuiltInClientMiddleware
 
 /**
- * Decides which tools of a server the client lists and calls. Calls of others fail with a [ToolCallRefusedException].
+ * Restricts which tools of a server the client can list and call. Calls of other tools fail with a [ToolCallRefusedException].
+ * Servers use [ToolPolicy].
  *
  * With pins, a tool keeps the definition that it had when it was first listed: one whose definition has changed is left out of
  * lists, with a warning, and calls of it are refused.
@@ -54,11 +55,11 @@ public class CircuitBreaker(
 public class ClientToolPolicy(
     /** Names of the tools that are allowed; `*` stands for any characters. Default: all. */
     public val allowed: List<String>? = null,
-    /** Names of tools that are denied, also if they are allowed. */
+    /** Names of tools that are denied, even if [allowed] matches them. */
     public val denied: List<String> = emptyList(),
     /**
-     * Names of tools whose calls need the approval of [ClientBuilder.onToolCall], without which they are refused. For calls of other
-     * tools it does not run. Default: it runs for all.
+     * Names of tools whose calls need the approval of [ClientBuilder.onToolCall], which then runs only for these. Without this hook,
+     * their calls are refused. Default: the hook runs for all tools.
      */
     public val approval: List<String>? = null,
     /** Whether definitions are pinned for the life of the client. */

@@ -11,7 +11,7 @@ import kotlinx.serialization.json.contentOrNull
 import kotlinx.serialization.json.jsonObject
 import mcpline.ffi.Outcome
 
-/** What a [MiddlewareRequest] is. Middleware sees others than requests of clients only if its scope names their methods. */
+/** The kind of a message. A middleware sees messages other than client requests only if its scope names their methods. */
 @Serializable
 public enum class MessageKind {
     /** A request of the client. */
@@ -35,11 +35,11 @@ public enum class MessageKind {
 }
 
 /**
- * The requests that a middleware sees; by default all requests of clients. A scope that selects features leaves out lists.
+ * The requests that a middleware sees. Default: all requests of clients. A scope that selects features excludes list requests.
  *
  * @property methods Methods: `tools/call`. They may also name input requests (`elicitation/create`) and notifications of
  *   handlers, and notifications of clients that have handlers.
- * @property tools Names of tools: short for [names] with [kinds], like [resources] and [prompts]. Use only one of them.
+ * @property tools Names of tools: short for [names] with [kinds], like [resources] and [prompts]. Use only one of the three.
  * @property resources URIs of resources and templates.
  * @property prompts Names of prompts.
  * @property names Names of features of any kind.
@@ -72,7 +72,7 @@ public class MiddlewareScope(
 
 /** A request, or another message, on its way through the middleware of a server. */
 public class MiddlewareRequest internal constructor(
-    /** What it is. */
+    /** The kind of the message. */
     public val kind: MessageKind,
     /** The method: `tools/call`. */
     public val method: String,
@@ -92,10 +92,10 @@ public class MiddlewareRequest internal constructor(
      * Returns a changed copy, to be passed to `next`. With another `name` of a tool or prompt, or another `uri` of a resource, in
      * [params], the request is for that feature.
      *
-     * If a tool asks the client for input, a client of 2026-07-28 sends the request again with the answers. They are accepted
-     * only if the parameters are changed in the same way then.
+     * If a tool asks the client for input, a client of 2026-07-28 sends the request again with the answers. Change the parameters
+     * of that request in the same way, or the answers are refused.
      */
-    public fun replace(arguments: JsonObject? = null, params: JsonObject? = null): MiddlewareRequest {
+    public fun copy(arguments: JsonObject? = null, params: JsonObject? = null): MiddlewareRequest {
         val changed = params ?: this.params
         val all = if (arguments == null) changed else JsonObject(changed + ("arguments" to arguments))
         return MiddlewareRequest(kind, method, name, all, isChanged = true)
@@ -110,21 +110,21 @@ public class MiddlewareResult internal constructor(
     /** The result, which is decoded when it is first used. */
     public val members: JsonObject by lazy { mcpline.json.parseToJsonElement(json).jsonObject }
 
-    /** Whether it is that of a tool which has failed. */
+    /** Whether this is the result of a tool that failed. */
     public val isError: Boolean get() = (members["isError"] as? JsonPrimitive)?.booleanOrNull ?: false
 
-    /** Whether it asks the client for input (2026-07-28), which then sends the request again with the answers. */
+    /** Whether this asks the client for input (2026-07-28). The client then sends the request again with the answers. */
     public val isInputRequired: Boolean
         get() = (members["resultType"] as? JsonPrimitive)?.contentOrNull == "input_required"
 }
 
-/** What answers a request after a middleware: the next middleware, and at the end the handler. */
+/** The rest of the chain after a middleware: the next middleware or, at the end, the handler. */
 public fun interface Next {
     /**
      * Passes the request on, and returns its result. It may be called several times: the handler runs each time. If the wait is
      * cancelled, for example by a timeout, the handler continues until the middleware ends.
      *
-     * @param request The request of the middleware, or what its `replace` has returned.
+     * @param request The request of the middleware, or a copy from its `copy`.
      * @throws RpcException The request has failed. The client gets the same error if the middleware does not catch it.
      */
     public suspend operator fun invoke(request: MiddlewareRequest): MiddlewareResult
@@ -156,7 +156,11 @@ internal suspend fun CallContext.runMiddleware(
 
 /** Converts what a middleware returned: the result of the request, or for tools what a tool may return. */
 private fun middlewareOutcome(request: MiddlewareRequest, value: Any?): Outcome {
-    val misfit = { UsageException("a middleware can't return ${value?.let { it::class.simpleName }} for ${request.method}") }
+    val misfit = {
+        val returned = if (value == null || value == Unit) "nothing" else value::class.simpleName
+        val allowed = if (request.method == "tools/call") "a `JsonObject` or what a tool may return" else "a `JsonObject`"
+        UsageException("middleware for `${request.method}`: returned $returned; return the result of `next`, or $allowed")
+    }
     return when {
         value is MiddlewareResult -> Outcome.MethodResult(value.json)
         request.kind.isNotification -> Outcome.MethodResult("{}")

@@ -8,7 +8,7 @@ import kotlinx.coroutines.runBlocking
  * How long the end of the JVM waits for functions that serve to return, once their transports have ended: for handlers that
  * clean up, and for what [Server.lifespan] closes. One that calls `exitProcess` itself never returns.
  */
-private const val RETURN_SECONDS = 5L
+private const val RETURN_TIMEOUT_SECONDS = 5L
 
 /** The servers that are being served in this process: they are stopped before the JVM ends. */
 internal object RunningServers {
@@ -38,7 +38,7 @@ internal object RunningServers {
         val servers = all.map { it.server }.toSet()
         servers.forEach { it.close() }
         runBlocking { servers.forEach { it.awaitTransports() } }
-        val deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(RETURN_SECONDS)
+        val deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(RETURN_TIMEOUT_SECONDS)
         all.forEach { it.ended.await(deadline - System.nanoTime(), TimeUnit.NANOSECONDS) }
     }
 }

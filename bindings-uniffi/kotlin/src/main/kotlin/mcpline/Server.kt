@@ -32,7 +32,7 @@ import mcpline.ffi.Server as NativeServer
 import mcpline.ffi.Serving
 
 /** How long handlers may clean up after they were cancelled at the end of the last transport. */
-private val HANDLERS_CLEANUP = 2.seconds
+private val HANDLER_CLEANUP_TIMEOUT = 2.seconds
 
 /**
  * Creates a server.
@@ -389,10 +389,10 @@ public class Server internal constructor(
      * }
      * ```
      *
-     * It returns the result of `next`, another result, as a [JsonObject], or for `tools/call` what a tool may return. The first
-     * middleware is the outermost. One that is added while the server runs applies to later requests.
+     * The function returns the result of `next`, a [JsonObject] that is the whole result or, for `tools/call`, anything that a tool
+     * may return. The first middleware is the outermost. A middleware that is added while the server runs applies to later requests.
      *
-     * @throws UsageException The scope is invalid, or the server has too many.
+     * @throws UsageException The scope is invalid, or the server already has 64 middlewares.
      */
     public fun middleware(
         scope: MiddlewareScope = MiddlewareScope(),
@@ -467,9 +467,9 @@ public class Server internal constructor(
 
     /**
      * Stops serving: calls in flight may finish within [ServerSettings.shutdownGrace]. Then [run], [runHttp] and
-     * [runUnix] return. It does not wait for them.
+     * [runUnix] return. This function does not wait for them.
      *
-     * The end of the JVM (SIGTERM, Ctrl-C, `exitProcess`) calls it, and waits until they have returned.
+     * When the JVM ends (SIGTERM, Ctrl-C, `exitProcess`), the library closes all servers and waits for these functions to return.
      */
     public fun close() {
         val all = synchronized(serving) { serving.toList() }
@@ -528,7 +528,7 @@ public class Server internal constructor(
     /** Waits for handlers that clean up after their cancellation, before [lifespan] closes what they use. */
     private suspend fun awaitHandlers() {
         val handlers = scope.coroutineContext.job.children.toList()
-        withTimeoutOrNull(HANDLERS_CLEANUP) { handlers.joinAll() }
+        withTimeoutOrNull(HANDLER_CLEANUP_TIMEOUT) { handlers.joinAll() }
     }
 
     private fun add(

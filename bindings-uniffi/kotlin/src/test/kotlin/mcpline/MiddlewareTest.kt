@@ -81,7 +81,7 @@ class MiddlewareTest {
                     JsonPrimitive("forbidden") -> throw RpcException(-31050, "no", JsonPrimitive("why"))
                     JsonPrimitive("broken") -> error("secret-7c1f")
                     JsonPrimitive("forgotten") -> Unit
-                    else -> next(request.replace(arguments = JsonObject(mapOf("words" to JsonPrimitive("all $words")))))
+                    else -> next(request.copy(arguments = JsonObject(mapOf("words" to JsonPrimitive("all $words")))))
                 }
             }
             middleware(MiddlewareScope(tools = listOf("flaky"))) { request, next ->
