@@ -8,7 +8,7 @@ use mcpline::middleware::MiddlewareOutcome;
 use mcpline::protocol::vocabulary::{ElicitParams, LoggingLevel};
 use mcpline::protocol::wire::Raw;
 use mcpline::server::CallKind;
-use mcpline::{Ask, AskMethod, Context, HandlerError, Reply};
+use mcpline::{Ask, AskMethod, Context, ErrorKind, HandlerError, Reply};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
@@ -311,6 +311,10 @@ impl Call {
         self.queue.push(action);
         match outcome.await.map_err(|_| Failure::ended())? {
             Ok(result) => Ok(result.as_str().to_owned()),
+            // Not a failure that the middleware might answer. Its coroutine is being cancelled.
+            Err(_) if self.context.is_cancelled() => {
+                Err(Failure::new(ErrorKind::Closed, "the request has ended"))
+            }
             Err(error) => Err(Failure::rpc(&error)),
         }
     }

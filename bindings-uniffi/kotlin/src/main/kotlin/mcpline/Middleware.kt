@@ -1,5 +1,6 @@
 package mcpline
 
+import kotlinx.coroutines.CancellationException
 import kotlinx.serialization.SerialName
 import kotlinx.serialization.Serializable
 import kotlinx.serialization.json.JsonArray
@@ -149,9 +150,21 @@ internal suspend fun CallContext.runMiddleware(
     val request = json.decodeFromJsonElement(DescribedRequest.serializer(), described).request()
     val next = Next { passed ->
         val params = if (passed.isChanged) passed.params.text() else null
-        MiddlewareResult(native { call.runNext(params) })
+        try {
+            MiddlewareResult(native { call.runNext(params) })
+        } catch (_: ClosedException) {
+            // The coroutine is cancelled as well, perhaps a moment later.
+            throw CancellationException("the request was cancelled")
+        }
     }
-    return middlewareOutcome(request, middleware(request, next))
+    val value = try {
+        middleware(request, next)
+    } catch (missing: ResourceNotFoundException) {
+        // As in a handler, it stands for the URI that the client reads.
+        val isRead = request.method == "resources/read"
+        throw if (missing.uri == null && isRead) ResourceNotFoundException(request.name) else missing
+    }
+    return middlewareOutcome(request, value)
 }
 
 /** Converts what a middleware returned: the result of the request, or for tools what a tool may return. */

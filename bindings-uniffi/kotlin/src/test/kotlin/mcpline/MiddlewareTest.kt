@@ -12,6 +12,7 @@ import kotlin.test.assertFalse
 import kotlin.test.assertTrue
 import kotlin.time.Duration.Companion.milliseconds
 import kotlin.time.Duration.Companion.seconds
+import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CompletableDeferred
 import kotlinx.coroutines.awaitCancellation
 import kotlinx.coroutines.coroutineScope
@@ -120,6 +121,7 @@ class MiddlewareTest {
         val codes = ConcurrentLinkedQueue<Long>()
         val server = archive {
             middleware(MiddlewareScope(kinds = listOf("resource"))) { request, next ->
+                if (request.name == "gone://2") throw ResourceNotFoundException()
                 try {
                     next(request)
                 } catch (error: RpcException) {
@@ -132,6 +134,9 @@ class MiddlewareTest {
         Client.memory(server).use { client ->
             val error = assertFailsWith<RpcException> { client.readResource("gone://1") }
             assertEquals(listOf(error.code), codes.toList())
+            val same = assertFailsWith<RpcException> { client.readResource("gone://2") }
+            assertEquals(error.code, same.code)
+            assertEquals(obj("""{"uri": "gone://2"}"""), same.data)
         }
     }
 
@@ -147,8 +152,9 @@ class MiddlewareTest {
             middleware(MiddlewareScope(tools = listOf("wait"))) { request, next ->
                 try {
                     next(request)
-                } finally {
+                } catch (error: CancellationException) {
                     cancelled.complete(Unit)
+                    throw error
                 }
             }
         }
