@@ -87,7 +87,7 @@ PIPELINED = 2_700
 
 
 # The core's own listener handles one call after the other, and notices the end of such a connection at its next write.
-@case("3 calls that are sent in a row, whose clients are gone", mounts=("asgi", "handler", "fetch"))
+@case("3 calls that are sent in a row, whose clients are gone", mounts=("asgi", "handler", "fetch"), decided_by="mount")
 async def calls_in_a_row(attack: Attack) -> None:
     body, headers = modern_call("test_cancellation", label="a")
     each = 30
