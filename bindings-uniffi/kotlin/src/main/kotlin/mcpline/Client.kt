@@ -183,7 +183,7 @@ public class Client private constructor(private val native: NativeClient, privat
 
     /** Sends a notification. */
     public suspend fun notify(method: String, params: JsonObject? = null): Unit =
-        native { native.notify(method, params?.text()) }
+        awaitNative { native.notify(method, params?.text()) }
 
     /**
      * Closes the connection: requests in flight fail with a [ClosedException], and a program that the client started ends.
@@ -191,7 +191,7 @@ public class Client private constructor(private val native: NativeClient, privat
      */
     public suspend fun close() {
         withContext(NonCancellable) {
-            native { native.disconnect() }
+            awaitNative { native.disconnect() }
             host.close()
         }
     }
@@ -237,13 +237,13 @@ public class Client private constructor(private val native: NativeClient, privat
         onProgress: (suspend (Progress) -> Unit)?,
     ): String {
         val given = params?.text()
-        if (onProgress == null) return native { native.request(method, given, encoded(options), null) }
+        if (onProgress == null) return awaitNative { native.request(method, given, encoded(options), null) }
         // Reports run in the context of the caller. The library waits while one is handed over, and holds the next ones.
         val reports = Channel<Progress>(Channel.RENDEZVOUS)
         return coroutineScope {
             val reporting = launch { for (report in reports) onProgress(report) }
             try {
-                native { native.request(method, given, encoded(options), ProgressReports(reports)) }
+                awaitNative { native.request(method, given, encoded(options), ProgressReports(reports)) }
             } finally {
                 reports.close()
                 reporting.join()
@@ -254,12 +254,12 @@ public class Client private constructor(private val native: NativeClient, privat
     private suspend fun <T> list(method: String, serializer: KSerializer<T>, options: RequestOptions?): List<T> =
         decodeResult(
             ListSerializer(serializer),
-            native { native.list(method, encoded(options)) },
+            awaitNative { native.list(method, encoded(options)) },
             "the result of $method",
         )
 
     private suspend fun perform(method: String, argument: String, options: RequestOptions?): Unit =
-        native { native.perform(method, argument, encoded(options)) }
+        awaitNative { native.perform(method, argument, encoded(options)) }
 
     private fun encoded(options: RequestOptions?): String? =
         options?.let { optionsJson.text(RequestOptions.serializer(), it) }
@@ -342,7 +342,7 @@ public class Client private constructor(private val native: NativeClient, privat
             Library.load()
             val client = Client(native(create), host)
             try {
-                val description = native { client.native.open() }
+                val description = awaitNative { client.native.open() }
                 client.description = json.decodeFromString(ServerDescription.serializer(), description)
                 return client
             } catch (error: Throwable) {

@@ -222,7 +222,7 @@ public class ClientBuilder internal constructor() {
     /** Returns the handler of an input request of the server, or of the library. */
     internal fun answer(method: String): (suspend (JsonObject) -> JsonElement)? = when (method) {
         "host/extended_result" -> ::resolve
-        "host/tool_call" -> { params ->
+        TOOL_CALL -> { params ->
             toolCall?.invoke(json.decodeFromJsonElement(ToolCall.serializer(), params))
             JsonObject(emptyMap())
         }
@@ -242,6 +242,9 @@ public class ClientBuilder internal constructor() {
     internal fun encodedSettings(): String = optionsJson.text(ClientSettings.serializer(), settings)
 }
 
+/** The method with which the core asks for consent to a tool call. */
+private const val TOOL_CALL = "host/tool_call"
+
 /** The host of a client: answers input requests, and passes events on, each in the client's scope. */
 internal class ClientHost(private val builder: ClientBuilder, context: CoroutineContext) : Host {
     private val scope = CoroutineScope(SupervisorJob() + Dispatchers.Default + context)
@@ -256,10 +259,12 @@ internal class ClientHost(private val builder: ClientBuilder, context: Coroutine
             InputAnswer.Answered(handler(given).text())
         } catch (error: RpcException) {
             InputAnswer.Refused(error.toFailure())
-        } catch (refused: ToolCallRefusedException) {
-            InputAnswer.Refused(RpcException(-32603, refused.message ?: "").toFailure())
         } catch (error: Throwable) {
             if (error is CancellationException) ensureActive()
+            // The program gets its reason. That of a tool call within another handler is not for the server that asks.
+            if (error is ToolCallRefusedException && method == TOOL_CALL) {
+                return@inScope InputAnswer.Refused(RpcException(-32603, error.message ?: "").toFailure())
+            }
             report(error)
             // The message of one for authorization is that of the error, which the program itself gets.
             val reason = if (method.startsWith("auth/")) error.toString() else "the handler failed"

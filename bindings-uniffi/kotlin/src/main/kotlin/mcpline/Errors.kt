@@ -1,7 +1,11 @@
 package mcpline
 
+import kotlin.coroutines.ContinuationInterceptor
 import kotlin.time.Duration
 import kotlin.time.Duration.Companion.seconds
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.currentCoroutineContext
+import kotlinx.coroutines.withContext
 import kotlinx.serialization.json.JsonElement
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.JsonPrimitive
@@ -268,6 +272,17 @@ public class UrlElicitationRequiredException(public val elicitations: List<UrlEl
     McplineException("the user must open a URL first", "url_elicitation_required", ErrorFacts())
 
 private fun ErrorFacts.seconds(name: String): Duration = ((members[name] as? JsonPrimitive)?.doubleOrNull ?: 0.0).seconds
+
+/**
+ * Runs a function of the native library that suspends, with its errors as [McplineException].
+ *
+ * A coroutine without a dispatcher, such as `suspend fun main`, would continue on the library's I/O thread, and what it does next
+ * would hold everything up.
+ */
+internal suspend fun <T> awaitNative(call: suspend () -> T): T {
+    val hasDispatcher = currentCoroutineContext()[ContinuationInterceptor] != null
+    return native { if (hasDispatcher) call() else withContext(Dispatchers.Default) { call() } }
+}
 
 /** Runs a call of the native library, with its errors as [McplineException]. */
 internal inline fun <T> native(call: () -> T): T =

@@ -42,10 +42,13 @@ internal object Library {
     }
 
     private fun close() {
-        // Handlers may use clients.
-        RunningServers.close()
-        // No program that a client has started outlives this one.
-        closeClients()
+        try {
+            // Before the clients, which handlers may use.
+            RunningServers.close()
+        } finally {
+            // No program that a client has started outlives this one.
+            closeClients()
+        }
     }
 
     /** Loads the library, unless it is loaded. */

@@ -34,6 +34,9 @@ import mcpline.ffi.Serving
 /** How long handlers may clean up after they were cancelled at the end of the last transport. */
 private val HANDLER_CLEANUP_TIMEOUT = 2.seconds
 
+/** The core's default of [ServerSettings.shutdownGrace]. */
+private val DEFAULT_SHUTDOWN_GRACE = 5.seconds
+
 /**
  * Creates a server.
  *
@@ -63,7 +66,11 @@ public fun server(
     extensions: List<Extension> = emptyList(),
     context: CoroutineContext = EmptyCoroutineContext,
     features: Server.() -> Unit = {},
-): Server = Server(Implementation(name, version, title), instructions, options(settings, extensions), context).apply(features)
+): Server {
+    val info = Implementation(name, version, title)
+    val grace = settings.shutdownGrace ?: DEFAULT_SHUTDOWN_GRACE
+    return Server(info, instructions, options(settings, extensions), grace, context).apply(features)
+}
 
 /**
  * A server. Create it with [server].
@@ -75,6 +82,7 @@ public class Server internal constructor(
     info: Implementation,
     instructions: String?,
     options: JsonObject,
+    internal val shutdownGrace: Duration,
     context: CoroutineContext,
 ) {
     internal val native: NativeServer = native {
@@ -449,7 +457,7 @@ public class Server internal constructor(
         onReady: suspend (url: String) -> Unit = {},
     ) {
         val options = optionsJson.text(HttpSettings.serializer(), settings)
-        serve({ native { native.listen(host, port.toUShort(), options) } }) { onReady(it) }
+        serve({ awaitNative { native.listen(host, port.toUShort(), options) } }) { onReady(it) }
     }
 
     /**
@@ -462,24 +470,31 @@ public class Server internal constructor(
      */
     public suspend fun runUnix(path: String, settings: UnixSettings = UnixSettings(), onReady: suspend () -> Unit = {}) {
         val options = optionsJson.text(UnixSettings.serializer(), settings)
-        serve({ native { native.listenUnix(path, options) } }) { onReady() }
+        serve({ awaitNative { native.listenUnix(path, options) } }) { onReady() }
     }
 
     /**
      * Stops serving: calls in flight may finish within [ServerSettings.shutdownGrace]. Then [run], [runHttp] and
-     * [runUnix] return. This function does not wait for them.
+     * [runUnix] return, even if they are still starting. This function does not wait for them.
      *
      * When the JVM ends (SIGTERM, Ctrl-C, `exitProcess`), the library closes all servers and waits for these functions to return.
      */
     public fun close() {
+        RunningServers.closeRunsOf(this)
         val all = synchronized(serving) { serving.toList() }
-        all.forEach { native { it.stop() } }
+        for (transport in all) {
+            try {
+                native { transport.stop() }
+            } catch (_: ClosedException) {
+                // It has ended meanwhile.
+            }
+        }
     }
 
     private suspend fun serve(start: suspend () -> Serving, onReady: suspend (String) -> Unit) {
         val around = lifespan
         val current = RunningServers.begin(this)
-        val serve = suspend { serveUntilEnd(start, onReady) }
+        val serve = suspend { serveUntilEnd(current, start, onReady) }
         try {
             if (around == null) serve() else around(serve)
         } finally {
@@ -490,30 +505,42 @@ public class Server internal constructor(
     /** Waits until nothing is served any more. */
     internal suspend fun awaitTransports() {
         val all = synchronized(serving) { serving.toList() }
-        all.forEach { runCatching { it.ended() } }
+        all.forEach { runCatching { awaitNative { it.ended() } } }
     }
 
-    private suspend fun serveUntilEnd(start: suspend () -> Serving, onReady: suspend (String) -> Unit) {
+    private suspend fun serveUntilEnd(
+        run: RunningServers.Run,
+        start: suspend () -> Serving,
+        onReady: suspend (String) -> Unit,
+    ) {
+        if (run.isClosed) return
         var started: Serving? = null
         try {
             // A coroutine that is cancelled meanwhile would not get the transport, which would go on without it.
             withContext(NonCancellable) { started = start() }
-            started?.let { serveUntilEnd(it, onReady) }
+            started?.let { serveUntilEnd(run, it, onReady) }
         } finally {
             started?.close()
         }
     }
 
-    private suspend fun serveUntilEnd(transport: Serving, onReady: suspend (String) -> Unit) {
+    private suspend fun serveUntilEnd(
+        run: RunningServers.Run,
+        transport: Serving,
+        onReady: suspend (String) -> Unit,
+    ) {
         synchronized(serving) { serving += transport }
         try {
-            if (RunningServers.isEnding) transport.stop()
-            transport.startupMessage()?.let(System.err::println)
-            transport.url()?.let { onReady(it) }
-            native { transport.ended() }
+            if (run.isClosed) {
+                transport.stop()
+            } else {
+                transport.startupMessage()?.let(System.err::println)
+                transport.url()?.let { onReady(it) }
+            }
+            awaitNative { transport.ended() }
         } catch (cancelled: Throwable) {
             transport.stop()
-            withContext(NonCancellable) { runCatching { transport.ended() } }
+            withContext(NonCancellable) { runCatching { awaitNative { transport.ended() } } }
             throw cancelled
         } finally {
             val isLast = synchronized(serving) {

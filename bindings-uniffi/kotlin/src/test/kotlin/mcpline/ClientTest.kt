@@ -1,21 +1,27 @@
 package mcpline
 
+import java.util.concurrent.CompletableFuture
+import java.util.concurrent.TimeUnit
+import kotlin.coroutines.Continuation
+import kotlin.coroutines.EmptyCoroutineContext
+import kotlin.coroutines.startCoroutine
 import kotlin.test.Test
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
+import kotlin.test.assertFalse
 import kotlin.test.assertIs
 import kotlin.test.assertNotNull
 import kotlin.test.assertTrue
 import kotlin.time.Duration.Companion.milliseconds
 import kotlinx.coroutines.CompletableDeferred
-import kotlinx.coroutines.awaitCancellation
+import kotlinx.coroutines.CoroutineName
 import kotlinx.coroutines.async
+import kotlinx.coroutines.awaitCancellation
 import kotlinx.coroutines.coroutineScope
 import kotlinx.coroutines.currentCoroutineContext
 import kotlinx.coroutines.flow.first
 import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.launch
-import kotlinx.coroutines.CoroutineName
 import kotlinx.coroutines.withContext
 import kotlinx.serialization.json.JsonNull
 import kotlinx.serialization.json.JsonObject
@@ -220,6 +226,41 @@ class ClientTest {
         assertFailsWith<InvalidResponseException> { absent.data<Int?>() }
         for (result in listOf(isNull, absent)) {
             assertEquals(result, json.decodeFromString<CallToolResult>(json.encodeToString(result)))
+        }
+    }
+
+    @Test
+    fun `a coroutine without a dispatcher does not continue on the thread of the library`() {
+        val thread = CompletableFuture<String>()
+        val calling = suspend {
+            val server = server("plain", "1.0.0") { tool("tool") { "done" } }
+            Client.memory(server).use { client ->
+                client.callTool("tool")
+                Thread.currentThread().name
+            }
+        }
+        calling.startCoroutine(
+            Continuation(EmptyCoroutineContext) { result ->
+                result.fold(thread::complete, thread::completeExceptionally)
+            },
+        )
+        val name = thread.get(60, TimeUnit.SECONDS)
+        assertFalse(name.startsWith("mcpline"), name)
+    }
+
+    @Test
+    fun `the reason of a refused tool call is not for another server`() = testing {
+        val server = server("asking", "1.0.0") {
+            tool("ask") { elicit("Sure?", obj("""{"type": "object", "properties": {}}""")).toString() }
+        }
+        val client = Client.memory(server) {
+            settings = ClientSettings(revisions = listOf("2025-11-25"))
+            onElicit { throw ToolCallRefusedException("for the user: 7c1f") }
+        }
+        client.use {
+            val result = it.callTool("ask")
+            assertEquals(true, result.isError)
+            assertFalse("7c1f" in result.text, result.text)
         }
     }
 }

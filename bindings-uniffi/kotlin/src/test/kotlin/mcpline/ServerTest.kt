@@ -1,7 +1,9 @@
 package mcpline
 
+import java.io.File
 import java.net.InetSocketAddress
 import java.net.ServerSocket
+import java.util.concurrent.TimeUnit
 import java.util.logging.Handler
 import java.util.logging.LogRecord
 import java.util.logging.Logger
@@ -434,5 +436,37 @@ class ServerTest {
             calling.join()
         }
         assertEquals(listOf("handler", "lifespan"), order)
+    }
+
+    @Test
+    fun `a server that is closed while it starts ends`() = testing {
+        val opening = CompletableDeferred<Unit>()
+        val opened = CompletableDeferred<Unit>()
+        val server = server("starting", "1.0.0") {
+            lifespan { serve ->
+                opening.complete(Unit)
+                opened.await()
+                serve()
+            }
+        }
+        val run = launch { server.runHttp(0) { error("it listens at $it") } }
+        opening.await()
+        server.close()
+        opened.complete(Unit)
+        run.join()
+        assertFalse(run.isCancelled)
+    }
+
+    @Test
+    fun `a program may end the JVM once its server listens`() {
+        val java = File(System.getProperty("java.home"), "bin/java").path
+        val path = System.getProperty("surefire.test.class.path") ?: System.getProperty("java.class.path")
+        val program = ProcessBuilder(java, "-cp", path, "mcpline.EndingProgramKt").inheritIO().start()
+        try {
+            assertTrue(program.waitFor(60, TimeUnit.SECONDS), "the JVM does not end")
+            assertEquals(3, program.exitValue())
+        } finally {
+            program.destroyForcibly()
+        }
     }
 }

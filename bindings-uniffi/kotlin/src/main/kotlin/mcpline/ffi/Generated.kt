@@ -1242,7 +1242,7 @@ private fun uniffiCheckApiChecksums(lib: IntegrityCheckingUniffiLib) {
     if ((lib.uniffi_mcpline_uniffi_checksum_method_log_warn() and 0xFFFF) != 39777) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
-    if ((lib.uniffi_mcpline_uniffi_checksum_method_server_add_built_in_middleware() and 0xFFFF) != 17773) {
+    if ((lib.uniffi_mcpline_uniffi_checksum_method_server_add_built_in_middleware() and 0xFFFF) != 63244) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_server_add_candidates() and 0xFFFF) != 33145) {
@@ -4307,7 +4307,7 @@ internal object FfiConverterTypeProgressListener: FfiConverter<ProgressListener,
 internal interface ServerInterface {
 
     /**
-     * Adds a middleware that the library provides: see [`foreign::add_built_in_middleware`]. Both are JSON.
+     * Adds a middleware that the library provides: see [`foreign::add_built_in_middleware`]. `definition` and `scope` are JSON.
      */
     fun `addBuiltInMiddleware`(`definition`: kotlin.String, `scope`: kotlin.String?)
 
@@ -4492,7 +4492,7 @@ internal open class Server: Disposable, AutoCloseable, ServerInterface
     }
 
     /**
-     * Adds a middleware that the library provides: see [`foreign::add_built_in_middleware`]. Both are JSON.
+     * Adds a middleware that the library provides: see [`foreign::add_built_in_middleware`]. `definition` and `scope` are JSON.
      */
     @Throws(Failure::class)override fun `addBuiltInMiddleware`(`definition`: kotlin.String, `scope`: kotlin.String?)
         =
