@@ -3,7 +3,8 @@ import Foundation
 /// A type with a JSON Schema of its own, which is used instead of a derived one.
 ///
 /// If another type has a property of this type, its schema is derived by decoding a value that matches ``jsonSchema``. If the schema
-/// restricts values by more than `type`, `enum` and `required`, such as by a `pattern`, add a valid value as `examples`.
+/// restricts values by more than `type`, `enum` and `required`, such as by a `pattern`, add a valid value as `examples`. A type that
+/// conforms to `CaseIterable` needs none.
 ///
 /// ```swift
 /// enum Shape: Codable, JSONSchemaProviding {
@@ -161,6 +162,7 @@ private final class SchemaWriter {
             for sample in samples(of: type.jsonSchema) {
                 if let value = try? decodeJSON(T.self, sample) { return value }
             }
+            if let type = T.self as? any CaseIterable.Type, let value = firstCase(type) as? T { return value }
             // It may still decode what its properties ask for.
             if let value = try? T(from: Probe(writer: self, type: T.self, records: false)) { return value }
             throw McplineError.usage(ErrorDetails(
@@ -214,6 +216,8 @@ private final class SchemaWriter {
         guard let type = type as? any CaseIterable.Type else { return nil }
         return try cases(type)
     }
+
+    private func firstCase<C: CaseIterable>(_ type: C.Type) -> Any? { type.allCases.first }
 
     private func cases<C: CaseIterable>(_ type: C.Type) throws -> [JSON] {
         try type.allCases.map { value in

@@ -205,6 +205,38 @@ final class SchemaTests: XCTestCase {
         }
     }
 
+    private enum Level: String, Codable, CaseIterable, JSONSchemaProviding {
+        case low, high
+        static let jsonSchema: JSONObject = ["type": "string", "description": "low or high"]
+    }
+
+    private enum Direction: Decodable, CaseIterable, JSONSchemaProviding {
+        case up, down
+        init(from decoder: any Decoder) throws {
+            switch try String(from: decoder) {
+            case "u": self = .up
+            case "d": self = .down
+            default: throw DecodingError.dataCorrupted(.init(codingPath: [], debugDescription: "u or d"))
+            }
+        }
+        static let jsonSchema: JSONObject = ["type": "string", "pattern": "^[ud]$"]
+    }
+
+    private struct Alarm: Decodable {
+        var level: Level
+        var direction: Direction
+    }
+
+    func testRequiredPropertiesMayBeEnumsWhoseSchemasHaveNoValues() throws {
+        try check(
+            Alarm.self,
+            [
+                "type": "object",
+                "properties": ["level": .object(Level.jsonSchema), "direction": .object(Direction.jsonSchema)],
+                "required": ["level", "direction"],
+            ])
+    }
+
     private struct Route: Codable, JSONSchemaProviding {
         var stops: [String]
         static let jsonSchema: JSONObject = [
