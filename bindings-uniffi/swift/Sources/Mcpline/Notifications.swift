@@ -20,6 +20,9 @@ public struct Notifications: AsyncSequence, Sendable {
         let native: McplineNative.Client
 
         /// Returns the next notification; `nil` when the client is closed or the task is cancelled.
+        ///
+        /// If several tasks call it, each notification goes to one of them. Cancelling one of these tasks does not end the others'
+        /// iteration.
         public mutating func next() async -> ServerNotification? {
             await subscription.next()
         }
@@ -88,8 +91,9 @@ final class Subscription: Sendable {
 
         private struct State {
             var waiting: ServerNotification?
-            /// In the order in which they came. Empty while a notification waits.
-            var takers: [Taker] = []
+            /// With the number of the call, in the order in which they came. Empty while a notification waits.
+            var takers: [(call: Int, taker: Taker)] = []
+            var calls = 0
             var putter: CheckedContinuation<Void, Never>?
             var hasEnded = false
         }
@@ -101,7 +105,7 @@ final class Subscription: Sendable {
             await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
                 let (taker, isDone) = state.withLock { state in
                     if state.hasEnded { return (nil as Taker?, true) }
-                    if !state.takers.isEmpty { return (state.takers.removeFirst(), true) }
+                    if !state.takers.isEmpty { return (state.takers.removeFirst().taker, true) }
                     state.waiting = notification
                     state.putter = done
                     return (nil, false)
@@ -111,27 +115,42 @@ final class Subscription: Sendable {
             }
         }
 
+        /// Returns `nil` if the subscription has ended or the task is cancelled.
         func take() async -> ServerNotification? {
-            await withTaskCancellationHandler {
+            let call = state.withLock { state in
+                state.calls += 1
+                return state.calls
+            }
+            return await withTaskCancellationHandler {
                 await withCheckedContinuation { (taker: Taker) in
                     let (taken, putter, isDone) = state.withLock { state in
+                        // `cancel` came before, and did not find this call.
+                        if Task.isCancelled { return (nil as ServerNotification?, nil as CheckedContinuation<Void, Never>?, true) }
                         if let waiting = state.waiting {
                             defer {
                                 state.waiting = nil
                                 state.putter = nil
                             }
-                            return (waiting as ServerNotification?, state.putter, true)
+                            return (waiting, state.putter, true)
                         }
                         if state.hasEnded { return (nil, nil, true) }
-                        state.takers.append(taker)
+                        state.takers.append((call, taker))
                         return (nil, nil, false)
                     }
                     putter?.resume()
                     if isDone { taker.resume(returning: taken) }
                 }
             } onCancel: {
-                end()
+                cancel(call)
             }
+        }
+
+        /// Ends one call of `take`, if it waits.
+        private func cancel(_ call: Int) {
+            let taker = state.withLock { state in
+                state.takers.firstIndex { $0.call == call }.map { state.takers.remove(at: $0).taker }
+            }
+            taker?.resume(returning: nil)
         }
 
         func end() {
@@ -142,7 +161,7 @@ final class Subscription: Sendable {
                     state.takers = []
                     state.putter = nil
                 }
-                return (state.takers, state.putter)
+                return (state.takers.map(\.taker), state.putter)
             }
             for taker in takers { taker.resume(returning: nil) }
             putter?.resume()

@@ -104,6 +104,81 @@ final class ClientTests: XCTestCase {
         await client.close()
     }
 
+    func testCancelledIterationsDoNotHoldTheClientBack() async throws {
+        let server = try Server("noisy", version: "1.0.0")
+        try server.tool("notify") { call in
+            try call.notify("acme/a")
+            try call.notify("acme/b")
+            return "done"
+        }
+        let last = Promise<Bool>()
+        let client = try await Client.memory(server) { host in
+            host.onNotification { if $0.method == "acme/b" { last.fulfil() } }
+        }
+        let iterating = Task {
+            for await _ in client.notifications {}
+        }
+        iterating.cancel()
+        await iterating.value
+        _ = try await client.callTool("notify")
+        _ = await last.value
+        await client.close()
+    }
+
+    func testCancellingATaskLeavesTheSubscriptionToOthers() async {
+        let queue = Subscription.Queue()
+        let cancelled = Task { await queue.take() }
+        cancelled.cancel()
+        let none = await cancelled.value
+        XCTAssertNil(none)
+        async let next = queue.take()
+        await queue.put(ServerNotification(method: "acme/a", params: [:]))
+        let taken = await next
+        XCTAssertEqual(taken?.method, "acme/a")
+    }
+
+    func testCancelledTasksLeaveAWaitingNotificationToOthers() async {
+        let queue = Subscription.Queue()
+        async let put: Void = queue.put(ServerNotification(method: "acme/a", params: [:]))
+        let cancelled = Task {
+            try? await cancellation()
+            return await queue.take()
+        }
+        cancelled.cancel()
+        let none = await cancelled.value
+        XCTAssertNil(none)
+        let taken = await queue.take()
+        XCTAssertEqual(taken?.method, "acme/a")
+        await put
+    }
+
+    func testNotificationsAreTakenOnceWhileTasksAreCancelled() async {
+        let queue = Subscription.Queue()
+        let count = await withTaskGroup(of: Int.self) { group in
+            group.addTask {
+                var count = 0
+                while await queue.take() != nil { count += 1 }
+                return count
+            }
+            group.addTask {
+                var count = 0
+                for _ in 0..<1000 {
+                    let taking = Task { await queue.take() }
+                    taking.cancel()
+                    if await taking.value != nil { count += 1 }
+                }
+                return count
+            }
+            group.addTask {
+                for number in 0..<1000 { await queue.put(ServerNotification(method: "\(number)", params: [:])) }
+                queue.end()
+                return 0
+            }
+            return await group.reduce(0, +)
+        }
+        XCTAssertEqual(count, 1000)
+    }
+
     func testSeveralTasksTakeFromASubscription() async {
         let queue = Subscription.Queue()
         let counts = await withTaskGroup(of: Int.self) { group in
