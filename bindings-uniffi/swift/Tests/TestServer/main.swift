@@ -1,5 +1,6 @@
-// A server over stdio, for the tests of clients.
+// A server over stdio, for the tests of clients. Its argument is how it uses signals, for the tests of signals.
 
+import Foundation
 import Mcpline
 
 struct Words: Codable {
@@ -19,5 +20,30 @@ try server.tool("wait") { call -> String in
     call.progress(0)
     while true { try await Task.sleep(for: .seconds(3600)) }
 }
-server.closeOnSignals()
-try await server.run()
+
+func reportReady() { FileHandle.standardOutput.write(Data("ready\n".utf8)) }
+
+/// Serves with two servers, until a signal has closed both.
+func runTwo() async throws {
+    let quiet = ServerSettings(startupMessage: false)
+    let first = try Server("first", version: "1.0.0", settings: quiet)
+    let second = try Server("second", version: "1.0.0", settings: quiet)
+    first.closeOnSignals()
+    let listening = AsyncStream<Void>.makeStream()
+    async let serving: Void = first.runHTTP(port: 0) { _ in listening.continuation.finish() }
+    for await _ in listening.stream {}
+    second.closeOnSignals()
+    try await second.runHTTP(port: 0) { _ in reportReady() }
+    try await serving
+}
+
+switch CommandLine.arguments.dropFirst().first {
+case "two": try await runTwo()
+case "never":
+    server.closeOnSignals()
+    reportReady()
+    while true { try await Task.sleep(for: .seconds(3600)) }
+default:
+    server.closeOnSignals()
+    try await server.run()
+}
