@@ -15,7 +15,7 @@ internal import McplineNative
 /// Features can be added and removed while it runs; clients are notified. All functions are safe to call from any task.
 public final class Server: Sendable {
     let native: McplineNative.Server
-    private let transports = Locked<[ObjectIdentifier: Transport]>([:])
+    private let transports = Locked(Transports())
     private let around = Locked<Lifespan?>(nil)
 
     /// A function around each transport: see ``lifespan(_:)``.
@@ -469,8 +469,14 @@ public final class Server: Sendable {
     /// ``runHTTP(port:host:settings:onReady:)`` and ``runUnix(_:settings:onReady:)`` return, even if they are
     /// still starting.
     public func close() {
-        let all = transports.withLock { Array($0.values) }
+        let all = transports.withLock { Array($0.open.values) }
         for transport in all { transport.close() }
+    }
+
+    /// Stops serving, and does not serve again.
+    func closeForGood() {
+        transports.withLock { $0.isClosedForGood = true }
+        close()
     }
 
     private func serve(
@@ -478,8 +484,12 @@ public final class Server: Sendable {
     ) async throws {
         let transport = Transport()
         let id = ObjectIdentifier(transport)
-        transports.withLock { $0[id] = transport }
-        defer { transports.withLock { $0[id] = nil } }
+        let isClosedForGood = transports.withLock { transports in
+            if !transports.isClosedForGood { transports.open[id] = transport }
+            return transports.isClosedForGood
+        }
+        if isClosedForGood { return }
+        defer { transports.withLock { $0.open[id] = nil } }
         let serve: @Sendable () async throws -> Void = { try await transport.serve(start, onReady) }
         if let lifespan = around.withLock({ $0 }) {
             try await lifespan(serve)
@@ -505,6 +515,13 @@ public final class Server: Sendable {
     private func remove(_ kind: Kind, _ name: String) throws -> Bool {
         try nativeCall { try native.removeFeature(kind: kind.rawValue, name: name) }
     }
+}
+
+/// What a server serves.
+private struct Transports {
+    var open: [ObjectIdentifier: Transport] = [:]
+    /// Whether a signal has closed the server.
+    var isClosedForGood = false
 }
 
 /// What one call serves, from its start: it can be closed before it listens.

@@ -3,18 +3,20 @@ import Foundation
 
 extension Server {
     /// Closes the server on SIGINT or SIGTERM, so that ``run()``, ``runHTTP(port:host:settings:onReady:)`` and
-    /// ``runUnix(_:settings:onReady:)`` return. A second signal ends the program
-    /// immediately.
+    /// ``runUnix(_:settings:onReady:)`` return. If the signal comes earlier, such as while the program opens its database, they
+    /// return at once when they are called. A second signal ends the program immediately.
     ///
     /// Use it in programs whose only task is to serve: the signals stay handled until the program ends. One signal closes all
     /// servers for which this was called, and other `DispatchSource`s for it still get it. On Linux, Dispatch replaces a handler that
     /// was set with `signal` or `sigaction`.
     public func closeOnSignals() {
         _ = isHandlingSignals
-        signalState.withLock { state in
+        let isLate = signalState.withLock { state in
             state.servers = state.servers.filter { $0.server != nil && $0.server !== self }
             state.servers.append(WeakServer(server: self))
+            return state.hasReceived
         }
+        if isLate { closeForGood() }
     }
 }
 
@@ -70,5 +72,5 @@ private func closeServers(on number: Int32) {
     }
     // The status that shells give to programs that a signal has ended.
     guard isFirst else { exit(128 + number) }
-    for server in servers { server.close() }
+    for server in servers { server.closeForGood() }
 }

@@ -28,6 +28,10 @@ final class SignalTests: XCTestCase {
         }
     }
 
+    func testServersThatASignalHasClosedDoNotServe() throws {
+        XCTAssertEqual(try status(of: "late", after: SIGTERM), 0)
+    }
+
     func testASecondSignalEndsTheProgram() throws {
         // The signals may come in either order.
         let status = try status(of: "never", after: SIGTERM, SIGINT)

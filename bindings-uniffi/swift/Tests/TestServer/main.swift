@@ -37,8 +37,18 @@ func runTwo() async throws {
     try await serving
 }
 
+/// Serves with a server after a signal, whose arrival another one shows.
+func runLate() async throws {
+    let other = try Server("other", version: "1.0.0", settings: ServerSettings(startupMessage: false))
+    server.closeOnSignals()
+    other.closeOnSignals()
+    try await other.runHTTP(port: 0) { _ in reportReady() }
+    try await server.run()
+}
+
 switch CommandLine.arguments.dropFirst().first {
 case "two": try await runTwo()
+case "late": try await runLate()
 case "never":
     server.closeOnSignals()
     reportReady()
