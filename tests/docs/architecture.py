@@ -93,9 +93,11 @@ def _misplaced(section: str, modules: set[str]) -> list[str]:
 
 
 def _unknown_types(text: str, tracked: list[str]) -> list[str]:
-    suffixes = {".rs", ".py", ".pyi", ".ts", ".hpp", ".h", ".swift"}
+    suffixes = {".rs", ".py", ".pyi", ".ts", ".hpp", ".h", ".kt", ".swift"}
     sources = [ROOT / path for path in tracked if path.startswith(("core/", "bindings-")) and Path(path).suffix in suffixes]
     known = set(re.findall(r"\w+", "\n".join(path.read_text() for path in sources)))
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    # Files of Swift may have several types, and another name.
+    known |= {path.stem for path in sources}
     named = {name for span in re.findall(r"`([^`\n]+)`", prose) for name in TYPE.findall(span)}
     return [f"the sources have no {name}" for name in sorted(named - known)]
