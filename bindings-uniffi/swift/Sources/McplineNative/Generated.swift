@@ -2211,7 +2211,7 @@ package func FfiConverterTypeProgressListener_lower(_ value: ProgressListener) -
 package protocol ServerProtocol: AnyObject, Sendable {
 
     /**
-     * Adds a middleware that the library provides: see [`foreign::add_built_in_middleware`]. Both are JSON.
+     * Adds a middleware that the library provides: see [`foreign::add_built_in_middleware`]. `definition` and `scope` are JSON.
      */
     func addBuiltInMiddleware(definition: String, scope: String?) throws
 
@@ -2344,7 +2344,7 @@ package convenience init(info: String, instructions: String?, settings: String?)
     }
 
     /**
-     * Adds a middleware that the library provides: see [`foreign::add_built_in_middleware`]. Both are JSON.
+     * Adds a middleware that the library provides: see [`foreign::add_built_in_middleware`]. `definition` and `scope` are JSON.
      */
 package func addBuiltInMiddleware(definition: String, scope: String?)throws   {try rustCallWithError(FfiConverterTypeFailure_lift) {
         uniffiCallStatus in
@@ -3979,7 +3979,7 @@ private let initializationResult: InitializationResult = {
     if (uniffi_mcpline_uniffi_checksum_method_log_warn() != 39777) {
         return InitializationResult.apiChecksumMismatch
     }
-    if (uniffi_mcpline_uniffi_checksum_method_server_add_built_in_middleware() != 17773) {
+    if (uniffi_mcpline_uniffi_checksum_method_server_add_built_in_middleware() != 63244) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_mcpline_uniffi_checksum_method_server_add_candidates() != 33145) {
