@@ -16,6 +16,7 @@ internal import McplineNative
 public final class Server: Sendable {
     let native: McplineNative.Server
     private let transports = Locked(Transports())
+    private let handlers = RunningHandlers()
     private let around = Locked<Lifespan?>(nil)
 
     /// A function around each transport: see ``lifespan(_:)``.
@@ -490,7 +491,16 @@ public final class Server: Sendable {
         }
         if isClosedForGood { return }
         defer { transports.withLock { $0.open[id] = nil } }
-        let serve: @Sendable () async throws -> Void = { try await transport.serve(start, onReady) }
+        let serve: @Sendable () async throws -> Void = { [transports, handlers] in
+            do {
+                try await transport.serve(start, onReady)
+            } catch {
+                if transports.withLock({ $0.open.count }) == 1 { await handlers.finish() }
+                throw error
+            }
+            // While there are others, it is not known whose handlers still run.
+            if transports.withLock({ $0.open.count }) == 1 { await handlers.finish() }
+        }
         if let lifespan = around.withLock({ $0 }) {
             try await lifespan(serve)
         } else {
@@ -508,12 +518,35 @@ public final class Server: Sendable {
         try nativeCall {
             try native.addFeature(
                 kind: kind.rawValue, definition: definition?.text ?? "null", options: encoded,
-                handler: FeatureHandler(handler))
+                handler: FeatureHandler(handler, handlers))
         }
     }
 
     private func remove(_ kind: Kind, _ name: String) throws -> Bool {
         try nativeCall { try native.removeFeature(kind: kind.rawValue, name: name) }
+    }
+}
+
+/// The handlers that run, so that those that are cancelled can clean up before serving ends.
+private final class RunningHandlers: Sendable {
+    /// How long the end of serving waits for them.
+    private static let cleanupTimeout = Duration.seconds(2)
+
+    private let count = Locked(0)
+
+    func begin() { count.withLock { $0 += 1 } }
+
+    func end() { count.withLock { $0 -= 1 } }
+
+    /// Waits until all have ended, for a limited time.
+    func finish() async {
+        // In a task of its own, which is not cancelled.
+        await Task { [count] in
+            let deadline = ContinuousClock.now + Self.cleanupTimeout
+            while count.withLock({ $0 }) > 0, ContinuousClock.now < deadline {
+                try? await Task.sleep(for: .milliseconds(5))
+            }
+        }.value
     }
 }
 
@@ -572,12 +605,18 @@ private enum Kind: String {
 /// Runs the handler of a feature, in a task that ends with the request.
 private final class FeatureHandler: Handler {
     private let handler: @Sendable (JSON, CallContext) async throws -> HandlerOutcome
+    private let running: RunningHandlers
 
-    init(_ handler: @escaping @Sendable (JSON, CallContext) async throws -> HandlerOutcome) {
+    init(
+        _ handler: @escaping @Sendable (JSON, CallContext) async throws -> HandlerOutcome, _ running: RunningHandlers
+    ) {
         self.handler = handler
+        self.running = running
     }
 
     func call(arguments: String, call: Call) async throws -> Outcome {
+        running.begin()
+        defer { running.end() }
         let context = CallContext(call)
         defer { context.end() }
         do {
