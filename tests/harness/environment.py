@@ -137,9 +137,8 @@ def mcpline_wheel() -> Path:
                 [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps",
                  "--wheel-dir", str(place), str(ROOT / "bindings-python")],
                 "pip wheel ./bindings-python",
-                env=os.environ | {
-                    "CARGO_TARGET_DIR": str(target_directory()), "MATURIN_PEP517_ARGS": f"--profile {PROFILE}",
-                },
+                env=os.environ | {"CARGO_TARGET_DIR": str(target_directory())}
+                | ({"MATURIN_PEP517_ARGS": "--profile dev"} if PROFILE == "dev" else {}),
             )
     (wheel,) = place.glob("*.whl")
     return wheel
