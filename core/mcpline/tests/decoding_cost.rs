@@ -1,7 +1,5 @@
 //! Decoding large lists, results and requests of one server does not block a host's other servers.
 
-#[path = "support/peer.rs"]
-mod peer;
 mod support;
 
 use std::pin::pin;
@@ -11,10 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use mcpline::client::{Client, ClientBuilder, ClientError, RequestOptions};
 use mcpline::protocol::vocabulary::{ElicitAction, ElicitResult};
 use mcpline::{Context, Revision, Server};
-use peer::{Peer, host};
 use serde_json::{Value, json};
 use support::Nothing;
 use support::computations::HeldComputations;
+use support::peer::{Peer, host};
 use tokio::sync::Notify;
 
 /// Connects a client to a server that a closure scripts. The closure gets the method of each request and returns the

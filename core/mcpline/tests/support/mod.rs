@@ -6,7 +6,11 @@ pub(crate) mod authorized;
 pub(crate) mod computations;
 pub(crate) mod connection;
 pub(crate) mod log;
+pub(crate) mod peer;
 pub(crate) mod requests;
+pub(crate) mod scripted;
+pub(crate) mod tasks;
+pub(crate) mod ways;
 
 use std::cell::RefCell;
 

@@ -2,9 +2,6 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-#[path = "tasks.rs"]
-pub(crate) mod tasks;
-
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,7 +14,7 @@ use schema_check::Conversation;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use tasks::Tasks;
+use super::tasks::Tasks;
 
 type Script = dyn Fn(&Value, &dyn Fn(Value)) + Send + Sync;
 

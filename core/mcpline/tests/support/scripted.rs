@@ -2,9 +2,6 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-#[path = "tasks.rs"]
-mod tasks;
-
 use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,7 +14,7 @@ use mcpline::client::{Address, Channel, ClientTransport};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use tasks::Tasks;
+use super::tasks::Tasks;
 
 /// An action of a scripted server.
 pub(crate) enum Act {

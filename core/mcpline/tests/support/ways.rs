@@ -1,8 +1,5 @@
 //! Every transport between our client and our server.
 
-#[path = "tasks.rs"]
-mod tasks;
-
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,7 +11,7 @@ use mcpline::{Revision, Server};
 use schema_check::Conversation;
 use tokio::sync::mpsc;
 
-use tasks::Tasks;
+use super::tasks::Tasks;
 
 /// A transport to a server, and what keeps it open.
 pub(crate) struct Way {

@@ -1,0 +1,17 @@
+//! HTTP servers: the service, the standalone server, mounts, and several processes of one service.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod cors;
+mod https;
+mod listener;
+mod mount;
+mod mount_paths;
+mod mount_shutdown;
+mod quotas;
+mod routes;
+mod service;
+mod sharing;
+mod socket_faults;
+mod stateless;

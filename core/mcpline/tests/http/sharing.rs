@@ -1,0 +1,651 @@
+//! Several processes of one service: a handshake-era client may reach any of them.
+//!
+//! The "processes" are servers that have only [`Sharing`] in common.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::support::Nothing;
+use crate::support::requests::{body, call, events, initialize, request};
+use bytes::Bytes;
+use http::{Method, Response, StatusCode};
+use mcpline::protocol::vocabulary::{ElicitParams, FormSchema, LoggingLevel, Resource};
+use mcpline::sharing::{
+    Bus, EventLog, LoggedEvents, Pending, SessionStore, Sharing, SharingError, Subscription,
+};
+use mcpline::transport::http::{Body, HttpOptions, HttpService, Principal};
+use mcpline::{Context, Server, Settings};
+use serde_json::{Value, json};
+use tokio::sync::{Notify, Semaphore};
+
+/// One process.
+struct Process {
+    server: Server,
+    service: HttpService,
+    go_on: Arc<Notify>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Process {
+    fn start(sharing: &Sharing) -> Self {
+        Self::start_with(sharing, HttpOptions::default())
+    }
+
+    fn start_with(sharing: &Sharing, mut options: HttpOptions) -> Self {
+        let mut settings = Settings::default();
+        settings.sharing = Some(sharing.clone());
+        let go_on = Arc::new(Notify::new());
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let (wait, flag) = (go_on.clone(), cancelled.clone());
+        let server = Server::builder("replica", "1")
+            .settings(settings)
+            .build()
+            .expect("a server")
+            .resource(Resource::new("file:///a", "a"), || async { "a" })
+            .tool("plain", "Answers at once", |_: Nothing, _: Context| async {
+                "done"
+            })
+            .tool("asks", "Asks", |_: Nothing, ctx: Context| async move {
+                let elicitation = ElicitParams::form("Name?", FormSchema::new());
+                match ctx.elicit(&elicitation).await {
+                    Ok(answer) => format!("{:?}", answer.action),
+                    Err(error) => error.to_string(),
+                }
+            })
+            .tool("logs", "Logs", |_: Nothing, ctx: Context| async move {
+                ctx.log(LoggingLevel::Info, None, "quiet");
+                ctx.log(LoggingLevel::Error, None, "loud");
+                "logged"
+            })
+            .tool("streams", "Reports", move |_: Nothing, ctx: Context| {
+                let (wait, flag) = (wait.clone(), flag.clone());
+                ctx.on_cancel(move || flag.store(true, Ordering::SeqCst));
+                async move {
+                    ctx.progress(1.0, None, None);
+                    wait.notified().await;
+                    ctx.progress(2.0, None, None);
+                    "done"
+                }
+            });
+        options.retry = Duration::from_millis(1);
+        Self {
+            service: server.http_service(options),
+            server,
+            go_on,
+            cancelled,
+        }
+    }
+
+    async fn send(&self, method: Method, session: &str, body: Value) -> Response<Body> {
+        let headers = [
+            ("mcp-session-id", session),
+            ("mcp-protocol-version", "2025-11-25"),
+        ];
+        self.service.handle(request(method, &headers, body)).await
+    }
+
+    async fn post(&self, session: &str, body: Value) -> Response<Body> {
+        self.send(Method::POST, session, body).await
+    }
+
+    /// Performs the handshake at this process; returns the session's id.
+    async fn begin(&self) -> String {
+        let mut hello = initialize("2025-11-25");
+        hello["params"]["capabilities"] = json!({"elicitation": {}});
+        let response = self.service.handle(request(Method::POST, &[], hello)).await;
+        let id = response.headers()["mcp-session-id"].to_str();
+        id.expect("visible ASCII").to_owned()
+    }
+}
+
+fn two() -> (Process, Process) {
+    let sharing = Sharing::in_memory();
+    (Process::start(&sharing), Process::start(&sharing))
+}
+
+fn notification(method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "method": method, "params": params})
+}
+
+/// Returns the next events; `None` at the stream's end. Time is virtual: a silent stream fails at once.
+async fn more(stream: &mut Body) -> Option<Vec<(String, Value)>> {
+    tokio::time::timeout(Duration::from_secs(5), events(stream))
+        .await
+        .expect("the stream says something")
+}
+
+/// Returns the next event that has a message.
+async fn message(stream: &mut Body) -> (String, Value) {
+    loop {
+        let found = more(stream).await.expect("the stream goes on");
+        if let Some(event) = found.into_iter().find(|(_, message)| !message.is_null()) {
+            return event;
+        }
+    }
+}
+
+/// Returns all messages until the stream's end.
+async fn rest(stream: &mut Body) -> Vec<Value> {
+    let mut all = Vec::new();
+    while let Some(found) = more(stream).await {
+        all.extend(found.into_iter().map(|(_, message)| message));
+    }
+    all.retain(|message| !message.is_null());
+    all
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handshake_at_one_process_is_completed_and_used_at_another() {
+    let (a, b) = two();
+    let id = a.begin().await;
+    let ready = notification("notifications/initialized", json!({}));
+    assert_eq!(b.post(&id, ready).await.status(), StatusCode::ACCEPTED);
+    for process in [&a, &b] {
+        let answer = body(process.post(&id, call(1, "plain")).await).await;
+        assert_eq!(answer["result"]["content"][0]["text"], "done");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_level_set_at_one_process_holds_at_another() {
+    let (a, b) = two();
+    let id = a.begin().await;
+    // Both have loaded the session before it changes.
+    let ready = notification("notifications/initialized", json!({}));
+    assert_eq!(b.post(&id, ready).await.status(), StatusCode::ACCEPTED);
+    let level = json!({"jsonrpc": "2.0", "id": 5, "method": "logging/setLevel",
+                       "params": {"level": "error"}});
+    assert!(body(b.post(&id, level).await).await["result"].is_object());
+    let messages = rest(a.post(&id, call(6, "logs")).await.body_mut()).await;
+    let logged: Vec<_> = messages
+        .iter()
+        .filter(|message| message["method"] == "notifications/message")
+        .map(|message| message["params"]["data"].clone())
+        .collect();
+    assert_eq!(logged, ["loud"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_found_only_by_its_principal() {
+    let (a, b) = two();
+    let mut hello = request(Method::POST, &[], initialize("2025-11-25"));
+    hello.extensions_mut().insert(Principal("alice".into()));
+    let begun = a.service.handle(hello).await;
+    let id = begun.headers()["mcp-session-id"].to_str().expect("ASCII");
+    let as_principal = |name: &str| {
+        let mut request = request(Method::POST, &[("mcp-session-id", id)], call(1, "plain"));
+        request.extensions_mut().insert(Principal(name.to_owned()));
+        b.service.handle(request)
+    };
+    assert_eq!(as_principal("bob").await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(as_principal("alice").await.status(), StatusCode::OK);
+    assert_eq!(as_principal("bob").await.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_input_request_of_one_process_is_answered_at_another() {
+    let (a, b) = two();
+    let id = a.begin().await;
+    a.post(&id, notification("notifications/initialized", json!({})))
+        .await;
+    let mut at_a = a.post(&id, call(1, "asks")).await;
+    let mut at_b = b.post(&id, call(2, "asks")).await;
+    let (_, first) = message(at_a.body_mut()).await;
+    let (_, second) = message(at_b.body_mut()).await;
+    assert_eq!(first["method"], "elicitation/create");
+    assert_ne!(
+        first["id"], second["id"],
+        "ids are the session's, not a process's"
+    );
+    let answer = |id: &Value, action: &str| json!({"jsonrpc": "2.0", "id": id, "result": {"action": action}});
+    assert_eq!(
+        b.post(&id, answer(&first["id"], "decline")).await.status(),
+        StatusCode::ACCEPTED
+    );
+    a.post(&id, answer(&second["id"], "cancel")).await;
+    let (_, result) = message(at_a.body_mut()).await;
+    assert_eq!(result["result"]["content"][0]["text"], "Decline");
+    let (_, result) = message(at_b.body_mut()).await;
+    assert_eq!(result["result"]["content"][0]["text"], "Cancel");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_reaches_the_process_that_has_the_request() {
+    let (a, b) = two();
+    let id = a.begin().await;
+    a.post(&id, notification("notifications/initialized", json!({})))
+        .await;
+    let mut streaming = a.post(&id, call(1, "streams")).await;
+    message(streaming.body_mut()).await;
+    b.post(
+        &id,
+        notification("notifications/cancelled", json!({"requestId": 1})),
+    )
+    .await;
+    assert!(a.cancelled.load(Ordering::SeqCst));
+    assert_eq!(rest(streaming.body_mut()).await, [] as [Value; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_at_one_process_reaches_a_listener_at_another_once() {
+    let (a, b) = two();
+    let id = a.begin().await;
+    a.post(&id, notification("notifications/initialized", json!({})))
+        .await;
+    let subscribe = json!({"jsonrpc": "2.0", "id": 3, "method": "resources/subscribe",
+                           "params": {"uri": "file:///a"}});
+    assert!(body(a.post(&id, subscribe).await).await["result"].is_object());
+    let mut listening = b.send(Method::GET, &id, Value::Null).await;
+    a.server.notify_resource_updated("file:///a");
+    let (_, first) = message(listening.body_mut()).await;
+    assert_eq!(first["method"], "notifications/resources/updated");
+    b.server.notify_resource_updated("file:///a");
+    message(listening.body_mut()).await;
+    // No process kept a second copy for later.
+    let mut again = a.send(Method::GET, &id, Value::Null).await;
+    a.server
+        .notify_changed(&mcpline::protocol::session::Change::Tools);
+    let (_, next) = message(again.body_mut()).await;
+    assert_eq!(next["method"], "notifications/tools/list_changed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn input_requests_wait_until_the_client_opens_its_stream() {
+    let mut settings = Settings::default();
+    settings.sharing = Some(Sharing::in_memory());
+    let (sender, mut answers) = tokio::sync::mpsc::unbounded_channel();
+    let server = Server::builder("replica", "1")
+        .settings(settings)
+        .build()
+        .expect("a server")
+        .on_initialized(move |ctx: Context| {
+            let sender = sender.clone();
+            async move {
+                let elicitation = ElicitParams::form("Name?", FormSchema::new());
+                // The test may be over.
+                let _ = sender.send(ctx.elicit(&elicitation).await.map(|answer| answer.action));
+            }
+        });
+    let a = Process {
+        service: server.http_service(HttpOptions::default()),
+        server,
+        go_on: Arc::default(),
+        cancelled: Arc::default(),
+    };
+    let id = a.begin().await;
+    a.post(
+        &id,
+        self::notification("notifications/initialized", json!({})),
+    )
+    .await;
+    // The handler has sent its input request by now.
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    // Each process sends changes only where the client has a stream: this one is dropped.
+    a.server
+        .notify_changed(&mcpline::protocol::session::Change::Tools);
+    let mut listening = a.send(Method::GET, &id, Value::Null).await;
+    let (_, input_request) = message(listening.body_mut()).await;
+    assert_eq!(input_request["method"], "elicitation/create");
+    let answer =
+        json!({"jsonrpc": "2.0", "id": input_request["id"], "result": {"action": "decline"}});
+    a.post(&id, answer).await;
+    let answered = answers.recv().await.expect("it was asked");
+    assert_eq!(format!("{:?}", answered.expect("an answer")), "Decline");
+    a.server
+        .notify_changed(&mcpline::protocol::session::Change::Prompts);
+    let (_, next) = message(listening.body_mut()).await;
+    assert_eq!(next["method"], "notifications/prompts/list_changed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_stream_is_continued_at_another_process_while_the_call_runs() {
+    let (a, b) = two();
+    let id = a.begin().await;
+    a.post(&id, notification("notifications/initialized", json!({})))
+        .await;
+    let mut lost = a.post(&id, call(1, "streams")).await;
+    let (seen, first) = message(lost.body_mut()).await;
+    assert_eq!(first["params"]["progress"], 1.0);
+    drop(lost);
+    let headers = [("mcp-session-id", id.as_str()), ("last-event-id", &seen)];
+    let resumed = request(Method::GET, &headers, Value::Null);
+    let mut resumed = b.service.handle(resumed).await;
+    assert_eq!(resumed.status(), StatusCode::OK);
+    a.go_on.notify_one();
+    let messages = rest(resumed.body_mut()).await;
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert_eq!(messages[0]["params"]["progress"], 2.0);
+    assert_eq!(messages[1]["result"]["content"][0]["text"], "done");
+    // The whole stream again, at either process; it has ended by now.
+    let (stream, _) = seen.split_once('-').expect("a stream and a number");
+    let start = format!("{stream}-0");
+    for process in [&a, &b] {
+        let headers = [("mcp-session-id", id.as_str()), ("last-event-id", &start)];
+        let again = request(Method::GET, &headers, Value::Null);
+        let mut again = process.service.handle(again).await;
+        assert_eq!(rest(again.body_mut()).await.len(), 3);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_ended_at_one_process_is_unknown_to_all() {
+    let (a, b) = two();
+    let id = a.begin().await;
+    a.post(&id, notification("notifications/initialized", json!({})))
+        .await;
+    b.post(&id, call(1, "plain")).await;
+    let ended = b.send(Method::DELETE, &id, Value::Null).await;
+    assert_eq!(ended.status(), StatusCode::NO_CONTENT);
+    tokio::task::yield_now().await;
+    for process in [&a, &b] {
+        let gone = process.post(&id, call(2, "plain")).await;
+        assert_eq!(gone.status(), StatusCode::NOT_FOUND);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_outlives_the_process_that_began_it() {
+    let (a, b) = two();
+    let id = a.begin().await;
+    a.post(&id, notification("notifications/initialized", json!({})))
+        .await;
+    a.service.close();
+    drop(a);
+    let answer = body(b.post(&id, call(1, "plain")).await).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "done");
+}
+
+/// A store that cannot be reached.
+struct Unreachable;
+
+impl SessionStore for Unreachable {
+    fn save<'a>(&'a self, _: &'a str, _: Bytes, _: Duration) -> Pending<'a, ()> {
+        Box::pin(async { Err(SharingError::new("unreachable")) })
+    }
+
+    fn load<'a>(&'a self, _: &'a str) -> Pending<'a, Option<Bytes>> {
+        Box::pin(async { Err(SharingError::new("unreachable")) })
+    }
+
+    fn remove<'a>(&'a self, _: &'a str) -> Pending<'a, ()> {
+        Box::pin(async { Err(SharingError::new("unreachable")) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_store_does_not_affect_the_process_that_has_the_session() {
+    let mut sharing = Sharing::in_memory();
+    sharing.sessions = Arc::new(Unreachable);
+    let (a, b) = (Process::start(&sharing), Process::start(&sharing));
+    let id = a.begin().await;
+    a.post(&id, notification("notifications/initialized", json!({})))
+        .await;
+    let answer = body(a.post(&id, call(1, "plain")).await).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "done");
+    let elsewhere = b.post(&id, call(2, "plain")).await;
+    assert_eq!(elsewhere.status(), StatusCode::NOT_FOUND);
+}
+
+/// Counts the sessions that a store holds. Each `save` waits for a permit.
+struct Counting {
+    store: Arc<dyn SessionStore>,
+    ids: Mutex<HashSet<String>>,
+    started: AtomicUsize,
+    go_on: Semaphore,
+}
+
+impl Counting {
+    /// Wraps the store of `sharing`; `saves` calls of `save` may proceed.
+    fn wrap(sharing: &mut Sharing, saves: usize) -> Arc<Self> {
+        let counting = Arc::new(Self {
+            store: sharing.sessions.clone(),
+            ids: Mutex::default(),
+            started: AtomicUsize::new(0),
+            go_on: Semaphore::new(saves),
+        });
+        sharing.sessions = counting.clone();
+        counting
+    }
+
+    fn held(&self) -> usize {
+        self.ids.lock().expect("not poisoned").len()
+    }
+}
+
+impl SessionStore for Counting {
+    fn save<'a>(&'a self, id: &'a str, session: Bytes, lifetime: Duration) -> Pending<'a, ()> {
+        Box::pin(async move {
+            // The session may be stored even if the caller no longer waits for it.
+            self.ids.lock().expect("not poisoned").insert(id.to_owned());
+            self.started.fetch_add(1, Ordering::SeqCst);
+            self.go_on.acquire().await.expect("open").forget();
+            self.store.save(id, session, lifetime).await
+        })
+    }
+
+    fn load<'a>(&'a self, id: &'a str) -> Pending<'a, Option<Bytes>> {
+        self.store.load(id)
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()> {
+        self.ids.lock().expect("not poisoned").remove(id);
+        self.store.remove(id)
+    }
+}
+
+/// Records everything that the shared parts are given.
+struct Recording {
+    parts: Sharing,
+    seen: Mutex<Vec<(&'static str, Vec<u8>)>>,
+}
+
+impl Recording {
+    fn wrap(parts: Sharing) -> (Sharing, Arc<Self>) {
+        let recording = Arc::new(Self {
+            parts,
+            seen: Mutex::default(),
+        });
+        let sharing = Sharing {
+            sessions: recording.clone(),
+            events: recording.clone(),
+            bus: recording.clone(),
+        };
+        (sharing, recording)
+    }
+
+    fn saw(&self, part: &'static str, name: &str, bytes: &[u8]) {
+        let seen = [name.as_bytes(), b" ", bytes].concat();
+        self.seen.lock().expect("not poisoned").push((part, seen));
+    }
+}
+
+impl SessionStore for Recording {
+    fn save<'a>(&'a self, id: &'a str, session: Bytes, lifetime: Duration) -> Pending<'a, ()> {
+        self.saw("store", id, &session);
+        self.parts.sessions.save(id, session, lifetime)
+    }
+
+    fn load<'a>(&'a self, id: &'a str) -> Pending<'a, Option<Bytes>> {
+        self.saw("store", id, b"");
+        self.parts.sessions.load(id)
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()> {
+        self.saw("store", id, b"");
+        self.parts.sessions.remove(id)
+    }
+}
+
+impl EventLog for Recording {
+    fn append(&self, stream: &str, number: u64, event: Bytes) {
+        self.saw("log", stream, &event);
+        self.parts.events.append(stream, number, event);
+    }
+
+    fn end(&self, stream: &str) {
+        self.saw("log", stream, b"");
+        self.parts.events.end(stream);
+    }
+
+    fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>> {
+        self.saw("log", stream, b"");
+        self.parts.events.read(stream, after)
+    }
+}
+
+impl Bus for Recording {
+    fn publish(&self, message: Bytes) {
+        self.saw("bus", "", &message);
+        self.parts.bus.publish(message);
+    }
+
+    fn subscribe(&self, receive: Arc<dyn Fn(Bytes) + Send + Sync>) -> Subscription {
+        self.parts.bus.subscribe(receive)
+    }
+}
+
+/// Reading a store, a log or a bus does not give access to a session: its id is a secret of its client.
+#[tokio::test(start_paused = true)]
+async fn the_shared_parts_never_see_session_ids() {
+    let (sharing, recording) = Recording::wrap(Sharing::in_memory());
+    let (a, b) = (Process::start(&sharing), Process::start(&sharing));
+    let id = a.begin().await;
+    a.post(&id, notification("notifications/initialized", json!({})))
+        .await;
+    let mut asking = a.post(&id, call(1, "asks")).await;
+    let (_, input_request) = message(asking.body_mut()).await;
+    let answer =
+        json!({"jsonrpc": "2.0", "id": input_request["id"], "result": {"action": "decline"}});
+    b.post(&id, answer).await;
+    rest(asking.body_mut()).await;
+    // A stream that is lost at one process and continued at another.
+    let mut lost = a.post(&id, call(2, "streams")).await;
+    let (seen, _) = message(lost.body_mut()).await;
+    drop(lost);
+    let headers = [("mcp-session-id", id.as_str()), ("last-event-id", &seen)];
+    let resumed = request(Method::GET, &headers, Value::Null);
+    let mut resumed = b.service.handle(resumed).await;
+    a.go_on.notify_one();
+    rest(resumed.body_mut()).await;
+    b.send(Method::DELETE, &id, Value::Null).await;
+    settle().await;
+    let seen = recording.seen.lock().expect("not poisoned");
+    for part in ["store", "log", "bus"] {
+        let of_part: Vec<_> = seen.iter().filter(|(of, _)| *of == part).collect();
+        assert!(!of_part.is_empty(), "nothing was seen by the {part}");
+        for (_, bytes) in of_part {
+            let text = String::from_utf8_lossy(bytes);
+            assert!(!text.contains(&id), "the {part} saw {text}");
+        }
+    }
+}
+
+/// Lets background tasks finish.
+async fn settle() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn few_sessions() -> HttpOptions {
+    let mut options = HttpOptions::default();
+    options.sessions = 4;
+    options
+}
+
+#[tokio::test(start_paused = true)]
+async fn evicted_unused_sessions_are_removed_from_the_store() {
+    let mut sharing = Sharing::in_memory();
+    let store = Counting::wrap(&mut sharing, Semaphore::MAX_PERMITS);
+    let a = Process::start_with(&sharing, few_sessions());
+    for _ in 0..50 {
+        a.begin().await;
+    }
+    settle().await;
+    assert_eq!(store.held(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_evicted_session_continues_at_the_process_that_took_it_over() {
+    let sharing = Sharing::in_memory();
+    let a = Process::start_with(&sharing, few_sessions());
+    let (b, c) = (Process::start(&sharing), Process::start(&sharing));
+    let id = a.begin().await;
+    b.post(&id, notification("notifications/initialized", json!({})))
+        .await;
+    b.post(&id, call(1, "plain")).await;
+    for _ in 0..50 {
+        a.begin().await;
+    }
+    settle().await;
+    for process in [&a, &b, &c] {
+        let answer = body(process.post(&id, call(2, "plain")).await).await;
+        assert_eq!(answer["result"]["content"][0]["text"], "done");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_and_abandoned_handshakes_leave_nothing_in_the_store() {
+    let mut sharing = Sharing::in_memory();
+    let store = Counting::wrap(&mut sharing, 0);
+    let a = Process::start_with(&sharing, few_sessions());
+    let mut hello = initialize("2025-11-25");
+    hello["params"]["capabilities"] = json!("none");
+    let refused = a
+        .service
+        .handle(request(Method::POST, &[], hello.clone()))
+        .await;
+    assert!(!refused.headers().contains_key("mcp-session-id"));
+    for _ in 0..50 {
+        let service = a.service.clone();
+        let hello = request(Method::POST, &[], initialize("2025-11-25"));
+        let waiting = tokio::spawn(async move { service.handle(hello).await.status() });
+        let before = store.started.load(Ordering::SeqCst);
+        while store.started.load(Ordering::SeqCst) == before {
+            assert!(!waiting.is_finished(), "there is a place for it");
+            tokio::task::yield_now().await;
+        }
+        waiting.abort();
+        // It was aborted, so it has no status.
+        let _ = waiting.await;
+    }
+    settle().await;
+    assert_eq!(store.held(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn handshakes_waiting_for_the_store_respect_the_session_limit() {
+    let mut sharing = Sharing::in_memory();
+    let store = Counting::wrap(&mut sharing, 0);
+    let a = Process::start_with(&sharing, few_sessions());
+    let waiting: Vec<_> = (0..20)
+        .map(|_| {
+            let service = a.service.clone();
+            let hello = request(Method::POST, &[], initialize("2025-11-25"));
+            tokio::spawn(async move { service.handle(hello).await.status() })
+        })
+        .collect();
+    // Each waits for the store by now, or was refused.
+    loop {
+        let refused = waiting.iter().filter(|task| task.is_finished()).count();
+        if store.started.load(Ordering::SeqCst) + refused >= waiting.len() {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    store.go_on.add_permits(waiting.len() + 1);
+    let mut begun = 0;
+    for task in waiting {
+        match task.await.expect("no panic") {
+            StatusCode::OK => begun += 1,
+            status => assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE),
+        }
+    }
+    assert_eq!(begun, 4);
+    // The limit is reached; sessions that are not in use are evicted.
+    a.begin().await;
+}
