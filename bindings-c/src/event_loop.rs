@@ -3,8 +3,6 @@
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -40,8 +38,37 @@ pub(crate) struct Loop {
     stirred: Condvar,
     library: Arc<SharedRuntime>,
     /// Readable while a job is queued.
-    poll: UnixStream,
-    signal: UnixStream,
+    poll: Socket,
+    signal: Socket,
+}
+
+#[cfg(unix)]
+type Socket = std::os::unix::net::UnixStream;
+#[cfg(windows)]
+type Socket = std::net::TcpStream;
+
+/// Returns two connected sockets that do not block.
+#[cfg(unix)]
+fn socket_pair() -> std::io::Result<(Socket, Socket)> {
+    let (one, other) = Socket::pair()?;
+    one.set_nonblocking(true)?;
+    other.set_nonblocking(true)?;
+    Ok((one, other))
+}
+
+#[cfg(windows)]
+use mcpline::foreign::socket_pair;
+
+#[cfg(unix)]
+fn number_of(socket: &Socket) -> c_int {
+    std::os::fd::AsRawFd::as_raw_fd(socket)
+}
+
+/// Numbers of sockets, as those of all handles, fit into 32 bits.
+#[cfg(windows)]
+#[expect(clippy::cast_possible_truncation, reason = "as the comment says")]
+fn number_of(socket: &Socket) -> c_int {
+    std::os::windows::io::AsRawSocket::as_raw_socket(socket) as c_int
 }
 
 struct State {
@@ -259,11 +286,7 @@ pub(crate) fn deadline(timeout_ms: i64) -> Option<Instant> {
 pub extern "C" fn mcpl_loop_new() -> *mut mcpl_loop {
     entry_or(std::ptr::null_mut(), || {
         let library = shared_runtime::enter()?;
-        let made = UnixStream::pair().and_then(|(poll, signal)| {
-            poll.set_nonblocking(true)?;
-            signal.set_nonblocking(true)?;
-            Ok((poll, signal))
-        });
+        let made = socket_pair();
         let (poll, signal) = match made {
             Ok(pair) => pair,
             Err(error) => {
@@ -302,14 +325,14 @@ pub extern "C" fn mcpl_loop_new() -> *mut mcpl_loop {
 }
 
 /// Returns a file descriptor that is readable while callbacks are queued, for `poll`, `select`, `epoll` and similar
-/// functions.
+/// functions. On Windows it is a socket, for `WSAPoll`, `select`, or an event that `WSAEventSelect` sets.
 ///
 /// Only poll it; do not read or close it. It is valid as long as the loop.
 ///
 /// Returns -1 if the loop is `NULL` or was freed. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_loop_fd(r#loop: *mut mcpl_loop) -> c_int {
-    entry_or(-1, || Ok(Loop::get(r#loop)?.poll.as_raw_fd()))
+    entry_or(-1, || Ok(number_of(&Loop::get(r#loop)?.poll)))
 }
 
 /// Runs queued callbacks on this thread, without waiting for more.

@@ -1,6 +1,7 @@
 //! Detects that this process was forked from one in which the library was running: it has none of its threads, and other
 //! threads may have held locks.
 
+#[cfg(unix)]
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -10,6 +11,9 @@ use crate::status::{Done, Fault};
 /// The number of shared runtimes whose threads have not ended.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
+#[cfg(unix)]
+static WATCHED: Once = Once::new();
+
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
 /// The threads of a shared runtime. Keep it until they have ended.
@@ -17,7 +21,7 @@ pub(crate) struct RunningThreads(());
 
 impl RunningThreads {
     pub(crate) fn new() -> Self {
-        static WATCHED: Once = Once::new();
+        #[cfg(unix)]
         WATCHED.call_once(|| {
             // Fails without memory only; then a child is not distinguished from its parent.
             // SAFETY: the function stores a flag, which a forked child may do.
@@ -34,6 +38,7 @@ impl Drop for RunningThreads {
     }
 }
 
+#[cfg(unix)]
 unsafe extern "C" fn in_child() {
     if RUNNING.load(Ordering::Relaxed) > 0 {
         IS_CHILD.store(true, Ordering::Relaxed);

@@ -10,6 +10,7 @@ use crate::callback_tracker::{Latch, Waiter};
 use crate::event_loop::deadline;
 use crate::mcpl_status::MCPL_WAIT_TIMED_OUT;
 use crate::server::{Server, mcpl_server};
+use crate::signals::TerminationSignals;
 use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
 use crate::user_data::{UserData, mcpl_finalizer};
 
@@ -201,7 +202,8 @@ pub extern "C" fn mcpl_server_start_stdio(server: *mut mcpl_server) -> mcpl_stat
 }
 
 /// Stops the server on SIGINT and SIGTERM, as `mcpl_server_stop` does, so that `mcpl_server_run_stdio`,
-/// `mcpl_server_run_unix`, `mcpl_server_run_http` and `mcpl_server_wait` return.
+/// `mcpl_server_run_unix`, `mcpl_server_run_http` and `mcpl_server_wait` return. On Windows it stops on Ctrl-C, Ctrl-Break, and
+/// when the console is closed, the user signs out or the system shuts down.
 ///
 /// For programs that are nothing but a server: from now on these signals no longer end the process, even after the
 /// server is freed. In other programs call `mcpl_server_stop` from a thread that waits for signals.
@@ -210,23 +212,13 @@ pub extern "C" fn mcpl_server_start_stdio(server: *mut mcpl_server) -> mcpl_stat
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_server_stop_on_signals(server: *mut mcpl_server) -> mcpl_status {
     entry(|| {
-        use tokio::signal::unix::{SignalKind, signal};
         let server = Server::get(server)?;
         let _entered = server.owner.library().handle().enter();
-        let taken = signal(SignalKind::interrupt()).and_then(|interrupt| {
-            let terminate = signal(SignalKind::terminate())?;
-            Ok((interrupt, terminate))
-        });
-        let (mut interrupt, mut terminate) = taken
+        let mut signals = TerminationSignals::take()
             .map_err(|error| Fault::new(mcpl_status::MCPL_TRANSPORT_ERROR, error.to_string()))?;
         let stopping = Arc::downgrade(&server);
         server.owner.library().spawn(async move {
-            loop {
-                tokio::select! {
-                    Some(()) = interrupt.recv() => {}
-                    Some(()) = terminate.recv() => {}
-                    else => return,
-                }
+            while signals.next().await.is_some() {
                 let Some(server) = Weak::upgrade(&stopping) else {
                     return;
                 };

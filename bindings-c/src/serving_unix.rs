@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use mcpline::foreign::options::{self, UnixServingOptions};
-use mcpline::transport::{UnixOptions, unix};
+use mcpline::foreign::{LocalSocketOptions, local_socket};
 
 use crate::callback_tracker::Latch;
 use crate::server::{Server, mcpl_server};
@@ -67,12 +67,15 @@ pub unsafe extern "C" fn mcpl_server_start_unix(
 /// # Safety
 ///
 /// As for [`text::name`].
-unsafe fn address(path: *const c_char, options: *const c_char) -> Done<(PathBuf, UnixOptions)> {
+unsafe fn address(
+    path: *const c_char,
+    options: *const c_char,
+) -> Done<(PathBuf, LocalSocketOptions)> {
     // SAFETY: guaranteed by the caller.
     unsafe {
         let path = text::name("the path", path)?.into();
         let options = match text::optional("the options", options)? {
-            None => UnixOptions::default(),
+            None => LocalSocketOptions::default(),
             Some(given) => {
                 options::read::<UnixServingOptions>("the options", given.as_bytes())?.options()?
             }
@@ -82,12 +85,12 @@ unsafe fn address(path: *const c_char, options: *const c_char) -> Done<(PathBuf,
 }
 
 impl Server {
-    fn start_unix(self: &Arc<Self>, path: PathBuf, options: UnixOptions) -> Done {
+    fn start_unix(self: &Arc<Self>, path: PathBuf, options: LocalSocketOptions) -> Done {
         let waiter = self.owner.waiter()?;
         let bound = Latch::<Done>::new();
         let giving = bound.clone();
         self.spawn(move |core, stop| async move {
-            match unix(path, options).await {
+            match local_socket(path, options).await {
                 Ok(unix) => {
                     giving.set(Ok(()));
                     serve(core, unix, stop).await

@@ -13,6 +13,7 @@ const MIN_STACK: usize = 256 * 1024;
 static WORKER_STACK: AtomicUsize = AtomicUsize::new(0);
 
 /// Signals that say what a thread has done itself, or that measure it. They stay unblocked.
+#[cfg(unix)]
 const OF_THREAD: [libc::c_int; 8] = [
     libc::SIGSEGV,
     libc::SIGBUS,
@@ -64,6 +65,7 @@ fn spawn(thread: Builder, run: Box<dyn FnOnce() + Send>) -> std::io::Result<Join
 }
 
 /// Blocks signals on this thread until the guard is dropped. Threads that are started meanwhile inherit that.
+#[cfg(unix)]
 pub(crate) fn block_signals() -> impl Drop {
     struct Restored(libc::sigset_t);
     impl Drop for Restored {
@@ -89,4 +91,14 @@ pub(crate) fn block_signals() -> impl Drop {
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const blocked, &raw mut before);
         Restored(before)
     }
+}
+
+/// Nothing: signals of Windows have a thread of their own.
+#[cfg(windows)]
+pub(crate) fn block_signals() -> impl Drop {
+    struct Nothing;
+    impl Drop for Nothing {
+        fn drop(&mut self) {}
+    }
+    Nothing
 }

@@ -319,7 +319,7 @@ impl Server {
         let stop = serving.signal();
         let (core, shared) = (self.core.clone(), self.shared.clone());
         runtime.spawn(async move {
-            match transport::unix(path, options).await {
+            match foreign::local_socket(path, options).await {
                 Ok(unix) => {
                     let message = foreign::startup_message(&core, Some(&unix.url()));
                     let message = Raw::from_trusted(serde_json::json!(message).to_string());

@@ -237,7 +237,7 @@ impl Loop {
     }
 
     /// The descriptor that becomes readable when there is something to drain.
-    fn fileno(&self) -> i32 {
+    fn fileno(&self) -> i64 {
         self.wake.reader()
     }
 

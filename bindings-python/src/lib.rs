@@ -15,7 +15,15 @@ mod errors;
 mod event_loop;
 mod exchange;
 mod exit;
+#[cfg(unix)]
 mod io_driver;
+#[cfg_attr(
+    windows,
+    expect(
+        dead_code,
+        reason = "no selector of Windows is a descriptor that could be driven"
+    )
+)]
 mod io_driver_handoff;
 mod log;
 mod outcome;
@@ -53,6 +61,7 @@ mod _native {
     use crate::event_loop::Loop;
     #[pymodule_export]
     use crate::exchange::{Exchange, HttpApp, WellKnown};
+    #[cfg(unix)]
     #[pymodule_export]
     use crate::io_driver::IoDriver;
     #[pymodule_export]

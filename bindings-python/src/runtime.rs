@@ -128,11 +128,13 @@ impl Runtime {
         self.shared.runtime().handle()
     }
 
+    #[cfg(unix)]
     pub(crate) fn baton(&self) -> &IoDriverHandoff {
         &self.shared.baton
     }
 
     /// Runs a future on this thread, together with all other tasks of the runtime, unless another thread does.
+    #[cfg(unix)]
     pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.shared.runtime().block_on(future)
     }

@@ -433,7 +433,7 @@ impl Server {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         runtime.handle().spawn(async move {
             // The receiver waits below.
-            let _ = sender.send(transport::unix(path, options).await);
+            let _ = sender.send(foreign::local_socket(path, options).await);
         });
         let bound = py
             .detach(move || receiver.recv())

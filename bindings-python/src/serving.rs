@@ -113,7 +113,7 @@ impl Serving {
 
     /// A descriptor for the interpreter to write to when a signal arrives, so that `wait` does not miss it.
     #[getter]
-    fn signal_fd(&self) -> i32 {
+    fn signal_fd(&self) -> i64 {
         self.shared.wake.writer()
     }
 

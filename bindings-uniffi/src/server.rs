@@ -162,7 +162,7 @@ impl Server {
         options: Option<String>,
     ) -> Result<Arc<Serving>, Failure> {
         let options: UnixServingOptions = read_or_default("the options", options.as_deref())?;
-        let listening = transport::unix(path, options.options()?);
+        let listening = foreign::local_socket(path, options.options()?);
         self.begin(listening, |unix| (unix.url(), 0)).await
     }
 }

@@ -1,4 +1,7 @@
-//! Child processes that end with their parent and get only the descriptors that are meant for them.
+//! Child processes that end with their parent and get only the descriptors that are meant for them; standard handles of Windows.
+
+#[cfg(windows)]
+pub mod windows;
 
 #[cfg(unix)]
 use std::process::Command;

@@ -27,14 +27,14 @@ use super::http::HttpDialler;
 use super::link::{Link, Sink};
 #[cfg(feature = "server")]
 use super::memory::InMemory;
-#[cfg(all(unix, feature = "stdio"))]
-use super::socket::UnixSocket;
+#[cfg(feature = "stdio")]
+use super::socket::LocalSocket;
 
 /// Where a server is and how to reach it.
 #[non_exhaustive]
 pub enum Address {
     /// A program to start; messages are exchanged over its standard input and output.
-    #[cfg(all(unix, feature = "stdio"))]
+    #[cfg(feature = "stdio")]
     #[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
     Command(super::Command),
     /// A URL: Streamable HTTP, or HTTP+SSE if the server has nothing else.
@@ -50,7 +50,7 @@ pub enum Address {
     #[cfg(feature = "server")]
     #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
     ServerWith(Server, MemoryOptions),
-    /// A Unix socket with newline-delimited messages.
+    /// A Unix socket with newline-delimited messages; on Windows a named pipe, whose name begins with `\\.\pipe\`.
     #[cfg(feature = "stdio")]
     #[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
     Socket(PathBuf),
@@ -74,7 +74,7 @@ pub struct Channel {
     pub from_server: mpsc::Receiver<io::Result<Bytes>>,
 }
 
-#[cfg(all(unix, feature = "stdio"))]
+#[cfg(feature = "stdio")]
 impl From<super::Command> for Address {
     fn from(command: super::Command) -> Self {
         Self::Command(command)
@@ -130,7 +130,7 @@ impl From<(&Server, MemoryOptions)> for Address {
 impl std::fmt::Debug for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            #[cfg(all(unix, feature = "stdio"))]
+            #[cfg(feature = "stdio")]
             Self::Command(command) => command.fmt(f),
             // Without the settings: they may hold credentials.
             #[cfg(feature = "http")]
@@ -163,7 +163,7 @@ impl Address {
     /// Returns the name of the transport in records of messages.
     pub(super) fn transport(&self) -> &'static str {
         match self {
-            #[cfg(all(unix, feature = "stdio"))]
+            #[cfg(feature = "stdio")]
             Self::Command(_) => "stdio",
             #[cfg(feature = "http")]
             Self::Url(..) => "http",
@@ -177,12 +177,12 @@ impl Address {
 
     /// Returns what opens connections. `line_limit` is for transports with lines.
     #[cfg_attr(
-        not(all(unix, feature = "stdio")),
+        not(feature = "stdio"),
         expect(unused_variables, reason = "no transport has lines")
     )]
     pub(super) fn into_dialler(self, line_limit: usize) -> Result<Box<dyn Dialler>, ClientError> {
         Ok(match self {
-            #[cfg(all(unix, feature = "stdio"))]
+            #[cfg(feature = "stdio")]
             Self::Command(mut command) => {
                 command.line_limit = line_limit;
                 Box::new(command)
@@ -193,14 +193,8 @@ impl Address {
             Self::Server(server) => Box::new(InMemory(server, MemoryOptions::new())),
             #[cfg(feature = "server")]
             Self::ServerWith(server, options) => Box::new(InMemory(server, options)),
-            #[cfg(all(unix, feature = "stdio"))]
-            Self::Socket(path) => Box::new(UnixSocket::new(path, line_limit)),
-            #[cfg(all(not(unix), feature = "stdio"))]
-            Self::Socket(_) => {
-                return Err(ClientError::Usage(
-                    "this system has no Unix sockets".to_owned(),
-                ));
-            }
+            #[cfg(feature = "stdio")]
+            Self::Socket(path) => Box::new(LocalSocket::new(path, line_limit)),
             Self::Custom(dial) => Box::new(Custom(dial)),
         })
     }

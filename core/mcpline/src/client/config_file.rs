@@ -113,7 +113,7 @@ impl ConfiguredServer {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): this build or system has no such transport.
     pub fn address(self) -> Result<Address, Error> {
         match self {
-            #[cfg(all(unix, feature = "stdio"))]
+            #[cfg(feature = "stdio")]
             Self::Program {
                 program,
                 arguments,
@@ -137,7 +137,7 @@ impl ConfiguredServer {
                 };
                 Ok(Address::Url(url, settings))
             }
-            #[cfg(not(all(unix, feature = "stdio", feature = "http")))]
+            #[cfg(not(all(feature = "stdio", feature = "http")))]
             _ => Err(Error::usage(
                 "this build, or this system, has no transport for the configured server",
             )),

@@ -10,7 +10,7 @@
 mod address;
 mod builder;
 mod channel;
-#[cfg(all(unix, feature = "stdio"))]
+#[cfg(feature = "stdio")]
 mod child;
 mod config_file;
 mod connect;
@@ -47,7 +47,7 @@ mod request_span;
 pub(crate) mod resolver_error;
 mod session;
 mod settings;
-#[cfg(all(unix, feature = "stdio"))]
+#[cfg(feature = "stdio")]
 mod socket;
 mod stats;
 mod subscriptions;
@@ -73,7 +73,7 @@ pub use crate::http_client::{ConnectTarget, HttpConnector, HttpSettings, Proxy};
 pub use crate::traffic::TRAFFIC_FILE_VARIABLE;
 pub use address::{Address, Channel, ClientTransport};
 pub use builder::ClientBuilder;
-#[cfg(all(unix, feature = "stdio"))]
+#[cfg(feature = "stdio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
 pub use child::{Command, Stderr};
 pub use config_file::ConfiguredServer;

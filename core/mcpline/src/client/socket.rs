@@ -1,7 +1,17 @@
-//! Links over a Unix socket.
+//! Links over a Unix socket or a named pipe of Windows.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+#[cfg(windows)]
+use std::time::Duration;
+
+#[cfg(windows)]
+use tokio::io::{ReadHalf, WriteHalf};
+#[cfg(unix)]
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+#[cfg(windows)]
+use tokio::net::windows::named_pipe::{ClientOptions, NamedPipeClient};
 
 use crate::client_error::ClientError;
 use crate::span::NetworkAddress;
@@ -10,15 +20,15 @@ use super::connect::{Dialler, Dialling};
 use super::link::{Link, Sink};
 use super::pipe::{self, PipeLink};
 
-/// Dials a Unix socket.
-pub(super) struct UnixSocket {
+/// Dials a Unix socket or a named pipe.
+pub(super) struct LocalSocket {
     path: PathBuf,
-    /// The path.
+    /// The path, or the name of the pipe.
     address: NetworkAddress,
     line_limit: usize,
 }
 
-impl UnixSocket {
+impl LocalSocket {
     pub(super) fn new(path: PathBuf, line_limit: usize) -> Self {
         let address = NetworkAddress {
             address: path.display().to_string(),
@@ -32,15 +42,14 @@ impl UnixSocket {
     }
 }
 
-impl Dialler for UnixSocket {
+impl Dialler for LocalSocket {
     fn dial(&self, sink: Sink, _: bool) -> Dialling<'_> {
         Box::pin(async move {
-            let socket = tokio::net::UnixStream::connect(&self.path).await;
-            let socket = socket.map_err(|error| ClientError::ServerUnreachable {
+            let connected = connect(&self.path).await;
+            let (reader, writer) = connected.map_err(|error| ClientError::ServerUnreachable {
                 reason: self.path.display().to_string(),
                 source: Some(error.into()),
             })?;
-            let (reader, writer) = socket.into_split();
             let end = |_, closed, pumped| async move { pipe::stream_ended(closed, pumped) };
             let link: Arc<dyn Link> =
                 PipeLink::open(reader, writer, self.line_limit, sink, None, end);
@@ -50,5 +59,30 @@ impl Dialler for UnixSocket {
 
     fn server_address(&self) -> Option<&NetworkAddress> {
         Some(&self.address)
+    }
+}
+
+#[cfg(unix)]
+async fn connect(path: &Path) -> io::Result<(OwnedReadHalf, OwnedWriteHalf)> {
+    Ok(tokio::net::UnixStream::connect(path).await?.into_split())
+}
+
+/// The error while all instances of a pipe are connected, and the server has not created the next one yet.
+#[cfg(windows)]
+const ERROR_PIPE_BUSY: i32 = 231;
+
+#[cfg(windows)]
+async fn connect(
+    path: &Path,
+) -> io::Result<(ReadHalf<NamedPipeClient>, WriteHalf<NamedPipeClient>)> {
+    loop {
+        match ClientOptions::new().open(path) {
+            Ok(pipe) => return Ok(tokio::io::split(pipe)),
+            // The client limits the time for this.
+            Err(error) if error.raw_os_error() == Some(ERROR_PIPE_BUSY) => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Err(error) => return Err(error),
+        }
     }
 }

@@ -46,6 +46,8 @@ mod features;
 mod http_parts;
 #[cfg(feature = "server")]
 mod io_thread_queue;
+#[cfg(all(feature = "server", feature = "stdio"))]
+mod local_socket;
 #[cfg(all(test, mcpline_models))]
 mod models;
 #[cfg(feature = "openapi")]
@@ -63,6 +65,8 @@ mod response_body;
 pub mod results;
 #[cfg(feature = "routes")]
 mod routes;
+#[cfg(windows)]
+mod socket_pair;
 #[cfg(feature = "otlp")]
 mod span_export;
 #[cfg(feature = "server")]
@@ -92,6 +96,8 @@ pub use http_parts::http_response;
 
 #[cfg(feature = "server")]
 pub use io_thread_queue::{InputResponseCallback, IoAction, IoThreadQueue};
+#[cfg(all(feature = "server", feature = "stdio"))]
+pub use local_socket::{LocalSocket, LocalSocketOptions, local_socket};
 #[cfg(feature = "openapi")]
 pub use openapi::{OpenApiFunctions, OpenApiImport, api_request};
 #[cfg(feature = "server")]
@@ -111,6 +117,8 @@ pub use request_spans::{
 pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
 #[cfg(feature = "routes")]
 pub use routes::{listen, route_request};
+#[cfg(windows)]
+pub use socket_pair::socket_pair;
 #[cfg(feature = "otlp")]
 pub use span_export::SpanExport;
 #[cfg(feature = "server")]

@@ -12,7 +12,9 @@ mod clients;
 mod counts;
 
 pub(crate) use budget::{Charge, Exceeded, Level, Usage};
-pub(crate) use clients::{ClientKey, ClientQuota, ClientTable, OpenConnection, Reclaim};
+#[cfg(all(unix, feature = "stdio"))]
+pub(crate) use clients::OpenConnection;
+pub(crate) use clients::{ClientKey, ClientQuota, ClientTable, Reclaim};
 #[cfg(feature = "http")]
 pub(crate) use counts::RefusalReason;
 pub(crate) use counts::{Counted, Limit};

@@ -1,4 +1,4 @@
-//! Transports of servers: stdio, Unix sockets, Streamable HTTP, HTTP+SSE, in memory, or custom.
+//! Transports of servers: stdio, Unix sockets (on Windows named pipes), Streamable HTTP, HTTP+SSE, in memory, or custom.
 
 #[cfg(feature = "http")]
 #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
@@ -6,9 +6,11 @@ pub mod http;
 mod memory;
 #[cfg(all(test, mcpline_models))]
 mod models;
+#[cfg(all(windows, feature = "stdio"))]
+mod named_pipe;
 mod pipe;
 mod single;
-#[cfg(all(unix, feature = "stdio"))]
+#[cfg(feature = "stdio")]
 mod stdio;
 #[cfg(all(unix, feature = "stdio"))]
 mod unix;
@@ -30,8 +32,11 @@ pub(crate) const EOF_GRACE: Duration = Duration::from_secs(1);
 
 pub use crate::stop::Stop;
 pub use memory::{Memory, MemoryOptions};
+#[cfg(all(windows, feature = "stdio"))]
+#[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
+pub use named_pipe::{NamedPipe, NamedPipeOptions, named_pipe};
 pub use pipe::{Lines, lines};
-#[cfg(all(unix, feature = "stdio"))]
+#[cfg(feature = "stdio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
 pub use stdio::{Stdio, stdio};
 #[cfg(all(unix, feature = "stdio"))]

@@ -25,6 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+#[cfg(unix)]
 async fn stop_on_signal(stop: Stop) {
     use tokio::signal::unix::{SignalKind, signal};
 
@@ -36,6 +37,20 @@ async fn stop_on_signal(stop: Stop) {
     };
     tokio::select! {
         _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    stop.stop();
+}
+
+#[cfg(windows)]
+async fn stop_on_signal(stop: Stop) {
+    use tokio::signal::windows::{ctrl_break, ctrl_c};
+
+    let (Ok(mut break_key), Ok(mut interrupt)) = (ctrl_break(), ctrl_c()) else {
+        return;
+    };
+    tokio::select! {
+        _ = break_key.recv() => {}
         _ = interrupt.recv() => {}
     }
     stop.stop();

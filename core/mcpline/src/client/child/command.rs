@@ -10,9 +10,10 @@ use mcpline_protocol::limits::MAX_LINE;
 
 /// A program that serves over standard input and output.
 ///
-/// It runs in its own process group. Of this process's environment it inherits only variables that normally hold no
-/// secrets (`HOME`, `LANG`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `TMPDIR`, `TZ`, `USER` and `LC_…`), besides those that
-/// are set.
+/// It runs in its own process group, on Windows in its own job without a console window, and ends with this process. Of
+/// this process's environment it inherits only variables that normally hold no secrets (`HOME`, `LANG`, `LOGNAME`, `PATH`,
+/// `SHELL`, `TERM`, `TMPDIR`, `TZ`, `USER` and `LC_…`; on Windows those that name the system's and the user's folders, `PATH`
+/// and `PATHEXT`, and the processor's), besides those that are set.
 #[derive(Clone)]
 pub struct Command {
     pub(super) program: PathBuf,
@@ -45,12 +46,66 @@ pub enum Stderr {
 }
 
 /// Environment variables that a child inherits by default.
+#[cfg(not(windows))]
 const INHERITED: &[&str] = &[
     "HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
 ];
 
+/// Environment variables that a child inherits by default. Without some of them programs do not even find the system's
+/// libraries.
+#[cfg(windows)]
+const INHERITED: &[&str] = &[
+    "ALLUSERSPROFILE",
+    "APPDATA",
+    "COMMONPROGRAMFILES",
+    "COMMONPROGRAMFILES(X86)",
+    "COMMONPROGRAMW6432",
+    "COMSPEC",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LANG",
+    "LOCALAPPDATA",
+    "NUMBER_OF_PROCESSORS",
+    "OS",
+    "PATH",
+    "PATHEXT",
+    "PROCESSOR_ARCHITECTURE",
+    "PROCESSOR_IDENTIFIER",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "PROGRAMFILES(X86)",
+    "PROGRAMW6432",
+    "PUBLIC",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "TERM",
+    "TMP",
+    "TZ",
+    "USERDOMAIN",
+    "USERNAME",
+    "USERPROFILE",
+    "WINDIR",
+];
+
+/// Returns whether a child inherits a variable by default.
+fn is_inherited(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    INHERITED.iter().any(|each| is_same_variable(each, &name)) || name.starts_with("LC_")
+}
+
+/// Compares names of environment variables. Windows ignores their case.
+fn is_same_variable(one: &str, other: &str) -> bool {
+    if cfg!(windows) {
+        one.eq_ignore_ascii_case(other)
+    } else {
+        one == other
+    }
+}
+
 impl Command {
-    /// Creates a command. `program` is a path, or a name to look up in `PATH`.
+    /// Creates a command. `program` is a path, or a name to look up in `PATH`, on Windows with the extensions of `PATHEXT`: `npx` finds
+    /// `npx.cmd`. The current directory is not searched.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
@@ -125,8 +180,8 @@ impl Command {
         self
     }
 
-    /// Sets how long the program may take to exit after its standard input is closed, and again after SIGTERM. Default:
-    /// 2 seconds.
+    /// Sets how long the program may take to exit after its standard input is closed, and again after SIGTERM, which
+    /// Windows lacks. Default: 2 seconds.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
@@ -139,7 +194,7 @@ impl Command {
 
     /// Converts into a command of the standard library.
     pub(super) fn to_std(&self) -> std::process::Command {
-        let mut command = std::process::Command::new(&self.program);
+        let mut command = std::process::Command::new(self.program_file());
         command
             .args(&self.arguments)
             .stdin(Stdio::piped())
@@ -150,18 +205,37 @@ impl Command {
                 Stderr::Null => Stdio::null(),
             });
         if !self.inherit {
-            let kept = |name: &OsStr| {
-                let name = name.to_string_lossy();
-                INHERITED.contains(&&*name) || name.starts_with("LC_")
-            };
             command.env_clear();
-            command.envs(std::env::vars_os().filter(|(name, _)| kept(name)));
+            command.envs(std::env::vars_os().filter(|(name, _)| is_inherited(name)));
         }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
         }
         command
+    }
+}
+
+#[cfg(not(windows))]
+impl Command {
+    /// The system looks it up.
+    fn program_file(&self) -> &std::path::Path {
+        &self.program
+    }
+}
+
+#[cfg(windows)]
+impl Command {
+    fn program_file(&self) -> PathBuf {
+        super::program::find(&self.program, |name| {
+            let is_named = |known: &OsStr| is_same_variable(name, &known.to_string_lossy());
+            let own = self.environment.iter().rev();
+            let own = own
+                .filter(|(known, _)| is_named(known))
+                .map(|(_, value)| value.clone())
+                .next();
+            own.or_else(|| std::env::var_os(name))
+        })
     }
 }
 

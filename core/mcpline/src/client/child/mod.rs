@@ -2,10 +2,19 @@
 //! together with their descendants (2026-07-28, `basic/transports/stdio`).
 //!
 //! - [`Command`] describes what to start and how.
-//! - [`spawner`] is the thread that starts children, with the watchdog that kills them if this process is killed.
+//! - `process_group` (Unix) or `job` (Windows) starts children and ends them together with their descendants.
+//! - `spawner` (Unix) is the thread that starts children, with the watchdog that kills them if this process is killed.
+//! - `program` (Windows) finds the file of a program.
 //! - [`stderr`] keeps the last lines of a child's stderr.
 
 mod command;
+#[cfg(windows)]
+mod job;
+#[cfg(unix)]
+mod process_group;
+#[cfg(windows)]
+mod program;
+#[cfg(unix)]
 mod spawner;
 mod stderr;
 
@@ -14,7 +23,6 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child as Process, ChildStdout};
 
@@ -26,6 +34,10 @@ use super::link::{Link, Sink};
 use super::pipe::PipeLink;
 
 pub use command::{Command, Stderr};
+#[cfg(windows)]
+use job::{Descendants, spawn};
+#[cfg(unix)]
+use process_group::{Descendants, spawn};
 use stderr::LastLines;
 
 /// How long the stderr of a child may stay open after the child has exited and its output was read: its descendants may
@@ -35,12 +47,13 @@ const STDERR_GRACE: Duration = Duration::from_millis(100);
 impl Dialler for Command {
     fn dial(&self, sink: Sink, _: bool) -> Dialling<'_> {
         Box::pin(async move {
-            let mut process = spawner::spawn(self.clone()).await.map_err(|error| {
-                ClientError::ServerUnreachable {
-                    reason: self.unusable_part(),
-                    source: Some(error.into()),
-                }
-            })?;
+            let (mut process, descendants) =
+                spawn(self.clone())
+                    .await
+                    .map_err(|error| ClientError::ServerUnreachable {
+                        reason: self.unusable_part(),
+                        source: Some(error.into()),
+                    })?;
             let (Some(stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
                 return Err(ClientError::unreachable("the process has no pipes"));
             };
@@ -49,10 +62,9 @@ impl Dialler for Command {
                 None => LastLines::none(),
             };
             let pid = process.id();
-            let group = Group(pid.and_then(|id| Pid::from_raw(id.cast_signed())));
             let patience = self.grace;
             let end = move |stdout: ChildStdout, closed, _: io::Result<()>| {
-                end(process, group, stdout, lines, patience, closed)
+                end(process, descendants, stdout, lines, patience, closed)
             };
             let link: Arc<dyn Link> =
                 PipeLink::open(stdout, stdin, self.line_limit, sink, pid, end);
@@ -65,31 +77,11 @@ impl Dialler for Command {
     }
 }
 
-/// A child's process group. Killed on drop, with all that the child left behind.
-struct Group(Option<Pid>);
-
-impl Group {
-    fn signal(&self, signal: Signal) {
-        if let Some(pid) = self.0 {
-            // The group may be gone already.
-            let _ = kill_process_group(pid, signal);
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.signal(Signal::KILL);
-        if let Some(pid) = self.0 {
-            spawner::forget(pid);
-        }
-    }
-}
-
-/// Terminates a child: closes its stdin, waits for the grace period, then sends SIGTERM and at last SIGKILL.
+/// Terminates a child: waits for the grace period after its stdin was closed, then asks it to terminate where the system can (SIGTERM),
+/// and at last kills it, with everything that it started.
 async fn end(
     mut process: Process,
-    group: Group,
+    descendants: Descendants,
     mut stdout: ChildStdout,
     lines: LastLines,
     grace: Duration,
@@ -100,10 +92,10 @@ async fn end(
         let mut sink = [0; 4096];
         while matches!(stdout.read(&mut sink).await, Ok(read) if read > 0) {}
     });
-    let status = leave(&mut process, &group, grace).await;
+    let status = leave(&mut process, &descendants, grace).await;
     draining.abort();
     let stderr = lines.last(STDERR_GRACE).await;
-    drop(group);
+    drop(descendants);
     if closed {
         return ClientError::Closed;
     }
@@ -114,12 +106,19 @@ async fn end(
     }
 }
 
-async fn leave(process: &mut Process, group: &Group, grace: Duration) -> Option<ExitStatus> {
-    for signal in [Signal::TERM, Signal::KILL] {
-        if let Ok(status) = tokio::time::timeout(grace, process.wait()).await {
-            return status.ok();
-        }
-        group.signal(signal);
+async fn leave(
+    process: &mut Process,
+    descendants: &Descendants,
+    grace: Duration,
+) -> Option<ExitStatus> {
+    if let Ok(status) = tokio::time::timeout(grace, process.wait()).await {
+        return status.ok();
     }
+    if descendants.ask_to_terminate()
+        && let Ok(status) = tokio::time::timeout(grace, process.wait()).await
+    {
+        return status.ok();
+    }
+    descendants.kill();
     process.wait().await.ok()
 }

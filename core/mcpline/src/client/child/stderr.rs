@@ -119,6 +119,7 @@ struct LineSplitter {
 impl LineSplitter {
     /// Reads what is in the pipe now and nothing that arrives later, because another process may keep writing. Bypasses
     /// the runtime, which may not have noticed the data yet.
+    #[cfg(unix)]
     fn drain(&mut self, stderr: &ChildStderr, chunk: &mut [u8]) {
         let held = rustix::io::ioctl_fionread(stderr).unwrap_or(0);
         let mut held = usize::try_from(held).unwrap_or(usize::MAX);
@@ -132,6 +133,11 @@ impl LineSplitter {
             held -= read;
         }
     }
+
+    /// Reads nothing: the runtime reads this pipe in a thread of its pool, which takes what is there.
+    #[cfg(windows)]
+    #[expect(clippy::unused_self, reason = "as on Unix")]
+    fn drain(&mut self, _: &ChildStderr, _: &mut [u8]) {}
 
     fn split(&mut self, bytes: &[u8]) {
         for &byte in bytes {
@@ -175,7 +181,7 @@ impl Drop for LastLines {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::process::{Command, Stdio};
 

@@ -15,7 +15,7 @@ use crate::foreign::channel::{ChannelAddress, OpenChannel};
 use crate::foreign::options::HttpClientOptions;
 #[cfg(feature = "server")]
 use crate::foreign::options::MemoryClientOptions;
-#[cfg(all(unix, feature = "stdio"))]
+#[cfg(feature = "stdio")]
 use crate::foreign::options::ProgramOptions;
 use crate::foreign::options::read;
 #[cfg(feature = "server")]
@@ -32,7 +32,7 @@ enum Location {
     #[cfg(feature = "http")]
     Url(String, Vec<u8>),
     /// A program with its options, as JSON.
-    #[cfg(all(unix, feature = "stdio"))]
+    #[cfg(feature = "stdio")]
     Program(Vec<u8>),
     #[cfg(feature = "stdio")]
     Socket(PathBuf),
@@ -75,7 +75,7 @@ impl Location {
                 let url = url.map_err(|_| Error::usage("the URL is not Unicode"))?;
                 Ok(Self::Url(url, options.to_owned()))
             }
-            #[cfg(all(unix, feature = "stdio"))]
+            #[cfg(feature = "stdio")]
             "program" => Ok(Self::Program(options.to_owned())),
             #[cfg(feature = "stdio")]
             "socket" => Ok(Self::Socket(at.into())),
@@ -150,7 +150,7 @@ impl Target {
                 let options: HttpClientOptions = read("the settings of HTTP", options)?;
                 options.address(url.clone(), answerers)?
             }
-            #[cfg(all(unix, feature = "stdio"))]
+            #[cfg(feature = "stdio")]
             Location::Program(options) => {
                 let options: ProgramOptions = read("the program", options)?;
                 let command = options.command()?;

@@ -1,6 +1,6 @@
 //! Settings of a client's server that are set one at a time, whatever its address is and whenever that is set.
 
-#[cfg(all(unix, feature = "stdio"))]
+#[cfg(feature = "stdio")]
 use std::path::PathBuf;
 
 use crate::client::Address;
@@ -13,9 +13,9 @@ pub struct TargetSettings {
     headers: Vec<(String, String)>,
     #[cfg(feature = "auth")]
     bearer: Option<String>,
-    #[cfg(all(unix, feature = "stdio"))]
+    #[cfg(feature = "stdio")]
     environment: Vec<(String, String)>,
-    #[cfg(all(unix, feature = "stdio"))]
+    #[cfg(feature = "stdio")]
     directory: Option<PathBuf>,
 }
 
@@ -27,7 +27,7 @@ impl std::fmt::Debug for TargetSettings {
 }
 
 /// Replaces a named value; without a value, removes it.
-#[cfg(any(feature = "http", all(unix, feature = "stdio")))]
+#[cfg(any(feature = "http", feature = "stdio"))]
 fn replace(
     values: &mut Vec<(String, String)>,
     name: &str,
@@ -55,7 +55,7 @@ impl TargetSettings {
 
     /// Sets an environment variable of the process, in place of one of the same name in the target's options; `None`
     /// for no variable of this function.
-    #[cfg(all(unix, feature = "stdio"))]
+    #[cfg(feature = "stdio")]
     pub fn set_environment_variable(&mut self, name: &str, value: Option<&str>) {
         replace(&mut self.environment, name, value, |known, name| {
             known == name
@@ -64,7 +64,7 @@ impl TargetSettings {
 
     /// Sets the working directory of the process, in place of the one in the target's options; `None` for no directory
     /// of this function.
-    #[cfg(all(unix, feature = "stdio"))]
+    #[cfg(feature = "stdio")]
     pub fn set_directory(&mut self, directory: Option<&str>) {
         self.directory = directory.map(PathBuf::from);
     }
@@ -84,7 +84,7 @@ impl TargetSettings {
                 }
                 Address::Url(url, settings)
             }
-            #[cfg(all(unix, feature = "stdio"))]
+            #[cfg(feature = "stdio")]
             Address::Command(mut command) => {
                 for (name, value) in &self.environment {
                     command = command.env(name, value);

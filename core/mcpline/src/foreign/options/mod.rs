@@ -39,7 +39,7 @@ mod memory;
 #[cfg(feature = "openapi")]
 mod openapi;
 mod options_macro;
-#[cfg(all(unix, feature = "client", feature = "stdio"))]
+#[cfg(all(feature = "client", feature = "stdio"))]
 mod program;
 #[cfg(feature = "server")]
 mod server;
@@ -48,7 +48,7 @@ mod shared_middleware;
 mod span_export;
 #[cfg(all(feature = "server", feature = "tls"))]
 mod tls;
-#[cfg(all(unix, feature = "server", feature = "stdio"))]
+#[cfg(all(feature = "server", feature = "stdio"))]
 mod unix;
 
 use std::time::Duration;
@@ -94,7 +94,7 @@ pub use memory::MemoryClientOptions;
 pub(super) use openapi::CredentialOption;
 #[cfg(feature = "openapi")]
 pub use openapi::OpenApiOptions;
-#[cfg(all(unix, feature = "client", feature = "stdio"))]
+#[cfg(all(feature = "client", feature = "stdio"))]
 pub use program::ProgramOptions;
 #[cfg(feature = "server")]
 pub use server::ServerOptions;
@@ -105,7 +105,7 @@ pub use shared_middleware::{AuditLogOptions, RedactionOptions};
 pub use span_export::SpanExportOptions;
 #[cfg(all(feature = "server", feature = "tls"))]
 pub use tls::TlsOptions;
-#[cfg(all(unix, feature = "server", feature = "stdio"))]
+#[cfg(all(feature = "server", feature = "stdio"))]
 pub use unix::UnixServingOptions;
 
 /// Reads options from JSON. `what` names them in the error.

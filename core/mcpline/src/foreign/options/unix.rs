@@ -1,15 +1,15 @@
-//! Options of a server on a Unix socket.
+//! Options of a server on a Unix socket, or on a named pipe of Windows.
 
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::transport::UnixOptions;
+use crate::foreign::LocalSocketOptions;
 
 use super::options_macro::options;
 use super::set;
 
 options! {
-    /// [`UnixOptions`] from foreign code. `mode` is a number, or a text of octal digits, because JSON has no octal numbers.
+    /// [`LocalSocketOptions`] from foreign code. `mode` is a number, or a text of octal digits, because JSON has no octal numbers.
     #[derive(Debug, Default)]
     pub struct UnixServingOptions {
         mode: Option<Value>,
@@ -22,10 +22,17 @@ impl UnixServingOptions {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): `mode` is not a file mode.
-    pub fn options(self) -> Result<UnixOptions, Error> {
-        let mut options = UnixOptions::default();
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): `mode` is not a file mode, or is set on Windows, whose pipes have none.
+    pub fn options(self) -> Result<LocalSocketOptions, Error> {
+        let mut options = LocalSocketOptions::default();
         set(&mut options.connections, self.connections);
+        #[cfg(windows)]
+        if self.mode.is_some() {
+            return Err(Error::usage(
+                "`mode`: a named pipe has no mode; only the user of the server may connect to it",
+            ));
+        }
+        #[cfg(unix)]
         if let Some(given) = self.mode {
             options.mode = mode(&given).ok_or_else(|| {
                 Error::usage(format!(
@@ -37,6 +44,7 @@ impl UnixServingOptions {
     }
 }
 
+#[cfg(unix)]
 fn mode(given: &Value) -> Option<u32> {
     match given {
         // Also without the prefixes of programming languages for octal numbers.
@@ -45,7 +53,7 @@ fn mode(given: &Value) -> Option<u32> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
     use crate::foreign::options::read;

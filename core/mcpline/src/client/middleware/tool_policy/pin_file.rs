@@ -6,10 +6,17 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+#[cfg(windows)]
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::pins::{Definitions, MAX_BYTES};
+
+/// How long a writer waits for others. Each takes milliseconds; a process that is stopped while it writes does not stop others for
+/// longer.
+#[cfg(windows)]
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Reads a file, which need not exist.
 pub(super) fn read(file: &Path) -> io::Result<Definitions> {
@@ -19,7 +26,13 @@ pub(super) fn read(file: &Path) -> io::Result<Definitions> {
             return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
         }
         Ok(_) => std::fs::read_to_string(file)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Definitions::new()),
+        // Windows also finds no file in what is not a directory.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return match file.parent() {
+                Some(parent) if parent.is_file() => Err(io::ErrorKind::NotADirectory.into()),
+                _ => Ok(Definitions::new()),
+            };
+        }
         Err(error) => return Err(error),
     };
     Ok(
@@ -33,7 +46,7 @@ pub(super) fn read(file: &Path) -> io::Result<Definitions> {
 /// Adds definitions to the file, and returns all that it has then. A tool that the file has keeps its definition there, unless
 /// it is one of `accepted`.
 ///
-/// The file is replaced as a whole: a reader sees the old or the new text. Other writers wait meanwhile, on Unix.
+/// The file is replaced as a whole: a reader sees the old or the new text. Other writers wait meanwhile, on Unix and Windows.
 pub(super) fn add(
     file: &Path,
     definitions: &Definitions,
@@ -71,7 +84,29 @@ fn beside(directory: &Path, file: &Path, suffix: &str) -> PathBuf {
     directory.join(name)
 }
 
+/// Waits until no other writer has the lock file open: Windows can refuse to share it.
+#[cfg(windows)]
+fn lock(file: &Path) -> io::Result<File> {
+    const ERROR_SHARING_VIOLATION: i32 = 32;
+    let mut options = private();
+    options.create(true).truncate(false);
+    std::os::windows::fs::OpenOptionsExt::share_mode(&mut options, 0);
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match options.open(file) {
+            Err(error)
+                if error.raw_os_error() == Some(ERROR_SHARING_VIOLATION)
+                    && Instant::now() < deadline =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            opened => return opened,
+        }
+    }
+}
+
 /// Waits until no other writer holds the lock, which ends when the file is closed.
+#[cfg(not(windows))]
 fn lock(file: &Path) -> io::Result<File> {
     let lock = private().create(true).truncate(false).open(file)?;
     #[cfg(all(unix, feature = "stdio"))]

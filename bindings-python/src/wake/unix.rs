@@ -1,7 +1,7 @@
-//! Wakes a thread that waits for a descriptor: an event loop, or the main thread.
+//! What wakes on Unix: an event counter or a pipe.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::pipe::PipeFlags;
@@ -82,12 +82,12 @@ impl Wake {
     }
 
     /// The descriptor to wait for.
-    pub(crate) fn reader(&self) -> RawFd {
-        self.reader.as_raw_fd()
+    pub(crate) fn reader(&self) -> i64 {
+        self.reader.as_raw_fd().into()
     }
 
     /// The descriptor to write to.
-    pub(crate) fn writer(&self) -> RawFd {
-        self.writer.as_raw_fd()
+    pub(crate) fn writer(&self) -> i64 {
+        self.writer.as_raw_fd().into()
     }
 }

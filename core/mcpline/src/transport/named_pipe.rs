@@ -1,0 +1,158 @@
+//! Serves over a named pipe of Windows: each connection is a client that sends and receives newline-delimited messages.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::time::Duration;
+
+use mcpline_orphan::windows::create_pipe;
+use tokio::net::windows::named_pipe::NamedPipeServer;
+use tokio::task::JoinSet;
+
+use crate::background;
+use crate::error::Error;
+use crate::quota::{Level, Limit};
+use crate::server::Server;
+use crate::server::traffic::TransportKind;
+use crate::warning_limit::warn_limited;
+
+use super::single::Peer;
+use super::{Stop, Transport, pipe};
+
+/// Delay after a connection could not be accepted: an immediate retry would spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What the name of a pipe begins with.
+const PREFIX: &str = r"\\.\pipe\";
+
+/// Options of a server on a named pipe. All defaults are safe for production.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NamedPipeOptions {
+    /// Maximum number of open connections; further ones are closed at once. Default: 256.
+    pub connections: usize,
+}
+
+impl Default for NamedPipeOptions {
+    fn default() -> Self {
+        Self { connections: 256 }
+    }
+}
+
+/// A named pipe that is listening but not served yet. See [`named_pipe()`].
+#[derive(Debug)]
+pub struct NamedPipe {
+    name: OsString,
+    /// Accepts the next connection.
+    next: NamedPipeServer,
+    connections: usize,
+}
+
+/// Creates a named pipe and listens on it. Its name begins with `\\.\pipe\`.
+///
+/// Each connection is a client of its own, as over [`stdio`](super::stdio). Its messages are lines
+/// (2026-07-28, `basic/transports/stdio`), so a [`Client`](crate::client::Client) connects by
+/// [`Address::Socket`](crate::client::Address::Socket).
+///
+/// Only the user of the server and the system may connect, from this machine. Clients may use everything. The name is taken only if no
+/// other process uses it.
+///
+/// # Errors
+///
+/// [`ErrorKind::Transport`](crate::ErrorKind::Transport): the pipe cannot be created, or another server uses it.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the name or an option is invalid.
+///
+/// # Panics
+///
+/// Outside a tokio runtime.
+pub fn named_pipe(name: impl AsRef<OsStr>, options: NamedPipeOptions) -> Result<NamedPipe, Error> {
+    let name = name.as_ref();
+    let shown = name.to_string_lossy();
+    if !shown.starts_with(PREFIX) || shown.len() == PREFIX.len() {
+        return Err(Error::usage(format!(
+            r"{shown:?} is not the name of a pipe, which begins with \\.\pipe\"
+        )));
+    }
+    if options.connections == 0 {
+        return Err(Error::usage(
+            "`connections`: 0 would close every connection; at least 1 is needed",
+        ));
+    }
+    let next = create_pipe(name, true)
+        .map_err(|error| Error::transport("listen", format!("cannot listen on {shown}"), error))?;
+    Ok(NamedPipe {
+        name: name.to_owned(),
+        next,
+        connections: options.connections,
+    })
+}
+
+impl NamedPipe {
+    /// Returns the name of the pipe.
+    pub fn name(&self) -> &OsStr {
+        &self.name
+    }
+
+    /// Returns the address as messages show it, such as `pipe:\\.\pipe\weather`.
+    pub fn url(&self) -> String {
+        format!("pipe:{}", self.name.to_string_lossy())
+    }
+
+    /// Accepts a connection, and creates what accepts the next one.
+    async fn accept(&mut self) -> io::Result<NamedPipeServer> {
+        self.next.connect().await?;
+        let next = create_pipe(&self.name, false)?;
+        Ok(std::mem::replace(&mut self.next, next))
+    }
+}
+
+impl Transport for NamedPipe {
+    async fn serve(mut self, server: Server, stop: Stop) -> Result<(), Error> {
+        if let Some(ready) = server.startup_message(Some(&self.url())) {
+            tracing::info!("{ready}");
+        }
+        server.inner().start(&tokio::runtime::Handle::current());
+        // Cancelled when this set is dropped.
+        let mut open = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stop.stopped() => break,
+                Some(_) = open.join_next() => continue,
+                accepted = self.accept() => accepted,
+            };
+            match accepted {
+                Ok(_) if open.len() >= self.connections => {
+                    let counts = server.inner().clients().counts();
+                    counts.add_reached(Limit::Connections, Level::Server);
+                    warn_limited!(
+                        most = self.connections,
+                        "closed a connection to the named pipe: too many are open (`connections`)"
+                    );
+                }
+                Ok(connection) => {
+                    let (server, stop) = (server.clone(), stop.clone());
+                    open.spawn(background::task(async move {
+                        serve_client(connection, &server, &stop).await;
+                    }));
+                }
+                Err(error) => {
+                    warn_limited!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+        drop(self);
+        // Each ends within the grace period.
+        while open.join_next().await.is_some() {}
+        Ok(())
+    }
+}
+
+async fn serve_client(connection: NamedPipeServer, server: &Server, stop: &Stop) {
+    let (reader, writer) = tokio::io::split(connection);
+    let (reader, writer) = (Box::new(reader), Box::new(writer));
+    let kind = TransportKind::Unix;
+    if let Err(error) = pipe::serve(reader, writer, server, Peer::Anonymous, kind, stop).await {
+        tracing::debug!(%error, "a connection ended");
+    }
+}

@@ -1,0 +1,11 @@
+//! System calls of Windows: jobs of processes, standard handles, named pipes, blocked threads.
+
+mod job;
+mod pipe;
+mod standard_handles;
+mod thread;
+
+pub use job::{Job, START_FLAGS};
+pub use pipe::create_pipe;
+pub use standard_handles::StandardHandles;
+pub use thread::cancel_blocking_io;
