@@ -129,8 +129,11 @@ class Process:
         return code
 
     def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        if sys.platform == "win32":
+            self.process.kill()
+        else:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
         self.wait()
 
 

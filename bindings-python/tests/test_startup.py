@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import pty
 import subprocess
 import sys
 import textwrap
@@ -84,6 +83,7 @@ def test_a_server_that_a_host_has_started_is_silent_unless_the_setting_is_on(set
 
 
 def test_a_server_in_a_terminal_says_that_it_waits():
+    pty = pytest.importorskip("pty", reason="this system has no such terminals")
     ours, terminal = pty.openpty()
     command = [sys.executable, "-u", "-c", textwrap.dedent(SOURCE), "0", "{}"]
     server = subprocess.Popen(command, stdin=terminal, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

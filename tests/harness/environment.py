@@ -6,7 +6,6 @@ inputs: a changed pin rebuilds them, an unchanged one costs a file read.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -67,6 +66,9 @@ def locked(name: str) -> Iterator[None]:
     locks = CACHE / "locks"
     locks.mkdir(parents=True, exist_ok=True)
     with open(locks / name, "w") as lock:
+        # Windows lacks it; there only tests use this module, which make nothing.
+        import fcntl
+
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

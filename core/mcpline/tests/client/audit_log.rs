@@ -14,7 +14,7 @@ use mcpline::middleware::AuditLog;
 use mcpline::protocol::Raw;
 use mcpline::protocol::vocabulary::Tool;
 use mcpline::server::{MiddlewareScope, ToolOptions};
-use mcpline::{Context, ErrorKind, HandlerError, RpcError, Server, ToolError};
+use mcpline::{Context, HandlerError, RpcError, Server, ToolError};
 use serde_json::{Value, json};
 
 const LEGACY: &str = "2025-11-25";
@@ -297,7 +297,7 @@ async fn a_full_disk_fails_requests_unless_the_log_is_not_required() {
             continue;
         }
         let error = outcome.expect_err("it fails");
-        assert_eq!(error.kind(), ErrorKind::Transport);
+        assert_eq!(error.kind(), mcpline::ErrorKind::Transport);
         assert!(error.is_outcome_unknown() && !error.is_retry_safe());
         assert_eq!(
             error.to_string(),

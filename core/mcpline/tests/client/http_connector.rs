@@ -4,13 +4,12 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::Router;
 use mcpline::client::{
-    Address, Client, ClientError, ClientSettings, ConnectTarget, HttpConnector, HttpSettings, Proxy,
+    Address, Client, ClientError, ConnectTarget, HttpConnector, HttpSettings, Proxy,
 };
 use mcpline::transport::Stop;
 use mcpline::transport::http::{HttpOptions, Tls, http};
-use mcpline::{Context, Revision, Server};
+use mcpline::{Context, Server};
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -49,12 +48,13 @@ async fn a_client_reaches_a_server_on_a_unix_socket() {
     std::fs::create_dir_all(&folder).expect("a folder");
     let path = folder.join("s");
     let listener = tokio::net::UnixListener::bind(&path).expect("a socket");
-    let router = Router::new().fallback_service(greeter().http_service(HttpOptions::default()));
+    let router =
+        axum::Router::new().fallback_service(greeter().http_service(HttpOptions::default()));
     let serving = tokio::spawn(async move { axum::serve(listener, router).await });
-    for &revision in Revision::ALL {
+    for &revision in mcpline::Revision::ALL {
         let path = path.clone();
         let connector = HttpConnector::new(move |_| tokio::net::UnixStream::connect(path.clone()));
-        let mut settings = ClientSettings::default();
+        let mut settings = mcpline::client::ClientSettings::default();
         settings.revisions = vec![revision];
         let address = Address::Url("http://localhost/mcp".to_owned(), with_connector(connector));
         let client = Client::builder("caller", "1")

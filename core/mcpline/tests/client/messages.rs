@@ -19,7 +19,7 @@ use mcpline::protocol::vocabulary::{
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
 const MODERN: Revision = Revision::V2026_07_28;
@@ -717,6 +717,7 @@ async fn change_notifications_invalidate_the_cached_results_they_concern() {
     client.close().await;
 }
 
+#[cfg(unix)]
 #[runtimes::test]
 async fn writes_indented_json_of_a_host_on_one_line() {
     // It is also a valid sampling result, so that it can answer an input request.
@@ -732,7 +733,7 @@ async fn writes_indented_json_of_a_host_on_one_line() {
         ));
         // One of an earlier run may be left.
         let _ = std::fs::remove_file(&path);
-        let listener = UnixListener::bind(&path).expect("a socket");
+        let listener = tokio::net::UnixListener::bind(&path).expect("a socket");
         let (sender, mut messages) = mpsc::unbounded_channel();
         let tasks = Tasks::default();
         tasks.spawn(async move {

@@ -168,8 +168,7 @@ impl Proxy {
     fn cut(&self, client: &TcpStream) {
         self.has_cut.store(true, Ordering::SeqCst);
         if self.cut.resets {
-            let linger = Some(Duration::ZERO);
-            rustix::net::sockopt::set_socket_linger(client, linger).expect("a socket");
+            client.set_zero_linger().expect("a socket");
         }
     }
 

@@ -182,8 +182,7 @@ impl Served {
                 let _ = stream.shutdown().await;
             }
             Cut::Reset => {
-                let linger = Some(Duration::ZERO);
-                rustix::net::sockopt::set_socket_linger(&stream, linger).expect("a socket");
+                stream.set_zero_linger().expect("a socket");
             }
         }
         reached

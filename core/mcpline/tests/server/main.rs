@@ -21,6 +21,7 @@ mod limits;
 mod lines;
 mod macros;
 mod metrics;
+mod named_pipe;
 mod openapi;
 mod registry;
 mod resource_not_found;

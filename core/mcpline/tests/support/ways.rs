@@ -1,7 +1,6 @@
 //! Every transport between our client and our server.
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use mcpline::client::{Address, Channel, ClientTransport};
@@ -61,6 +60,8 @@ pub(crate) async fn ways(server: &Server, revision: Revision) -> Vec<Way> {
     });
     #[cfg(unix)]
     ways.push(socket(server, revision).await);
+    #[cfg(windows)]
+    ways.push(named_pipe(server, revision));
     let tasks = Tasks::default();
     let dialled = Arc::new(Dialled(server.clone(), revision, tasks.clone()));
     ways.push(Way {
@@ -72,9 +73,34 @@ pub(crate) async fn ways(server: &Server, revision: Revision) -> Vec<Way> {
     ways
 }
 
+/// A named pipe.
+#[cfg(windows)]
+fn named_pipe(server: &Server, revision: Revision) -> Way {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!(
+        r"\\.\pipe\mcpline-ways-{}-{revision}-{number}",
+        std::process::id()
+    );
+    let pipe = transport::named_pipe(&name, transport::NamedPipeOptions::default());
+    let pipe = pipe.expect("a pipe");
+    let stop = Stop::new();
+    let (serving, stopped) = (server.clone(), stop.clone());
+    let tasks = Tasks::default();
+    tasks.spawn(async move { serving.serve_until(pipe, stopped).await.expect("serves") });
+    Way {
+        name: "a named pipe",
+        address: Box::new(move || Address::Socket(name.clone().into())),
+        stop,
+        _tasks: tasks,
+    }
+}
+
 /// A Unix socket.
 #[cfg(unix)]
 async fn socket(server: &Server, revision: Revision) -> Way {
+    use std::sync::atomic::{AtomicUsize, Ordering};
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = format!("mcpline-{}-{revision}-{number}.socket", std::process::id());
