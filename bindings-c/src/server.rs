@@ -160,7 +160,7 @@ impl Server {
     fn close(&self) -> Done {
         self.owner.may_close()?;
         let until = Instant::now().checked_add(self.core_now().settings().shutdown_grace);
-        self.serving.stop();
+        self.serving.close();
         self.serving.wait(&self.owner.closing_waiter(), -1)?;
         #[cfg(all(feature = "auth", feature = "client"))]
         self.verifier.withdraw_all();
@@ -521,7 +521,9 @@ pub unsafe extern "C" fn mcpl_server_notify_elicitation_complete(
 /// Closes a server and waits until none of its callbacks runs.
 ///
 /// Stops all transports, waits up to `shutdown_grace` for calls in flight, ends the calls that are still open, and runs
-/// the finalizers of all callbacks. In debug mode it then waits up to one second until all messages are logged.
+/// the finalizers of all callbacks. In debug mode it then waits up to one second until all messages are logged. A transport that
+/// another thread is starting is stopped as well, and no further one starts: the function that starts it returns
+/// `MCPL_CLOSED`, or `MCPL_OK` if it was first.
 ///
 /// If the server uses a loop, call it on the thread that dispatches the loop, or while that thread continues to
 /// dispatch. Returns `MCPL_WOULD_DEADLOCK` within one of the server's callbacks or finalizers, on the I/O thread and
@@ -543,7 +545,7 @@ pub extern "C" fn mcpl_server_free(server: *mut mcpl_server) {
     entry(|| {
         let server = SERVERS.end(server)?;
         if server.close().is_err() {
-            server.serving.stop();
+            server.serving.close();
             server.owner.shut();
             call::end_all(&server.owner);
         }

@@ -27,6 +27,8 @@ pub(crate) struct Serving(Mutex<State>);
 struct State {
     /// Stops the transports that are running now.
     stop: Stop,
+    /// Whether the server is closed or closing: no further transport begins.
+    is_closed: bool,
     running: usize,
     /// The first failure that was not reported yet.
     failed: Option<Fault>,
@@ -41,11 +43,19 @@ impl Serving {
     pub(crate) fn new() -> Self {
         Self(Mutex::new(State {
             stop: Stop::new(),
+            is_closed: false,
             running: 0,
             failed: None,
             waiting: Vec::new(),
             ended: None,
         }))
+    }
+
+    /// Stops the transports that are running now, and prevents further ones.
+    pub(crate) fn close(&self) {
+        // First: one that begins in between would be stopped, and one that begins later is refused.
+        self.lock().is_closed = true;
+        self.stop();
     }
 
     /// Stops the transports that are running now.
@@ -82,10 +92,10 @@ impl Serving {
     /// Begins to serve. The transport must end when the returned signal is set, and has ended when the guard is
     /// dropped.
     fn begin(&self, server: &Arc<Server>) -> Done<(Stop, Running)> {
-        if server.owner.is_closed() {
+        let mut state = self.lock();
+        if state.is_closed {
             return Err(Fault::closed("server"));
         }
-        let mut state = self.lock();
         state.running += 1;
         Ok((state.stop.clone(), Running(server.clone())))
     }

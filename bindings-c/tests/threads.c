@@ -244,10 +244,67 @@ static void surplus_workers_end_when_waiting_ones_return(void) {
   mcpl_server_free(server);
 }
 
+/* A server, the results of starting it, and what a test waits for. */
+struct starting {
+  mcpl_server *server;
+  struct tally ended;
+  mcpl_status status;
+  uint16_t port;
+};
+
+static void start_again(mcpl_server *server, const mcpl_error *error, void *user) {
+  struct starting *starting = user;
+  CHECK(error == NULL);
+  starting->status = mcpl_server_start_http(server, "127.0.0.1", 0, NULL, &starting->port);
+  tally_add(&starting->ended);
+}
+
+/* The callback runs while `mcpl_server_close` waits for it: after the last transport has ended. */
+static void a_closing_server_is_not_started_again(void) {
+  struct starting starting = {.ended = TALLY};
+  uint16_t port = 0;
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_on_end(server, start_again, &starting, NULL));
+  OK(mcpl_server_start_http(server, "127.0.0.1", 0, NULL, &port));
+  OK(mcpl_server_stop(server));
+  OK(mcpl_server_wait(server, -1));
+  tally_wait(&starting.ended, 1);
+  /* It was only stopped, so it is served again. */
+  EXPECT(MCPL_OK, starting.status);
+  CHECK(starting.port != 0);
+  OK(mcpl_server_close(server));
+  CHECK(tally_count(&starting.ended) == 2);
+  EXPECT(MCPL_CLOSED, starting.status);
+  CHECK(starting.port == 0);
+  OK(mcpl_server_wait(server, 0));
+  mcpl_server_free(server);
+}
+
+static void *start(void *user) {
+  struct starting *starting = user;
+  starting->status = mcpl_server_start_http(starting->server, "127.0.0.1", 0, NULL, &starting->port);
+  return NULL;
+}
+
+static void a_server_is_closed_while_it_starts(void) {
+  for (int round = 0; round < ROUNDS; round++) {
+    struct starting starting = {.server = mcpl_server_new("server", "1"), .ended = TALLY};
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, start, &starting) == 0);
+    OK(mcpl_server_close(starting.server));
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(starting.status == MCPL_OK || starting.status == MCPL_CLOSED);
+    /* Nothing is served any more, whichever was first. */
+    OK(mcpl_server_wait(starting.server, 0));
+    mcpl_server_free(starting.server);
+  }
+}
+
 static const struct test tests[] = {
     TEST(calls_are_completed_by_other_threads),         TEST(calls_are_cancelled_while_they_are_completed),
     TEST(a_server_is_closed_while_it_is_called),        TEST(features_change_while_they_are_listed),
-    TEST(surplus_workers_end_when_waiting_ones_return),
+    TEST(surplus_workers_end_when_waiting_ones_return), TEST(a_closing_server_is_not_started_again),
+    TEST(a_server_is_closed_while_it_starts),
 };
 
 MAIN(tests)
