@@ -502,7 +502,7 @@ void destroys_the_captures_of_lambdas() {
   CHECK(Counted::alive == 0);
 }
 
-void reports_exceptions_of_callbacks_without_a_response() {
+void reports_errors_of_callbacks_without_a_response() {
   Pair pair;
   Box<std::string> message;
   set_unhandled([&](std::exception_ptr exception) {
@@ -513,8 +513,12 @@ void reports_exceptions_of_callbacks_without_a_response() {
     }
   });
   pair.joined();
-  pair.client.ping_async([](const Outcome &) { throw std::runtime_error("nobody hears this"); });
-  CHECK(message.take() == "nobody hears this");
+  pair.client.ping_async([](const Outcome &) { throw std::runtime_error("thrown"); });
+  CHECK(message.take() == "thrown");
+  pair.client.ping_async([](const Outcome &) { return Error(MCPL_USAGE_ERROR, "returned"); });
+  CHECK(message.take() == "returned");
+  pair.client.ping_async([](const Outcome &) -> Expected<void> { return Error(MCPL_USAGE_ERROR, "expected"); });
+  CHECK(message.take() == "expected");
   set_unhandled({});
 }
 
@@ -884,7 +888,7 @@ int main() {
       TEST(requests_are_futures_or_call_back),
       TEST(a_client_reports_changes_of_its_connection),
       TEST(destroys_the_captures_of_lambdas),
-      TEST(reports_exceptions_of_callbacks_without_a_response),
+      TEST(reports_errors_of_callbacks_without_a_response),
       TEST(settings_of_servers_are_functions),
       TEST(handlers_may_return_errors),
       TEST(transports_are_classes),

@@ -121,6 +121,69 @@ void handlers_return_their_errors() {
   CHECK(pair.client.ping());
 }
 
+/// Keeps the diagnostics of the library, and waits for one.
+class Diagnostics {
+public:
+  Diagnostics() {
+    CHECK(set_diagnostics(MCPL_LOG_ERROR, [kept = kept_](mcpl_log_level, std::string_view, std::string_view message) {
+      const std::lock_guard<std::mutex> lock(kept->mutex);
+      kept->text += message;
+      kept->changed.notify_all();
+    }));
+  }
+  Diagnostics(const Diagnostics &) = delete;
+  Diagnostics &operator=(const Diagnostics &) = delete;
+  ~Diagnostics() { CHECK(clear_diagnostics()); }
+
+  void wait_for(std::string_view part) const {
+    std::unique_lock<std::mutex> lock(kept_->mutex);
+    const bool found =
+        kept_->changed.wait_for(lock, std::chrono::minutes(5), [&] { return contains(kept_->text, part); });
+    check(found, __LINE__, kept_->text.c_str());
+  }
+
+private:
+  struct Kept {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::string text;
+  };
+
+  std::shared_ptr<Kept> kept_ = std::make_shared<Kept>();
+};
+
+void errors_of_handlers_without_a_response_are_diagnostics() {
+  const Diagnostics diagnostics;
+  Pair pair;
+  CHECK(pair.server.on_initialized([](Call &call) -> Expected<void> {
+    const auto roots = call.list_roots();
+    return roots ? Expected<void>() : roots.error();
+  }));
+  CHECK(pair.server.on_roots_changed([](Call &) { return ToolError("the new roots are gone"); }));
+  using Taken = std::variant<std::string, RpcError, std::runtime_error>;
+  CHECK(pair.server.on_notification("acme/note", nullptr, [](Call &, const Json &params) -> Taken {
+    const std::string which = *params.string_or("/which", "");
+    if (which == "rpc") {
+      return RpcError(-5, "the note is too long");
+    }
+    if (which == "other") {
+      return std::runtime_error("the disk is full");
+    }
+    return which;
+  }));
+  CHECK(pair.client.on_list_roots([] { return RpcError(-7, "there is no project yet"); }));
+  CHECK(pair.client.set_options(R"({"revisions": ["2025-11-25"]})"));
+  pair.join();
+  diagnostics.wait_for("there is no project yet");
+  CHECK(pair.client.notify("acme/note", R"({"which": "fine"})"));
+  CHECK(pair.client.notify("acme/note", R"({"which": "rpc"})"));
+  diagnostics.wait_for("the note is too long");
+  CHECK(pair.client.notify("acme/note", R"({"which": "other"})"));
+  diagnostics.wait_for("the disk is full");
+  CHECK(pair.client.roots_changed());
+  diagnostics.wait_for("the new roots are gone");
+}
+
 void requests_end_later() {
   Pair pair;
   CHECK(pair.server.add_tool("echo", "Echoes", nullptr, [](const Json &arguments) { return arguments; }));
@@ -200,6 +263,7 @@ int main() {
   const std::pair<const char *, void (*)()> tests[] = {
       {"functions_return_values_and_errors", functions_return_values_and_errors},
       {"handlers_return_their_errors", handlers_return_their_errors},
+      {"errors_of_handlers_without_a_response_are_diagnostics", errors_of_handlers_without_a_response_are_diagnostics},
       {"requests_end_later", requests_end_later},
       {"transports_are_classes", transports_are_classes},
   };

@@ -115,7 +115,7 @@ public:
   template <class F> Fallible<void> on_cancel(F &&cancelled) {
     using UserData = std::decay_t<F>;
     return detail::done(mcpl_call_on_cancel(
-        call_, [](mcpl_call *, void *user) { detail::guarded([&] { (*static_cast<UserData *>(user))(); }); },
+        call_, [](mcpl_call *, void *user) { detail::guarded([&] { return (*static_cast<UserData *>(user))(); }); },
         new UserData(std::forward<F>(cancelled)), &detail::destroy<UserData>));
   }
 
@@ -309,10 +309,6 @@ namespace detail {
 /// The kind of a handler; it decides what a Json result means.
 enum class Feature { tool, resource, prompt, completion, resource_list, request };
 
-template <class T> inline constexpr bool is_expected = false;
-template <class T> inline constexpr bool is_expected<Expected<T>> = true;
-template <class T> inline constexpr bool is_variant = false;
-template <class... T> inline constexpr bool is_variant<std::variant<T...>> = true;
 /// Whether a handler that returns this fails its call.
 template <class T>
 inline constexpr bool is_error = std::is_same_v<T, ToolError> || std::is_same_v<T, RpcError> ||
@@ -475,26 +471,46 @@ void handle(mcpl_call *handle, const char *arguments, std::size_t length, void *
   });
 }
 
-/// A handler of a session event: `(Call &)`. Its result is ignored.
+/// Ends the call of an event or a notification. The result of its handler is ignored, unless it is an error.
+template <class R> void conclude(Call &call, const R &result) {
+  with_returned_error(result, [&call](const auto &error) {
+    if constexpr (is_error<std::decay_t<decltype(error)>>) {
+      fail(call, nullptr, error);
+    } else {
+      fail(call, nullptr, error.what());
+    }
+  });
+  if (call.get() != nullptr) {
+    (void)call.reply("");
+  }
+}
+
+/// A handler of a session event: `(Call &)`.
 template <class F> void handle_event(mcpl_call *handle, const char *, std::size_t, void *user) noexcept {
   Call call(handle);
   attend<Feature::tool>(call, nullptr, [&] {
-    (void)(*static_cast<F *>(user))(call);
-    if (call.get() != nullptr) {
-      (void)call.reply("");
+    F &function = *static_cast<F *>(user);
+    if constexpr (std::is_void_v<decltype(function(call))>) {
+      function(call);
+      conclude(call, nullptr);
+    } else {
+      conclude(call, function(call));
     }
   });
 }
 
-/// A handler of a custom notification: `(Call &, const Json &params)`. Its result is ignored.
+/// A handler of a custom notification: `(Call &, const Json &params)`.
 template <class F>
 void handle_notification(mcpl_call *handle, const char *params, std::size_t length, void *user) noexcept {
   Call call(handle);
   const Json given = Json::view(std::string_view(params, length));
   attend<Feature::tool>(call, nullptr, [&] {
-    (void)(*static_cast<F *>(user))(call, given);
-    if (call.get() != nullptr) {
-      (void)call.reply("");
+    F &function = *static_cast<F *>(user);
+    if constexpr (std::is_void_v<decltype(function(call, given))>) {
+      function(call, given);
+      conclude(call, nullptr);
+    } else {
+      conclude(call, function(call, given));
     }
   });
 }

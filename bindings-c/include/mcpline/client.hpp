@@ -146,7 +146,7 @@ public:
         client_.get(),
         [](mcpl_client *, const char *method, const char *params, std::size_t length, void *user) {
           detail::guarded(
-              [&] { (*static_cast<UserData *>(user))(std::string_view(method), json_or_null(params, length)); });
+              [&] { return (*static_cast<UserData *>(user))(std::string_view(method), json_or_null(params, length)); });
         },
         new UserData(std::forward<F>(listener)), &detail::destroy<UserData>));
   }
@@ -161,8 +161,8 @@ public:
         client_.get(),
         [](mcpl_client *, mcpl_log_level level, const char *logger, const char *data, std::size_t length, void *user) {
           detail::guarded([&] {
-            (*static_cast<UserData *>(user))(level, std::string_view(logger == nullptr ? "" : logger),
-                                             json_or_null(data, length));
+            return (*static_cast<UserData *>(user))(level, std::string_view(logger == nullptr ? "" : logger),
+                                                    json_or_null(data, length));
           });
         },
         new UserData(std::forward<F>(listener)), &detail::destroy<UserData>));
@@ -181,7 +181,7 @@ public:
             if (error != nullptr) {
               lost.emplace(error);
             }
-            (*static_cast<UserData *>(user))(event, std::as_const(lost));
+            return (*static_cast<UserData *>(user))(event, std::as_const(lost));
           });
         },
         new UserData(std::forward<F>(listener)), &detail::destroy<UserData>));
@@ -195,7 +195,7 @@ public:
     return detail::done(mcpl_client_on_stderr(
         client_.get(),
         [](mcpl_client *, const char *line, std::size_t length, void *user) {
-          detail::guarded([&] { (*static_cast<UserData *>(user))(std::string_view(line, length)); });
+          detail::guarded([&] { return (*static_cast<UserData *>(user))(std::string_view(line, length)); });
         },
         new UserData(std::forward<F>(listener)), &detail::destroy<UserData>));
   }
@@ -758,7 +758,7 @@ private:
         &table.table,
         [](mcpl_request *, const mcpl_error *error, const char *result, std::size_t length, void *user) {
           const std::unique_ptr<Holder> mine(static_cast<Holder *>(user));
-          detail::guarded([&] { mine->done(Outcome(error, result, length)); });
+          detail::guarded([&] { return mine->done(Outcome(error, result, length)); });
         },
         holder.get(), &request);
     MCPLINE_CHECK(status);

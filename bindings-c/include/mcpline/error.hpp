@@ -334,18 +334,63 @@ inline void report_unhandled() noexcept {
   }
 }
 
-/// Runs a body and reports its exception, so that none reaches C.
-template <class Body> void guarded(Body &&body) noexcept {
+/// Reports an error that a callback has returned to the function set by set_unhandled.
+template <class E> void report_unhandled(const E &error) noexcept {
   try {
-    body();
+    throw error;
   } catch (...) {
     report_unhandled();
   }
 }
 #else
-/// Runs a body.
-template <class Body> void guarded(Body &&body) noexcept { (void)body(); }
+/// Reports an error that a callback has returned.
+inline void report_unhandled(const std::exception &error) noexcept {
+  std::fprintf(stderr, "mcpline: a callback failed: %s\n", error.what());
+}
 #endif
+
+template <class T> inline constexpr bool is_expected = false;
+template <class T> inline constexpr bool is_expected<Expected<T>> = true;
+template <class T> inline constexpr bool is_variant = false;
+template <class... T> inline constexpr bool is_variant<std::variant<T...>> = true;
+
+/// Passes the error that a callback has returned in place of a result to `report`, if it has returned one.
+template <class R, class Report> void with_returned_error(const R &result, Report &&report) {
+  if constexpr (std::is_base_of_v<std::exception, R>) {
+    report(result);
+  } else if constexpr (is_expected<R>) {
+    if (!result) {
+      report(result.error());
+    } else if constexpr (!std::is_same_v<R, Expected<void>>) {
+      with_returned_error(*result, report);
+    }
+  } else if constexpr (is_variant<R>) {
+    std::visit([&report](const auto &one) { with_returned_error(one, report); }, result);
+  }
+}
+
+/// Runs the body of a callback without a response, and reports the error that it returns.
+template <class Body> void run_and_report(Body &&body) {
+  if constexpr (std::is_void_v<decltype(body())>) {
+    body();
+  } else {
+    with_returned_error(body(), [](const auto &error) { report_unhandled(error); });
+  }
+}
+
+/// Runs the body of a callback without a response. Reports its exception, so that none reaches C, and the error that it
+/// returns.
+template <class Body> void guarded(Body &&body) noexcept {
+#if MCPLINE_EXCEPTIONS
+  try {
+    run_and_report(body);
+  } catch (...) {
+    report_unhandled();
+  }
+#else
+  run_and_report(body);
+#endif
+}
 
 /// The finalizer of user data of type `UserData`.
 template <class UserData> void destroy(void *user) { delete static_cast<UserData *>(user); }
@@ -353,9 +398,10 @@ template <class UserData> void destroy(void *user) { delete static_cast<UserData
 } // namespace detail
 
 #if MCPLINE_EXCEPTIONS
-/// Sets the function that receives exceptions of callbacks without a response (notifications, results, ends).
+/// Sets the function that receives the errors of callbacks without a response (notifications, results, ends):
+/// exceptions that they throw, and errors that they return.
 ///
-/// By default these exceptions are written to stderr. Set an empty function to restore that. Any thread.
+/// By default these errors are written to stderr. Set an empty function to restore that. Any thread.
 inline void set_unhandled(std::function<void(std::exception_ptr)> handler) {
   std::lock_guard<std::mutex> lock(detail::unhandled().mutex);
   detail::unhandled().handler = std::move(handler);
@@ -370,8 +416,9 @@ template <class Write> Fallible<void> set_diagnostics(mcpl_log_level least, Writ
   return detail::done(mcpl_set_diagnostics(
       least,
       [](mcpl_log_level level, const char *target, const char *message, void *user) {
-        detail::guarded(
-            [&] { (*static_cast<UserData *>(user))(level, std::string_view(target), std::string_view(message)); });
+        detail::guarded([&] {
+          return (*static_cast<UserData *>(user))(level, std::string_view(target), std::string_view(message));
+        });
       },
       new UserData(std::forward<Write>(write)), &detail::destroy<UserData>));
 }

@@ -268,7 +268,7 @@ public:
   }
 
   /// Handles notifications of a custom method. `params_schema` is the JSON Schema of the parameters, or nullptr for
-  /// any. A handler takes `(Call &, const Json &params)`; its result is ignored.
+  /// any. A handler takes `(Call &, const Json &params)`. Its result is ignored; its error goes to the diagnostics.
   template <class F>
   Fallible<void> on_notification(std::string_view method, const JsonText &params_schema, F &&handler,
                                  const HandlerOptions &options = {}) {
@@ -313,7 +313,7 @@ public:
   /// 2025-11-25).
   ///
   /// The call belongs to no request. It can send input requests until the handler returns, or, if the handler moved it
-  /// away, until it is ended.
+  /// away, until it is ended. The handler's result is ignored; its error goes to the diagnostics.
   template <class F> Fallible<void> on_initialized(F &&handler) {
     return detail::done(mcpl_server_on_initialized(server_.get(), &detail::handle_event<std::decay_t<F>>,
                                                    new std::decay_t<F>(std::forward<F>(handler)),
@@ -321,7 +321,7 @@ public:
   }
 
   /// Sets the handler that is called when a client that declared roots reports a change: `handler(Call &)`. Get the new
-  /// list with `Call::list_roots`.
+  /// list with `Call::list_roots`. The handler's result is ignored; its error goes to the diagnostics.
   template <class F> Fallible<void> on_roots_changed(F &&handler) {
     return detail::done(mcpl_server_on_roots_changed(server_.get(), &detail::handle_event<std::decay_t<F>>,
                                                      new std::decay_t<F>(std::forward<F>(handler)),
@@ -491,7 +491,7 @@ public:
         server_.get(),
         [](mcpl_server *, const mcpl_error *error, void *user) {
           detail::guarded([&] {
-            (*static_cast<UserData *>(user))(error == nullptr ? std::nullopt : std::optional<Error>(Error(error)));
+            return (*static_cast<UserData *>(user))(error == nullptr ? std::nullopt : std::optional(Error(error)));
           });
         },
         new UserData(std::forward<F>(ended)), &detail::destroy<UserData>));
