@@ -3,7 +3,9 @@
 #include "check.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { STACK = 16 * 1024 * 1024 };
@@ -75,10 +77,45 @@ static void the_stacks_of_handlers_have_the_size_that_is_set(void) {
   OK(mcpl_set_worker_stack_size(0));
 }
 
+static int descend(volatile int depth) {
+  volatile char frame[4096];
+  frame[0] = (char)depth;
+  return depth < 0 ? 0 : descend(depth + 1) + frame[0];
+}
+
+static void overflow_stack(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length, (void)user;
+  (void)descend(0);
+  OK(mcpl_call_reply_text(call, "", MCPL_AUTO_LENGTH));
+}
+
+/* Nothing of the library is in use when this process forks, so the child may use it. */
+static void a_handler_that_overflows_its_stack_ends_the_process(void) {
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    const struct rlimit none = {0, 0};
+    CHECK(setrlimit(RLIMIT_CORE, &none) == 0);
+    OK(mcpl_set_worker_stack_size(STACK));
+    mcpl_server *server = mcpl_server_new("server", "1");
+    OK(mcpl_server_add_tool(server, "overflow", "Uses too much", NULL, overflow_stack, NULL, NULL));
+    mcpl_client *client = joined(server);
+    OK(mcpl_client_open(client));
+    char *result = NULL;
+    (void)mcpl_client_call_tool(client, "overflow", NULL, 0, NULL, &result, NULL);
+    _exit(EXIT_SUCCESS);
+  }
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child);
+  /* AddressSanitizer reports it and exits. */
+  CHECK(WIFSIGNALED(status) ? WTERMSIG(status) == SIGSEGV : WEXITSTATUS(status) != EXIT_SUCCESS);
+}
+
 static const struct test tests[] = {
     TEST(a_signal_that_the_program_blocks_is_not_taken_by_the_library),
     TEST(the_servers_that_a_client_starts_get_signals),
     TEST(the_stacks_of_handlers_have_the_size_that_is_set),
+    TEST(a_handler_that_overflows_its_stack_ends_the_process),
 };
 
 MAIN(tests)
