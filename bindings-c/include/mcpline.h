@@ -305,8 +305,13 @@ enum mcpl_status
      */
     MCPL_FORKED = 105,
     /**
-     * C only: the message cannot be taken now. `mcpl_channel_receive` returns it, and `send` of a channel may: see
-     * `mcpl_channel_functions`.
+     * C only: the message cannot be taken now, and was not. Nothing is lost: deliver it again later.
+     *
+     * - From `mcpl_channel_receive`: keep the message and stop reading from the transport, so that the peer has to wait as
+     *   well. When `ready` of the channel's functions is called, deliver the same message first, then read on. A channel
+     *   without `ready` tries again after a while.
+     * - Returned by your own `send` of a channel: keep nothing, because the library keeps the message. Call
+     *   `mcpl_channel_writable` once the transport takes messages again; `send` then gets the message once more.
      */
     MCPL_BUSY = 106,
 };
@@ -925,24 +930,30 @@ extern "C" {
 
 /**
  * Sets the callback for diagnostics: rejected messages, failed handlers, broken transports. There is none by default.
- *
- * At level `MCPL_LOG_INFO` each request is one of them, when it ends, with the target `mcpline::requests`: method, name,
- * outcome, duration, client, session, the issuer, subject and client id of the authenticated caller, and the trace id. Requests
- * of clients have the target `mcpline::requests::client`: direction (`sent`, or `received` for those that the client
- * answers), method, name, outcome, duration, name and address of the server, session, and the trace id. In debug mode (the option `debug` of `mcpl_server_new_with`) each message of a
- * client and to it is another, with the target `mcpline::traffic`. Those are delivered by a thread of their own, one at a
- * time: while the callback takes its time, up to 1,024 wait, further ones are left out, and a diagnostic says how many.
- * They go to stderr if no callback receives this level.
- *
  * For log messages to clients see `mcpl_call_log`.
  *
  * \param least an `mcpl_log_level`; messages below it are not delivered. The library's own messages go up to
  *   `MCPL_LOG_ERROR`.
- * \param write the callback, which replaces the current one; `NULL` for none. Messages in debug mode that still wait are
- *   delivered to the current one before, for at most one second. It runs on any thread, also inside functions of this
- *   library, on several threads at the same time, and must not call any of them. The thread that reads and writes
- *   messages waits for it, except for those with the target `mcpline::traffic`.
+ * \param write the callback, or `NULL` for none. It replaces the current one.
  * \param user,finalize passed to the callback, and its finalizer.
+ *
+ * Some diagnostics of level `MCPL_LOG_INFO` have a target of their own:
+ *
+ * - `mcpline::requests`: a request to a server has ended. With method, name, outcome, duration, client, session, trace id, and
+ *   the issuer, subject and client id of the authenticated caller.
+ * - `mcpline::requests::client`: a request of a client has ended. With direction (`sent`, or `received` for those that the
+ *   client answers), method, name, outcome, duration, session, trace id, and the name and address of the server.
+ * - `mcpline::traffic`: a message from a client or to it, in debug mode (the option `debug` of `mcpl_server_new_with`).
+ *
+ * The callback runs on any thread, also inside functions of this library, and on several threads at the same time. It must
+ * not call functions of this library. The thread that reads and writes messages waits for it.
+ *
+ * Messages of `mcpline::traffic` are different:
+ *
+ * - One thread of their own delivers them, one at a time. Other threads do not wait for the callback.
+ * - Up to 1,024 of them wait for the callback. Further ones are left out, and a diagnostic says how many.
+ * - If no callback receives this level, they go to stderr.
+ * - When the callback is replaced, those that wait are delivered to the current one first, for at most one second.
  *
  * \return `MCPL_USAGE_ERROR` if `least` is not a level. Any thread.
  */
@@ -1434,7 +1445,9 @@ mcpl_status mcpl_server_metrics(mcpl_server *server,
  * \param server the server.
  *
  * Stops all transports, waits up to `shutdown_grace` for calls in flight, ends the calls that are still open, and runs
- * the finalizers of all callbacks. In debug mode it then waits up to one second until all messages are logged.
+ * the finalizers of all callbacks. In debug mode it then waits up to one second until all messages are logged. A transport that
+ * another thread is starting is stopped as well, and no further one starts: the function that starts it returns
+ * `MCPL_CLOSED`, or `MCPL_OK` if it was first.
  *
  * If the server uses a loop, call it on the thread that dispatches the loop, or while that thread continues to
  * dispatch.
@@ -2968,7 +2981,7 @@ mcpl_status mcpl_channel_opened(mcpl_channel *channel,
  *
  * \return `MCPL_BUSY` if more than 32 MiB are waiting, because the library is busy or the peer does not take its
  * messages. The message was not taken: stop reading, and deliver it again when `ready` of the channel's functions is
- * called. Returns `MCPL_CLOSED` after `mcpl_channel_hang_up` and `MCPL_STALE_HANDLE` once the channel is closed. Any
+ * called (see `MCPL_BUSY`). Returns `MCPL_CLOSED` after `mcpl_channel_hang_up` and `MCPL_STALE_HANDLE` once the channel is closed. Any
  * thread.
  */
 MCPL_API

@@ -112,24 +112,30 @@ const TRAFFIC: &str = "mcpline::traffic";
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Sets the callback for diagnostics: rejected messages, failed handlers, broken transports. There is none by default.
-///
-/// At level `MCPL_LOG_INFO` each request is one of them, when it ends, with the target `mcpline::requests`: method, name,
-/// outcome, duration, client, session, the issuer, subject and client id of the authenticated caller, and the trace id. Requests
-/// of clients have the target `mcpline::requests::client`: direction (`sent`, or `received` for those that the client
-/// answers), method, name, outcome, duration, name and address of the server, session, and the trace id. In debug mode (the option `debug` of `mcpl_server_new_with`) each message of a
-/// client and to it is another, with the target `mcpline::traffic`. Those are delivered by a thread of their own, one at a
-/// time: while the callback takes its time, up to 1,024 wait, further ones are left out, and a diagnostic says how many.
-/// They go to stderr if no callback receives this level.
-///
 /// For log messages to clients see `mcpl_call_log`.
 ///
 /// - `least`: an `mcpl_log_level`; messages below it are not delivered. The library's own messages go up to
 ///   `MCPL_LOG_ERROR`.
-/// - `write`: the callback, which replaces the current one; `NULL` for none. Messages in debug mode that still wait are
-///   delivered to the current one before, for at most one second. It runs on any thread, also inside functions of this
-///   library, on several threads at the same time, and must not call any of them. The thread that reads and writes
-///   messages waits for it, except for those with the target `mcpline::traffic`.
+/// - `write`: the callback, or `NULL` for none. It replaces the current one.
 /// - `user`, `finalize`: passed to the callback, and its finalizer.
+///
+/// Some diagnostics of level `MCPL_LOG_INFO` have a target of their own:
+///
+/// - `mcpline::requests`: a request to a server has ended. With method, name, outcome, duration, client, session, trace id, and
+///   the issuer, subject and client id of the authenticated caller.
+/// - `mcpline::requests::client`: a request of a client has ended. With direction (`sent`, or `received` for those that the
+///   client answers), method, name, outcome, duration, session, trace id, and the name and address of the server.
+/// - `mcpline::traffic`: a message from a client or to it, in debug mode (the option `debug` of `mcpl_server_new_with`).
+///
+/// The callback runs on any thread, also inside functions of this library, and on several threads at the same time. It must
+/// not call functions of this library. The thread that reads and writes messages waits for it.
+///
+/// Messages of `mcpline::traffic` are different:
+///
+/// - One thread of their own delivers them, one at a time. Other threads do not wait for the callback.
+/// - Up to 1,024 of them wait for the callback. Further ones are left out, and a diagnostic says how many.
+/// - If no callback receives this level, they go to stderr.
+/// - When the callback is replaced, those that wait are delivered to the current one first, for at most one second.
 ///
 /// Returns `MCPL_USAGE_ERROR` if `least` is not a level. Any thread.
 #[unsafe(no_mangle)]

@@ -72,8 +72,13 @@ pub enum mcpl_status {
     MCPL_NOT_FOUND = 104,
     /// C only: this process was forked while the library was running. Nothing was done.
     MCPL_FORKED = 105,
-    /// C only: the message cannot be taken now. `mcpl_channel_receive` returns it, and `send` of a channel may: see
-    /// `mcpl_channel_functions`.
+    /// C only: the message cannot be taken now, and was not. Nothing is lost: deliver it again later.
+    ///
+    /// - From `mcpl_channel_receive`: keep the message and stop reading from the transport, so that the peer has to wait as
+    ///   well. When `ready` of the channel's functions is called, deliver the same message first, then read on. A channel
+    ///   without `ready` tries again after a while.
+    /// - Returned by your own `send` of a channel: keep nothing, because the library keeps the message. Call
+    ///   `mcpl_channel_writable` once the transport takes messages again; `send` then gets the message once more.
     MCPL_BUSY = 106,
 }
 
