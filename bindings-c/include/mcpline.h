@@ -1849,7 +1849,8 @@ mcpl_status mcpl_server_add_middleware(mcpl_server *server,
                                        mcpl_finalizer finalize);
 
 /**
- * Adds a middleware that the library provides, which runs without C code.
+ * Adds a middleware that the library provides, which runs without C code. Only in a library that was built with the feature
+ * `middleware`, as the default one is.
  *
  * \param server the server.
  * \param definition,length which one, with its options, as JSON, and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. An
@@ -1877,8 +1878,8 @@ mcpl_status mcpl_server_add_middleware(mcpl_server *server,
  *     having all scopes; default: none are exempt). Denied tools are not listed, and calls of them fail as for a tool that does not exist.
  * \param scope,scope_length as for `mcpl_server_add_middleware`.
  *
- * \return `MCPL_USAGE_ERROR` if an option or the scope is invalid or the file of a log cannot be opened, and `MCPL_CLOSED` if the
- * server is closed. Any thread, also while the server is running.
+ * \return `MCPL_USAGE_ERROR` if an option or the scope is invalid, the file of a log cannot be opened or the library lacks the
+ * feature, and `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
  */
 MCPL_API
 mcpl_status mcpl_server_add_built_in_middleware(mcpl_server *server,

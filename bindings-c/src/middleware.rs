@@ -70,7 +70,8 @@ pub unsafe extern "C" fn mcpl_server_add_middleware(
     })
 }
 
-/// Adds a middleware that the library provides, which runs without C code.
+/// Adds a middleware that the library provides, which runs without C code. Only in a library that was built with the feature
+/// `middleware`, as the default one is.
 ///
 /// - `definition`, `length`: which one, with its options, as JSON, and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied. An
 ///   object with exactly one of the members:
@@ -97,8 +98,8 @@ pub unsafe extern "C" fn mcpl_server_add_middleware(
 ///     having all scopes; default: none are exempt). Denied tools are not listed, and calls of them fail as for a tool that does not exist.
 /// - `scope`, `scope_length`: as for `mcpl_server_add_middleware`.
 ///
-/// Returns `MCPL_USAGE_ERROR` if an option or the scope is invalid or the file of a log cannot be opened, and `MCPL_CLOSED` if the
-/// server is closed. Any thread, also while the server is running.
+/// Returns `MCPL_USAGE_ERROR` if an option or the scope is invalid, the file of a log cannot be opened or the library lacks the
+/// feature, and `MCPL_CLOSED` if the server is closed. Any thread, also while the server is running.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_add_built_in_middleware(
     server: *mut mcpl_server,
@@ -116,10 +117,21 @@ pub unsafe extern "C" fn mcpl_server_add_built_in_middleware(
                 text::optional_json("the scope", scope, scope_length)?,
             )
         };
-        let scope = scope.as_ref().map(Raw::as_bytes);
-        foreign::add_built_in_middleware(&server.core(), definition.as_bytes(), scope)?;
-        Ok(())
+        add_built_in(&server, definition.as_bytes(), scope.as_ref())
     })
+}
+
+#[cfg(feature = "middleware")]
+fn add_built_in(server: &Server, definition: &[u8], scope: Option<&Raw>) -> Done {
+    foreign::add_built_in_middleware(&server.core(), definition, scope.map(Raw::as_bytes))?;
+    Ok(())
+}
+
+#[cfg(not(feature = "middleware"))]
+fn add_built_in(_: &Server, _: &[u8], _: Option<&Raw>) -> Done {
+    Err(Fault::invalid(
+        "this library was built without the feature `middleware`",
+    ))
 }
 
 /// Passes the request of a middleware's call on and returns at once; `answer` is called with the result.

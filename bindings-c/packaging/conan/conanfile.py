@@ -30,8 +30,17 @@ class Mcpline(ConanFile):
         "http": [True, False],
         "tls": [True, False],
         "auth": [True, False],
+        "middleware": [True, False],
     }
-    default_options = {"shared": False, "client": True, "unix": True, "http": True, "tls": True, "auth": True}
+    default_options = {
+        "shared": False,
+        "client": True,
+        "unix": True,
+        "http": True,
+        "tls": True,
+        "auth": True,
+        "middleware": True,
+    }
 
     def set_version(self):
         found = re.search(r'^version = "(.+)"', load(self, ROOT / "Cargo.toml"), re.MULTILINE)
@@ -55,8 +64,8 @@ class Mcpline(ConanFile):
     def _make(self, *words):
         features = ["server", "stdio", *(name for name in self.options.possible_values if name != "shared")]
         features = [name for name in features if name in ("server", "stdio") or self.options.get_safe(name)]
-        profile = "dev" if self.settings.build_type == "Debug" else "library"
-        command = ["make", "-C", f"{self.source_folder}/bindings-c", f"PROFILE={profile}", *words]
+        profile = ["PROFILE=dev"] if self.settings.build_type == "Debug" else []
+        command = ["make", "-C", f"{self.source_folder}/bindings-c", *profile, *words]
         self.run(" ".join(command) + f' FEATURES="{" ".join(features)}" CARGO_TARGET_DIR="{self.build_folder}/target"')
 
     def build(self):
