@@ -477,6 +477,8 @@ impl Server {
         verify: Option<Py<PyAny>>,
         tls: Option<&[u8]>,
     ) -> PyResult<Serving> {
+        // First: a thread may stop the server while files are read and the port is opened.
+        let stop = self.new_stop();
         let options = http_options(py, options, &Verify::new(verify))?;
         let tls: Option<TlsOptions> = tls.map(|tls| read(py, "`tls`", tls)).transpose()?;
         // Files may be on a slow disk.
@@ -484,8 +486,6 @@ impl Server {
             .detach(|| tls.map(TlsOptions::tls).transpose())
             .map_err(|error| errors::core(py, &error))?;
         let runtime = self.start_runtime(py)?;
-        // First: a thread may stop the server as soon as the port is open.
-        let stop = self.new_stop();
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let address = (host.to_owned(), port);
         let core = self.core().clone();

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import http.client
 import logging
+import os
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from mcpline import Client, Server, Tls, UsageError
-from support import run
+from support import PATIENCE, run
 
 # A certificate for localhost and 127.0.0.1, and the authority that signed it.
 FILES = Path(__file__).resolve().parents[2] / "bindings-node" / "test" / "tls"
@@ -93,6 +95,23 @@ def test_other_clients_speak_tls_1_2_and_1_3_and_get_http_1_1(version, caplog):
 def test_a_certificate_or_key_that_cannot_be_used_is_refused(tls, message):
     with pytest.raises(UsageError, match=message):
         Server("secure", "1.0.0").run("http", port=0, tls=tls)
+
+
+def test_a_server_that_is_stopped_while_it_reads_its_certificate_does_not_serve(tmp_path):
+    certificate = tmp_path / "certificate.pem"
+    os.mkfifo(certificate)
+    server = Server("secure", "1.0.0")
+    serving = threading.Thread(
+        target=lambda: server.run("http", port=0, tls=Tls(certificate, KEY)),
+        daemon=True,
+    )
+    serving.start()
+    # Waits for the server to open the file, which then waits for its contents.
+    with certificate.open("wb") as file:
+        server.stop()
+        file.write(CERTIFICATE.read_bytes())
+    serving.join(PATIENCE)
+    assert not serving.is_alive()
 
 
 def test_the_key_is_not_shown():
