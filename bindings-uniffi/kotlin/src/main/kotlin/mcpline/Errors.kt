@@ -41,7 +41,7 @@ public sealed class McplineException(
     /** Stable identifier of the kind, the same in every language: `request_timed_out`. */
     public val kind: String,
     internal val facts: ErrorFacts,
-) : Exception(message, (facts.source as? JsonObject)?.let { RpcException(it, ErrorFacts()) }) {
+) : RuntimeException(message, (facts.source as? JsonObject)?.let { RpcException(it, ErrorFacts()) }) {
     /** Whether the peer certainly did not perform the request, so that it can be sent again. */
     public val retrySafe: Boolean get() = facts.retrySafe
 
@@ -113,6 +113,7 @@ public class RpcException internal constructor(error: JsonObject, facts: ErrorFa
         this(error, facts, (error["message"] as? JsonPrimitive)?.contentOrNull ?: "")
 
     /** Creates an error with this [code], [rpcMessage] and optional [data]. */
+    @JvmOverloads
     public constructor(code: Long, rpcMessage: String, data: JsonElement? = null) : this(
         JsonObject(
             buildMap {

@@ -73,7 +73,7 @@ public enum class LogLevel {
  * @property theme Theme for which it is designed: `light` or `dark`.
  */
 @Serializable
-public data class Icon(
+public data class Icon @JvmOverloads constructor(
     public val src: String,
     public val mimeType: String? = null,
     public val sizes: List<String>? = null,
@@ -88,7 +88,7 @@ public data class Icon(
  * @property lastModified Time of the last change, in ISO 8601.
  */
 @Serializable
-public data class Annotations(
+public data class Annotations @JvmOverloads constructor(
     public val audience: List<Role>? = null,
     public val priority: Double? = null,
     public val lastModified: String? = null,
@@ -109,7 +109,7 @@ public sealed interface ContentBlock
 /** Text. */
 @Serializable
 @SerialName("text")
-public data class TextContent(
+public data class TextContent @JvmOverloads constructor(
     /** The text. */
     public val text: String,
     /** Annotations. */
@@ -121,7 +121,7 @@ public data class TextContent(
 /** An image. */
 @Serializable
 @SerialName("image")
-public data class ImageContent(
+public data class ImageContent @JvmOverloads constructor(
     /** The image in base64. */
     public val data: String,
     /** Its media type. */
@@ -138,7 +138,7 @@ public data class ImageContent(
 /** Audio. */
 @Serializable
 @SerialName("audio")
-public data class AudioContent(
+public data class AudioContent @JvmOverloads constructor(
     /** The audio in base64. */
     public val data: String,
     /** Its media type. */
@@ -155,7 +155,7 @@ public data class AudioContent(
 /** A link to a resource. */
 @Serializable
 @SerialName("resource_link")
-public data class ResourceLink(
+public data class ResourceLink @JvmOverloads constructor(
     /** URI of the resource. */
     public val uri: String,
     /** Name for programs. */
@@ -179,7 +179,7 @@ public data class ResourceLink(
 /** The contents of a resource, embedded in a result. */
 @Serializable
 @SerialName("resource")
-public data class EmbeddedResource(
+public data class EmbeddedResource @JvmOverloads constructor(
     /** The contents. */
     public val resource: ResourceContents,
     /** Annotations. */
@@ -191,7 +191,7 @@ public data class EmbeddedResource(
 /** A tool call that a model requests (2025-11-25). */
 @Serializable
 @SerialName("tool_use")
-public data class ToolUseContent(
+public data class ToolUseContent @JvmOverloads constructor(
     /** Identifies the call. */
     public val id: String,
     /** Name of the tool. */
@@ -205,7 +205,7 @@ public data class ToolUseContent(
 /** The result of a tool call, for a model (2025-11-25). */
 @Serializable
 @SerialName("tool_result")
-public data class ToolResultContent(
+public data class ToolResultContent @JvmOverloads constructor(
     /** The `id` of the call. */
     public val toolUseId: String,
     /** The content. */
@@ -220,7 +220,7 @@ public data class ToolResultContent(
 
 /** Contents of a resource: either [text] or, in base64, [blob]. */
 @Serializable
-public data class ResourceContents(
+public data class ResourceContents @JvmOverloads constructor(
     /** URI of the resource. */
     public val uri: String,
     /** Media type. */
@@ -238,7 +238,7 @@ public data class ResourceContents(
 
 /** Hints about a tool's behaviour. Do not rely on them unless you trust the server. */
 @Serializable
-public data class ToolAnnotations(
+public data class ToolAnnotations @JvmOverloads constructor(
     /** Display name. */
     public val title: String? = null,
     /** The tool does not modify its environment. */
@@ -253,7 +253,7 @@ public data class ToolAnnotations(
 
 /** A tool of a server (`server/tools`). */
 @Serializable
-public data class Tool(
+public data class Tool @JvmOverloads constructor(
     /** Name for calls. */
     public val name: String,
     /** Display name. */
@@ -274,7 +274,7 @@ public data class Tool(
 
 /** A resource of a server (`server/resources`). */
 @Serializable
-public data class Resource(
+public data class Resource @JvmOverloads constructor(
     /** URI of the resource. */
     public val uri: String,
     /** Name for programs. */
@@ -297,7 +297,7 @@ public data class Resource(
 
 /** A resource template of a server (`server/resources`). */
 @Serializable
-public data class ResourceTemplate(
+public data class ResourceTemplate @JvmOverloads constructor(
     /** URI template (RFC 6570). */
     public val uriTemplate: String,
     /** Name for programs. */
@@ -318,7 +318,7 @@ public data class ResourceTemplate(
 
 /** An argument of a prompt. */
 @Serializable
-public data class PromptArgument(
+public data class PromptArgument @JvmOverloads constructor(
     /** Name of the argument. */
     public val name: String,
     /** Description for the user. */
@@ -331,7 +331,7 @@ public data class PromptArgument(
 
 /** A prompt of a server (`server/prompts`). */
 @Serializable
-public data class Prompt(
+public data class Prompt @JvmOverloads constructor(
     /** Name for requests. */
     public val name: String,
     /** Display name. */
@@ -357,7 +357,7 @@ public data class PromptMessage(
 
 /** The result of a tool call. */
 @Serializable
-public data class CallToolResult(
+public data class CallToolResult @JvmOverloads constructor(
     /** Content blocks for the model. */
     public val content: List<ContentBlock> = emptyList(),
     /** Structured content: any JSON value, as described by the tool's output schema. */
@@ -373,7 +373,7 @@ public data class CallToolResult(
 
 /** The contents of a resource. */
 @Serializable
-public data class ReadResourceResult(
+public data class ReadResourceResult @JvmOverloads constructor(
     /** The contents. */
     public val contents: List<ResourceContents>,
     /** Cache lifetime in milliseconds (2026-07-28). */
@@ -389,7 +389,7 @@ public data class ReadResourceResult(
 
 /** A prompt with its arguments filled in. */
 @Serializable
-public data class GetPromptResult(
+public data class GetPromptResult @JvmOverloads constructor(
     /** The messages. */
     public val messages: List<PromptMessage>,
     /** Description of the prompt. */
@@ -400,7 +400,7 @@ public data class GetPromptResult(
 
 /** Completions of an argument. At most 100 values are sent. */
 @Serializable
-public data class CompletionValues(
+public data class CompletionValues @JvmOverloads constructor(
     /** The candidates, best first. */
     public val values: List<String>,
     /** Total number of candidates, if known. */
@@ -411,7 +411,7 @@ public data class CompletionValues(
 
 /** Name and version of a client or server. */
 @Serializable
-public data class Implementation(
+public data class Implementation @JvmOverloads constructor(
     /** Name for programs. */
     public val name: String,
     /** Its version. */
@@ -428,7 +428,7 @@ public data class Implementation(
 
 /** A root directory or file of the client (`client/roots`). */
 @Serializable
-public data class Root(
+public data class Root @JvmOverloads constructor(
     /** A `file://` URI. */
     public val uri: String,
     /** Display name. */
@@ -439,7 +439,7 @@ public data class Root(
 
 /** A message to or from a model. */
 @Serializable
-public data class SamplingMessage(
+public data class SamplingMessage @JvmOverloads constructor(
     /** Its author. */
     public val role: Role,
     /** Its content. */
@@ -453,7 +453,7 @@ public data class SamplingMessage(
 
 /** A server's preferences for the choice of a model. */
 @Serializable
-public data class ModelPreferences(
+public data class ModelPreferences @JvmOverloads constructor(
     /** Names of preferred models, best first. */
     public val hints: List<ModelHint>? = null,
     /** Importance of low cost, from 0 to 1. */
@@ -466,14 +466,14 @@ public data class ModelPreferences(
 
 /** The name of a preferred model. */
 @Serializable
-public data class ModelHint(
+public data class ModelHint @JvmOverloads constructor(
     /** The name, or a part of it. */
     public val name: String? = null,
 )
 
 /** Parameters of a sampling request, `sampling/createMessage`. */
 @Serializable
-public data class CreateMessageParams(
+public data class CreateMessageParams @JvmOverloads constructor(
     /** The conversation. */
     public val messages: List<SamplingMessage>,
     /** Maximum number of tokens to generate. */
@@ -498,14 +498,14 @@ public data class CreateMessageParams(
 
 /** Whether a model has to call tools. */
 @Serializable
-public data class ToolChoice(
+public data class ToolChoice @JvmOverloads constructor(
     /** `auto`, `required` or `none`. */
     public val mode: String? = null,
 )
 
 /** The result of a sampling request. */
 @Serializable
-public data class CreateMessageResult(
+public data class CreateMessageResult @JvmOverloads constructor(
     /** Author of the message. */
     public val role: Role,
     /** Its content. */
@@ -529,7 +529,7 @@ public data class CreateMessageResult(
  * @property elicitationId Id for [Server.notifyElicitationComplete].
  */
 @Serializable
-public data class UrlElicitation(
+public data class UrlElicitation @JvmOverloads constructor(
     public val message: String,
     public val url: String,
     public val elicitationId: String? = null,

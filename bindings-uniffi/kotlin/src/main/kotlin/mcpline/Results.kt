@@ -12,6 +12,8 @@ import kotlinx.serialization.serializer
 import kotlinx.serialization.serializerOrNull
 import mcpline.ffi.Outcome
 import mcpline.ffi.RpcFailure
+import mcpline.java.isRecord
+import mcpline.java.serializerOf
 
 /**
  * Input requests that a handler returns: it is called again, from its start, with the answers in
@@ -223,10 +225,13 @@ internal fun dataOf(value: Any?): JsonElement = when (value) {
 @OptIn(InternalSerializationApi::class)
 private fun serialized(value: Any): JsonElement {
     @Suppress("UNCHECKED_CAST")
-    val serializer = value::class.serializerOrNull() as KSerializer<Any>?
+    val serializer = (value::class.serializerOrNull() ?: recordSerializerOrNull(value)) as KSerializer<Any>?
         ?: throw UsageException("${value::class.qualifiedName} is not serializable: annotate it with @Serializable")
     return json.encodeToJsonElement(serializer, value)
 }
+
+private fun recordSerializerOrNull(value: Any): KSerializer<*>? =
+    if (isRecord(value.javaClass)) serializerOf(value.javaClass) else null
 
 private fun misfit(feature: String, value: Any?): UsageException =
     UsageException("the handler of $feature can't return ${value?.let { it::class.simpleName }}")

@@ -16,14 +16,14 @@ import kotlinx.serialization.json.JsonPrimitive
 import kotlinx.serialization.serializer
 
 /**
- * Describes a class or a property in the JSON Schema that is derived from its serializer.
+ * Describes a class or a property in the JSON Schema that is derived from its serializer, or a record or its component in Java.
  *
- * @property text The description, for the model or the user.
+ * @property value The description, for the model or the user.
  */
 @OptIn(ExperimentalSerializationApi::class)
 @SerialInfo
-@Target(AnnotationTarget.PROPERTY, AnnotationTarget.CLASS)
-public annotation class Description(val text: String)
+@Target(AnnotationTarget.PROPERTY, AnnotationTarget.FIELD, AnnotationTarget.CLASS)
+public annotation class Description(val value: String)
 
 /**
  * Returns the JSON Schema (2020-12) of a serializable type.
@@ -158,7 +158,7 @@ private class SchemaWriter {
 
     private fun described(annotations: List<Annotation>, schema: JsonObject): JsonObject {
         val description = annotations.filterIsInstance<Description>().firstOrNull() ?: return schema
-        return schema + mapOf("description" to JsonPrimitive(description.text))
+        return schema + mapOf("description" to JsonPrimitive(description.value))
     }
 
     private fun type(name: String): JsonObject = JsonObject(mapOf("type" to JsonPrimitive(name)))

@@ -646,7 +646,11 @@ internal fun <A> decodePromptArguments(serializer: KSerializer<A>, arguments: Ma
         throw RpcException(-32602, firstLine(error))
     }
 
-private fun firstLine(error: Exception): String = error.message?.lineSequence()?.firstOrNull() ?: error.toString()
+private fun firstLine(error: Exception): String {
+    // What a constructor throws is wrapped.
+    val reason = error.cause as? IllegalArgumentException ?: error
+    return reason.message?.lineSequence()?.firstOrNull() ?: reason.toString()
+}
 
 @PublishedApi
 internal fun <R> structured(serializer: KSerializer<R>, value: R): Any =

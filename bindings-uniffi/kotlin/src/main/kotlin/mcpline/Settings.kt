@@ -7,6 +7,7 @@ import kotlinx.serialization.KSerializer
 import kotlinx.serialization.SerialName
 import kotlinx.serialization.Serializable
 import kotlinx.serialization.builtins.ListSerializer
+import kotlinx.serialization.builtins.MapSerializer
 import kotlinx.serialization.builtins.serializer
 import kotlinx.serialization.descriptors.PrimitiveKind
 import kotlinx.serialization.descriptors.PrimitiveSerialDescriptor
@@ -613,14 +614,14 @@ internal object CacheHintAsPair : KSerializer<CacheHint> {
     }
 }
 
-/** Headers, as pairs of name and value. */
+/** Headers, for the core as pairs of name and value; programs in Java give them as a map. */
 internal object HeaderPairs : KSerializer<Map<String, String>> {
     private val pairs = ListSerializer(ListSerializer(String.serializer()))
+    private val map = MapSerializer(String.serializer(), String.serializer())
     override val descriptor: SerialDescriptor = pairs.descriptor
 
     override fun serialize(encoder: Encoder, value: Map<String, String>): Unit =
         pairs.serialize(encoder, value.map { (name, header) -> listOf(name, header) })
 
-    override fun deserialize(decoder: Decoder): Map<String, String> =
-        pairs.deserialize(decoder).associate { (name, header) -> name to header }
+    override fun deserialize(decoder: Decoder): Map<String, String> = map.deserialize(decoder)
 }

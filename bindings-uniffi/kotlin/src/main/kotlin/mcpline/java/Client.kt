@@ -1,0 +1,190 @@
+package mcpline.java
+
+import java.util.concurrent.CompletableFuture
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.SupervisorJob
+import kotlinx.coroutines.future.future
+import kotlinx.coroutines.runBlocking
+import kotlinx.coroutines.runInterruptible
+import kotlinx.serialization.json.JsonObject
+import mcpline.CallToolResult
+import mcpline.CompletionValues
+import mcpline.GetPromptResult
+import mcpline.Implementation
+import mcpline.LogLevel
+import mcpline.Progress
+import mcpline.Prompt
+import mcpline.ReadResourceResult
+import mcpline.Resource
+import mcpline.ResourceTemplate
+import mcpline.Tool
+import mcpline.data
+
+/**
+ * A client of one server, for programs in Java.
+ *
+ * ```java
+ * try (Client client = Client.builder().connect("http://localhost:8000/mcp").join()) {
+ *     System.out.println(client.callTool("forecast", Map.of("city", "Oslo")).join().getText());
+ * }
+ * ```
+ *
+ * Each request returns a future, which fails with a `McplineException`. Cancelling this future cancels the request, also at the
+ * server; cancelling a future that depends on it does not. What depends on a future may block. All functions are safe to call from
+ * any thread.
+ */
+public class Client internal constructor(
+    /** The client in Kotlin, for functions that this class does not have. */
+    public val delegate: mcpline.Client,
+) : AutoCloseable {
+    private val scope = CoroutineScope(SupervisorJob() + blockingThreads)
+
+    /** The revision of the protocol that both sides speak: `2026-07-28`. */
+    public val revision: String get() = delegate.revision
+
+    /** Name and version of the server, if it sent them. */
+    public val serverInfo: Implementation? get() = delegate.serverInfo
+
+    /** The capabilities that the server declares. */
+    public val serverCapabilities: JsonObject get() = delegate.serverCapabilities
+
+    /** For the model: how to use the server. */
+    public val instructions: String? get() = delegate.instructions
+
+    /** The process id of the server, if the client has started it. */
+    public val pid: Long? get() = delegate.pid
+
+    /**
+     * Calls a tool. A tool that fails returns a result with `isError`.
+     *
+     * @param arguments A record, a map or a `JsonObject`.
+     */
+    @JvmOverloads
+    public fun callTool(
+        name: String,
+        arguments: Any = emptyMap<String, Any>(),
+        options: RequestOptions = RequestOptions(),
+    ): CompletableFuture<CallToolResult> = scope.future { call(name, arguments, options) }
+
+    /** Calls a tool, and reads its structured content as a [R], usually a record. Fails with a `ToolException` if the tool fails. */
+    @JvmOverloads
+    public fun <R : Any> callTool(
+        name: String,
+        arguments: Any,
+        result: Class<R>,
+        options: RequestOptions = RequestOptions(),
+    ): CompletableFuture<R> = scope.future { call(name, arguments, options).data(serializerOf(result)) }
+
+    /** Returns the tools of all pages. */
+    @JvmOverloads
+    public fun listTools(options: RequestOptions = RequestOptions()): CompletableFuture<List<Tool>> =
+        scope.future { delegate.listTools(options.toKotlin()) }
+
+    /** Returns the resources of all pages. */
+    @JvmOverloads
+    public fun listResources(options: RequestOptions = RequestOptions()): CompletableFuture<List<Resource>> =
+        scope.future { delegate.listResources(options.toKotlin()) }
+
+    /** Returns the resource templates of all pages. */
+    @JvmOverloads
+    public fun listResourceTemplates(options: RequestOptions = RequestOptions()): CompletableFuture<List<ResourceTemplate>> =
+        scope.future { delegate.listResourceTemplates(options.toKotlin()) }
+
+    /** Returns the prompts of all pages. */
+    @JvmOverloads
+    public fun listPrompts(options: RequestOptions = RequestOptions()): CompletableFuture<List<Prompt>> =
+        scope.future { delegate.listPrompts(options.toKotlin()) }
+
+    /** Reads a resource. */
+    @JvmOverloads
+    public fun readResource(uri: String, options: RequestOptions = RequestOptions()): CompletableFuture<ReadResourceResult> =
+        scope.future { delegate.readResource(uri, options.toKotlin()) }
+
+    /** Returns a prompt with its arguments filled in. */
+    @JvmOverloads
+    public fun getPrompt(
+        name: String,
+        arguments: Map<String, String> = emptyMap(),
+        options: RequestOptions = RequestOptions(),
+    ): CompletableFuture<GetPromptResult> = scope.future { delegate.getPrompt(name, arguments, options.toKotlin()) }
+
+    /**
+     * Completes an argument of a prompt.
+     *
+     * @param value What the user typed.
+     * @param others The other arguments given so far.
+     */
+    @JvmOverloads
+    public fun completePrompt(
+        name: String,
+        argument: String,
+        value: String,
+        others: Map<String, String> = emptyMap(),
+    ): CompletableFuture<CompletionValues> = scope.future { delegate.completePrompt(name, argument, value, others) }
+
+    /** Completes a variable of a resource template. */
+    @JvmOverloads
+    public fun completeResource(
+        uriTemplate: String,
+        variable: String,
+        value: String,
+        others: Map<String, String> = emptyMap(),
+    ): CompletableFuture<CompletionValues> = scope.future { delegate.completeResource(uriTemplate, variable, value, others) }
+
+    /** Subscribes to updates to a resource: `notifications/resources/updated`. */
+    public fun subscribe(uri: String): CompletableFuture<Void?> = perform { delegate.subscribe(uri) }
+
+    /** Unsubscribes from updates to a resource. */
+    public fun unsubscribe(uri: String): CompletableFuture<Void?> = perform { delegate.unsubscribe(uri) }
+
+    /** Sets the least severe level of log messages that the server sends. */
+    public fun setLogLevel(level: LogLevel): CompletableFuture<Void?> = perform { delegate.setLogLevel(level) }
+
+    /** Checks that the server answers. */
+    public fun ping(): CompletableFuture<Void?> = perform { delegate.ping() }
+
+    /** Notifies the server that the client's roots have changed. */
+    public fun notifyRootsChanged(): CompletableFuture<Void?> = perform { delegate.notifyRootsChanged() }
+
+    /** Sends any other request, and returns its result; [params] are a record or a map. */
+    @JvmOverloads
+    public fun request(
+        method: String,
+        params: Any? = null,
+        options: RequestOptions = RequestOptions(),
+    ): CompletableFuture<JsonObject> = scope.future {
+        delegate.request(method, params?.let(Json::objectOf), options.toKotlin(), listening(options.progress))
+    }
+
+    /** Sends a notification; [params] are a record or a map. */
+    @JvmOverloads
+    public fun notify(method: String, params: Any? = null): CompletableFuture<Void?> =
+        perform { delegate.notify(method, params?.let(Json::objectOf)) }
+
+    /**
+     * Closes the connection: requests in flight fail with a `ClosedException`, and a program that the client started ends. Returns
+     * when nothing of it is left.
+     */
+    override fun close(): Unit = runBlocking { delegate.close() }
+
+    /** Closes the connection without waiting on this thread. */
+    public fun closeAsync(): CompletableFuture<Void?> = perform { delegate.close() }
+
+    private suspend fun call(name: String, arguments: Any, options: RequestOptions): CallToolResult =
+        delegate.callTool(name, Json.objectOf(arguments), options.toKotlin(), listening(options.progress))
+
+    private fun perform(action: suspend () -> Unit): CompletableFuture<Void?> = scope.future {
+        action()
+        null
+    }
+
+    /** Opens clients. */
+    public companion object {
+        /** Returns a builder, which sets handlers and settings, and then opens clients. */
+        @JvmStatic
+        public fun builder(): ClientBuilder = ClientBuilder()
+    }
+}
+
+private fun listening(listener: Listener<Progress>?): (suspend (Progress) -> Unit)? =
+    listener?.let { { report -> runInterruptible { it.accept(report) } } }

@@ -1,0 +1,117 @@
+package mcpline.java
+
+import java.util.concurrent.CompletionException
+import java.util.concurrent.CompletionStage
+import java.util.concurrent.ExecutionException
+import java.util.concurrent.ExecutorService
+import java.util.concurrent.Executors
+import kotlinx.coroutines.CoroutineDispatcher
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.asCoroutineDispatcher
+import kotlinx.coroutines.cancelChildren
+import kotlinx.coroutines.future.await
+import kotlinx.coroutines.runInterruptible
+import kotlinx.coroutines.supervisorScope
+import mcpline.McplineException
+import mcpline.UriVariables
+
+/** Handles a request without arguments. */
+public fun interface CallHandler {
+    /**
+     * Returns the result, or a `CompletionStage` of it. May block. If the request is cancelled, the thread is interrupted,
+     * or the stage cancelled.
+     */
+    @Throws(Exception::class)
+    public fun handle(call: CallContext): Any?
+}
+
+/** Handles a request with arguments of type [A]. */
+public fun interface ArgumentsHandler<A> {
+    /**
+     * Returns the result, or a `CompletionStage` of it. May block. If the request is cancelled, the thread is interrupted,
+     * or the stage cancelled.
+     */
+    @Throws(Exception::class)
+    public fun handle(call: CallContext, arguments: A): Any?
+}
+
+/** Reads a resource. */
+public fun interface ResourceHandler {
+    /** Returns a text, bytes, `ResourceContents` or a list of them, or data; or a `CompletionStage` of it. May block. */
+    @Throws(Exception::class)
+    public fun handle(call: CallContext, variables: UriVariables): Any?
+}
+
+/** Completes an argument of a prompt, or a variable of a resource template. */
+public fun interface CompletionHandler {
+    /**
+     * Returns the candidates, best first. May block.
+     *
+     * @param value What the user typed.
+     * @param others The other arguments given so far.
+     */
+    @Throws(Exception::class)
+    public fun complete(call: CallContext, value: String, others: Map<String, String>): List<String>
+}
+
+/** Answers a request of the server, or of the library. */
+public fun interface ClientHandler<P, R> {
+    /** Returns the answer. May block; the thread is interrupted if the request is withdrawn. */
+    @Throws(Exception::class)
+    public fun handle(params: P): R
+}
+
+/** Answers a request of the server with a `CompletionStage`. */
+public fun interface AsyncClientHandler<P, R> {
+    /** Returns the stage, which is cancelled if the request is withdrawn. */
+    @Throws(Exception::class)
+    public fun handle(params: P): CompletionStage<out R>
+}
+
+/** Receives events. */
+public fun interface Listener<E> {
+    /** Called for each event, one after another. May block. */
+    @Throws(Exception::class)
+    public fun accept(event: E)
+}
+
+/** How many handlers of Java programs run at the same time where there are no virtual threads; others wait. */
+private const val MAX_HANDLER_THREADS = 256
+
+/** Threads that may block: virtual ones where the JVM has them (21 or later). */
+internal val blockingThreads: CoroutineDispatcher by lazy {
+    val create = try {
+        Executors::class.java.getMethod("newVirtualThreadPerTaskExecutor")
+    } catch (_: NoSuchMethodException) {
+        null
+    }
+    (create?.invoke(null) as ExecutorService?)?.asCoroutineDispatcher()
+        ?: Dispatchers.IO.limitedParallelism(MAX_HANDLER_THREADS)
+}
+
+/** Runs code of the program that may block, and waits for the stage that it may return. */
+internal suspend fun runBlockingCode(code: () -> Any?): Any? = try {
+    val returned = runInterruptible(block = code)
+    if (returned is CompletionStage<*>) returned.await() else returned
+} catch (error: CompletionException) {
+    throw ownError(error)
+} catch (error: ExecutionException) {
+    throw ownError(error)
+}
+
+/** The error of a future that the program has waited for: coroutines may have wrapped it once more. */
+private fun ownError(error: Exception): Throwable {
+    var cause: Throwable? = error
+    while (cause is CompletionException || cause is ExecutionException) cause = cause.cause
+    return cause as? McplineException ?: error
+}
+
+/** Runs a handler with the context of its call, whose futures end with it. */
+internal suspend fun mcpline.CallContext.handled(handler: (CallContext) -> Any?): Any? = supervisorScope {
+    try {
+        runBlockingCode { handler(CallContext(this@handled, this)) }
+    } finally {
+        coroutineContext.cancelChildren()
+    }
+}
