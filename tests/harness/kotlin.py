@@ -22,6 +22,7 @@ GENERATED = PACKAGE / "src" / "main" / "kotlin" / "mcpline" / "ffi" / "Generated
 PROGRAMS = ROOT / "tests" / "kotlin"
 #: The modules of its `pom.xml`.
 PROGRAM_FOLDERS = [ROOT / "tests" / name / "kotlin" for name in ("servers", "clients", "docs", "shutdown/servers")]
+PROGRAM_FOLDERS += [ROOT / "examples" / name for name in ("kotlin", "java")]
 #: The oldest JDK that the package supports.
 OLDEST_JDK = 17
 
@@ -129,7 +130,7 @@ def program(folder: Path, main: str) -> list[str]:
     sources = [PACKAGE / "pom.xml", PACKAGE / "src" / "main", PROGRAMS / "pom.xml", PROGRAMS / "program.xml"]
     for module in PROGRAM_FOLDERS:
         sources += [module / "pom.xml", module / "src", module / "target" / "pages"]
-    files = [file for path in sources for file in ([path] if path.is_file() else sorted(path.rglob("*.kt")))]
+    files = [file for path in sources for file in ([path] if path.is_file() else sorted(path.rglob("*.[kj]*")))]
     with environment.making(PROGRAMS / "target", environment.digest(files)) as wanted:
         if wanted:
             say("mvn package the programs of the tests in Kotlin …")
