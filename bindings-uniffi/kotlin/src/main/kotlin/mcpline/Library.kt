@@ -57,7 +57,14 @@ internal object Library {
 
 /** Writes warnings to the log of the platform, as logger `mcpline`: by default to stderr. */
 private object SystemLog : Log {
-    private val logger: System.Logger = System.getLogger("mcpline")
+    private val warn: (String) -> Unit = try {
+        val logger = System.getLogger("mcpline")
+        ({ text -> logger.log(System.Logger.Level.WARNING, text) })
+    } catch (_: LinkageError) {
+        // Android has no `System.Logger`.
+        val logger = java.util.logging.Logger.getLogger("mcpline")
+        ({ text -> logger.warning(text) })
+    }
 
-    override fun warn(text: String): Unit = logger.log(System.Logger.Level.WARNING, text)
+    override fun warn(text: String): Unit = warn.invoke(text)
 }

@@ -61,8 +61,10 @@ private fun known(type: Type): KSerializer<Any> {
 }
 
 /** One serializer per class, so that records may contain themselves. */
-private val records = object : ClassValue<RecordSerializer>() {
-    override fun computeValue(type: Class<*>): RecordSerializer = RecordSerializer(type)
+private val records by lazy {
+    object : ClassValue<RecordSerializer>() {
+        override fun computeValue(type: Class<*>): RecordSerializer = RecordSerializer(type)
+    }
 }
 
 /** Reads and writes a record. Components are required, except those of type [Optional]. */
