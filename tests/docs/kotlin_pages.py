@@ -4,8 +4,8 @@
     tests/docs/kotlin_pages.py
 
 The `kotlin` blocks of a page are one file. Its suspending functions without parameters are run, except `main`, and its
-servers list their features. The `java` blocks of a page are another file, whose static methods without parameters and result
-are run. The example clients of both languages call both example servers. The last line is `N passed, N failed`.
+servers list their features. The `java` blocks of a page are another file, whose static methods without parameters and
+result are run. The example clients of both languages call both example servers. The last line is `N passed, N failed`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,12 @@ from harness import environment, kotlin  # noqa: E402
 IMPORT = re.compile(r"^import .+\n+", re.MULTILINE)
 TIMEOUT = 120
 #: What the example clients print.
-EXAMPLE_LINES = ("Connected to weather with 2026-07-28", "day 2", "booked 2 night(s) in Oslo", '{"name":"Rome","country":"Italy"}')
+EXAMPLE_LINES = (
+    "Connected to weather with 2026-07-28",
+    "day 2",
+    "booked 2 night(s) in Oslo",
+    '{"name":"Rome","country":"Italy"}',
+)
 
 RUNNER = """
 suspend fun main() {

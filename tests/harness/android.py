@@ -1,4 +1,4 @@
-"""Makes the Android archive (AAR) of the Kotlin package from its jar and from native libraries that were built elsewhere."""
+"""Makes the Android archive (AAR) of the Kotlin package, from its jar and native libraries that were built elsewhere."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 
     tests/packages/android.py
 
-This machine can't build for Android, so the native library of the archive is the one of this machine, for the ABI of the same
-processor. The last line is `N passed, N failed`.
+This machine can't build for Android, so the native library of the archive is the one of this machine, for the ABI of
+the same processor. The last line is `N passed, N failed`.
 """
 
 from __future__ import annotations
