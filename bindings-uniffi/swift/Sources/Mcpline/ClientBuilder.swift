@@ -83,6 +83,9 @@ public struct ClientBuilder: Sendable {
     public var capabilities: JSONObject = [:]
 
     var answers: [String: @Sendable (JSONObject) async throws -> JSON] = [:]
+    private var extensions: [ClientExtension] = []
+    private var toolCall: (@Sendable (ToolCall) async throws -> Void)?
+    private var toolOutcome: (@Sendable (ToolCallOutcome) async throws -> Void)?
     var log: (@Sendable (LogMessage) async -> Void)?
     var notification: (@Sendable (ServerNotification) async -> Void)?
     var connection: (@Sendable (ConnectionEvent) async -> Void)?
@@ -128,6 +131,31 @@ public struct ClientBuilder: Sendable {
         answers[method] = { params in .object(try await handler(params)) }
     }
 
+    /// Declares an extension of the protocol that the client supports, to servers of every revision.
+    ///
+    /// - Parameters:
+    ///   - identifier: A domain as prefix, and a name: `com.example/stamps`.
+    ///   - settings: Settings to declare, whose members the extension defines.
+    ///   - configure: Sets its handlers.
+    public mutating func `extension`(
+        _ identifier: String, settings: JSONObject = [:], configure: (inout ClientExtension) -> Void = { _ in }
+    ) {
+        var declared = ClientExtension(identifier, settings: settings)
+        configure(&declared)
+        extensions.append(declared)
+    }
+
+    /// Called before each tool call is sent, to get the user's consent. The timeouts of the call start when it is sent.
+    ///
+    /// - Parameter hook: Returns to allow the call. Throws ``McplineError/toolCallRefused(_:)`` to refuse it, with a reason that
+    ///   the caller gets. Any other error refuses it too.
+    public mutating func onToolCall(_ hook: @escaping @Sendable (_ call: ToolCall) async throws -> Void) { toolCall = hook }
+
+    /// Called with the outcome of each tool call, also of refused and cancelled ones, before the caller gets it.
+    public mutating func onToolOutcome(_ hook: @escaping @Sendable (_ outcome: ToolCallOutcome) async throws -> Void) {
+        toolOutcome = hook
+    }
+
     /// Called with the log messages of the server.
     public mutating func onLog(_ handler: @escaping @Sendable (LogMessage) async -> Void) { log = handler }
 
@@ -160,10 +188,44 @@ public struct ClientBuilder: Sendable {
                 "connection": .bool(connection != nil),
                 "stderr": .bool(stderr != nil),
                 "capabilities": .object(capabilities),
+                "tool_call": .bool(toolCall != nil),
+                "tool_outcome": .bool(toolOutcome != nil),
+                "extensions": .array(extensions.map(\.json)),
             ]
         }
     }
+
+    /// Returns the handler of an input request of the server, or of the library.
+    func answer(_ method: String) -> (@Sendable (JSONObject) async throws -> JSON)? {
+        switch method {
+        case "host/extended_result": return resolve
+        case toolCallMethod:
+            return { [toolCall] params in
+                try await toolCall?(try decodeJSON(ToolCall.self, .object(params)))
+                return [:]
+            }
+        case "host/tool_outcome":
+            return { [toolOutcome] params in
+                try await toolOutcome?(try decodeJSON(ToolCallOutcome.self, .object(params)))
+                return [:]
+            }
+        default: break
+        }
+        return answers[method] ?? extensions.lazy.compactMap { $0.requests[method] }.first ?? auth?.answers[method]
+    }
+
+    @Sendable private func resolve(_ params: JSONObject) async throws -> JSON {
+        let received = try decodeJSON(ReceivedResult.self, .object(params))
+        let type = received.result["resultType"]?.stringValue ?? ""
+        guard let handler = extensions.lazy.compactMap({ $0.resultTypes[type] }).first else {
+            throw RPCError(code: -32601, message: "no handler for results of type \(type)")
+        }
+        return .object(try await handler(received))
+    }
 }
+
+/// The method with which the core asks for consent to a tool call.
+private let toolCallMethod = "host/tool_call"
 
 /// The host of a client: answers input requests, and passes events on.
 final class ClientHost: Host {
@@ -176,13 +238,16 @@ final class ClientHost: Host {
 
     func inputRequest(method: String, params: String?) async throws -> InputAnswer {
         do {
-            guard let handler = builder.answers[method] ?? builder.auth?.answers[method] else {
+            guard let handler = builder.answer(method) else {
                 throw RPCError(code: -32601, message: "no handler for \(method)")
             }
             let answer = try await handler(try params.map { try JSONObject(parsing: $0) } ?? [:])
             return .answered(json: answer.text)
         } catch let error as RPCError {
             return .refused(error: error.failure)
+        } catch McplineError.toolCallRefused(let details) where method == toolCallMethod {
+            // The program gets its reason. That of a tool call within another handler is not for the server that asks.
+            return .refused(error: RPCError(code: -32603, message: details.message).failure)
         } catch {
             if Task.isCancelled { throw error }
             writeToStandardError("mcpline: the handler of \(method) failed: \(describe(error))")

@@ -23,7 +23,12 @@ public struct ErrorDetails: Sendable, Hashable {
 
     let isForModel: Bool
 
-    init(_ message: String, facts: JSONObject = [:]) {
+    /// Creates the details of an error that a function of yours throws, such as the hook of ``ClientBuilder/onToolCall(_:)``.
+    public init(_ message: String) {
+        self.init(message, facts: [:])
+    }
+
+    init(_ message: String, facts: JSONObject) {
         self.message = message
         retrySafe = facts["retry_safe"]?.boolValue ?? false
         outcomeUnknown = facts["outcome_unknown"]?.boolValue ?? false
@@ -89,7 +94,7 @@ public enum McplineError: Error, Sendable, Hashable {
     /// An input request was answered with an error, which is the ``ErrorDetails/cause``.
     case inputRequestFailed(ErrorDetails)
 
-    /// The host refused the tool call; nothing was sent.
+    /// The host refused the tool call; nothing was sent. The hook of ``ClientBuilder/onToolCall(_:)`` throws it with a reason.
     case toolCallRefused(ErrorDetails)
 
     /// The peer or the protocol revision does not support the operation. Nothing was sent. `required`: the capabilities that
