@@ -191,9 +191,11 @@ def outdated() -> list[Path]:
 def wrong_settings() -> list[str]:
     """Returns settings that the core has and Swift lacks, or the other way round."""
     folder = PACKAGE / "Sources" / "Mcpline"
-    source = "".join((folder / name).read_text() for name in ("Settings.swift", "Auth.swift"))
+    files = ("Settings.swift", "Auth.swift", "BuiltInMiddleware.swift", "ClientMiddleware.swift")
+    source = "".join((folder / name).read_text() for name in files)
     declaration, member = r"^public struct NAME: (.*?)^    public init", r"^    public var `?(\w+)`?:"
-    return settings.differences(source, declaration, member, added=frozenset({"store_file"}))
+    classes = settings.SETTINGS | settings.MIDDLEWARE
+    return settings.differences(source, declaration, member, added=frozenset({"store_file"}), classes=classes)
 
 
 def build(debug: bool, test: bool = False) -> None:

@@ -82,6 +82,9 @@ public struct ClientBuilder: Sendable {
     /// Capabilities in addition to, or in place of, those of the handlers: `{"sampling": {"tools": {}}}`.
     public var capabilities: JSONObject = [:]
 
+    /// Middleware that the library provides for the client's requests, the outermost first.
+    public var middleware: [any BuiltInClientMiddleware] = []
+
     var answers: [String: @Sendable (JSONObject) async throws -> JSON] = [:]
     private var extensions: [ClientExtension] = []
     private var toolCall: (@Sendable (ToolCall) async throws -> Void)?
@@ -190,6 +193,7 @@ public struct ClientBuilder: Sendable {
                 "capabilities": .object(capabilities),
                 "tool_call": .bool(toolCall != nil),
                 "tool_outcome": .bool(toolOutcome != nil),
+                "middleware": .array(try middleware.map { .object(try $0.definition().json) }),
                 "extensions": .array(extensions.map(\.json)),
             ]
         }

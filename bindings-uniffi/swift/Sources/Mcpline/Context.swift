@@ -64,7 +64,7 @@ public final class CallContext: Sendable {
     /// Ends its use: the handler has returned.
     func end() { call.withLock { $0 = nil } }
 
-    private func open() throws -> Call {
+    func open() throws -> Call {
         guard let call = call.withLock({ $0 }) else { throw McplineError.closed(ErrorDetails("the request has ended")) }
         return call
     }

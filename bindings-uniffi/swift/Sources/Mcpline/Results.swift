@@ -71,9 +71,9 @@ public struct ExtendedResult: Sendable {
         self.members = members
     }
 
-    fileprivate var outcome: Outcome {
-        .complete(json: (["resultType": .string(resultType)] as JSONObject).merging(members).text)
-    }
+    var json: JSONObject { (["resultType": .string(resultType)] as JSONObject).merging(members) }
+
+    fileprivate var outcome: Outcome { .complete(json: json.text) }
 }
 
 /// An extension of the protocol, which a server declares.

@@ -409,6 +409,44 @@ public final class Server: Sendable {
     /// The metrics in the text format of Prometheus, if ``ServerSettings/metrics`` is on.
     public var metrics: String { native.metrics() }
 
+    // MARK: - Middleware
+
+    /// Puts a function around the requests that the server answers: lists, calls of tools, reads of resources, requests for
+    /// prompts, completions and custom requests; and around other messages whose methods the scope names.
+    ///
+    /// ```swift
+    /// try server.middleware { request, next, call in
+    ///     let start = ContinuousClock.now
+    ///     let result = try await next(request)
+    ///     print("\(request.method) \(request.name ?? ""): \(ContinuousClock.now - start)")
+    ///     return result
+    /// }
+    /// ```
+    ///
+    /// The first middleware is the outermost. One that is added while the server runs applies to later requests.
+    ///
+    /// - Parameters:
+    ///   - scope: The requests that it sees.
+    ///   - handler: Gets the request, the rest of the chain and the context of the request. Returns the result of `next`, or
+    ///     another ``MiddlewareResult``. What it throws is the error of the request, as in the handler of a feature. Its task is
+    ///     cancelled with the request.
+    /// - Throws: ``McplineError/usage(_:)`` if the scope is invalid, or the server already has 64 middlewares.
+    public func middleware(_ scope: MiddlewareScope = MiddlewareScope(), handler: @escaping Middleware) throws {
+        try add(.middleware, try scope.json, FeatureOptions()) { described, call in
+            try await runMiddleware(handler, for: described, in: call)
+        }
+    }
+
+    /// Adds a middleware that the library provides.
+    ///
+    /// - Parameter scope: The requests that it sees.
+    /// - Throws: ``McplineError/usage(_:)`` if an option or the scope is invalid, or a file can't be opened.
+    public func addMiddleware(_ middleware: some BuiltInMiddleware, scope: MiddlewareScope = MiddlewareScope()) throws {
+        let definition = try middleware.definition().json.text
+        let scope = try scope.json.text
+        try nativeCall { try native.addBuiltInMiddleware(definition: definition, scope: scope) }
+    }
+
     // MARK: - Serving
 
     /// Runs a function around each transport that the server serves: it opens what handlers need, calls `serve`, and closes it.
@@ -598,7 +636,7 @@ private final class Transport: Sendable {
 
 /// Kinds of features, by the names of the core.
 private enum Kind: String {
-    case tool, resource, prompt, completion, request, notification, event
+    case tool, resource, prompt, completion, request, notification, event, middleware
     case resourceList = "resource_list"
 }
 
