@@ -198,6 +198,29 @@ def wrong_settings() -> list[str]:
     return settings.differences(source, declaration, member, added=frozenset({"store_file"}), classes=classes)
 
 
+def undocumented() -> list[str]:
+    """Returns public declarations of the package, and cases of its public enums, that have no DocC comment."""
+    problems = []
+    for path in sorted((PACKAGE / "Sources" / "Mcpline").glob("*.swift")):
+        lines = path.read_text().splitlines()
+        enum = None
+        for number, line in enumerate(lines):
+            if found := re.match(r"( *)public (?:indirect )?enum ", line):
+                enum = len(found[1])
+            elif enum is not None and line == " " * enum + "}":
+                enum = None
+            # Not the cases of a `switch`, which are deeper.
+            is_case = enum is not None and line.startswith(" " * (enum + 4) + "case ")
+            if not is_case and not re.match(r" *public (?!extension\b)", line):
+                continue
+            above = number - 1
+            while re.match(r" *@", lines[above]):
+                above -= 1
+            if not lines[above].lstrip().startswith("///"):
+                problems.append(f"{path.relative_to(ROOT)}:{number + 1} has no comment: {line.strip()}")
+    return problems
+
+
 def build(debug: bool, test: bool = False) -> None:
     """Builds the package, and runs its tests."""
     if reason := missing():
