@@ -10,13 +10,20 @@ let package = Package(
     platforms: [.macOS(.v14)],
     dependencies: [.package(path: "../bindings-uniffi/swift")],
     targets: [
+        // The driver of clients serves it too.
+        .target(
+            name: "EverythingFeatures", dependencies: [.product(name: "Mcpline", package: "swift")], path: "servers/swift",
+            exclude: ["EverythingServer.swift"]),
         .executableTarget(
-            name: "everything-server", dependencies: [.product(name: "Mcpline", package: "swift")], path: "servers/swift"),
+            name: "everything-server",
+            dependencies: ["EverythingFeatures", .product(name: "Mcpline", package: "swift")],
+            path: "servers/swift", sources: ["EverythingServer.swift"]),
         .executableTarget(
             name: "everything-client", dependencies: [.product(name: "Mcpline", package: "swift")], path: "clients/swift",
             exclude: ["Driver.swift"]),
         .executableTarget(
-            name: "client-driver", dependencies: [.product(name: "Mcpline", package: "swift")], path: "clients/swift",
+            name: "client-driver",
+            dependencies: ["EverythingFeatures", .product(name: "Mcpline", package: "swift")], path: "clients/swift",
             exclude: ["EverythingClient.swift", "Authorization.swift"]),
         .executableTarget(
             name: "shutdown-server", dependencies: [.product(name: "Mcpline", package: "swift")],

@@ -1,5 +1,6 @@
 // The driver in Swift: a client that reads one job per line and writes one report per line. Its specification is ../README.md.
 
+import EverythingFeatures
 import Foundation
 import Mcpline
 
@@ -76,6 +77,27 @@ private actor Received {
     }
 }
 
+/// The client of a job, for handlers that send requests.
+private actor Connected {
+    private var opened: Client?
+    private var waiting: [CheckedContinuation<Client, Never>] = []
+
+    func open(_ client: Client) {
+        opened = client
+        for continuation in waiting { continuation.resume(returning: client) }
+        waiting = []
+    }
+
+    /// Forgets the client, whose handlers have this value.
+    func close() { opened = nil }
+
+    /// Waits until the client is connected.
+    func client() async -> Client {
+        if let opened { return opened }
+        return await withCheckedContinuation { waiting.append($0) }
+    }
+}
+
 /// Counts calls of a listener, the first of which may take its time.
 private actor Listener {
     private(set) var count = 0
@@ -92,7 +114,9 @@ private actor Listener {
 }
 
 /// Sets what a job says of its client.
-private func configure(_ builder: inout ClientBuilder, _ given: JSONObject, _ received: Received) {
+private func configure(
+    _ builder: inout ClientBuilder, _ given: JSONObject, _ received: Received, _ connected: Connected
+) {
     builder.name = "driver"
     builder.settings.revisions = given["revisions"].map { strings($0) }
     builder.settings.era = Era(rawValue: given.text("remembered"))
@@ -113,6 +137,18 @@ private func configure(_ builder: inout ClientBuilder, _ given: JSONObject, _ re
         builder.onSample { _ in CreateMessageResult("sampled", model: "none") }
     }
     if given.flag("listens") { builder.onNotification { await received.add($0) } }
+    for (identifier, declared) in given.members("extensions") {
+        let declared = declared.objectValue ?? [:]
+        builder.extension(identifier, settings: declared.members("settings")) { own in
+            for (type, method) in declared.members("resolves") {
+                own.onResultType(type) { received in
+                    let client = await connected.client()
+                    let params: JSONObject = ["token": received.result["token"] ?? .null]
+                    return try await client.request(method.stringValue ?? "", params: params)
+                }
+            }
+        }
+    }
     for (method, members) in given.members("serves") {
         builder.onRequest(method) { params in try copied(members.objectValue ?? [:], from: params) }
     }
@@ -130,16 +166,19 @@ private func copied(_ members: JSONObject, from params: JSONObject) throws -> JS
     return result
 }
 
-private func connect(_ job: JSONObject, _ received: Received) async throws -> Client {
+private func connect(_ job: JSONObject, _ received: Received, _ connected: Connected) async throws -> Client {
     let given = job.members("settings")
-    if given["extensions"] != nil { throw Unsupported(what: "extensions of clients") }
-    let settings: (inout ClientBuilder) -> Void = { configure(&$0, given, received) }
+    let settings: (inout ClientBuilder) -> Void = { configure(&$0, given, received, connected) }
     let address = job.members("address")
     if let url = address["url"]?.stringValue {
         let http = HTTPClientOptions(resumeDelay: quickly, bodyLimit: given["body_limit"]?.integerValue)
         return try await Client.connect(url, http: http, configure: settings)
     }
     if let path = address["socket"]?.stringValue { return try await Client.socket(path, configure: settings) }
+    if address["memory"] != nil {
+        let server = try everything(ServerSettings(startupMessage: false), parts: ["extensions"])
+        return try await Client.memory(server, configure: settings)
+    }
     let command = strings(address["command"])
     guard let program = command.first else { throw Unsupported(what: "the address \(address)") }
     return try await Client.spawn(program, arguments: Array(command.dropFirst()), configure: settings)
@@ -161,9 +200,11 @@ private func play(_ job: JSONObject) async -> JSONObject {
         "job": job["job"] ?? .null, "revision": .null, "server": .null, "error": .null, "steps": [],
     ]
     let received = Received()
+    let connected = Connected()
     let client: Client
     do {
-        client = try await connect(job, received)
+        client = try await connect(job, received, connected)
+        await connected.open(client)
     } catch {
         report["error"] = errorReport(error)
         return report
@@ -179,6 +220,7 @@ private func play(_ job: JSONObject) async -> JSONObject {
         }
     }
     await client.close()
+    await connected.close()
     report["steps"] = .array(steps)
     return report
 }

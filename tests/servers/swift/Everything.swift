@@ -19,7 +19,7 @@ struct Identifier: Codable {
 }
 
 /// Creates the server with these settings and the parts of its command line.
-func everything(_ settings: ServerSettings, parts: Set<String>) throws -> Server {
+package func everything(_ settings: ServerSettings, parts: Set<String>) throws -> Server {
     let server = try Server(
         "mcpline-everything",
         version: "1.0.0",

@@ -1,5 +1,6 @@
 // The everything-server in Swift. Its specification is ../README.md.
 
+import EverythingFeatures
 import Mcpline
 
 @main
