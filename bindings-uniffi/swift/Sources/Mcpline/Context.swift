@@ -54,11 +54,11 @@ extension ElicitResult: Equatable where Content: Equatable {}
 /// If the client cancels the request, or its connection ends, the task of the handler is cancelled.
 public final class CallContext: Sendable {
     private let call: Locked<Call?>
-    private let info: JSONObject
+    /// Facts of the request, from their first use on.
+    private let facts = Locked<JSONObject?>(nil)
 
     init(_ call: Call) {
         self.call = Locked(call)
-        info = (try? JSONObject(parsing: call.info())) ?? [:]
     }
 
     /// Ends its use: the handler has returned.
@@ -69,44 +69,58 @@ public final class CallContext: Sendable {
         return call
     }
 
+    /// Facts that may be as large as the request. They are decoded at each use: kept, they would take memory in addition to the
+    /// request while the handler waits.
+    private static let largeFacts: Set = ["meta", "inputResponses", "requestState"]
+
+    /// Returns a fact of the request.
+    private func fact(_ name: String) -> JSON? {
+        if !Self.largeFacts.contains(name), let known = facts.withLock({ $0 }) { return known[name] }
+        guard let call = call.withLock({ $0 }), let all = try? JSONObject(parsing: call.info()) else { return nil }
+        var small = all
+        for large in Self.largeFacts { small[large] = nil }
+        facts.withLock { [small] in $0 = small }
+        return all[name]
+    }
+
     /// The name of the tool, if the call is one of a tool.
-    public var toolName: String? { info["toolName"]?.stringValue }
+    public var toolName: String? { fact("toolName")?.stringValue }
 
     /// The name of the prompt, if the call gets one.
-    public var promptName: String? { info["promptName"]?.stringValue }
+    public var promptName: String? { fact("promptName")?.stringValue }
 
     /// The URI of the resource, if the call reads one.
-    public var uri: String? { info["uri"]?.stringValue }
+    public var uri: String? { fact("uri")?.stringValue }
 
     /// The revision of the protocol that the request follows: `2026-07-28`.
-    public var revision: String { info["revision"]?.stringValue ?? "" }
+    public var revision: String { fact("revision")?.stringValue ?? "" }
 
     /// The JSON-RPC id of the request: a string or a number.
-    public var requestId: JSON { info["requestId"] ?? .null }
+    public var requestId: JSON { fact("requestId") ?? .null }
 
     /// Name and version of the client, if it sent them.
-    public var client: Implementation? { try? info["client"]?.decode() }
+    public var client: Implementation? { try? fact("client")?.decode() }
 
     /// The capabilities that the client declares.
-    public var clientCapabilities: JSONObject { info["clientCapabilities"]?.objectValue ?? [:] }
+    public var clientCapabilities: JSONObject { fact("clientCapabilities")?.objectValue ?? [:] }
 
     /// The id of the HTTP session (revisions up to 2025-11-25).
-    public var sessionId: String? { info["sessionId"]?.stringValue }
+    public var sessionId: String? { fact("sessionId")?.stringValue }
 
     /// The `_meta` of the request.
-    public var meta: JSONObject? { info["meta"]?.objectValue }
+    public var meta: JSONObject? { fact("meta")?.objectValue }
 
     /// The HTTP headers of the request: values by name, in lower case. `nil` on other transports.
-    public var headers: [String: [String]]? { try? info["headers"]?.decode() }
+    public var headers: [String: [String]]? { try? fact("headers")?.decode() }
 
     /// The authenticated caller. `nil` if callers are not authenticated.
-    public var auth: Caller? { try? info["auth"]?.decode() }
+    public var auth: Caller? { try? fact("auth")?.decode() }
 
     /// Answers to the input requests that the previous run of the handler returned (``InputRequired``), by their keys.
-    public var inputResponses: JSONObject? { info["inputResponses"]?.objectValue }
+    public var inputResponses: JSONObject? { fact("inputResponses")?.objectValue }
 
     /// The state that the previous run of the handler returned (``InputRequired``).
-    public var requestState: String? { info["requestState"]?.stringValue }
+    public var requestState: String? { fact("requestState")?.stringValue }
 
     /// Reports progress. Does nothing if the client did not ask for it.
     ///
