@@ -45,7 +45,7 @@ GARBAGE_PER_ROUND = {"node": 16 * MIB, "kotlin": 16 * MIB}
 # garbage late, so that its heap grows once by more than that; a leak grows each time.
 GROWTH_ATTEMPTS = {"node": 3}
 # Debug builds are several times slower.
-SLOWER = {"rust": 2.0, "c": 2.0} | (dict.fromkeys(("python", "node"), 2.0) if environment.PROFILE == "dev" else {})
+SLOWER = {"rust": 2.0, "c": 2.0, "swift": 2.0} | (dict.fromkeys(("python", "node"), 2.0) if environment.PROFILE == "dev" else {})
 
 # Memory that may be held for one client: `client_share` of `max_peer_bytes`, a quarter of 512 MiB by default.
 CLIENT_SHARE = 128 * MIB
@@ -69,6 +69,8 @@ POOLS = {
     "c": WORKERS + max(4, WORKERS) + 1,
     # Those of `Dispatchers.Default`, and the JVM's own: compilers, cleaners, timers.
     "kotlin": WORKERS + max(2, WORKERS) + 6,
+    # Those of Swift's concurrent executor, the queue of signals, and Dispatch's manager.
+    "swift": WORKERS + WORKERS + 2,
 }
 # Short-lived threads: those of a pool whose workers change, and those that close something and wait for its end.
 PASSING_THREADS = 4
