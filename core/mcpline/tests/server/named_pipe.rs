@@ -59,7 +59,9 @@ async fn clients_one_after_another_and_at_the_same_time() {
 #[runtimes::test]
 async fn a_name_belongs_to_one_server() {
     if std::env::var_os("WINEPREFIX").is_some() {
-        eprintln!("left out: Wine ignores FILE_FLAG_FIRST_PIPE_INSTANCE, which refuses a second server");
+        eprintln!(
+            "left out: Wine ignores FILE_FLAG_FIRST_PIPE_INSTANCE, which refuses a second server"
+        );
         return;
     }
     let name = unique_name();
