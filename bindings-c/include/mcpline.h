@@ -1181,7 +1181,7 @@ MCPL_API MCPL_NODISCARD mcpl_loop *mcpl_loop_new(void);
 
 /**
  * Returns a file descriptor that is readable while callbacks are queued, for `poll`, `select`, `epoll` and similar
- * functions.
+ * functions. On Windows it is a socket, for `WSAPoll`, `select`, or an event that `WSAEventSelect` sets.
  *
  * \param loop the loop.
  *
@@ -1595,7 +1595,8 @@ mcpl_status mcpl_server_start_stdio(mcpl_server *server);
 
 /**
  * Stops the server on SIGINT and SIGTERM, as `mcpl_server_stop` does, so that `mcpl_server_run_stdio`,
- * `mcpl_server_run_unix`, `mcpl_server_run_http` and `mcpl_server_wait` return.
+ * `mcpl_server_run_unix`, `mcpl_server_run_http` and `mcpl_server_wait` return. On Windows it stops on Ctrl-C, Ctrl-Break, and
+ * when the console is closed, the user signs out or the system shuts down.
  *
  * \param server the server.
  *
