@@ -2983,8 +2983,8 @@ mcpl_status mcpl_channel_opened(mcpl_channel *channel,
  *
  * \return `MCPL_BUSY` if more than 32 MiB are waiting, because the library is busy or the peer does not take its
  * messages. The message was not taken: stop reading, and deliver it again when `ready` of the channel's functions is
- * called (see `MCPL_BUSY`). Returns `MCPL_CLOSED` after `mcpl_channel_hang_up` and `MCPL_STALE_HANDLE` once the channel is closed. Any
- * thread.
+ * called (see `MCPL_BUSY`). Returns `MCPL_CLOSED` after `mcpl_channel_hang_up` and `MCPL_STALE_HANDLE` once the channel
+ * is closed. Any thread.
  */
 MCPL_API
 mcpl_status mcpl_channel_receive(mcpl_channel *channel,
