@@ -305,7 +305,7 @@ enum mcpl_status
      */
     MCPL_FORKED = 105,
     /**
-     * C only: the message cannot be taken now, and was not. Nothing is lost: deliver it again later.
+     * C only: the receiver did not take the message, because it cannot take more now. The message is delivered again later:
      *
      * - From `mcpl_channel_receive`: keep the message and stop reading from the transport, so that the peer has to wait as
      *   well. When `ready` of the channel's functions is called, deliver the same message first, then read on. A channel
@@ -1445,9 +1445,9 @@ mcpl_status mcpl_server_metrics(mcpl_server *server,
  * \param server the server.
  *
  * Stops all transports, waits up to `shutdown_grace` for calls in flight, ends the calls that are still open, and runs
- * the finalizers of all callbacks. In debug mode it then waits up to one second until all messages are logged. A transport that
- * another thread is starting is stopped as well, and no further one starts: the function that starts it returns
- * `MCPL_CLOSED`, or `MCPL_OK` if it was first.
+ * the finalizers of all callbacks. In debug mode it then waits up to one second until all messages are logged. If another thread
+ * starts a transport at the same time, its function either returns `MCPL_OK`, and the transport is stopped, or it returns
+ * `MCPL_CLOSED`, and nothing is started.
  *
  * If the server uses a loop, call it on the thread that dispatches the loop, or while that thread continues to
  * dispatch.

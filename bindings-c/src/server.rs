@@ -521,9 +521,9 @@ pub unsafe extern "C" fn mcpl_server_notify_elicitation_complete(
 /// Closes a server and waits until none of its callbacks runs.
 ///
 /// Stops all transports, waits up to `shutdown_grace` for calls in flight, ends the calls that are still open, and runs
-/// the finalizers of all callbacks. In debug mode it then waits up to one second until all messages are logged. A transport that
-/// another thread is starting is stopped as well, and no further one starts: the function that starts it returns
-/// `MCPL_CLOSED`, or `MCPL_OK` if it was first.
+/// the finalizers of all callbacks. In debug mode it then waits up to one second until all messages are logged. If another thread
+/// starts a transport at the same time, its function either returns `MCPL_OK`, and the transport is stopped, or it returns
+/// `MCPL_CLOSED`, and nothing is started.
 ///
 /// If the server uses a loop, call it on the thread that dispatches the loop, or while that thread continues to
 /// dispatch. Returns `MCPL_WOULD_DEADLOCK` within one of the server's callbacks or finalizers, on the I/O thread and

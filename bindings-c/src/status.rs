@@ -72,7 +72,7 @@ pub enum mcpl_status {
     MCPL_NOT_FOUND = 104,
     /// C only: this process was forked while the library was running. Nothing was done.
     MCPL_FORKED = 105,
-    /// C only: the message cannot be taken now, and was not. Nothing is lost: deliver it again later.
+    /// C only: the receiver did not take the message, because it cannot take more now. The message is delivered again later:
     ///
     /// - From `mcpl_channel_receive`: keep the message and stop reading from the transport, so that the peer has to wait as
     ///   well. When `ready` of the channel's functions is called, deliver the same message first, then read on. A channel

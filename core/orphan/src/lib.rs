@@ -1,7 +1,4 @@
-//! Child processes that end with their parent and get only the descriptors that are meant for them; standard handles of Windows.
-
-#[cfg(windows)]
-pub mod windows;
+//! Child processes that end with their parent and get only the descriptors that are meant for them.
 
 #[cfg(unix)]
 use std::process::Command;

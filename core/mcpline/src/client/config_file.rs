@@ -110,7 +110,7 @@ impl ConfiguredServer {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): this build or system has no such transport.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): this build lacks the feature of the transport: `stdio` or `http`.
     pub fn address(self) -> Result<Address, Error> {
         match self {
             #[cfg(feature = "stdio")]
@@ -139,7 +139,7 @@ impl ConfiguredServer {
             }
             #[cfg(not(all(feature = "stdio", feature = "http")))]
             _ => Err(Error::usage(
-                "this build, or this system, has no transport for the configured server",
+                "this build lacks the transport of the configured server: enable the feature `stdio` for programs, or `http` for URLs",
             )),
         }
     }

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::time::Duration;
 
-use mcpline_orphan::windows::create_pipe;
+use mcpline_windows::create_pipe;
 use tokio::net::windows::named_pipe::NamedPipeServer;
 use tokio::task::JoinSet;
 
@@ -53,8 +53,8 @@ pub struct NamedPipe {
 /// (2026-07-28, `basic/transports/stdio`), so a [`Client`](crate::client::Client) connects by
 /// [`Address::Socket`](crate::client::Address::Socket).
 ///
-/// Only the user of the server and the system may connect, from this machine. Clients may use everything. The name is taken only if no
-/// other process uses it.
+/// Only the user of the server and the system may connect, and only from this machine. Connected clients may use every feature. Fails
+/// if another process listens on the name.
 ///
 /// # Errors
 ///
@@ -69,7 +69,7 @@ pub fn named_pipe(name: impl AsRef<OsStr>, options: NamedPipeOptions) -> Result<
     let shown = name.to_string_lossy();
     if !shown.starts_with(PREFIX) || shown.len() == PREFIX.len() {
         return Err(Error::usage(format!(
-            r"{shown:?} is not the name of a pipe, which begins with \\.\pipe\"
+            r"`{shown}` is not the name of a pipe: it must begin with `\\.\pipe\` and have a name after that"
         )));
     }
     if options.connections == 0 {

@@ -116,7 +116,7 @@ async fn calls_are_cancelled_and_answered_when_serving_stops() {
 }
 
 #[runtimes::test]
-async fn refuses_what_is_no_name_of_a_pipe() {
+async fn rejects_invalid_names() {
     for name in [
         "weather",
         r"C:\weather.sock",

@@ -3,12 +3,13 @@
 
 get_filename_component(SOURCE_PATH "${CURRENT_PORT_DIR}/../../../../.." ABSOLUTE)
 if(NOT EXISTS "${SOURCE_PATH}/bindings-c/Makefile")
-  message(FATAL_ERROR "This port builds the checkout that it is in: use it from there, as an overlay port or in a file registry.")
+  message(FATAL_ERROR "mcpline: ${SOURCE_PATH} is not a checkout of mcpline. This port builds the checkout that contains it: do not "
+    "copy it, but pass bindings-c/packaging/vcpkg/ports of a checkout as --overlay-ports.")
 endif()
 find_program(MAKE NAMES gmake make REQUIRED)
 find_program(CARGO NAMES cargo HINTS "$ENV{CARGO_HOME}/bin" "$ENV{HOME}/.cargo/bin" REQUIRED)
 
-# vcpkg's list begins with `core`, which is no feature of ours.
+# vcpkg's list begins with `core`, which is not a feature of the library.
 set(NAMES server stdio ${FEATURES})
 list(REMOVE_ITEM NAMES core)
 list(JOIN NAMES " " NAMES)

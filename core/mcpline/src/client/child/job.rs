@@ -3,7 +3,7 @@
 use std::io;
 use std::os::windows::process::CommandExt;
 
-use mcpline_orphan::windows::{Job, START_FLAGS};
+use mcpline_windows::{Job, START_FLAGS};
 use tokio::process::Child as Process;
 
 use super::command::Command;

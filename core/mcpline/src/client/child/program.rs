@@ -1,9 +1,9 @@
 //! Finds the file of a program (Windows).
 //!
-//! The system completes a name without an extension by `.exe` only, but `npx`, `uvx` and other starters are batch files, and looks into
-//! the current directory first, where a file that somebody has put there would be started. This finds what a shell finds, except in the
-//! current directory: the name with each extension of `PATHEXT`, in each folder of `PATH`. Arguments of batch files are quoted by the
-//! standard library, which refuses those that cannot be.
+//! The system adds only `.exe` to a name without an extension, but `npx`, `uvx` and other launchers are batch files. It also searches the
+//! current directory first, where an attacker may have placed a file. This module searches like a shell, but not in the current
+//! directory: it tries the name with each extension of `PATHEXT` in each folder of `PATH`. The standard library quotes the arguments of
+//! batch files, and refuses arguments that cannot be quoted.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -29,7 +29,7 @@ impl UnixServingOptions {
         #[cfg(windows)]
         if self.mode.is_some() {
             return Err(Error::usage(
-                "`mode`: a named pipe has no mode; only the user of the server may connect to it",
+                "`mode`: not supported on Windows; remove it. Only the user of the server may connect to a named pipe",
             ));
         }
         #[cfg(unix)]

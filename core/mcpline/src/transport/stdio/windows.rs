@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline_orphan::windows::{StandardHandles, cancel_blocking_io};
+use mcpline_windows::{StandardHandles, cancel_blocking_io};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{mpsc, oneshot};
 

@@ -73,7 +73,14 @@ public class CallContext internal constructor(
     /** Checks that the caller has all these scopes. */
     public fun requireScopes(vararg scopes: String): Unit = context.requireScopes(*scopes)
 
-    /** Asks the user with a form for a [T]: a record whose components are texts, numbers, booleans or enums. */
+    /**
+     * Asks the user with a form for a [T]: a record whose components are texts, numbers, booleans or enums.
+     *
+     * @param message The text that the user sees.
+     * @param key Identifies the input request among those of the handler, if it may run again. Default: its number. It has this
+     * meaning in all functions of this class.
+     * @return A future that fails with a `NotSupportedException` if the client cannot ask its user.
+     */
     @JvmOverloads
     public fun <T : Any> elicit(message: String, type: Class<T>, key: String? = null): CompletableFuture<ElicitResult<T>> =
         future { context.elicit(message, serializerOf(type), key) }

@@ -30,8 +30,8 @@ import mcpline.data
  * ```
  *
  * Each request returns a future, which fails with a `McplineException`. Cancelling this future cancels the request, also at the
- * server; cancelling a future that depends on it does not. What depends on a future may block. All functions are safe to call from
- * any thread.
+ * server; cancelling a future that depends on it does not. Functions that are chained to a future, such as with `thenApply`, may
+ * block. All functions are safe to call from any thread.
  */
 public class Client internal constructor(
     /** The client in Kotlin, for functions that this class does not have. */

@@ -47,7 +47,7 @@ public class ClientBuilder internal constructor() {
         return with { this.settings = read }
     }
 
-    /** Where handlers run. */
+    /** The threads on which handlers run. Default: virtual threads on Java 21 or later, otherwise at most 256 threads. */
     public fun executor(executor: Executor): ClientBuilder = apply { threads = executor.asCoroutineDispatcher() }
 
     /** Source of access tokens for an HTTP server, such as an [OAuth]. */

@@ -67,7 +67,7 @@ public class Server private constructor(
         /** Extensions of the protocol to declare. */
         public fun extensions(vararg extensions: Extension): Builder = apply { this.extensions = extensions.toList() }
 
-        /** Where handlers run. */
+        /** The threads on which handlers run. Default: virtual threads on Java 21 or later, otherwise at most 256 threads. */
         public fun executor(executor: Executor): Builder = apply { this.executor = executor }
 
         /**
@@ -216,11 +216,22 @@ public class Server private constructor(
     /** Removes a prompt. Returns whether it existed. */
     public fun removePrompt(name: String): Boolean = delegate.removePrompt(name)
 
-    /** Completes an argument of a prompt, or a variable of a template, from candidates, ranked by what the user typed. */
+    /**
+     * Completes an argument of a prompt, or a variable of a template, from candidates, ranked by what the user typed.
+     *
+     * @param reference Name of the prompt, or the URI template.
+     * @param argument Name of the argument or variable.
+     */
     public fun completion(reference: String, argument: String, candidates: List<String>): Unit =
         delegate.completion(reference, argument, candidates)
 
-    /** Completes an argument of a prompt, or a variable of a template. */
+    /**
+     * Completes an argument of a prompt, or a variable of a template.
+     *
+     * @param reference Name of the prompt, or the URI template.
+     * @param argument Name of the argument or variable.
+     * @param handler Returns the candidates, best first.
+     */
     public fun completion(reference: String, argument: String, handler: CompletionHandler): Unit =
         delegate.completion(reference, argument) { value, others ->
             @Suppress("UNCHECKED_CAST")
@@ -271,6 +282,8 @@ public class Server private constructor(
     /**
      * Serves clients on a Unix socket, until the server is [closed][close] or the thread is interrupted.
      *
+     * @param path Path of the socket. A stale one is replaced, and one in use is refused.
+     * @param settings Settings by the names that [UnixSettings] has.
      * @throws TransportException The path can't be listened on.
      */
     @JvmOverloads
@@ -280,7 +293,12 @@ public class Server private constructor(
         runBlocking { delegate.runUnix(path, read) }
     }
 
-    /** Starts to serve HTTP. The future has the URL of the endpoint when the server listens. It serves until it is [closed][close]. */
+    /**
+     * Starts to serve HTTP, until the server is [closed][close]. Parameters as for [runHttp].
+     *
+     * @return A future of the endpoint's URL, completed when the server listens. Fails with a [TransportException] if the address
+     * can't be listened on.
+     */
     @JvmOverloads
     public fun startHttp(
         port: Int = 8000,

@@ -1,4 +1,5 @@
-//! System calls of Windows: jobs of processes, standard handles, named pipes, blocked threads.
+//! System calls of Windows: jobs of processes, standard handles, named pipes, blocked threads. Empty on other systems.
+#![cfg(windows)]
 
 mod job;
 mod pipe;

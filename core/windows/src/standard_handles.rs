@@ -128,7 +128,7 @@ impl Moved {
             SetHandleInformation(by.as_raw_handle(), HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT)
         };
         redirect_descriptor(self.descriptor, by.as_handle());
-        // Open until the process ends: whoever asked for the standard handle may still have its value.
+        // Stays open until the process ends: code that has asked for the standard handle may still use its value.
         // SAFETY: the call takes any handle.
         if unsafe { SetStdHandle(self.which, by.into_raw_handle()) } == 0 {
             let error = io::Error::last_os_error();
