@@ -7,6 +7,6 @@ mod standard_handles;
 mod thread;
 
 pub use job::{Job, START_FLAGS};
-pub use pipe::create_pipe;
+pub use pipe::{PIPE_PREFIX, create_pipe};
 pub use standard_handles::StandardHandles;
 pub use thread::cancel_blocking_io;

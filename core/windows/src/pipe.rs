@@ -12,6 +12,9 @@ use windows_sys::Win32::Security::Authorization::{
 use windows_sys::Win32::Security::{PSECURITY_DESCRIPTOR, SECURITY_ATTRIBUTES};
 use windows_sys::w;
 
+/// What the name of a pipe of this machine begins with.
+pub const PIPE_PREFIX: &str = r"\\.\pipe\";
+
 /// Creates an instance of the pipe with this name, which accepts one connection. Only the user who creates it and the system may
 /// connect, and only from this machine; by default, every user of the machine could read. If `is_first` is set, it fails if the name
 /// is in use.

@@ -196,8 +196,11 @@ fn redirect_descriptor(descriptor: c_int, to: BorrowedHandle<'_>) {
                 drop(OwnedHandle::from_raw_handle(handle));
                 continue;
             }
-            duplicate(opened, descriptor);
-            close(opened);
+            // It is the descriptor itself if the program had closed that.
+            if opened != descriptor {
+                duplicate(opened, descriptor);
+                close(opened);
+            }
         }
     }
 }

@@ -194,7 +194,11 @@ impl Address {
             #[cfg(feature = "server")]
             Self::ServerWith(server, options) => Box::new(InMemory(server, options)),
             #[cfg(feature = "stdio")]
-            Self::Socket(path) => Box::new(LocalSocket::new(path, line_limit)),
+            Self::Socket(path) => {
+                #[cfg(windows)]
+                super::socket::check_name(&path)?;
+                Box::new(LocalSocket::new(path, line_limit))
+            }
             Self::Custom(dial) => Box::new(Custom(dial)),
         })
     }

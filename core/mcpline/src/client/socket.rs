@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[cfg(windows)]
+use mcpline_windows::PIPE_PREFIX;
+#[cfg(windows)]
 use tokio::io::{ReadHalf, WriteHalf};
 #[cfg(unix)]
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -65,6 +67,22 @@ impl Dialler for LocalSocket {
 #[cfg(unix)]
 async fn connect(path: &Path) -> io::Result<(OwnedReadHalf, OwnedWriteHalf)> {
     Ok(tokio::net::UnixStream::connect(path).await?.into_split())
+}
+
+/// Refuses what is not the name of a pipe of this machine. Otherwise the system would open a file, or ask another machine.
+///
+/// # Errors
+///
+/// [`ClientError::Usage`]
+#[cfg(windows)]
+pub(super) fn check_name(path: &Path) -> Result<(), ClientError> {
+    let name = path.to_string_lossy();
+    match name.strip_prefix(PIPE_PREFIX) {
+        Some(rest) if !rest.is_empty() => Ok(()),
+        _ => Err(ClientError::Usage(format!(
+            r"{name} is not the name of a pipe: write \\.\pipe\NAME"
+        ))),
+    }
 }
 
 /// The error while all instances of a pipe are connected, and the server has not created the next one yet.

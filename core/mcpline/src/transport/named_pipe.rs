@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::time::Duration;
 
-use mcpline_windows::create_pipe;
+use mcpline_windows::{PIPE_PREFIX, create_pipe};
 use tokio::net::windows::named_pipe::NamedPipeServer;
 use tokio::task::JoinSet;
 
@@ -20,9 +20,6 @@ use super::{Stop, Transport, pipe};
 
 /// Delay after a connection could not be accepted: an immediate retry would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// What the name of a pipe begins with.
-const PREFIX: &str = r"\\.\pipe\";
 
 /// Options of a server on a named pipe. All defaults are safe for production.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +64,7 @@ pub struct NamedPipe {
 pub fn named_pipe(name: impl AsRef<OsStr>, options: NamedPipeOptions) -> Result<NamedPipe, Error> {
     let name = name.as_ref();
     let shown = name.to_string_lossy();
-    if !shown.starts_with(PREFIX) || shown.len() == PREFIX.len() {
+    if !shown.starts_with(PIPE_PREFIX) || shown.len() == PIPE_PREFIX.len() {
         return Err(Error::usage(format!(
             r"`{shown}` is not the name of a pipe: it must begin with `\\.\pipe\` and have a name after that"
         )));
@@ -99,9 +96,11 @@ impl NamedPipe {
 
     /// Accepts a connection, and creates what accepts the next one.
     async fn accept(&mut self) -> io::Result<NamedPipeServer> {
-        self.next.connect().await?;
+        let connected = self.next.connect().await;
+        // Also in place of one that failed.
         let next = create_pipe(&self.name, false)?;
-        Ok(std::mem::replace(&mut self.next, next))
+        let accepted = std::mem::replace(&mut self.next, next);
+        connected.map(|()| accepted)
     }
 }
 

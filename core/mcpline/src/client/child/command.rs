@@ -1,6 +1,7 @@
 //! Programs to start as servers.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -193,8 +194,12 @@ impl Command {
     }
 
     /// Converts into a command of the standard library.
-    pub(super) fn to_std(&self) -> std::process::Command {
-        let mut command = std::process::Command::new(self.program_file());
+    ///
+    /// # Errors
+    ///
+    /// The program is not found, on Windows.
+    pub(super) fn to_std(&self) -> io::Result<std::process::Command> {
+        let mut command = std::process::Command::new(self.program_file()?);
         command
             .args(&self.arguments)
             .stdin(Stdio::piped())
@@ -212,21 +217,22 @@ impl Command {
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
         }
-        command
+        Ok(command)
     }
 }
 
 #[cfg(not(windows))]
 impl Command {
     /// The system looks it up.
-    fn program_file(&self) -> &std::path::Path {
-        &self.program
+    #[expect(clippy::unnecessary_wraps, reason = "as on Windows")]
+    fn program_file(&self) -> io::Result<&std::path::Path> {
+        Ok(&self.program)
     }
 }
 
 #[cfg(windows)]
 impl Command {
-    fn program_file(&self) -> PathBuf {
+    fn program_file(&self) -> io::Result<PathBuf> {
         super::program::find(&self.program, |name| {
             let is_named = |known: &OsStr| is_same_variable(name, &known.to_string_lossy());
             let own = self.environment.iter().rev();

@@ -21,7 +21,7 @@ pub(super) async fn spawn(command: Command) -> io::Result<(Process, Descendants)
 }
 
 fn start(command: &Command) -> io::Result<(Process, Descendants)> {
-    let mut std = command.to_std();
+    let mut std = command.to_std()?;
     std.creation_flags(START_FLAGS);
     let job = Job::new()?;
     let process = tokio::process::Command::from(std)

@@ -6,25 +6,32 @@
 //! batch files, and refuses arguments that cannot be quoted.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Extensions where the environment has no `PATHEXT`.
 const EXTENSIONS: &str = ".COM;.EXE;.BAT;.CMD";
 
-/// Returns the file of a program, or the program as it is if it is a path or no folder has it. `variable` looks up a variable of the
-/// environment in which the program will run.
-pub(super) fn find(program: &Path, variable: impl Fn(&str) -> Option<OsString>) -> PathBuf {
+/// Returns the file of a program. `variable` looks up a variable of the environment in which the program will run.
+///
+/// # Errors
+///
+/// [`io::ErrorKind::NotFound`]: no folder has a program of this name. The system is not asked, because it looks in further folders.
+pub(super) fn find(
+    program: &Path,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> io::Result<PathBuf> {
     let extensions = extensions(variable("PATHEXT"));
     // A path, which may lack the extension.
     if program.components().count() > 1 || program.has_root() {
-        return completed(program, &extensions).unwrap_or_else(|| program.to_owned());
+        return Ok(completed(program, &extensions).unwrap_or_else(|| program.to_owned()));
     }
     let path = variable("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         // An empty entry, or one such as `.`, means the current directory.
         .filter(|folder| folder.is_absolute())
         .find_map(|folder| completed(&folder.join(program), &extensions))
-        .unwrap_or_else(|| program.to_owned())
+        .ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 fn extensions(variable: Option<OsString>) -> Vec<OsString> {
@@ -83,6 +90,7 @@ mod tests {
                 "PATH" => Some(self.0.clone().into()),
                 _ => Some(".EXE;.CMD".into()),
             })
+            .expect("found")
         }
     }
 
@@ -109,12 +117,14 @@ mod tests {
     fn completes_paths() {
         let folder = Folder::with("paths", &["server.CMD"]);
         let path = folder.0.join("server");
-        assert_eq!(find(&path, |_| None), folder.0.join("server.CMD"));
+        let found = find(&path, |_| None).expect("found");
+        assert_eq!(found, folder.0.join("server.CMD"));
     }
 
     #[test]
     fn does_not_look_into_the_current_directory() {
         let variable = |name: &str| (name == "PATH").then(|| ".;;target".into());
-        assert_eq!(find(Path::new("cargo"), variable), Path::new("cargo"));
+        let error = find(Path::new("cargo"), variable).expect_err("not there");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 }

@@ -123,7 +123,7 @@ fn serve(orders: &mpsc::Receiver<Order>) {
 }
 
 fn start(command: &Command, runtime: &tokio::runtime::Handle) -> io::Result<Process> {
-    let mut std = command.to_std();
+    let mut std = command.to_std()?;
     std.process_group(0);
     mcpline_orphan::die_with_parent(&mut std);
     mcpline_orphan::close_other_descriptors(&mut std);

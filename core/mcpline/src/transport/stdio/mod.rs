@@ -63,7 +63,7 @@ impl Transport for Stdio {
     async fn serve(self, server: Server, stop: Stop) -> Result<(), Error> {
         // First, because standard input is another one afterwards.
         let ready = server.startup_message(None);
-        let taken = Taken::take()?;
+        let mut taken = Taken::take()?;
         let broke = |error| Error::transport("serve", "stdio failed", error);
         let reader = taken.0.reader().map_err(broke)?;
         let writer = taken.0.writer().map_err(broke)?;

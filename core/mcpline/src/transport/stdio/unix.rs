@@ -37,11 +37,11 @@ impl Moved {
         let _ = rustix::stdio::dup2_stdout(&self.output);
     }
 
-    pub(super) fn reader(&self) -> io::Result<Stream> {
+    pub(super) fn reader(&mut self) -> io::Result<Stream> {
         Stream::new(self.input.as_fd(), OFlags::RDONLY)
     }
 
-    pub(super) fn writer(&self) -> io::Result<Stream> {
+    pub(super) fn writer(&mut self) -> io::Result<Stream> {
         Stream::new(self.output.as_fd(), OFlags::WRONLY)
     }
 }

@@ -24,29 +24,43 @@ const CHUNK: usize = 64 * 1024;
 /// thread that does not end by then waits for something that cannot be cancelled, and ends with the process.
 const CANCEL_ATTEMPTS: usize = 100;
 
-/// The real stdin and stdout.
-pub(super) struct Moved(StandardHandles);
+/// The real stdin and stdout, and the threads that use them.
+pub(super) struct Moved {
+    handles: StandardHandles,
+    threads: Vec<IoThread>,
+}
 
 impl Moved {
     /// Puts the null device in the place of stdin, and stderr in that of stdout.
     pub(super) fn away() -> io::Result<Self> {
-        StandardHandles::move_away().map(Self)
+        let handles = StandardHandles::move_away()?;
+        Ok(Self {
+            handles,
+            threads: Vec::new(),
+        })
     }
 
     pub(super) fn restore(&mut self) {
-        self.0.restore();
+        // First, because restoring asks for the type of stdin, and that would wait for a read that is in progress. The reader may
+        // exist still, in a task that is to be aborted.
+        self.threads.clear();
+        self.handles.restore();
     }
 
-    pub(super) fn reader(&self) -> io::Result<Reader> {
-        Reader::start(self.0.input())
+    pub(super) fn reader(&mut self) -> io::Result<Reader> {
+        let (reader, thread) = Reader::start(self.handles.input())?;
+        self.threads.push(thread);
+        Ok(reader)
     }
 
-    pub(super) fn writer(&self) -> io::Result<Writer> {
-        Writer::start(self.0.output())
+    pub(super) fn writer(&mut self) -> io::Result<Writer> {
+        let (writer, thread) = Writer::start(self.handles.output())?;
+        self.threads.push(thread);
+        Ok(writer)
     }
 }
 
-/// A thread that reads or writes. Its channel has to be dropped before it.
+/// A thread that reads or writes. It ends when its channel is closed, unless it waits for input or output: dropping this cancels that.
 struct IoThread(Option<JoinHandle<()>>);
 
 impl IoThread {
@@ -77,12 +91,10 @@ pub(super) struct Reader {
     chunks: mpsc::Receiver<io::Result<Bytes>>,
     /// What has been read and not been taken yet.
     rest: Bytes,
-    // After `chunks`: a thread that waits for room in the channel ends when the receiver is gone.
-    _thread: IoThread,
 }
 
 impl Reader {
-    fn start(input: BorrowedHandle<'_>) -> io::Result<Self> {
+    fn start(input: BorrowedHandle<'_>) -> io::Result<(Self, IoThread)> {
         let mut input = File::from(input.try_clone_to_owned()?);
         // The next chunk is read while one is being processed.
         let (sender, chunks) = mpsc::channel(1);
@@ -101,11 +113,9 @@ impl Reader {
                 }
             }
         };
-        Ok(Self {
-            chunks,
-            rest: Bytes::new(),
-            _thread: IoThread::start("mcpline-stdin", read_all)?,
-        })
+        let thread = IoThread::start("mcpline-stdin", read_all)?;
+        let rest = Bytes::new();
+        Ok((Self { chunks, rest }, thread))
     }
 }
 
@@ -134,12 +144,10 @@ pub(super) struct Writer {
     orders: mpsc::UnboundedSender<Order>,
     /// The result of the chunk that is being written. There is one at most, so that `orders` needs no limit.
     written: Option<oneshot::Receiver<io::Result<()>>>,
-    // After `orders`: the thread ends when there is no sender.
-    _thread: IoThread,
 }
 
 impl Writer {
-    fn start(output: BorrowedHandle<'_>) -> io::Result<Self> {
+    fn start(output: BorrowedHandle<'_>) -> io::Result<(Self, IoThread)> {
         let mut output = File::from(output.try_clone_to_owned()?);
         let (orders, mut received) = mpsc::unbounded_channel::<Order>();
         let write_all = move || {
@@ -148,11 +156,9 @@ impl Writer {
                 let _ = result.send(output.write_all(&chunk));
             }
         };
-        Ok(Self {
-            orders,
-            written: None,
-            _thread: IoThread::start("mcpline-stdout", write_all)?,
-        })
+        let thread = IoThread::start("mcpline-stdout", write_all)?;
+        let written = None;
+        Ok((Self { orders, written }, thread))
     }
 }
 
