@@ -49,7 +49,8 @@ public enum ElicitResult<Content: Sendable>: Sendable {
 
 extension ElicitResult: Equatable where Content: Equatable {}
 
-/// The context of a request, which the handlers of a server get. It can be used until the handler returns.
+/// The context of a request, which the handlers of a server get. It can be used until the handler returns. Afterwards its facts are
+/// absent: `nil` or empty. Read what you need of them, such as ``auth``, before you start a task that outlives the handler.
 ///
 /// If the client cancels the request, or its connection ends, the task of the handler is cancelled.
 public final class CallContext: Sendable {
