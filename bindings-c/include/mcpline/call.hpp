@@ -115,7 +115,10 @@ public:
   template <class F> Fallible<void> on_cancel(F &&cancelled) {
     using UserData = std::decay_t<F>;
     return detail::done(mcpl_call_on_cancel(
-        call_, [](mcpl_call *, void *user) { detail::guarded([&] { return (*static_cast<UserData *>(user))(); }); },
+        call_,
+        [](mcpl_call *, void *user) {
+          detail::guarded([&]() -> decltype(auto) { return (*static_cast<UserData *>(user))(); });
+        },
         new UserData(std::forward<F>(cancelled)), &detail::destroy<UserData>));
   }
 

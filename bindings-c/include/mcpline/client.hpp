@@ -160,7 +160,7 @@ public:
     return detail::done(mcpl_client_on_log(
         client_.get(),
         [](mcpl_client *, mcpl_log_level level, const char *logger, const char *data, std::size_t length, void *user) {
-          detail::guarded([&] {
+          detail::guarded([&]() -> decltype(auto) {
             return (*static_cast<UserData *>(user))(level, std::string_view(logger == nullptr ? "" : logger),
                                                     json_or_null(data, length));
           });
@@ -195,7 +195,8 @@ public:
     return detail::done(mcpl_client_on_stderr(
         client_.get(),
         [](mcpl_client *, const char *line, std::size_t length, void *user) {
-          detail::guarded([&] { return (*static_cast<UserData *>(user))(std::string_view(line, length)); });
+          detail::guarded(
+              [&]() -> decltype(auto) { return (*static_cast<UserData *>(user))(std::string_view(line, length)); });
         },
         new UserData(std::forward<F>(listener)), &detail::destroy<UserData>));
   }
@@ -758,7 +759,7 @@ private:
         &table.table,
         [](mcpl_request *, const mcpl_error *error, const char *result, std::size_t length, void *user) {
           const std::unique_ptr<Holder> mine(static_cast<Holder *>(user));
-          detail::guarded([&] { return mine->done(Outcome(error, result, length)); });
+          detail::guarded([&]() -> decltype(auto) { return mine->done(Outcome(error, result, length)); });
         },
         holder.get(), &request);
     MCPLINE_CHECK(status);

@@ -416,7 +416,7 @@ template <class Write> Fallible<void> set_diagnostics(mcpl_log_level least, Writ
   return detail::done(mcpl_set_diagnostics(
       least,
       [](mcpl_log_level level, const char *target, const char *message, void *user) {
-        detail::guarded([&] {
+        detail::guarded([&]() -> decltype(auto) {
           return (*static_cast<UserData *>(user))(level, std::string_view(target), std::string_view(message));
         });
       },

@@ -53,7 +53,9 @@ public:
     using UserData = std::decay_t<F>;
     return detail::done(mcpl_input_request_on_cancel(
         request_,
-        [](mcpl_input_request *, void *user) { detail::guarded([&] { return (*static_cast<UserData *>(user))(); }); },
+        [](mcpl_input_request *, void *user) {
+          detail::guarded([&]() -> decltype(auto) { return (*static_cast<UserData *>(user))(); });
+        },
         new UserData(std::forward<F>(cancelled)), &detail::destroy<UserData>));
   }
 

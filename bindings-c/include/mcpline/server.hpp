@@ -490,7 +490,7 @@ public:
     return detail::done(mcpl_server_on_end(
         server_.get(),
         [](mcpl_server *, const mcpl_error *error, void *user) {
-          detail::guarded([&] {
+          detail::guarded([&]() -> decltype(auto) {
             return (*static_cast<UserData *>(user))(error == nullptr ? std::nullopt : std::optional(Error(error)));
           });
         },
