@@ -11,6 +11,7 @@ import mcpline.CreateMessageResult
 import mcpline.ElicitResult
 import mcpline.Implementation
 import mcpline.LogLevel
+import mcpline.McplineException
 import mcpline.Root
 import mcpline.UrlElicitation
 
@@ -106,9 +107,16 @@ public class CallContext internal constructor(
 
     /** Sends any other request to the client; [params] are a record or a map. */
     @JvmOverloads
-    public fun request(method: String, params: Any? = null, key: String? = null): CompletableFuture<JsonObject> =
-        future { context.request(method, params?.let(Json::objectOf), key) }
+    public fun request(method: String, params: Any? = null, key: String? = null): CompletableFuture<JsonObject> {
+        // Now, because the program may change the object afterwards.
+        val given = try {
+            params?.let(Json::objectOf)
+        } catch (error: McplineException) {
+            return CompletableFuture.failedFuture(error)
+        }
+        return future { context.request(method, given, key) }
+    }
 
     // Not on the handler's thread, which may wait for it.
-    private fun <T> future(ask: suspend () -> T): CompletableFuture<T> = scope.future(blockingThreads) { ask() }
+    private fun <T> future(ask: suspend () -> T): CompletableFuture<T> = scope.future(futureThreads) { ask() }
 }

@@ -12,6 +12,7 @@ import mcpline.CompletionValues
 import mcpline.GetPromptResult
 import mcpline.Implementation
 import mcpline.LogLevel
+import mcpline.McplineException
 import mcpline.Progress
 import mcpline.Prompt
 import mcpline.ReadResourceResult
@@ -37,7 +38,7 @@ public class Client internal constructor(
     /** The client in Kotlin, for functions that this class does not have. */
     public val delegate: mcpline.Client,
 ) : AutoCloseable {
-    private val scope = CoroutineScope(SupervisorJob() + blockingThreads)
+    private val scope = CoroutineScope(SupervisorJob() + futureThreads)
 
     /** The revision of the protocol that both sides speak: `2026-07-28`. */
     public val revision: String get() = delegate.revision
@@ -64,7 +65,7 @@ public class Client internal constructor(
         name: String,
         arguments: Any = emptyMap<String, Any>(),
         options: RequestOptions = RequestOptions(),
-    ): CompletableFuture<CallToolResult> = scope.future { call(name, arguments, options) }
+    ): CompletableFuture<CallToolResult> = prepared { call(name, arguments, options) }
 
     /** Calls a tool, and reads its structured content as a [R], usually a record. Fails with a `ToolException` if the tool fails. */
     @JvmOverloads
@@ -73,32 +74,50 @@ public class Client internal constructor(
         arguments: Any,
         result: Class<R>,
         options: RequestOptions = RequestOptions(),
-    ): CompletableFuture<R> = scope.future { call(name, arguments, options).data(serializerOf(result)) }
+    ): CompletableFuture<R> = prepared {
+        val called = call(name, arguments, options)
+        suspend { called().data(serializerOf(result)) }
+    }
 
     /** Returns the tools of all pages. */
     @JvmOverloads
     public fun listTools(options: RequestOptions = RequestOptions()): CompletableFuture<List<Tool>> =
-        scope.future { delegate.listTools(options.toKotlin()) }
+        prepared {
+            val given = options.toKotlin()
+            suspend { delegate.listTools(given) }
+        }
 
     /** Returns the resources of all pages. */
     @JvmOverloads
     public fun listResources(options: RequestOptions = RequestOptions()): CompletableFuture<List<Resource>> =
-        scope.future { delegate.listResources(options.toKotlin()) }
+        prepared {
+            val given = options.toKotlin()
+            suspend { delegate.listResources(given) }
+        }
 
     /** Returns the resource templates of all pages. */
     @JvmOverloads
     public fun listResourceTemplates(options: RequestOptions = RequestOptions()): CompletableFuture<List<ResourceTemplate>> =
-        scope.future { delegate.listResourceTemplates(options.toKotlin()) }
+        prepared {
+            val given = options.toKotlin()
+            suspend { delegate.listResourceTemplates(given) }
+        }
 
     /** Returns the prompts of all pages. */
     @JvmOverloads
     public fun listPrompts(options: RequestOptions = RequestOptions()): CompletableFuture<List<Prompt>> =
-        scope.future { delegate.listPrompts(options.toKotlin()) }
+        prepared {
+            val given = options.toKotlin()
+            suspend { delegate.listPrompts(given) }
+        }
 
     /** Reads a resource. */
     @JvmOverloads
     public fun readResource(uri: String, options: RequestOptions = RequestOptions()): CompletableFuture<ReadResourceResult> =
-        scope.future { delegate.readResource(uri, options.toKotlin()) }
+        prepared {
+            val given = options.toKotlin()
+            suspend { delegate.readResource(uri, given) }
+        }
 
     /** Returns a prompt with its arguments filled in. */
     @JvmOverloads
@@ -106,7 +125,10 @@ public class Client internal constructor(
         name: String,
         arguments: Map<String, String> = emptyMap(),
         options: RequestOptions = RequestOptions(),
-    ): CompletableFuture<GetPromptResult> = scope.future { delegate.getPrompt(name, arguments, options.toKotlin()) }
+    ): CompletableFuture<GetPromptResult> = prepared {
+        val (values, given) = arguments.toMap() to options.toKotlin()
+        suspend { delegate.getPrompt(name, values, given) }
+    }
 
     /**
      * Completes an argument of a prompt.
@@ -120,7 +142,10 @@ public class Client internal constructor(
         argument: String,
         value: String,
         others: Map<String, String> = emptyMap(),
-    ): CompletableFuture<CompletionValues> = scope.future { delegate.completePrompt(name, argument, value, others) }
+    ): CompletableFuture<CompletionValues> = prepared {
+        val given = others.toMap()
+        suspend { delegate.completePrompt(name, argument, value, given) }
+    }
 
     /** Completes a variable of a resource template. */
     @JvmOverloads
@@ -129,7 +154,10 @@ public class Client internal constructor(
         variable: String,
         value: String,
         others: Map<String, String> = emptyMap(),
-    ): CompletableFuture<CompletionValues> = scope.future { delegate.completeResource(uriTemplate, variable, value, others) }
+    ): CompletableFuture<CompletionValues> = prepared {
+        val given = others.toMap()
+        suspend { delegate.completeResource(uriTemplate, variable, value, given) }
+    }
 
     /** Subscribes to updates to a resource: `notifications/resources/updated`. */
     public fun subscribe(uri: String): CompletableFuture<Void?> = perform { delegate.subscribe(uri) }
@@ -152,26 +180,57 @@ public class Client internal constructor(
         method: String,
         params: Any? = null,
         options: RequestOptions = RequestOptions(),
-    ): CompletableFuture<JsonObject> = scope.future {
-        delegate.request(method, params?.let(Json::objectOf), options.toKotlin(), listening(options.progress))
+    ): CompletableFuture<JsonObject> = prepared {
+        val (given, chosen) = params?.let(Json::objectOf) to options.toKotlin()
+        val progress = listening(options.progress)
+        suspend { delegate.request(method, given, chosen, progress) }
     }
 
     /** Sends a notification; [params] are a record or a map. */
     @JvmOverloads
     public fun notify(method: String, params: Any? = null): CompletableFuture<Void?> =
-        perform { delegate.notify(method, params?.let(Json::objectOf)) }
+        prepared {
+            val given = params?.let(Json::objectOf)
+            suspend {
+                delegate.notify(method, given)
+                null
+            }
+        }
 
     /**
      * Closes the connection: requests in flight fail with a `ClosedException`, and a program that the client started ends. Returns
      * when nothing of it is left.
      */
-    override fun close(): Unit = runBlocking { delegate.close() }
+    override fun close() {
+        try {
+            runBlocking { delegate.close() }
+        } catch (_: InterruptedException) {
+            // The client is closed. Java does not expect this exception here.
+            Thread.currentThread().interrupt()
+        }
+    }
 
     /** Closes the connection without waiting on this thread. */
     public fun closeAsync(): CompletableFuture<Void?> = perform { delegate.close() }
 
-    private suspend fun call(name: String, arguments: Any, options: RequestOptions): CallToolResult =
-        delegate.callTool(name, Json.objectOf(arguments), options.toKotlin(), listening(options.progress))
+    private fun call(name: String, arguments: Any, options: RequestOptions): suspend () -> CallToolResult {
+        val (given, chosen) = Json.objectOf(arguments) to options.toKotlin()
+        val progress = listening(options.progress)
+        return { delegate.callTool(name, given, chosen, progress) }
+    }
+
+    /**
+     * Sends a request that [prepare] has made of the arguments: on the caller's thread, because the program may change them
+     * afterwards. The future fails if that is impossible.
+     */
+    private fun <T> prepared(prepare: () -> suspend () -> T): CompletableFuture<T> {
+        val send = try {
+            prepare()
+        } catch (error: McplineException) {
+            return CompletableFuture.failedFuture(error)
+        }
+        return scope.future { send() }
+    }
 
     private fun perform(action: suspend () -> Unit): CompletableFuture<Void?> = scope.future {
         action()

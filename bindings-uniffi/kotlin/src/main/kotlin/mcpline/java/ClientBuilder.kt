@@ -5,8 +5,10 @@ import java.util.concurrent.CompletableFuture
 import java.util.concurrent.Executor
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.NonCancellable
 import kotlinx.coroutines.asCoroutineDispatcher
-import kotlinx.coroutines.future.future
+import kotlinx.coroutines.launch
+import kotlinx.coroutines.withContext
 import kotlinx.serialization.json.JsonObject
 import mcpline.Auth
 import mcpline.ClientSettings
@@ -116,7 +118,7 @@ public class ClientBuilder internal constructor() {
     /** Connects to an HTTP server, with options by the names that [HttpClientOptions] has. */
     public fun connect(url: String, http: Map<String, *>): CompletableFuture<Client> {
         val read = settingsOf(HttpClientOptions.serializer(), http)
-        return open { mcpline.Client.connect(url, read, it, ::configure) }
+        return open { threads, configure -> mcpline.Client.connect(url, read, threads, configure) }
     }
 
     /** Starts a program and connects to it over its standard input and output. It ends when the client is closed. */
@@ -130,20 +132,39 @@ public class ClientBuilder internal constructor() {
     public fun spawn(command: List<String>, options: Map<String, *>): CompletableFuture<Client> {
         val read = settingsOf(ProgramOptions.serializer(), options)
         val arguments = command.drop(1).toTypedArray()
-        return open { mcpline.Client.spawn(command.first(), *arguments, options = read, context = it, configure = ::configure) }
+        val program = command.first()
+        return open { threads, configure ->
+            mcpline.Client.spawn(program, *arguments, options = read, context = threads, configure = configure)
+        }
     }
 
     /** Connects to a server at a Unix socket. */
-    public fun socket(path: String): CompletableFuture<Client> = open { mcpline.Client.socket(path, it, ::configure) }
+    public fun socket(path: String): CompletableFuture<Client> =
+        open { threads, configure -> mcpline.Client.socket(path, threads, configure) }
 
     /** Connects to a server in the same process, without sockets: for tests. The whole protocol runs. */
     public fun memory(server: Server): CompletableFuture<Client> =
-        open { mcpline.Client.memory(server.delegate, it, ::configure) }
+        open { threads, configure -> mcpline.Client.memory(server.delegate, threads, configure) }
 
-    private fun open(open: suspend (CoroutineDispatcher) -> mcpline.Client): CompletableFuture<Client> =
-        CoroutineScope(blockingThreads).future { Client(open(threads ?: blockingThreads)) }
-
-    private fun configure(builder: mcpline.ClientBuilder): Unit = configuration.forEach { builder.it() }
+    /** Opens a client with the settings so far. */
+    private fun open(
+        open: suspend (CoroutineDispatcher, mcpline.ClientBuilder.() -> Unit) -> mcpline.Client,
+    ): CompletableFuture<Client> {
+        val chosen = configuration.toList()
+        val handlers = threads ?: clientThreads
+        val future = CompletableFuture<Client>()
+        val opening = CoroutineScope(futureThreads).launch {
+            try {
+                val client = open(handlers) { chosen.forEach { it() } }
+                // The program cannot close it if the future was cancelled or timed out meanwhile.
+                if (!future.complete(Client(client))) withContext(NonCancellable) { client.close() }
+            } catch (error: Throwable) {
+                future.completeExceptionally(error)
+            }
+        }
+        future.whenComplete { _, error -> if (error != null) opening.cancel() }
+        return future
+    }
 
     private fun with(configure: mcpline.ClientBuilder.() -> Unit): ClientBuilder = apply { configuration += configure }
 }

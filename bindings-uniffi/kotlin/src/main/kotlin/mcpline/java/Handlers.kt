@@ -5,6 +5,7 @@ import java.util.concurrent.CompletionStage
 import java.util.concurrent.ExecutionException
 import java.util.concurrent.ExecutorService
 import java.util.concurrent.Executors
+import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
@@ -76,28 +77,54 @@ public fun interface Listener<E> {
     public fun accept(event: E)
 }
 
-/** How many handlers of Java programs run at the same time where there are no virtual threads; others wait. */
+/** How many handlers of servers, and of clients, run at the same time where there are no virtual threads; others wait. */
 private const val MAX_HANDLER_THREADS = 256
 
-/** Threads that may block: virtual ones where the JVM has them (21 or later). */
-internal val blockingThreads: CoroutineDispatcher by lazy {
-    val create = try {
-        Executors::class.java.getMethod("newVirtualThreadPerTaskExecutor")
-    } catch (_: NoSuchMethodException) {
+/** Virtual threads where the JVM has them (21 or later). Versions 19 and 20 have the function, but refuse to run it. */
+private val virtualThreads: CoroutineDispatcher? by lazy {
+    try {
+        val create = Executors::class.java.getMethod("newVirtualThreadPerTaskExecutor")
+        (create.invoke(null) as ExecutorService).asCoroutineDispatcher()
+    } catch (_: ReflectiveOperationException) {
         null
     }
-    (create?.invoke(null) as ExecutorService?)?.asCoroutineDispatcher()
-        ?: Dispatchers.IO.limitedParallelism(MAX_HANDLER_THREADS)
 }
 
-/** Runs code of the program that may block, and waits for the stage that it may return. */
-internal suspend fun runBlockingCode(code: () -> Any?): Any? = try {
-    val returned = runInterruptible(block = code)
-    if (returned is CompletionStage<*>) returned.await() else returned
-} catch (error: CompletionException) {
-    throw ownError(error)
-} catch (error: ExecutionException) {
-    throw ownError(error)
+/** Threads of handlers of servers, which may block. */
+internal val handlerThreads: CoroutineDispatcher by lazy { virtualThreads ?: limitedThreads() }
+
+/** Threads of handlers of clients, which those of a server in the same process may wait for. */
+internal val clientThreads: CoroutineDispatcher by lazy { virtualThreads ?: limitedThreads() }
+
+/** A pool of threads for handlers. */
+private fun limitedThreads(): CoroutineDispatcher = Dispatchers.IO.limitedParallelism(MAX_HANDLER_THREADS)
+
+/**
+ * Threads that futures are completed on, and on which functions that are chained to them may block. Not those of handlers: when
+ * all of these wait for futures, there has to be a thread that completes one. The program decides how many futures there are.
+ */
+internal val futureThreads: CoroutineDispatcher by lazy { virtualThreads ?: growingThreads() }
+
+/** A pool of threads that grows when all of its threads are blocked. */
+private fun growingThreads(): CoroutineDispatcher = Executors.newCachedThreadPool { task ->
+    Thread(task, "mcpline-future").apply { isDaemon = true }
+}.asCoroutineDispatcher()
+
+/** Runs code of the program that may block, and waits for the stage that it may return. Cancellation cancels the stage. */
+internal suspend fun runBlockingCode(code: () -> Any?): Any? {
+    var returned: Any? = null
+    try {
+        runInterruptible { returned = code() }
+        return (returned as? CompletionStage<*>)?.await() ?: returned.takeIf { it !is CompletionStage<*> }
+    } catch (error: CancellationException) {
+        // The code may have returned a stage after the cancellation.
+        (returned as? CompletionStage<*>)?.toCompletableFuture()?.cancel(true)
+        throw error
+    } catch (error: CompletionException) {
+        throw ownError(error)
+    } catch (error: ExecutionException) {
+        throw ownError(error)
+    }
 }
 
 /** The error of a future that the program has waited for: coroutines may have wrapped it once more. */

@@ -3,7 +3,6 @@ package mcpline.java
 import java.util.concurrent.CompletableFuture
 import java.util.concurrent.Executor
 import kotlinx.coroutines.CoroutineScope
-import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.SupervisorJob
 import kotlinx.coroutines.asCoroutineDispatcher
 import kotlinx.coroutines.launch
@@ -45,7 +44,7 @@ public class Server private constructor(
     /** The server in Kotlin, for functions that this class does not have. */
     public val delegate: mcpline.Server,
 ) : AutoCloseable {
-    private val scope = CoroutineScope(SupervisorJob() + Dispatchers.Default)
+    private val scope = CoroutineScope(SupervisorJob() + futureThreads)
 
     /** Settings of a server. */
     public class Builder internal constructor(private val name: String, private val version: String) {
@@ -77,7 +76,7 @@ public class Server private constructor(
          */
         public fun build(): Server {
             val read = settingsOf(ServerSettings.serializer(), settings)
-            val context = executor?.asCoroutineDispatcher() ?: blockingThreads
+            val context = executor?.asCoroutineDispatcher() ?: handlerThreads
             return Server(server(name, version, title, instructions, read, extensions, context))
         }
     }

@@ -8,6 +8,8 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -15,6 +17,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executors;
+import mcpline.CallToolResult;
 import mcpline.Description;
 import mcpline.ElicitResult;
 import mcpline.PromptMessage;
@@ -208,6 +211,32 @@ class ServerTest {
         }
     }
 
+    /** More handlers than the pool of JVMs without virtual threads has, each of which waits for a future. */
+    @Test
+    void answersWhileAllThreadsOfHandlersWait() throws Exception {
+        record Booking(String city) {}
+        var server = server();
+        server.tool("book", null, call -> call.elicit("Where to?", Booking.class).join().getAction());
+        var accepting = Client.builder().onElicit(asked -> ElicitResults.accept(new Booking("Oslo")));
+        try (server; var client = accepting.memory(server).join()) {
+            var calls = new ArrayList<CompletableFuture<CallToolResult>>();
+            for (var number = 0; number < 300; number++) calls.add(client.callTool("book"));
+            for (var call : calls) assertEquals("accept", call.get().getText());
+        }
+    }
+
+    @Test
+    void readsArgumentsBeforeItReturns() throws Exception {
+        var server = server();
+        server.tool("city", null, Place.class, (call, place) -> place.city());
+        try (server; var client = clientOf(server)) {
+            var arguments = new HashMap<String, Object>(Map.of("city", "Oslo"));
+            var call = client.callTool("city", arguments);
+            arguments.put("city", "Rome");
+            assertEquals("Oslo", call.get().getText());
+        }
+    }
+
     @Test
     void interruptsHandlersOfCancelledCalls() throws Exception {
         var started = new CompletableFuture<Void>();
@@ -237,6 +266,28 @@ class ServerTest {
             var staged = client.callTool("stage");
             waiting.get();
             staged.cancel(true);
+            assertThrows(java.util.concurrent.CancellationException.class, stage::get);
+        }
+    }
+
+    @Test
+    void cancelsAStageThatIsReturnedAfterTheCancellation() throws Exception {
+        var started = new CompletableFuture<Void>();
+        var stage = new CompletableFuture<String>();
+        var server = server();
+        server.tool("late", null, call -> {
+            started.complete(null);
+            try {
+                Thread.sleep(Duration.ofMinutes(10).toMillis());
+            } catch (InterruptedException error) {
+                // It is cancelled, and returns nevertheless.
+            }
+            return stage;
+        });
+        try (server; var client = clientOf(server)) {
+            var called = client.callTool("late");
+            started.get();
+            called.cancel(true);
             assertThrows(java.util.concurrent.CancellationException.class, stage::get);
         }
     }
