@@ -98,8 +98,48 @@ def generated() -> str:
         re.MULTILINE,
     )
     text = declaration.sub("internal ", text)
+    text = with_reused_statuses(text)
     lines = [line.rstrip() for line in text.splitlines()]
     return HEADER + "\n" + re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
+
+
+#: uniffi makes a `Structure` of JNA for the status of each call, which holds another for an error: two allocations that JNA
+#: registers for the garbage collector, and that cost a multiple of the call. `CallStatuses` reuses the memory instead.
+NEW_STATUS = """\
+    var status = UniffiRustCallStatus()
+    val return_value = callback(status)
+    uniffiCheckCallStatus(errorHandler, status)
+    return return_value
+"""
+REUSED_STATUS = """\
+    val statuses = CallStatuses.current
+    val status = statuses.begin()
+    try {
+        val return_value = callback(status)
+        if (CallStatuses.hasFailed(status)) uniffiCheckCallStatus(errorHandler, statuses.take(status))
+        return return_value
+    } finally {
+        statuses.end()
+    }
+"""
+
+
+def with_reused_statuses(text: str) -> str:
+    """Makes each call of a function in the library write its status into memory of the thread."""
+
+    def replaced(old: str, new: str, once: bool = True) -> None:
+        nonlocal text
+        found = text.count(old)
+        if found == 0 or (once and found > 1):
+            raise SetupError(f"the generated Kotlin has {found} times: {old}")
+        text = text.replace(old, new)
+
+    replaced(NEW_STATUS, REUSED_STATUS)
+    # The C functions get the address, as before.
+    replaced("uniffi_out_err: UniffiRustCallStatus,", "uniffi_out_err: Pointer,", once=False)
+    replaced("callback: (UniffiRustCallStatus) -> U", "callback: (Pointer) -> U", once=False)
+    replaced("completeFunc: (Long, UniffiRustCallStatus) -> F,", "completeFunc: (Long, Pointer) -> F,")
+    return text
 
 
 def wrong_version() -> str | None:

@@ -273,11 +273,16 @@ internal interface UniffiRustCallStatusErrorHandler<E> {
 // synchronize itself
 
 // Call a rust function that returns a Result<>.  Pass in the Error class companion that corresponds to the Err
-private inline fun <U, E: kotlin.Exception> uniffiRustCallWithError(errorHandler: UniffiRustCallStatusErrorHandler<E>, callback: (UniffiRustCallStatus) -> U): U {
-    var status = UniffiRustCallStatus()
-    val return_value = callback(status)
-    uniffiCheckCallStatus(errorHandler, status)
-    return return_value
+private inline fun <U, E: kotlin.Exception> uniffiRustCallWithError(errorHandler: UniffiRustCallStatusErrorHandler<E>, callback: (Pointer) -> U): U {
+    val statuses = CallStatuses.current
+    val status = statuses.begin()
+    try {
+        val return_value = callback(status)
+        if (CallStatuses.hasFailed(status)) uniffiCheckCallStatus(errorHandler, statuses.take(status))
+        return return_value
+    } finally {
+        statuses.end()
+    }
 }
 
 // Check UniffiRustCallStatus and throw an error if the call wasn't successful
@@ -313,7 +318,7 @@ internal object UniffiNullRustCallStatusErrorHandler: UniffiRustCallStatusErrorH
 }
 
 // Call a rust function that returns a plain value
-private inline fun <U> uniffiRustCall(callback: (UniffiRustCallStatus) -> U): U {
+private inline fun <U> uniffiRustCall(callback: (Pointer) -> U): U {
     return uniffiRustCallWithError(UniffiNullRustCallStatusErrorHandler, callback)
 }
 
@@ -897,53 +902,53 @@ internal object UniffiLib {
     }
 
     internal fun ensureInitialized() = Unit
-    external fun uniffi_mcpline_uniffi_fn_clone_call(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_clone_call(`handle`: Long,uniffi_out_err: Pointer,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_free_call(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_free_call(`handle`: Long,uniffi_out_err: Pointer,
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_method_call_ask(`ptr`: Long,`method`: RustBuffer.ByValue,`params`: RustBuffer.ByValue,`key`: RustBuffer.ByValue,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_method_call_client_extension(`ptr`: Long,`identifier`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_call_client_extension(`ptr`: Long,`identifier`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): RustBuffer.ByValue
-    external fun uniffi_mcpline_uniffi_fn_method_call_close_stream(`ptr`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_call_close_stream(`ptr`: Long,uniffi_out_err: Pointer,
     ): Unit
-    external fun uniffi_mcpline_uniffi_fn_method_call_info(`ptr`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_call_info(`ptr`: Long,uniffi_out_err: Pointer,
     ): RustBuffer.ByValue
-    external fun uniffi_mcpline_uniffi_fn_method_call_log(`ptr`: Long,`level`: RustBuffer.ByValue,`logger`: RustBuffer.ByValue,`data`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_call_log(`ptr`: Long,`level`: RustBuffer.ByValue,`logger`: RustBuffer.ByValue,`data`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): Unit
-    external fun uniffi_mcpline_uniffi_fn_method_call_notify(`ptr`: Long,`method`: RustBuffer.ByValue,`params`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_call_notify(`ptr`: Long,`method`: RustBuffer.ByValue,`params`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): Unit
-    external fun uniffi_mcpline_uniffi_fn_method_call_progress(`ptr`: Long,`progress`: Double,`total`: RustBuffer.ByValue,`message`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_call_progress(`ptr`: Long,`progress`: Double,`total`: RustBuffer.ByValue,`message`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): Unit
-    external fun uniffi_mcpline_uniffi_fn_method_call_require_extension(`ptr`: Long,`identifier`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_call_require_extension(`ptr`: Long,`identifier`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): RustBuffer.ByValue
-    external fun uniffi_mcpline_uniffi_fn_method_call_require_scopes(`ptr`: Long,`scopes`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_call_require_scopes(`ptr`: Long,`scopes`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): RustBuffer.ByValue
     external fun uniffi_mcpline_uniffi_fn_method_call_run_next(`ptr`: Long,`params`: RustBuffer.ByValue,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_clone_handler(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_clone_handler(`handle`: Long,uniffi_out_err: Pointer,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_free_handler(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_free_handler(`handle`: Long,uniffi_out_err: Pointer,
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_init_callback_vtable_handler(`vtable`: UniffiVTableCallbackInterfaceHandler,
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_method_handler_call(`ptr`: Long,`arguments`: RustBuffer.ByValue,`call`: Long,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_clone_client(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_clone_client(`handle`: Long,uniffi_out_err: Pointer,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_free_client(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_free_client(`handle`: Long,uniffi_out_err: Pointer,
     ): Unit
-    external fun uniffi_mcpline_uniffi_fn_constructor_client_of(`host`: Long,`offer`: RustBuffer.ByValue,`settings`: RustBuffer.ByValue,`kind`: RustBuffer.ByValue,`at`: RustBuffer.ByValue,`options`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_constructor_client_of(`host`: Long,`offer`: RustBuffer.ByValue,`settings`: RustBuffer.ByValue,`kind`: RustBuffer.ByValue,`at`: RustBuffer.ByValue,`options`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_constructor_client_of_server(`host`: Long,`offer`: RustBuffer.ByValue,`settings`: RustBuffer.ByValue,`server`: Long,`options`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_constructor_client_of_server(`host`: Long,`offer`: RustBuffer.ByValue,`settings`: RustBuffer.ByValue,`server`: Long,`options`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): Long
     external fun uniffi_mcpline_uniffi_fn_method_client_disconnect(`ptr`: Long,
     ): Long
     external fun uniffi_mcpline_uniffi_fn_method_client_list(`ptr`: Long,`method`: RustBuffer.ByValue,`options`: RustBuffer.ByValue,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_method_client_listen(`ptr`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_client_listen(`ptr`: Long,uniffi_out_err: Pointer,
     ): Unit
-    external fun uniffi_mcpline_uniffi_fn_method_client_metrics(`ptr`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_client_metrics(`ptr`: Long,uniffi_out_err: Pointer,
     ): RustBuffer.ByValue
     external fun uniffi_mcpline_uniffi_fn_method_client_notify(`ptr`: Long,`method`: RustBuffer.ByValue,`params`: RustBuffer.ByValue,
     ): Long
@@ -951,15 +956,15 @@ internal object UniffiLib {
     ): Long
     external fun uniffi_mcpline_uniffi_fn_method_client_perform(`ptr`: Long,`method`: RustBuffer.ByValue,`argument`: RustBuffer.ByValue,`options`: RustBuffer.ByValue,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_method_client_pid(`ptr`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_client_pid(`ptr`: Long,uniffi_out_err: Pointer,
     ): RustBuffer.ByValue
     external fun uniffi_mcpline_uniffi_fn_method_client_request(`ptr`: Long,`method`: RustBuffer.ByValue,`params`: RustBuffer.ByValue,`options`: RustBuffer.ByValue,`listener`: RustBuffer.ByValue,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_method_client_stats(`ptr`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_client_stats(`ptr`: Long,uniffi_out_err: Pointer,
     ): RustBuffer.ByValue
-    external fun uniffi_mcpline_uniffi_fn_clone_host(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_clone_host(`handle`: Long,uniffi_out_err: Pointer,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_free_host(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_free_host(`handle`: Long,uniffi_out_err: Pointer,
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_init_callback_vtable_host(`vtable`: UniffiVTableCallbackInterfaceHost,
     ): Unit
@@ -967,83 +972,83 @@ internal object UniffiLib {
     ): Long
     external fun uniffi_mcpline_uniffi_fn_method_host_events(`ptr`: Long,`events`: RustBuffer.ByValue,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_clone_progresslistener(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_clone_progresslistener(`handle`: Long,uniffi_out_err: Pointer,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_free_progresslistener(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_free_progresslistener(`handle`: Long,uniffi_out_err: Pointer,
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_init_callback_vtable_progresslistener(`vtable`: UniffiVTableCallbackInterfaceProgressListener,
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_method_progresslistener_progress(`ptr`: Long,`progress`: Double,`total`: RustBuffer.ByValue,`message`: RustBuffer.ByValue,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_clone_log(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_clone_log(`handle`: Long,uniffi_out_err: Pointer,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_free_log(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_free_log(`handle`: Long,uniffi_out_err: Pointer,
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_init_callback_vtable_log(`vtable`: UniffiVTableCallbackInterfaceLog,
     ): Unit
-    external fun uniffi_mcpline_uniffi_fn_method_log_warn(`ptr`: Long,`text`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_log_warn(`ptr`: Long,`text`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): Unit
-    external fun uniffi_mcpline_uniffi_fn_clone_server(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_clone_server(`handle`: Long,uniffi_out_err: Pointer,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_free_server(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_free_server(`handle`: Long,uniffi_out_err: Pointer,
     ): Unit
-    external fun uniffi_mcpline_uniffi_fn_constructor_server_new(`info`: RustBuffer.ByValue,`instructions`: RustBuffer.ByValue,`settings`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_constructor_server_new(`info`: RustBuffer.ByValue,`instructions`: RustBuffer.ByValue,`settings`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_method_server_add_built_in_middleware(`ptr`: Long,`definition`: RustBuffer.ByValue,`scope`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_server_add_built_in_middleware(`ptr`: Long,`definition`: RustBuffer.ByValue,`scope`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): Unit
-    external fun uniffi_mcpline_uniffi_fn_method_server_add_candidates(`ptr`: Long,`reference`: RustBuffer.ByValue,`argument`: RustBuffer.ByValue,`candidates`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_server_add_candidates(`ptr`: Long,`reference`: RustBuffer.ByValue,`argument`: RustBuffer.ByValue,`candidates`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): Unit
-    external fun uniffi_mcpline_uniffi_fn_method_server_add_feature(`ptr`: Long,`kind`: RustBuffer.ByValue,`definition`: RustBuffer.ByValue,`options`: RustBuffer.ByValue,`handler`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_server_add_feature(`ptr`: Long,`kind`: RustBuffer.ByValue,`definition`: RustBuffer.ByValue,`options`: RustBuffer.ByValue,`handler`: Long,uniffi_out_err: Pointer,
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_method_server_listen(`ptr`: Long,`host`: RustBuffer.ByValue,`port`: Short,`options`: RustBuffer.ByValue,
     ): Long
     external fun uniffi_mcpline_uniffi_fn_method_server_listen_unix(`ptr`: Long,`path`: RustBuffer.ByValue,`options`: RustBuffer.ByValue,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_method_server_metrics(`ptr`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_server_metrics(`ptr`: Long,uniffi_out_err: Pointer,
     ): RustBuffer.ByValue
-    external fun uniffi_mcpline_uniffi_fn_method_server_notify_elicitation_complete(`ptr`: Long,`elicitationId`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_server_notify_elicitation_complete(`ptr`: Long,`elicitationId`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): Unit
-    external fun uniffi_mcpline_uniffi_fn_method_server_notify_resource_list_changed(`ptr`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_server_notify_resource_list_changed(`ptr`: Long,uniffi_out_err: Pointer,
     ): Unit
-    external fun uniffi_mcpline_uniffi_fn_method_server_notify_resource_updated(`ptr`: Long,`uri`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_server_notify_resource_updated(`ptr`: Long,`uri`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): Unit
-    external fun uniffi_mcpline_uniffi_fn_method_server_remove_feature(`ptr`: Long,`kind`: RustBuffer.ByValue,`name`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_server_remove_feature(`ptr`: Long,`kind`: RustBuffer.ByValue,`name`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): Byte
-    external fun uniffi_mcpline_uniffi_fn_method_server_serve_stdio(`ptr`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_server_serve_stdio(`ptr`: Long,uniffi_out_err: Pointer,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_method_server_stats(`ptr`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_server_stats(`ptr`: Long,uniffi_out_err: Pointer,
     ): RustBuffer.ByValue
-    external fun uniffi_mcpline_uniffi_fn_method_server_update_feature(`ptr`: Long,`kind`: RustBuffer.ByValue,`name`: RustBuffer.ByValue,`changes`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_server_update_feature(`ptr`: Long,`kind`: RustBuffer.ByValue,`name`: RustBuffer.ByValue,`changes`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): Unit
-    external fun uniffi_mcpline_uniffi_fn_clone_serving(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_clone_serving(`handle`: Long,uniffi_out_err: Pointer,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_free_serving(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_free_serving(`handle`: Long,uniffi_out_err: Pointer,
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_method_serving_ended(`ptr`: Long,
     ): Long
-    external fun uniffi_mcpline_uniffi_fn_method_serving_port(`ptr`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_serving_port(`ptr`: Long,uniffi_out_err: Pointer,
     ): Int
-    external fun uniffi_mcpline_uniffi_fn_method_serving_startup_message(`ptr`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_serving_startup_message(`ptr`: Long,uniffi_out_err: Pointer,
     ): RustBuffer.ByValue
-    external fun uniffi_mcpline_uniffi_fn_method_serving_stop(`ptr`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_serving_stop(`ptr`: Long,uniffi_out_err: Pointer,
     ): Unit
-    external fun uniffi_mcpline_uniffi_fn_method_serving_url(`ptr`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_method_serving_url(`ptr`: Long,uniffi_out_err: Pointer,
     ): RustBuffer.ByValue
-    external fun uniffi_mcpline_uniffi_fn_func_library_version(uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_func_library_version(uniffi_out_err: Pointer,
     ): RustBuffer.ByValue
-    external fun uniffi_mcpline_uniffi_fn_func_close_clients(uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_func_close_clients(uniffi_out_err: Pointer,
     ): Unit
-    external fun uniffi_mcpline_uniffi_fn_func_error_examples(uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_func_error_examples(uniffi_out_err: Pointer,
     ): RustBuffer.ByValue
-    external fun uniffi_mcpline_uniffi_fn_func_set_log(`log`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun uniffi_mcpline_uniffi_fn_func_set_log(`log`: Long,uniffi_out_err: Pointer,
     ): Unit
-    external fun ffi_mcpline_uniffi_rustbuffer_alloc(`size`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun ffi_mcpline_uniffi_rustbuffer_alloc(`size`: Long,uniffi_out_err: Pointer,
     ): RustBuffer.ByValue
-    external fun ffi_mcpline_uniffi_rustbuffer_from_bytes(`bytes`: ForeignBytes.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    external fun ffi_mcpline_uniffi_rustbuffer_from_bytes(`bytes`: ForeignBytes.ByValue,uniffi_out_err: Pointer,
     ): RustBuffer.ByValue
-    external fun ffi_mcpline_uniffi_rustbuffer_free(`buf`: RustBuffer.ByValue,uniffi_out_err: UniffiRustCallStatus,
+    external fun ffi_mcpline_uniffi_rustbuffer_free(`buf`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): Unit
-    external fun ffi_mcpline_uniffi_rustbuffer_reserve(`buf`: RustBuffer.ByValue,`additional`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun ffi_mcpline_uniffi_rustbuffer_reserve(`buf`: RustBuffer.ByValue,`additional`: Long,uniffi_out_err: Pointer,
     ): RustBuffer.ByValue
     external fun ffi_mcpline_uniffi_rust_future_poll_u8(`handle`: Long,`callback`: UniffiRustFutureContinuationCallback,`callbackData`: Long,
     ): Unit
@@ -1051,7 +1056,7 @@ internal object UniffiLib {
     ): Unit
     external fun ffi_mcpline_uniffi_rust_future_free_u8(`handle`: Long,
     ): Unit
-    external fun ffi_mcpline_uniffi_rust_future_complete_u8(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun ffi_mcpline_uniffi_rust_future_complete_u8(`handle`: Long,uniffi_out_err: Pointer,
     ): Int
     external fun ffi_mcpline_uniffi_rust_future_poll_i8(`handle`: Long,`callback`: UniffiRustFutureContinuationCallback,`callbackData`: Long,
     ): Unit
@@ -1059,7 +1064,7 @@ internal object UniffiLib {
     ): Unit
     external fun ffi_mcpline_uniffi_rust_future_free_i8(`handle`: Long,
     ): Unit
-    external fun ffi_mcpline_uniffi_rust_future_complete_i8(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun ffi_mcpline_uniffi_rust_future_complete_i8(`handle`: Long,uniffi_out_err: Pointer,
     ): Byte
     external fun ffi_mcpline_uniffi_rust_future_poll_u16(`handle`: Long,`callback`: UniffiRustFutureContinuationCallback,`callbackData`: Long,
     ): Unit
@@ -1067,7 +1072,7 @@ internal object UniffiLib {
     ): Unit
     external fun ffi_mcpline_uniffi_rust_future_free_u16(`handle`: Long,
     ): Unit
-    external fun ffi_mcpline_uniffi_rust_future_complete_u16(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun ffi_mcpline_uniffi_rust_future_complete_u16(`handle`: Long,uniffi_out_err: Pointer,
     ): Int
     external fun ffi_mcpline_uniffi_rust_future_poll_i16(`handle`: Long,`callback`: UniffiRustFutureContinuationCallback,`callbackData`: Long,
     ): Unit
@@ -1075,7 +1080,7 @@ internal object UniffiLib {
     ): Unit
     external fun ffi_mcpline_uniffi_rust_future_free_i16(`handle`: Long,
     ): Unit
-    external fun ffi_mcpline_uniffi_rust_future_complete_i16(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun ffi_mcpline_uniffi_rust_future_complete_i16(`handle`: Long,uniffi_out_err: Pointer,
     ): Short
     external fun ffi_mcpline_uniffi_rust_future_poll_u32(`handle`: Long,`callback`: UniffiRustFutureContinuationCallback,`callbackData`: Long,
     ): Unit
@@ -1083,7 +1088,7 @@ internal object UniffiLib {
     ): Unit
     external fun ffi_mcpline_uniffi_rust_future_free_u32(`handle`: Long,
     ): Unit
-    external fun ffi_mcpline_uniffi_rust_future_complete_u32(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun ffi_mcpline_uniffi_rust_future_complete_u32(`handle`: Long,uniffi_out_err: Pointer,
     ): Int
     external fun ffi_mcpline_uniffi_rust_future_poll_i32(`handle`: Long,`callback`: UniffiRustFutureContinuationCallback,`callbackData`: Long,
     ): Unit
@@ -1091,7 +1096,7 @@ internal object UniffiLib {
     ): Unit
     external fun ffi_mcpline_uniffi_rust_future_free_i32(`handle`: Long,
     ): Unit
-    external fun ffi_mcpline_uniffi_rust_future_complete_i32(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun ffi_mcpline_uniffi_rust_future_complete_i32(`handle`: Long,uniffi_out_err: Pointer,
     ): Int
     external fun ffi_mcpline_uniffi_rust_future_poll_u64(`handle`: Long,`callback`: UniffiRustFutureContinuationCallback,`callbackData`: Long,
     ): Unit
@@ -1099,7 +1104,7 @@ internal object UniffiLib {
     ): Unit
     external fun ffi_mcpline_uniffi_rust_future_free_u64(`handle`: Long,
     ): Unit
-    external fun ffi_mcpline_uniffi_rust_future_complete_u64(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun ffi_mcpline_uniffi_rust_future_complete_u64(`handle`: Long,uniffi_out_err: Pointer,
     ): Long
     external fun ffi_mcpline_uniffi_rust_future_poll_i64(`handle`: Long,`callback`: UniffiRustFutureContinuationCallback,`callbackData`: Long,
     ): Unit
@@ -1107,7 +1112,7 @@ internal object UniffiLib {
     ): Unit
     external fun ffi_mcpline_uniffi_rust_future_free_i64(`handle`: Long,
     ): Unit
-    external fun ffi_mcpline_uniffi_rust_future_complete_i64(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun ffi_mcpline_uniffi_rust_future_complete_i64(`handle`: Long,uniffi_out_err: Pointer,
     ): Long
     external fun ffi_mcpline_uniffi_rust_future_poll_f32(`handle`: Long,`callback`: UniffiRustFutureContinuationCallback,`callbackData`: Long,
     ): Unit
@@ -1115,7 +1120,7 @@ internal object UniffiLib {
     ): Unit
     external fun ffi_mcpline_uniffi_rust_future_free_f32(`handle`: Long,
     ): Unit
-    external fun ffi_mcpline_uniffi_rust_future_complete_f32(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun ffi_mcpline_uniffi_rust_future_complete_f32(`handle`: Long,uniffi_out_err: Pointer,
     ): Float
     external fun ffi_mcpline_uniffi_rust_future_poll_f64(`handle`: Long,`callback`: UniffiRustFutureContinuationCallback,`callbackData`: Long,
     ): Unit
@@ -1123,7 +1128,7 @@ internal object UniffiLib {
     ): Unit
     external fun ffi_mcpline_uniffi_rust_future_free_f64(`handle`: Long,
     ): Unit
-    external fun ffi_mcpline_uniffi_rust_future_complete_f64(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun ffi_mcpline_uniffi_rust_future_complete_f64(`handle`: Long,uniffi_out_err: Pointer,
     ): Double
     external fun ffi_mcpline_uniffi_rust_future_poll_rust_buffer(`handle`: Long,`callback`: UniffiRustFutureContinuationCallback,`callbackData`: Long,
     ): Unit
@@ -1131,7 +1136,7 @@ internal object UniffiLib {
     ): Unit
     external fun ffi_mcpline_uniffi_rust_future_free_rust_buffer(`handle`: Long,
     ): Unit
-    external fun ffi_mcpline_uniffi_rust_future_complete_rust_buffer(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun ffi_mcpline_uniffi_rust_future_complete_rust_buffer(`handle`: Long,uniffi_out_err: Pointer,
     ): RustBuffer.ByValue
     external fun ffi_mcpline_uniffi_rust_future_poll_void(`handle`: Long,`callback`: UniffiRustFutureContinuationCallback,`callbackData`: Long,
     ): Unit
@@ -1139,7 +1144,7 @@ internal object UniffiLib {
     ): Unit
     external fun ffi_mcpline_uniffi_rust_future_free_void(`handle`: Long,
     ): Unit
-    external fun ffi_mcpline_uniffi_rust_future_complete_void(`handle`: Long,uniffi_out_err: UniffiRustCallStatus,
+    external fun ffi_mcpline_uniffi_rust_future_complete_void(`handle`: Long,uniffi_out_err: Pointer,
     ): Unit
 
 }
@@ -1335,7 +1340,7 @@ internal object uniffiRustFutureContinuationCallbackImpl: UniffiRustFutureContin
 internal suspend fun<T, F, E: kotlin.Exception> uniffiRustCallAsync(
     rustFuture: Long,
     pollFunc: (Long, UniffiRustFutureContinuationCallback, Long) -> Unit,
-    completeFunc: (Long, UniffiRustCallStatus) -> F,
+    completeFunc: (Long, Pointer) -> F,
     freeFunc: (Long) -> Unit,
     liftFunc: (F) -> T,
     errorHandler: UniffiRustCallStatusErrorHandler<E>
