@@ -7,7 +7,6 @@ import mcpline.ffi.Log
 import mcpline.ffi.closeClients
 import mcpline.ffi.libraryVersion
 import mcpline.ffi.setLog
-import mcpline.ffi.uniffiCallbackInterfaceHandler
 import mcpline.ffi.uniffiCallbackInterfaceHost
 import mcpline.ffi.uniffiCallbackInterfaceLog
 import mcpline.ffi.uniffiForeignFutureDroppedCallbackImpl
@@ -28,12 +27,10 @@ internal object Library {
             listOf(
                 uniffiRustFutureContinuationCallbackImpl,
                 uniffiForeignFutureDroppedCallbackImpl,
-                uniffiCallbackInterfaceHandler.call,
-                uniffiCallbackInterfaceHandler.uniffiFree,
                 uniffiCallbackInterfaceHost.inputRequest,
                 uniffiCallbackInterfaceHost.events,
                 uniffiCallbackInterfaceHost.uniffiFree,
-            ),
+            ) + HandlerCalls.register(),
         )
         keepAttached("mcpline-log", listOf(uniffiCallbackInterfaceLog.warn))
         version = libraryVersion()

@@ -6,11 +6,14 @@ import kotlin.time.Duration
 import kotlin.time.Duration.Companion.seconds
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.DelicateCoroutinesApi
 import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.GlobalScope
 import kotlinx.coroutines.NonCancellable
 import kotlinx.coroutines.SupervisorJob
 import kotlinx.coroutines.async
 import kotlinx.coroutines.cancel
+import kotlinx.coroutines.currentCoroutineContext
 import kotlinx.coroutines.ensureActive
 import kotlinx.coroutines.job
 import kotlinx.coroutines.joinAll
@@ -26,7 +29,6 @@ import kotlinx.serialization.json.contentOrNull
 import kotlinx.serialization.json.jsonObject
 import kotlinx.serialization.serializer
 import mcpline.ffi.Call
-import mcpline.ffi.Handler
 import mcpline.ffi.Outcome
 import mcpline.ffi.Server as NativeServer
 import mcpline.ffi.Serving
@@ -94,6 +96,7 @@ public class Server internal constructor(
         )
     }
     private val scope = CoroutineScope(SupervisorJob() + Dispatchers.Default + context)
+    private val hasOwnContext = context !== EmptyCoroutineContext
     private val serving = mutableSetOf<Serving>()
     private var lifespan: (suspend (serve: suspend () -> Unit) -> Unit)? = null
 
@@ -565,7 +568,8 @@ public class Server internal constructor(
         handler: suspend CallContext.(arguments: JsonElement) -> Any?,
     ) {
         val encoded = optionsJson.text(FeatureOptions.serializer(), options)
-        native { native.addFeature(kind.wire, definition, encoded, FeatureHandler(kind, scope, handler)) }
+        val called = FeatureHandler(kind, scope, hasOwnContext, handler)
+        native { HandlerCalls.pass(called) { native.addFeature(kind.wire, definition, encoded, it) } }
     }
 }
 
@@ -580,15 +584,24 @@ private fun options(settings: ServerSettings, extensions: List<Extension>): Json
     )
 }
 
-/** Runs the handler of a feature in the server's scope, in a coroutine that ends with the request. */
+/**
+ * Runs the handler of a feature in the server's scope, in a coroutine that ends with the request.
+ *
+ * @param hasOwnContext The program's dispatcher, or another element of its context, may run code of the program when a coroutine is
+ *   launched.
+ */
+@OptIn(DelicateCoroutinesApi::class)
 private class FeatureHandler(
     private val kind: Kind,
     private val scope: CoroutineScope,
+    private val hasOwnContext: Boolean,
     private val handler: suspend CallContext.(arguments: JsonElement) -> Any?,
-) : Handler {
-    override suspend fun call(arguments: String, call: Call): Outcome {
-        // Not within this coroutine: the I/O thread cancels it, and must not run the program's code.
-        val handling = scope.async { call.use { handle(arguments, it) } }
+) : NumberedHandler {
+    override val launchScope: CoroutineScope get() = if (hasOwnContext) GlobalScope else scope
+
+    override suspend fun handle(arguments: String, call: Call): Outcome {
+        if (!hasOwnContext) return call.use { handled(arguments, it) }
+        val handling = scope.async { call.use { handled(arguments, it) } }
         try {
             return handling.await()
         } catch (cancelled: CancellationException) {
@@ -597,12 +610,14 @@ private class FeatureHandler(
         }
     }
 
-    private suspend fun CoroutineScope.handle(arguments: String, call: Call): Outcome =
+    override fun failure(error: Throwable): Outcome = outcome(kind, error)
+
+    private suspend fun handled(arguments: String, call: Call): Outcome =
         try {
             outcome(kind, handler(CallContext(call), json.parseToJsonElement(arguments)))
         } catch (error: Throwable) {
             // A timeout within the handler is a failure like others.
-            if (error is CancellationException) ensureActive()
+            if (error is CancellationException) currentCoroutineContext().ensureActive()
             outcome(kind, error)
         }
 }
