@@ -1,5 +1,5 @@
-//! Servers as child processes: started in a process group of their own, connected over stdin and stdout, and terminated
-//! together with their descendants (2026-07-28, `basic/transports/stdio`).
+//! Servers as child processes: started in a process group of their own (on Windows in a job), connected over stdin and
+//! stdout, and terminated together with their descendants (2026-07-28, `basic/transports/stdio`).
 //!
 //! - [`Command`] describes what to start and how.
 //! - `process_group` (Unix) or `job` (Windows) starts children and ends them together with their descendants.
