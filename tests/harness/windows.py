@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import ssl
 from pathlib import Path
 from typing import NoReturn
 
@@ -24,6 +25,8 @@ CHROOT = Chroot(
 #: The drive and registry of Wine.
 PREFIX = FOLDER / "prefix"
 BUILT = FOLDER / "target"
+#: The certificates that this machine trusts: a proxy may have one of its own, which Debian does not know.
+CERTIFICATES = FOLDER / "certificates.pem"
 
 
 def missing() -> str | None:
@@ -48,7 +51,7 @@ def variables() -> dict[str, str]:
         "CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER": "wine",
         "CARGO_INCREMENTAL": "0",
         "RUSTUP_AUTO_INSTALL": "0",
-        "SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt",
+        "CARGO_HTTP_CAINFO": str(CERTIFICATES),
         "WINEPREFIX": str(PREFIX),
         # Without messages of Wine about what it does not have, and without its installers of .NET and a browser.
         "WINEDEBUG": "-all",
@@ -84,6 +87,8 @@ def set_up() -> None:
             checked(install, "rustup", env=os.environ | {"RUSTUP_HOME": str(rustup), "CARGO_HOME": str(cargo)})
             checked(["rustup", "default", version], "rustup", env=os.environ | {"RUSTUP_HOME": str(rustup), "CARGO_HOME": str(cargo)})
     (FOLDER / "home").mkdir(exist_ok=True)
+    trusted = os.environ.get("SSL_CERT_FILE") or ssl.get_default_verify_paths().cafile or "/etc/ssl/certs/ca-certificates.crt"
+    shutil.copyfile(trusted, CERTIFICATES)
     if not PREFIX.is_dir():
         say("making the drive of Wine (20 s, 1.2 GB) …")
         checked(command(["wineboot", "-i"]), "wineboot")
