@@ -125,8 +125,8 @@ fn serve(orders: &mpsc::Receiver<Order>) {
 fn start(command: &Command, runtime: &tokio::runtime::Handle) -> io::Result<Process> {
     let mut std = command.to_std()?;
     std.process_group(0);
-    mcpline_orphan::die_with_parent(&mut std);
-    mcpline_orphan::close_other_descriptors(&mut std);
+    mcpline_process::die_with_parent(&mut std);
+    mcpline_process::close_other_descriptors(&mut std);
     let _entered = runtime.enter();
     tokio::process::Command::from(std)
         .kill_on_drop(true)
@@ -181,7 +181,7 @@ impl Watchdog {
 fn watch() -> io::Result<(Child, ChildStdin)> {
     let mut shell = std::process::Command::new("/bin/sh");
     // It would keep sockets and pipes of the program open.
-    mcpline_orphan::close_other_descriptors(&mut shell);
+    mcpline_process::close_other_descriptors(&mut shell);
     let mut child = shell
         .args(["-c", WATCHER])
         .process_group(0)
