@@ -196,6 +196,11 @@ struct Observability;
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+/// Runs the code blocks of the crate's README as tests.
+#[cfg(all(doctest, feature = "default"))]
+#[doc = include_str!("../README.md")]
+struct CrateReadme;
+
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub use mcpline_jose as jose;
