@@ -236,8 +236,10 @@ function load(): Native {
       }
     }
   }
+  const platform = `${process.platform}-${process.arch}${process.platform === "linux" ? "-gnu or -musl" : ""}`;
   throw new InternalError(
     `mcpline has no addon for this platform at ${origins().join(", ")}: ${[...new Set(reasons)].join("; ")}. ` +
+      `Install optional dependencies too (without --omit=optional), or the package mcpline-${platform} of the same version. ` +
       "In a bundle, mark mcpline as external, or put the addon next to the bundle as mcpline.node (docs/bundling.md)",
   );
 }

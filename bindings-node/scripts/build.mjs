@@ -2,19 +2,30 @@
 // modules are bundled into one file, because Node takes twice as long to load them one by one.
 //
 //   npm run build [-- [--debug] [--keyring]]
+//   node scripts/build.mjs --addon FILE [--out FOLDER]
 //
 // Needs a Rust toolchain. A debug build is made in a tenth of the time and is several times slower. With `--keyring`
-// clients can keep tokens in the system's keyring.
+// clients can keep tokens in the system's keyring. With `--addon`, an addon for this machine that exists is used, and not
+// stripped. `--out` names another folder than dist/.
 
 import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
-const dist = join(root, "dist");
-const profile = process.argv.includes("--debug") ? "dev" : "release";
+const { values: options } = parseArgs({
+  options: {
+    addon: { type: "string" },
+    debug: { type: "boolean", default: false },
+    keyring: { type: "boolean", default: false },
+    out: { type: "string", default: join(root, "dist") },
+  },
+});
+const dist = resolve(options.out);
+const profile = options.debug ? "dev" : "release";
 
 function run(program, args, options = {}) {
   const { status, stdout, error } = spawnSync(program, args, {
@@ -41,7 +52,7 @@ function addon() {
     "build",
     "--package=mcpline-node",
     `--profile=${profile}`,
-    ...(process.argv.includes("--keyring") ? ["--features=keyring"] : []),
+    ...(options.keyring ? ["--features=keyring"] : []),
     "--message-format=json-render-diagnostics",
   ]);
   const artifacts = messages
@@ -70,8 +81,8 @@ function installTools() {
 /** Compiles the modules: the types into dist/, the JavaScript without comments, which the types have, into another folder. */
 function compile(modules) {
   const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
-  const emit = (...options) => run(process.execPath, [tsc, "--project", root, ...options], { stdio: "inherit" });
-  emit("--emitDeclarationOnly");
+  const emit = (...flags) => run(process.execPath, [tsc, "--project", root, ...flags], { stdio: "inherit" });
+  emit("--emitDeclarationOnly", "--outDir", dist);
   emit("--outDir", modules, "--declaration", "false", "--removeComments");
 }
 
@@ -114,12 +125,12 @@ function face() {
 
 installTools();
 // The old package stays usable until the addon is built, which takes longest.
-const library = addon();
+const library = options.addon ?? addon();
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist, { recursive: true });
 // By renaming, because a process may have the old one mapped.
 copyFileSync(library, join(dist, "mcpline.node.new"));
-if (profile === "release" && process.platform === "linux") {
+if (options.addon === undefined && profile === "release" && process.platform === "linux") {
   run("strip", ["--strip-unneeded", join(dist, "mcpline.node.new")]);
 }
 renameSync(join(dist, "mcpline.node.new"), join(dist, "mcpline.node"));

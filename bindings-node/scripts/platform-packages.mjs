@@ -1,12 +1,12 @@
 // Writes what is published: a package for each platform, which holds the addon, and the package `mcpline`, which holds the
 // rest and names these as its optional dependencies, so that npm installs the one that fits.
 //
-//     node scripts/platform-packages.mjs ADDONS OUT [--without PLATFORM]...
+//     node scripts/platform-packages.mjs ADDONS OUT [--dist FOLDER] [--without PLATFORM]...
 //     node scripts/platform-packages.mjs --list                               prints the platforms as JSON
 //     node scripts/platform-packages.mjs --whole OUT                          the package with this platform's addon in it
 //
 // ADDONS has `PLATFORM.node` for each platform below; one that is missing is an error, unless it is named. The compiled
-// JavaScript and the types are taken from dist/. OUT gets a folder for each package, ready for `npm publish`.
+// JavaScript and the types are taken from dist/, or from the folder named. OUT gets a folder for each package, ready for `npm publish`.
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -32,6 +32,7 @@ function main() {
   const { positionals, values } = parseArgs({
     allowPositionals: true,
     options: {
+      dist: { type: "string", default: join(PACKAGE, "dist") },
       without: { type: "string", multiple: true, default: [] },
       list: { type: "boolean", default: false },
       whole: { type: "boolean", default: false },
@@ -43,20 +44,20 @@ function main() {
   }
   const manifest = JSON.parse(readFileSync(join(PACKAGE, "package.json"), "utf8"));
   if (values.whole && positionals.length === 1) {
-    writeMain(manifest, [], positionals[0]);
-    cpSync(join(PACKAGE, "dist", ADDON), join(positionals[0], manifest.name, "dist", ADDON));
+    writeMain(manifest, [], values.dist, positionals[0]);
+    cpSync(join(values.dist, ADDON), join(positionals[0], manifest.name, "dist", ADDON));
     return;
   }
   const [addons, out] = positionals;
   if (addons === undefined || out === undefined) {
-    throw new Error("usage: platform-packages.mjs ADDONS OUT [--without PLATFORM]...");
+    throw new Error("usage: platform-packages.mjs ADDONS OUT [--dist FOLDER] [--without PLATFORM]...");
   }
   const platforms = Object.keys(PLATFORMS).filter((platform) => !values.without.includes(platform));
   rmSync(out, { recursive: true, force: true });
   for (const platform of platforms) {
     writePlatform(manifest, platform, resolve(addons, `${platform}.node`), out);
   }
-  writeMain(manifest, platforms, out);
+  writeMain(manifest, platforms, values.dist, out);
 }
 
 function platformName(manifest, platform) {
@@ -90,9 +91,9 @@ function writePlatform(manifest, platform, addon, out) {
   });
 }
 
-function writeMain(manifest, platforms, out) {
+function writeMain(manifest, platforms, dist, out) {
   const folder = join(out, manifest.name);
-  cpSync(join(PACKAGE, "dist"), join(folder, "dist"), {
+  cpSync(dist, join(folder, "dist"), {
     recursive: true,
     filter: (source) => ![ADDON, "internals.js", "internals.d.ts"].includes(basename(source)),
   });
