@@ -272,6 +272,15 @@ def mcpline_node() -> str:
     return node(oldest=20)
 
 
+def workspace_version() -> str:
+    """Returns the version number of the workspace, which all packages have."""
+    # Python 3.10 lacks it; there only tests use this module.
+    import tomllib
+
+    with open(ROOT / "Cargo.toml", "rb") as manifest:
+        return tomllib.load(manifest)["workspace"]["package"]["version"]
+
+
 def target_directory() -> Path:
     """Cargo's target folder for this tree."""
     return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))

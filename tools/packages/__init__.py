@@ -1,0 +1,1 @@
+"""What `tools/release` is made of: one module for each kind of package, the platforms, and the toolchain that builds for them."""
