@@ -15,7 +15,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "Forecast for a city",
         |place: Place, _: Context| async move { place.city + ": sunny" },
     );
-    let client = Client::memory(&server).await?;
+    let client = Client::connect(server).await?;
     let result = client.call_tool("forecast", serde_json::json!({ "city": "Oslo" })).await?;
     println!("{}", serde_json::to_string(&result.content)?);
     client.close().await;
