@@ -21,6 +21,7 @@ import { checkName, checkOptions } from "./option_checks.js";
 import type { RequestTracing } from "./request_spans.js";
 import { HTTP_NAMES, httpOptions, type HttpSettings, UNIX_NAMES, type UnixSettings } from "./settings.js";
 import { type Tls, tlsOptions } from "./tls.js";
+import { printToStderr } from "./windows_output.js";
 
 /** Options of {@link Server.listen}. */
 export interface ListenOptions extends HttpSettings {
@@ -151,6 +152,7 @@ export class Serving {
       transport?.native.stop();
     };
     const leave = this.enterContext();
+    printToStderr();
     // Before a client can detect that the server runs.
     process.once("SIGINT", stop).once("SIGTERM", stop);
     try {
