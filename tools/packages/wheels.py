@@ -12,8 +12,9 @@ from .targets import Target
 from .toolchain import Toolchain, llvm, run
 
 PACKAGE = ROOT / "bindings-python"
-#: Maximum size of a wheel in bytes.
-LIMIT = 6_000_000
+#: Maximum size of a wheel in bytes. The aim is 6 MB; 1.1 MB are the system's keyrings, and mcpline is compiled for speed
+#: (docs/performance.md).
+LIMIT = 8_000_000
 
 
 def build(toolchain: Toolchain, target: Target, out: Path, profile: str) -> Path:
