@@ -24,6 +24,7 @@ use std::time::Duration;
 use mcpline::protocol::vocabulary::Implementation;
 use mcpline::transport::http::HttpOptions;
 use mcpline::{Error, Server, Settings};
+use mcpline_valkey::{Valkey, ValkeyOptions};
 
 use state::State;
 
@@ -51,12 +52,17 @@ impl Arguments {
     ///
     /// # Errors
     ///
-    /// An argument is unknown, or its value is not a number.
+    /// An argument is unknown, or its value is not a number or not a URL.
     pub fn read() -> Result<Self, Box<dyn std::error::Error>> {
         let mut read = Self::default();
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
-            let number: usize = arguments.next().unwrap_or_default().parse()?;
+            let value = arguments.next().unwrap_or_default();
+            if argument == "--sharing" {
+                read.settings.sharing = Some(Valkey::connect(&value, ValkeyOptions::default())?);
+                continue;
+            }
+            let number: usize = value.parse()?;
             let seconds = Duration::from_secs(number as u64);
             match argument.as_str() {
                 "--http" => read.port = Some(u16::try_from(number)?),

@@ -1,0 +1,294 @@
+//! The bus: local subscribers, and the task that reads what other processes publish.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::backoff::Backoff;
+use crate::connection::{Connection, Connector};
+use crate::failure::Failure;
+use crate::keys::Keys;
+use crate::limits::{BUS_WAIT, MAX_READ_EVENTS, MAX_SENDERS};
+use crate::warnings::Warnings;
+
+/// What is called with each message.
+pub(crate) type Receiver = Arc<dyn Fn(Bytes) + Send + Sync>;
+
+/// The subscribers in this process.
+#[derive(Default)]
+pub(crate) struct Subscribers(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    by_number: HashMap<u64, Receiver>,
+    next: u64,
+}
+
+impl Subscribers {
+    /// Adds a subscriber; returns its number.
+    pub(crate) fn add(&self, receive: Receiver) -> u64 {
+        let mut state = self.lock();
+        let number = state.next;
+        state.next += 1;
+        state.by_number.insert(number, receive);
+        number
+    }
+
+    pub(crate) fn remove(&self, number: u64) {
+        let receive = self.lock().by_number.remove(&number);
+        // Dropped outside the lock, because it may hold something that subscribes itself.
+        drop(receive);
+    }
+
+    pub(crate) fn deliver(&self, message: &Bytes) {
+        let receivers: Vec<Receiver> = self.lock().by_number.values().cloned().collect();
+        for receive in receivers {
+            receive(message.clone());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads the bus, and continues where it was after the connection is lost.
+pub(crate) struct Listener {
+    pub(crate) subscribers: Weak<Subscribers>,
+    pub(crate) connector: Arc<Connector>,
+    pub(crate) bus: String,
+    /// The name of this process on the bus.
+    pub(crate) own: String,
+    position: Option<EntryId>,
+    senders: Senders,
+    warnings: Warnings,
+    losses: Warnings,
+}
+
+impl Listener {
+    pub(crate) fn new(
+        subscribers: &Arc<Subscribers>,
+        connector: Arc<Connector>,
+        keys: &Keys,
+        own: String,
+    ) -> Self {
+        Self {
+            subscribers: Arc::downgrade(subscribers),
+            connector,
+            bus: keys.bus(),
+            own,
+            position: None,
+            senders: Senders::default(),
+            warnings: Warnings::default(),
+            losses: Warnings::default(),
+        }
+    }
+
+    /// Reads until the subscribers are dropped.
+    pub(crate) async fn run(mut self) {
+        let mut backoff = Backoff::default();
+        while self.subscribers.strong_count() > 0 {
+            let failure = match self.connector.connect(BUS_WAIT).await {
+                Ok(mut connection) => self.follow(&mut connection, &mut backoff).await,
+                Err(failure) => Err(failure),
+            };
+            let Err(failure) = failure else { return };
+            if let Some(suppressed) = self.warnings.admit() {
+                tracing::warn!(
+                    error = %failure,
+                    suppressed,
+                    "messages of other processes are not received at present"
+                );
+            }
+            tokio::time::sleep(backoff.next_delay()).await;
+        }
+    }
+
+    /// Reads over a connection until it fails.
+    async fn follow(
+        &mut self,
+        connection: &mut Connection,
+        backoff: &mut Backoff,
+    ) -> Result<(), Failure> {
+        let last = self.last(connection).await?;
+        let mut position = match self.position {
+            None => last,
+            // The server has lost messages, because it was restarted or a replica was promoted. Those that were read
+            // before are recognized by their numbers.
+            Some(before) if last < before => EntryId::default(),
+            Some(before) => before,
+        };
+        loop {
+            self.position = Some(position);
+            let mut wait = redis::cmd("XREAD");
+            wait.arg("COUNT").arg(MAX_READ_EVENTS);
+            wait.arg("BLOCK").arg(milliseconds(BUS_WAIT));
+            wait.arg("STREAMS").arg(&self.bus).arg(position.to_string());
+            let read: Option<Streams> = connection.query(&wait).await?;
+            backoff.reset();
+            let Some(subscribers) = self.subscribers.upgrade() else {
+                return Ok(());
+            };
+            for (id, fields) in read.into_iter().flatten().flat_map(|(_, entries)| entries) {
+                position = EntryId::parse(&id)
+                    .ok_or_else(|| Failure::Unreadable(format!("the id {id:?} on the bus")))?;
+                self.receive(&subscribers, fields);
+            }
+        }
+    }
+
+    /// Returns the position of the latest message.
+    async fn last(&self, connection: &mut Connection) -> Result<EntryId, Failure> {
+        let mut ask = redis::cmd("XREVRANGE");
+        ask.arg(&self.bus).arg("+").arg("-").arg("COUNT").arg(1);
+        let latest: Entries = connection.query(&ask).await?;
+        let id = latest.first().and_then(|(id, _)| EntryId::parse(id));
+        Ok(id.unwrap_or_default())
+    }
+
+    fn receive(&mut self, subscribers: &Subscribers, fields: Vec<Vec<u8>>) {
+        let Some((sender, number, message)) = message(fields) else {
+            tracing::debug!("ignored a message on the bus that this version cannot read");
+            return;
+        };
+        if sender == self.own {
+            // Delivered when it was published.
+            return;
+        }
+        match self.senders.note(&sender, number) {
+            Received::Again => return,
+            Received::Next => {}
+            Received::After(missed) => {
+                if let Some(suppressed) = self.losses.admit() {
+                    tracing::warn!(missed, suppressed, "messages of another process were lost");
+                }
+            }
+        }
+        subscribers.deliver(&message);
+    }
+}
+
+type Entries = Vec<(String, Vec<Vec<u8>>)>;
+type Streams = Vec<(String, Entries)>;
+
+/// Reads the fields of a message: its sender, its number there, and the message.
+fn message(fields: Vec<Vec<u8>>) -> Option<(String, u64, Bytes)> {
+    let [s, sender, n, number, d, message] = <[Vec<u8>; 6]>::try_from(fields).ok()?;
+    if (&s[..], &n[..], &d[..]) != (b"s", b"n", b"d") {
+        return None;
+    }
+    let number = std::str::from_utf8(&number).ok()?.parse().ok()?;
+    Some((String::from_utf8(sender).ok()?, number, message.into()))
+}
+
+/// The id of an entry of a stream.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct EntryId(u64, u64);
+
+impl EntryId {
+    fn parse(id: &str) -> Option<Self> {
+        let (time, number) = id.split_once('-')?;
+        Some(Self(time.parse().ok()?, number.parse().ok()?))
+    }
+}
+
+impl std::fmt::Display for EntryId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.0, self.1)
+    }
+}
+
+/// The numbers of the latest messages of each sender, to recognize messages that are written or read twice.
+#[derive(Debug, Default)]
+struct Senders {
+    by_name: HashMap<String, Latest>,
+    received: u64,
+}
+
+#[derive(Debug)]
+struct Latest {
+    number: u64,
+    /// When it was received, in the count of messages.
+    at: u64,
+}
+
+/// What a message is among those of its sender.
+#[derive(Debug, PartialEq, Eq)]
+enum Received {
+    /// It was received before.
+    Again,
+    /// It follows the previous one, or is the first.
+    Next,
+    /// So many are missing before it.
+    After(u64),
+}
+
+impl Senders {
+    fn note(&mut self, sender: &str, number: u64) -> Received {
+        self.received += 1;
+        let at = self.received;
+        if let Some(latest) = self.by_name.get_mut(sender) {
+            if number <= latest.number {
+                return Received::Again;
+            }
+            let missed = number - latest.number - 1;
+            *latest = Latest { number, at };
+            return match missed {
+                0 => Received::Next,
+                missed => Received::After(missed),
+            };
+        }
+        if self.by_name.len() >= MAX_SENDERS {
+            let quietest = self.by_name.iter().min_by_key(|(_, latest)| latest.at);
+            if let Some(quietest) = quietest.map(|(name, _)| name.clone()) {
+                self.by_name.remove(&quietest);
+            }
+        }
+        self.by_name
+            .insert(sender.to_owned(), Latest { number, at });
+        Received::Next
+    }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_are_read_twice_are_recognized_and_gaps_counted() {
+        let mut senders = Senders::default();
+        assert_eq!(senders.note("a", 7), Received::Next);
+        assert_eq!(senders.note("b", 1), Received::Next);
+        assert_eq!(senders.note("a", 7), Received::Again);
+        assert_eq!(senders.note("a", 8), Received::Next);
+        assert_eq!(senders.note("a", 11), Received::After(2));
+        assert_eq!(senders.note("a", 9), Received::Again);
+    }
+
+    #[test]
+    fn senders_are_bounded_and_the_quietest_is_forgotten() {
+        let mut senders = Senders::default();
+        for sender in 0..MAX_SENDERS {
+            senders.note(&sender.to_string(), 1);
+        }
+        senders.note("0", 2);
+        senders.note("another", 1);
+        assert_eq!(senders.by_name.len(), MAX_SENDERS);
+        assert_eq!(senders.note("0", 2), Received::Again);
+        assert_eq!(senders.note("1", 1), Received::Next);
+    }
+
+    #[test]
+    fn ids_of_entries_are_ordered_by_time_and_number() {
+        let [small, large] = ["9-2", "10-1"].map(|id| EntryId::parse(id).expect("an id"));
+        assert!(EntryId::default() < small && small < large);
+        assert_eq!(large.to_string(), "10-1");
+        assert_eq!(EntryId::parse("10"), None);
+    }
+}

@@ -1,0 +1,53 @@
+//! The keys in Valkey.
+//!
+//! All keys of a session have the same hash tag, so that a cluster keeps them on one node and scripts can use them
+//! together. The number after the prefix is the version of the layout: a process never reads what another version wrote
+//! differently.
+
+/// The version of keys, values and scripts.
+const LAYOUT: u32 = 1;
+
+/// Makes keys.
+#[derive(Debug, Clone)]
+pub(crate) struct Keys {
+    prefix: String,
+}
+
+impl Keys {
+    pub(crate) fn new(prefix: &str) -> Self {
+        Self {
+            prefix: format!("{prefix}:{LAYOUT}"),
+        }
+    }
+
+    /// A session (a string).
+    pub(crate) fn session(&self, id: &str) -> String {
+        format!("{}:{{{id}}}", self.prefix)
+    }
+
+    /// The streams of a session (a hash): by each stream's name its place among them, its first and last number, its
+    /// bytes, and whether it ended; by `*` the place of the next stream and the bytes of all.
+    pub(crate) fn index(&self, session: &str) -> String {
+        format!("{}:{{{session}}}:streams", self.prefix)
+    }
+
+    /// The events of a stream (a stream).
+    pub(crate) fn stream(&self, session: &str, name: &str) -> String {
+        format!("{}:{{{session}}}:streams:{name}", self.prefix)
+    }
+
+    /// The bus (a stream).
+    pub(crate) fn bus(&self) -> String {
+        format!("{}:{{bus}}", self.prefix)
+    }
+
+    /// The bytes of the events on the bus (a number).
+    pub(crate) fn bus_bytes(&self) -> String {
+        format!("{}:{{bus}}:bytes", self.prefix)
+    }
+}
+
+/// Splits a stream's name in the event log into its session and its name within the session.
+pub(crate) fn split(stream: &str) -> (&str, &str) {
+    stream.split_once('/').unwrap_or((stream, ""))
+}

@@ -1,0 +1,49 @@
+//! State of several `mcpline` servers, shared over Valkey 7 and later, or Redis 6 and later.
+//!
+//! [`Valkey::connect`] returns the [`Sharing`](mcpline::sharing::Sharing) that `Settings::sharing` takes. Servers that connect
+//! to the same Valkey with the same key prefix serve the sessions of each other: a load balancer may send each request
+//! to any of them, and a session continues when its process ends.
+//!
+//! ```no_run
+//! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
+//! use mcpline::{Server, Settings};
+//! use mcpline_valkey::{Valkey, ValkeyOptions};
+//!
+//! let mut settings = Settings::default();
+//! settings.sharing = Some(Valkey::connect("valkey://localhost", ValkeyOptions::default())?);
+//! let server = Server::builder("weather", "1.0.0").settings(settings).build()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! No operation waits for Valkey longer than twice [`ValkeyOptions::timeout`]. While Valkey is unreachable, servers go
+//! on with the sessions that they have, and queue what others must know, within limits. The module `limits` in the
+//! source has all limits with their reasons, and the section "Several processes" of `docs/architecture.md` has the keys
+//! and what happens when Valkey fails.
+
+mod address;
+mod backoff;
+mod bus;
+mod connection;
+mod error;
+mod failure;
+mod keys;
+mod limits;
+mod options;
+mod queue;
+mod reader;
+mod scripts;
+mod store;
+mod warnings;
+mod writer;
+
+pub use error::ValkeyError;
+#[cfg(feature = "tls")]
+pub use options::TlsIdentity;
+pub use options::ValkeyOptions;
+pub use store::Valkey;
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

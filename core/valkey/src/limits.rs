@@ -1,0 +1,70 @@
+//! Limits of what is kept in this process and in Valkey, each with its reason.
+
+use std::time::Duration;
+
+/// Bytes that wait in this process to be written, above which the oldest are dropped: two of the largest messages that
+/// a server accepts by default. At 1 MB/s of events it bridges half a minute without Valkey.
+pub(crate) const MAX_QUEUED_BYTES: usize = 32 * 1024 * 1024;
+
+/// Memory of a queued operation besides its message: the names of its session and stream, and its entry.
+pub(crate) const ENTRY_BYTES: usize = 256;
+
+/// Bytes of the operations that are sent together. They wait for one response, so more would delay a session that is
+/// saved behind them; with fewer, the round trip of each costs throughput.
+pub(crate) const MAX_BATCH_BYTES: usize = 1024 * 1024;
+
+/// Operations that are sent together, for the same reason.
+pub(crate) const MAX_BATCH_OPERATIONS: usize = 256;
+
+/// Events of one stream in Valkey: as many as a stream of a single process keeps by default (`kept_events`).
+pub(crate) const MAX_STREAM_EVENTS: usize = 1_024;
+
+/// Bytes of one stream in Valkey, besides its latest event: as many as a stream of a single process keeps by default
+/// (`kept_bytes`).
+pub(crate) const MAX_STREAM_BYTES: usize = 4 * 1024 * 1024;
+
+/// Bytes of all streams of one session in Valkey, besides the stream of the latest event: one of the largest messages
+/// that a server accepts by default, or four full streams. Above it the session's oldest streams are dropped.
+pub(crate) const MAX_SESSION_BYTES: usize = 16 * 1024 * 1024;
+
+/// Streams of one session in Valkey. A client resumes the streams of its requests in flight; more than these are ended
+/// ones whose clients have read them.
+pub(crate) const MAX_SESSION_STREAMS: usize = 64;
+
+/// Memory in Valkey of an event besides its message, in the count of the limits above.
+pub(crate) const EVENT_BYTES: usize = 128;
+
+/// How long a stream is kept if its session is not saved (yet), since its latest event. The streams of a saved session
+/// live as long as the session.
+pub(crate) const STREAM_LIFETIME: Duration = Duration::from_secs(3_600);
+
+/// Events on the bus in Valkey: how many a process may miss while it reconnects. 10,000 are some seconds of a large
+/// service.
+pub(crate) const MAX_BUS_EVENTS: usize = 10_000;
+
+/// Bytes of the events on the bus in Valkey, for the same reason. An event is at most as large as a message.
+pub(crate) const MAX_BUS_BYTES: usize = 16 * 1024 * 1024;
+
+/// How long events stay on the bus after the latest one: longer than any process needs to reconnect.
+pub(crate) const BUS_LIFETIME: Duration = Duration::from_secs(3_600);
+
+/// Events of the bus that are read at once.
+pub(crate) const MAX_READ_EVENTS: usize = 256;
+
+/// How long one request for events of the bus waits in Valkey. A connection that is lost without a trace is noticed
+/// after this time and the timeout.
+pub(crate) const BUS_WAIT: Duration = Duration::from_secs(2);
+
+/// Processes of which the number of the latest event is remembered: ten times a large service, because a process that
+/// is restarted counts again.
+pub(crate) const MAX_SENDERS: usize = 10_000;
+
+/// The delay before the second attempt to connect; it doubles with each further one.
+pub(crate) const FIRST_DELAY: Duration = Duration::from_millis(50);
+
+/// The longest delay between two attempts to connect: short against the timeouts of clients, and rare enough for a
+/// server that is overloaded.
+pub(crate) const MAX_DELAY: Duration = Duration::from_secs(5);
+
+/// How long a server that shuts down tries to write what is queued.
+pub(crate) const FLUSH_TIME: Duration = Duration::from_secs(2);

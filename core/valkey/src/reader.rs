@@ -1,0 +1,204 @@
+//! Reads sessions and streams.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcpline::sharing::LoggedEvents;
+use redis::{Cmd, Value, from_redis_value};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::backoff::Backoff;
+use crate::connection::{Connection, Connector};
+use crate::failure::Failure;
+use crate::keys::{self, Keys};
+
+/// Reads over one connection, which it opens when it is needed. While connecting fails, operations fail at once, except
+/// for one attempt after each delay.
+pub(crate) struct Reader {
+    connector: Arc<Connector>,
+    keys: Keys,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    connection: Option<Connection>,
+    /// Counts connections.
+    number: u64,
+    /// The last failure, and until when to wait before the next attempt.
+    failure: Option<(Instant, Failure)>,
+    backoff: Backoff,
+}
+
+impl Reader {
+    pub(crate) fn new(connector: Arc<Connector>, keys: Keys) -> Self {
+        Self {
+            connector,
+            keys,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Returns a session.
+    pub(crate) async fn load(&self, session: &str) -> Result<Option<Bytes>, Failure> {
+        let mut get = redis::cmd("GET");
+        get.arg(self.keys.session(session));
+        let [value] = self.ask([get]).await?;
+        let value: Option<Vec<u8>> = read(value)?;
+        Ok(value.map(Bytes::from))
+    }
+
+    /// Returns the events of a stream after `after`; `None` if some of them are not kept.
+    pub(crate) async fn read(
+        &self,
+        stream: &str,
+        after: u64,
+    ) -> Result<Option<LoggedEvents>, Failure> {
+        // No event can follow the one with the highest number.
+        let Some(next) = after.checked_add(1) else {
+            return Ok(None);
+        };
+        let (session, name) = keys::split(stream);
+        let mut entry = redis::cmd("HGET");
+        entry.arg(self.keys.index(session)).arg(name);
+        let mut events = redis::cmd("XRANGE");
+        events.arg(self.keys.stream(session, name));
+        events.arg(format!("{next}-1")).arg("+");
+        // Events that arrive in between are more than the entry says, never fewer.
+        let [entry, events] = self.ask([entry, events]).await?;
+        let Some(entry) = read::<Option<String>>(entry)? else {
+            return Ok(None);
+        };
+        let entry = StreamEntry::parse(&entry)
+            .ok_or_else(|| Failure::Unreadable(format!("the entry {entry:?} of a stream")))?;
+        if next < entry.first || after > entry.last {
+            return Ok(None);
+        }
+        let logged: Vec<(String, Vec<Vec<u8>>)> = read(events)?;
+        let mut events = Vec::with_capacity(logged.len());
+        for (number, (id, mut fields)) in (next..).zip(logged) {
+            let (Some(event), 2) = (fields.pop(), fields.len() + 1) else {
+                return Err(Failure::Unreadable("an event without a message".to_owned()));
+            };
+            if id != format!("{number}-1") {
+                // An event in between was removed.
+                return Ok(None);
+            }
+            events.push(Bytes::from(event));
+        }
+        // Valkey may have evicted the events.
+        if (events.len() as u64) < entry.last - after {
+            return Ok(None);
+        }
+        Ok(Some(LoggedEvents::new(events, entry.has_ended)))
+    }
+
+    /// Sends commands, again if the connection was lost: they only read.
+    async fn ask<const N: usize>(&self, commands: [Cmd; N]) -> Result<[Value; N], Failure> {
+        let mut may_repeat = true;
+        loop {
+            let (number, mut connection) = self.connection().await?;
+            let failure = match connection.query_all(commands.to_vec()).await {
+                Ok(outcomes) => {
+                    let values: Vec<Value> = outcomes.into_iter().collect::<Result<_, _>>()?;
+                    return values
+                        .try_into()
+                        .map_err(|_| Failure::Unreadable("another number of answers".to_owned()));
+                }
+                Err(failure) => failure,
+            };
+            let is_lost = matches!(failure, Failure::Unreachable(_));
+            if failure.is_of_connection() {
+                self.give_up(number, &failure).await;
+            }
+            if !(is_lost && std::mem::take(&mut may_repeat)) {
+                return Err(failure);
+            }
+        }
+    }
+
+    /// Returns the connection and its number. All who need one wait for the same attempt.
+    async fn connection(&self) -> Result<(u64, Connection), Failure> {
+        let mut state = self.state.lock().await;
+        if let Some(connection) = &state.connection {
+            return Ok((state.number, connection.clone()));
+        }
+        if let Some((until, failure)) = &state.failure
+            && Instant::now() < *until
+        {
+            return Err(failure.clone());
+        }
+        match self.connector.connect(Duration::ZERO).await {
+            Ok(connection) => {
+                state.connection = Some(connection.clone());
+                state.number += 1;
+                state.failure = None;
+                state.backoff.reset();
+                Ok((state.number, connection))
+            }
+            Err(failure) => {
+                let until = Instant::now() + state.backoff.next_delay();
+                state.failure = Some((until, failure.clone()));
+                Err(failure)
+            }
+        }
+    }
+
+    /// Drops a connection that failed.
+    async fn give_up(&self, number: u64, failure: &Failure) {
+        let mut state = self.state.lock().await;
+        if state.number == number && state.connection.take().is_some() {
+            // A closed connection is replaced at once, but a server that does not answer gets a pause.
+            if matches!(failure, Failure::TimedOut(_)) {
+                let until = Instant::now() + state.backoff.next_delay();
+                state.failure = Some((until, failure.clone()));
+            }
+        }
+    }
+}
+
+/// What the index says about a stream.
+#[derive(Debug, PartialEq, Eq)]
+struct StreamEntry {
+    first: u64,
+    last: u64,
+    has_ended: bool,
+}
+
+impl StreamEntry {
+    fn parse(entry: &str) -> Option<Self> {
+        let mut parts = entry.split(' ').skip(1);
+        let first = parts.next()?.parse().ok()?;
+        let last = parts.next()?.parse().ok()?;
+        let has_ended = parts.nth(1)? == "1";
+        Some(Self {
+            first,
+            last,
+            has_ended,
+        })
+    }
+}
+
+fn read<T: redis::FromRedisValue>(value: Value) -> Result<T, Failure> {
+    from_redis_value(value).map_err(|error| Failure::Unreadable(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_of_streams_are_read() {
+        let entry = StreamEntry {
+            first: 4,
+            last: 9,
+            has_ended: true,
+        };
+        assert_eq!(StreamEntry::parse("2 4 9 700 1"), Some(entry));
+        for invalid in ["", "2 4 9 700", "2 4 x 700 0", "2 -4 9 700 0"] {
+            assert_eq!(StreamEntry::parse(invalid), None, "{invalid}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The shared state itself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcpline::sharing::{Bus, EventLog, LoggedEvents, Pending, SessionStore, Sharing, Subscription};
+use mcpline_runtime::{background, clock};
+use tokio::runtime::Handle;
+
+use crate::address::Address;
+use crate::bus::{Listener, Subscribers};
+use crate::connection::Connector;
+use crate::error::ValkeyError;
+use crate::keys::Keys;
+use crate::options::ValkeyOptions;
+use crate::queue::{Operation, Queue};
+use crate::reader::Reader;
+use crate::warnings::Warnings;
+use crate::writer::Writer;
+
+/// State that several servers share over Valkey. [`connect`](Self::connect) returns it as [`Sharing`].
+pub struct Valkey {
+    queue: Arc<Queue>,
+    reader: Reader,
+    subscribers: Arc<Subscribers>,
+    has_listener: AtomicBool,
+    connector: Arc<Connector>,
+    keys: Keys,
+    /// The name of this process on the bus.
+    name: String,
+    timeout: Duration,
+    runtime: Handle,
+}
+
+impl Valkey {
+    /// Returns state that is shared over the Valkey at this URL.
+    ///
+    /// Connects in the background, so that a server can start before Valkey does. Call it within a tokio runtime, which
+    /// must run as long as the state is used.
+    ///
+    /// | URL | Connects to |
+    /// | --- | --- |
+    /// | `valkey://HOST:PORT/DATABASE`, `redis://…` | one server |
+    /// | `valkeys://…`, `rediss://…` | one server, with TLS (feature `tls`) |
+    /// | `valkey+unix:///path`, `redis+unix:///path` | one server, over a Unix socket |
+    /// | `valkey-cluster://HOST:PORT,HOST:PORT`, also `valkeys-`, `redis-`, `rediss-` | a cluster (feature `cluster`) |
+    /// | `valkey-sentinel://HOST:PORT,HOST:PORT/DATABASE?service=NAME`, also `valkeys-`, `redis-`, `rediss-` | the primary that these sentinels name (feature `sentinel`) |
+    ///
+    /// `USER:PASSWORD@` may precede the hosts. The default port is 6379, for sentinels as well.
+    ///
+    /// # Errors
+    ///
+    /// The URL or an option is invalid, a feature is not enabled, or there is no tokio runtime. Failures to connect are
+    /// not errors: they are logged, and connecting is tried again.
+    pub fn connect(url: &str, options: ValkeyOptions) -> Result<Sharing, ValkeyError> {
+        options.check()?;
+        let connector = Arc::new(Connector::new(Address::parse(url)?, &options)?);
+        let runtime = Handle::try_current().map_err(|_| ValkeyError::NoRuntime)?;
+        let keys = Keys::new(&options.key_prefix);
+        let queue = Arc::new(Queue::default());
+        let name = clock::token();
+        let writer = Writer {
+            queue: queue.clone(),
+            connector: connector.clone(),
+            keys: keys.clone(),
+            sender: name.clone(),
+            warnings: Warnings::default(),
+        };
+        background::spawn(&runtime, writer.run());
+        let shared = Arc::new(Self {
+            queue,
+            reader: Reader::new(connector.clone(), keys.clone()),
+            subscribers: Arc::default(),
+            has_listener: AtomicBool::new(false),
+            connector,
+            keys,
+            name,
+            timeout: options.timeout,
+            runtime,
+        });
+        Ok(Sharing {
+            sessions: shared.clone(),
+            events: shared.clone(),
+            bus: shared,
+        })
+    }
+
+    async fn write(&self, operation: Operation) -> Result<(), mcpline::sharing::SharingError> {
+        // The batch before it, and its own; or a connection and its own.
+        let timeout = self.timeout.saturating_mul(2);
+        Ok(self.queue.push_and_wait(operation, timeout).await?)
+    }
+}
+
+impl SessionStore for Valkey {
+    fn save<'a>(&'a self, id: &'a str, session: Bytes, lifetime: Duration) -> Pending<'a, ()> {
+        Box::pin(self.write(Operation::Save {
+            session: id.to_owned(),
+            value: session,
+            lifetime,
+        }))
+    }
+
+    fn load<'a>(&'a self, id: &'a str) -> Pending<'a, Option<Bytes>> {
+        Box::pin(async move { Ok(self.reader.load(id).await?) })
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()> {
+        Box::pin(self.write(Operation::Remove {
+            session: id.to_owned(),
+        }))
+    }
+}
+
+impl EventLog for Valkey {
+    fn append(&self, stream: &str, number: u64, event: Bytes) {
+        self.queue.push(Operation::Append {
+            stream: stream.to_owned(),
+            number,
+            event,
+        });
+    }
+
+    fn end(&self, stream: &str) {
+        self.queue.push(Operation::End {
+            stream: stream.to_owned(),
+        });
+    }
+
+    fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>> {
+        Box::pin(async move { Ok(self.reader.read(stream, after).await?) })
+    }
+}
+
+impl Bus for Valkey {
+    fn publish(&self, message: Bytes) {
+        self.queue.publish(message.clone());
+        self.subscribers.deliver(&message);
+    }
+
+    fn subscribe(&self, receive: Arc<dyn Fn(Bytes) + Send + Sync>) -> Subscription {
+        let number = self.subscribers.add(receive);
+        if !self.has_listener.swap(true, Ordering::Relaxed) {
+            let listener = Listener::new(
+                &self.subscribers,
+                self.connector.clone(),
+                &self.keys,
+                self.name.clone(),
+            );
+            background::spawn(&self.runtime, listener.run());
+        }
+        // Does not keep the listener.
+        let subscribers = Arc::downgrade(&self.subscribers);
+        Subscription::new(move || {
+            if let Some(subscribers) = subscribers.upgrade() {
+                subscribers.remove(number);
+            }
+        })
+    }
+}
+
+impl Drop for Valkey {
+    fn drop(&mut self) {
+        // The writer ends once everything is written.
+        self.queue.close();
+    }
+}
+
+impl std::fmt::Debug for Valkey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Valkey").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,234 @@
+//! What happens while the server is dead, silent, full, slow or forgetful, and afterwards.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use mcpline::sharing::Sharing;
+
+use crate::server::{LIFETIME, Server, Subscriber, TIMEOUT, until, until_loaded, until_read};
+
+async fn save(sharing: &Sharing, id: &str, value: &'static str) -> Result<(), String> {
+    let value = Bytes::from_static(value.as_bytes());
+    let saved = sharing.sessions.save(id, value, LIFETIME).await;
+    saved.map_err(|error| error.to_string())
+}
+
+/// Operations end within twice the timeout. The rest is for a busy machine.
+const BOUND: Duration = TIMEOUT
+    .saturating_mul(2)
+    .saturating_add(Duration::from_secs(10));
+
+/// All operations fail, typed and in time.
+async fn all_fail(sharing: &Sharing) {
+    let began = Instant::now();
+    save(sharing, "failing", "value")
+        .await
+        .expect_err("not saved");
+    sharing
+        .sessions
+        .load("failing")
+        .await
+        .expect_err("not loaded");
+    sharing
+        .events
+        .read("failing/1", 0)
+        .await
+        .expect_err("not read");
+    sharing
+        .sessions
+        .remove("failing")
+        .await
+        .expect_err("not removed");
+    assert!(began.elapsed() < BOUND * 4, "{:?}", began.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_server_is_written_to_once_it_is_back() {
+    let mut server = Server::start();
+    let (a, b) = (server.connect(), server.connect());
+    let at_b = Subscriber::join(&b.bus, &a.bus).await;
+    save(&a, "before", "value").await.expect("saves");
+    server.kill();
+    all_fail(&a).await;
+    save(&a, "during", "value").await.expect_err("not yet");
+    a.events.append("during/1", 0, Bytes::from_static(b"zero"));
+    a.events.append("during/1", 1, Bytes::from_static(b"one"));
+    for message in ["first", "second", "third"] {
+        a.bus.publish(Bytes::from_static(message.as_bytes()));
+    }
+    server.run();
+    until_loaded(&b, "during", Some("value")).await;
+    until_read(&b, "during/1", 0, &["one"]).await;
+    assert_eq!(at_b.until("third").await, ["first", "second", "third"]);
+    // It keeps nothing on disk.
+    until_loaded(&b, "before", None).await;
+    until("saving succeeds", || async {
+        save(&b, "after", "value").await.ok()
+    })
+    .await;
+    until_loaded(&a, "after", Some("value")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_starts_later_is_found() {
+    let mut server = Server::prepare(&[]);
+    let (a, b) = (server.connect(), server.connect());
+    let at_b = Subscriber::local(&b.bus);
+    all_fail(&a).await;
+    server.run();
+    until("saving succeeds", || async {
+        save(&a, "one", "value").await.ok()
+    })
+    .await;
+    until_loaded(&b, "one", Some("value")).await;
+    until("messages arrive", || async {
+        a.bus.publish(Bytes::from_static(b"message"));
+        (!at_b.received().is_empty()).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_server_fails_operations_in_time_and_loses_nothing() {
+    let server = Server::start();
+    let (a, b) = (server.connect(), server.connect());
+    let at_b = Subscriber::join(&b.bus, &a.bus).await;
+    a.events.append("one/1", 0, Bytes::from_static(b"zero"));
+    until_read(&b, "one/1", 0, &[]).await;
+    server.pause();
+    all_fail(&a).await;
+    // By now failures are immediate.
+    let began = Instant::now();
+    save(&a, "one", "value").await.expect_err("not saved");
+    assert!(began.elapsed() < TIMEOUT, "{:?}", began.elapsed());
+    a.events.append("one/1", 1, Bytes::from_static(b"one"));
+    a.events.append("one/1", 2, Bytes::from_static(b"two"));
+    a.bus.publish(Bytes::from_static(b"first"));
+    a.bus.publish(Bytes::from_static(b"last"));
+    server.resume();
+    until_loaded(&b, "one", Some("value")).await;
+    until_read(&b, "one/1", 0, &["one", "two"]).await;
+    assert_eq!(at_b.until("last").await, ["first", "last"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_sent_to_a_paused_server_is_not_done_twice() {
+    let server = Server::start();
+    let (a, b) = (server.connect(), server.connect());
+    let at_b = Subscriber::join(&b.bus, &a.bus).await;
+    // On a connection that exists, so that the server has these in its socket when it goes on.
+    server.pause();
+    for message in ["first", "second"] {
+        a.bus.publish(Bytes::from_static(message.as_bytes()));
+    }
+    a.events.append("one/1", 0, Bytes::from_static(b"zero"));
+    save(&a, "one", "value")
+        .await
+        .expect_err("not saved in time");
+    a.bus.publish(Bytes::from_static(b"last"));
+    server.resume();
+    assert_eq!(at_b.until("last").await, ["first", "second", "last"]);
+    until_read(&b, "one/1", 0, &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_out_of_memory_refuses_writes_and_is_read() {
+    let server = Server::start();
+    let (a, b) = (server.connect(), server.connect());
+    let at_b = Subscriber::join(&b.bus, &a.bus).await;
+    save(&a, "before", "value").await.expect("saves");
+    let _: String = server.command("CONFIG SET maxmemory 1").await;
+    let error = save(&a, "during", "value").await.expect_err("no memory");
+    assert!(error.contains("refuses writes at present"), "{error}");
+    a.events.append("during/1", 0, Bytes::from_static(b"zero"));
+    a.bus.publish(Bytes::from_static(b"message"));
+    until_loaded(&b, "before", Some("value")).await;
+    let _: String = server.command("CONFIG SET maxmemory 0").await;
+    until_loaded(&b, "during", Some("value")).await;
+    until_read(&b, "during/1", 0, &[]).await;
+    at_b.until("message").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_removed_while_memory_is_short_does_not_come_back() {
+    let server = Server::start();
+    let (a, b) = (server.connect(), server.connect());
+    save(&a, "one", "first").await.expect("saves");
+    let _: String = server.command("CONFIG SET maxmemory 1").await;
+    save(&a, "one", "second").await.expect_err("no memory");
+    // Removing needs no memory, and gives some back.
+    let _ = a.sessions.remove("one").await;
+    until_loaded(&b, "one", None).await;
+    let _: String = server.command("CONFIG SET maxmemory 0").await;
+    until("saving succeeds", || async {
+        save(&a, "two", "value").await.ok()
+    })
+    .await;
+    assert_eq!(b.sessions.load("one").await.expect("loads"), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_server_is_waited_for() {
+    let server = Server::start();
+    let (a, b) = (server.connect(), server.connect());
+    save(&a, "one", "first").await.expect("saves");
+    let pause = TIMEOUT / 4;
+    let _: String = server
+        .command(&format!("CLIENT PAUSE {} ALL", pause.as_millis()))
+        .await;
+    let (saved, loaded) = tokio::join!(save(&a, "one", "second"), b.sessions.load("one"));
+    saved.expect("saves");
+    assert!(loaded.expect("loads").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forgotten_scripts_are_loaded_again() {
+    let server = Server::start();
+    let (a, b) = (server.connect(), server.connect());
+    save(&a, "one", "first").await.expect("saves");
+    let _: String = server.command("SCRIPT FLUSH").await;
+    a.events.append("one/1", 0, Bytes::from_static(b"zero"));
+    a.events.append("one/1", 1, Bytes::from_static(b"one"));
+    until_read(&b, "one/1", 0, &["one"]).await;
+    save(&a, "one", "second").await.expect("saves");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_data_does_not_stop_the_bus() {
+    let server = Server::start();
+    let (a, b) = (server.connect(), server.connect());
+    let at_b = Subscriber::join(&b.bus, &a.bus).await;
+    let _: String = server.command("FLUSHALL").await;
+    let _: u64 = server.command("CLIENT KILL TYPE normal SKIPME yes").await;
+    a.bus.publish(Bytes::from_static(b"message"));
+    assert_eq!(at_b.until("message").await, ["message"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_password_is_reported_without_it_and_may_become_right() {
+    let server = Server::start();
+    let _: String = server.command("CONFIG SET requirepass right").await;
+    let url = |password: &str| format!("valkey://:{password}@127.0.0.1:{}", server.port);
+    let wrong = crate::server::connect(&url("secret"));
+    let error = save(&wrong, "one", "value")
+        .await
+        .expect_err("a wrong password");
+    assert!(error.contains("cannot be reached"), "{error}");
+    assert!(!error.contains("secret"), "{error}");
+    wrong
+        .sessions
+        .load("one")
+        .await
+        .expect_err("a wrong password");
+    let right = crate::server::connect(&url("right"));
+    save(&right, "two", "value").await.expect("saves");
+    let client = redis::Client::open(url("right")).expect("a client");
+    let mut admin = client
+        .get_multiplexed_async_connection()
+        .await
+        .expect("connects");
+    let mut change = redis::cmd("CONFIG");
+    change.arg("SET").arg("requirepass").arg("secret");
+    let () = change.query_async(&mut admin).await.expect("changes");
+    until_loaded(&wrong, "one", Some("value")).await;
+}

@@ -1,0 +1,7 @@
+//! Shared state over a real server: see tests/scale.
+#![cfg(unix)]
+
+mod failures;
+mod kinds;
+mod server;
+mod traits;

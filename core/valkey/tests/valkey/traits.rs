@@ -1,0 +1,279 @@
+//! The three traits, between two processes of a service.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcpline::sharing::LoggedEvents;
+use mcpline_valkey::Valkey;
+
+use crate::server::{LIFETIME, Server, Subscriber, options, until, until_loaded, until_read};
+
+async fn save(
+    sharing: &mcpline::sharing::Sharing,
+    id: &str,
+    value: &'static str,
+    lifetime: Duration,
+) {
+    let value = Bytes::from_static(value.as_bytes());
+    sharing
+        .sessions
+        .save(id, value, lifetime)
+        .await
+        .expect("saves");
+}
+
+#[tokio::test]
+async fn a_session_is_found_by_other_processes_until_it_is_removed() {
+    let server = Server::start();
+    let (a, b) = (server.connect(), server.connect());
+    assert_eq!(b.sessions.load("one").await.expect("loads"), None);
+    save(&a, "one", "first", LIFETIME).await;
+    save(&a, "one", "second", LIFETIME).await;
+    let loaded = b.sessions.load("one").await.expect("loads");
+    assert_eq!(loaded.as_deref(), Some(&b"second"[..]));
+    b.sessions.remove("one").await.expect("removes");
+    assert_eq!(a.sessions.load("one").await.expect("loads"), None);
+}
+
+#[tokio::test]
+async fn sessions_and_their_streams_end_with_their_lifetime() {
+    let server = Server::start();
+    let (a, b) = (server.connect(), server.connect());
+    a.events.append("short/1", 0, Bytes::from_static(b"event"));
+    save(&a, "short", "value", Duration::from_millis(200)).await;
+    save(&a, "endless", "value", Duration::MAX).await;
+    a.events
+        .append("endless/1", 0, Bytes::from_static(b"event"));
+    until_loaded(&b, "short", None).await;
+    until("nothing of it is left", || async {
+        let keys: Vec<String> = server.command("KEYS mcpline:1:{short}*").await;
+        keys.is_empty().then_some(())
+    })
+    .await;
+    assert!(b.sessions.load("endless").await.expect("loads").is_some());
+    let left: i64 = server.command("PTTL mcpline:1:{endless}:streams:1").await;
+    assert_eq!(left, -1);
+}
+
+#[tokio::test]
+async fn every_key_has_a_lifetime() {
+    let server = Server::start();
+    let a = server.connect();
+    a.events
+        .append("unsaved/1", 0, Bytes::from_static(b"event"));
+    save(&a, "saved", "value", LIFETIME).await;
+    a.events.append("saved/1", 0, Bytes::from_static(b"event"));
+    a.bus.publish(Bytes::from_static(b"message"));
+    // Written after all others.
+    save(&a, "last", "value", LIFETIME).await;
+    let keys: Vec<String> = server.command("KEYS *").await;
+    assert_eq!(keys.len(), 8, "{keys:?}");
+    for key in keys {
+        let left: i64 = server.command(&format!("PTTL {key}")).await;
+        assert!(left > 0, "{key}: {left}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_is_read_from_any_event_on() {
+    let server = Server::start();
+    let (a, b) = (server.connect(), server.connect());
+    assert_eq!(b.events.read("one/1", 0).await.expect("reads"), None);
+    for (number, event) in (4..).zip(["four", "", "six"]) {
+        a.events
+            .append("one/1", number, Bytes::from_static(event.as_bytes()));
+    }
+    until_read(&b, "one/1", 3, &["four", "", "six"]).await;
+    until_read(&b, "one/1", 5, &["six"]).await;
+    until_read(&b, "one/1", 6, &[]).await;
+    for unknown in [2, 7, u64::MAX] {
+        assert_eq!(b.events.read("one/1", unknown).await.expect("reads"), None);
+    }
+    a.events.end("one/1");
+    a.events.end("one/2");
+    until("it ends", || async {
+        b.events.read("one/1", 6).await.ok()??.ended.then_some(())
+    })
+    .await;
+    let rest = b.events.read("one/1", 5).await.expect("reads");
+    assert_eq!(
+        rest,
+        Some(LoggedEvents::new(vec![Bytes::from_static(b"six")], true))
+    );
+    assert_eq!(b.events.read("one/2", 0).await.expect("reads"), None);
+}
+
+#[tokio::test]
+async fn a_removed_session_takes_its_streams_along() {
+    let server = Server::start();
+    let a = server.connect();
+    for stream in ["one/0", "one/1.ab", "one-more/1"] {
+        a.events.append(stream, 0, Bytes::from_static(b"event"));
+    }
+    save(&a, "one", "value", LIFETIME).await;
+    a.sessions.remove("one").await.expect("removes");
+    let keys: Vec<String> = server.command("KEYS mcpline:1:{one}*").await;
+    assert!(keys.is_empty(), "{keys:?}");
+    until_read(&a, "one-more/1", 0, &[]).await;
+}
+
+#[tokio::test]
+async fn a_stream_keeps_its_latest_events_within_its_limits() {
+    let server = Server::start();
+    let a = server.connect();
+    for number in 0..1_500 {
+        a.events.append("many/1", number, Bytes::new());
+    }
+    let large = Bytes::from(vec![b'x'; 1024 * 1024]);
+    for number in 0..8 {
+        a.events.append("large/1", number, large.clone());
+    }
+    // However large, the latest event is kept.
+    a.events.append("huge/1", 0, large.clone());
+    a.events
+        .append("huge/1", 1, Bytes::from(vec![b'x'; 5 * 1024 * 1024]));
+    save(&a, "last", "value", LIFETIME).await;
+    let count = |stream, after| {
+        let events = a.events.clone();
+        async move {
+            events
+                .read(stream, after)
+                .await
+                .expect("reads")
+                .map(|read| read.events.len())
+        }
+    };
+    assert_eq!(count("many/1", 1_499 - 1_024).await, Some(1_024));
+    assert_eq!(count("many/1", 1_499 - 1_025).await, None);
+    assert_eq!(count("large/1", 4).await, Some(3));
+    assert_eq!(count("large/1", 3).await, None);
+    assert_eq!(count("huge/1", 0).await, Some(1));
+}
+
+#[tokio::test]
+async fn a_session_keeps_its_latest_streams_within_its_limits() {
+    let server = Server::start();
+    let a = server.connect();
+    for stream in 0..100 {
+        a.events.append(&format!("many/{stream}"), 0, Bytes::new());
+    }
+    let large = Bytes::from(vec![b'x'; 1024 * 1024]);
+    for number in 0..5 {
+        for stream in 0..4 {
+            a.events
+                .append(&format!("large/{number}.{stream}"), 0, large.clone());
+        }
+    }
+    save(&a, "last", "value", LIFETIME).await;
+    let kept = |stream: String| {
+        let events = a.events.clone();
+        async move { events.read(&stream, 0).await.expect("reads").is_some() }
+    };
+    assert!(!kept("many/35".to_owned()).await);
+    assert!(kept("many/36".to_owned()).await);
+    // 15 of a little more than a MiB.
+    assert!(!kept("large/1.0".to_owned()).await);
+    assert!(kept("large/1.1".to_owned()).await);
+    assert!(kept("large/4.3".to_owned()).await);
+}
+
+#[tokio::test]
+async fn events_after_a_gap_cannot_be_resumed_from_before_it() {
+    let server = Server::start();
+    let a = server.connect();
+    for number in [0, 1, 5, 6] {
+        a.events
+            .append("one/1", number, Bytes::from_static(b"event"));
+    }
+    // Written again after a lost response.
+    a.events.append("one/1", 5, Bytes::from_static(b"again"));
+    until_read(&a, "one/1", 4, &["event", "event"]).await;
+    assert_eq!(a.events.read("one/1", 1).await.expect("reads"), None);
+}
+
+#[tokio::test]
+async fn messages_reach_every_other_process_once_and_in_order() {
+    let server = Server::start();
+    let (a, b, c) = (server.connect(), server.connect(), server.connect());
+    let at_b = Subscriber::join(&b.bus, &a.bus).await;
+    let at_c = Subscriber::join(&c.bus, &a.bus).await;
+    let at_a = Subscriber::local(&a.bus);
+    at_b.until("ready").await;
+    let messages: Vec<String> = (0..1_000).map(|number| number.to_string()).collect();
+    for message in &messages {
+        a.bus.publish(Bytes::from(message.clone()));
+    }
+    assert_eq!(at_a.received(), messages, "in the same process at once");
+    for subscriber in [&at_b, &at_c] {
+        let mut received = subscriber.until("999").await;
+        received.retain(|message| !message.starts_with("ready"));
+        assert_eq!(received, messages);
+    }
+}
+
+#[tokio::test]
+async fn the_bus_is_bounded() {
+    let server = Server::start();
+    let a = server.connect();
+    for _ in 0..11_000 {
+        a.bus.publish(Bytes::new());
+    }
+    save(&a, "last", "value", LIFETIME).await;
+    let events: u64 = server.command("XLEN mcpline:1:{bus}").await;
+    assert_eq!(events, 10_000);
+    let large = Bytes::from(vec![b'x'; 1024 * 1024]);
+    for _ in 0..20 {
+        a.bus.publish(large.clone());
+    }
+    save(&a, "last", "value", LIFETIME).await;
+    let bytes: usize = server.command("GET mcpline:1:{bus}:bytes").await;
+    assert!(bytes <= 16 * 1024 * 1024, "{bytes}");
+    let events: u64 = server.command("XLEN mcpline:1:{bus}").await;
+    assert_eq!(events, 15);
+}
+
+#[tokio::test]
+async fn services_with_different_prefixes_do_not_see_each_other() {
+    let server = Server::start();
+    let a = server.connect();
+    let mut options = options();
+    options.key_prefix = "other".to_owned();
+    let b = Valkey::connect(&server.url(), options).expect("valid");
+    save(&a, "one", "value", LIFETIME).await;
+    assert_eq!(b.sessions.load("one").await.expect("loads"), None);
+}
+
+#[tokio::test]
+async fn what_is_queued_is_written_after_the_state_is_dropped() {
+    let server = Server::start();
+    let (a, b) = (server.connect(), server.connect());
+    for number in 0..1_000 {
+        a.events
+            .append("one/1", number, Bytes::from_static(b"event"));
+    }
+    drop(a);
+    until("the last event arrives", || async {
+        b.events.read("one/1", 999).await.ok()?.map(|_| ())
+    })
+    .await;
+}
+
+#[test]
+fn a_runtime_is_needed() {
+    let error = Valkey::connect("valkey://localhost", options()).expect_err("no runtime");
+    assert_eq!(error, mcpline_valkey::ValkeyError::NoRuntime);
+}
+
+#[tokio::test]
+async fn invalid_options_are_refused() {
+    let invalid = |change: fn(&mut mcpline_valkey::ValkeyOptions)| {
+        let mut options = options();
+        change(&mut options);
+        Valkey::connect("valkey://localhost", options)
+            .expect_err("invalid")
+            .to_string()
+    };
+    assert!(invalid(|options| options.key_prefix = String::new()).contains("`key_prefix`"));
+    assert!(invalid(|options| options.key_prefix = "{tag}".to_owned()).contains("`key_prefix`"));
+    assert!(invalid(|options| options.timeout = Duration::ZERO).contains("`timeout`"));
+}
