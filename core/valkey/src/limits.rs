@@ -62,9 +62,9 @@ pub(crate) const MAX_SENDERS: usize = 10_000;
 /// The delay before the second attempt to connect; it doubles with each further one.
 pub(crate) const FIRST_DELAY: Duration = Duration::from_millis(50);
 
-/// The longest delay between two attempts to connect: short against the timeouts of clients, and rare enough for a
-/// server that is overloaded.
-pub(crate) const MAX_DELAY: Duration = Duration::from_secs(5);
+/// The longest delay between two attempts to connect: short against the timeouts of clients, because sessions do not move
+/// until then; and a thousand processes are no load.
+pub(crate) const MAX_DELAY: Duration = Duration::from_secs(2);
 
 /// How long a server that shuts down tries to write what is queued.
 pub(crate) const FLUSH_TIME: Duration = Duration::from_secs(2);

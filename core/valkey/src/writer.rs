@@ -49,9 +49,8 @@ impl Writer {
                 }
                 Some(failure) => failure,
             };
-            let is_first = !std::mem::replace(&mut has_failed, true);
-            let is_script = matches!(failure, Failure::UnknownScript(_));
-            if !is_script && let Some(suppressed) = self.warnings.admit() {
+            has_failed = true;
+            if let Some(suppressed) = self.warnings.admit() {
                 tracing::warn!(error = %failure, suppressed, "shared state is not written at present");
             }
             if self.queue.is_closed() {
@@ -60,7 +59,7 @@ impl Writer {
                     return;
                 }
                 tokio::time::sleep(backoff.next_delay()).await;
-            } else if !(is_first && is_script) {
+            } else {
                 self.queue.sleep(backoff.next_delay()).await;
             }
         }
@@ -72,20 +71,13 @@ impl Writer {
         link: &mut Option<(Connection, LoadedScripts)>,
         batch: Vec<Entry>,
     ) -> Option<Failure> {
-        let (connection, scripts) = match link {
-            Some(link) => link,
-            None => match self.open().await {
-                Ok(opened) => link.insert(opened),
-                Err(failure) => {
-                    self.queue.settle(batch, Some(failure.clone()));
-                    return Some(failure);
-                }
-            },
+        let outcomes = match self.send(link, &batch).await {
+            Ok(outcomes) => outcomes,
+            Err(failure) => {
+                self.queue.settle(batch, Some(failure.clone()));
+                return Some(failure);
+            }
         };
-        let commands = batch
-            .iter()
-            .map(|entry| self.command(scripts, &entry.operation));
-        let outcomes = send(connection, &batch, commands.collect()).await;
         let mut kept: Vec<Entry> = Vec::new();
         let mut passing: Option<Failure> = None;
         for (entry, outcome) in batch.into_iter().zip(outcomes) {
@@ -93,7 +85,11 @@ impl Writer {
                 Ok(()) => {
                     if let Operation::Remove { session } = &entry.operation {
                         // What was to be written before must not bring it back.
-                        kept.retain(|earlier| earlier.operation.session() != Some(session));
+                        let is_of_it =
+                            |earlier: &mut Entry| earlier.operation.session() == Some(session);
+                        for earlier in kept.extract_if(.., is_of_it) {
+                            finish(earlier, Ok(()));
+                        }
                     }
                     finish(entry, Ok(()));
                 }
@@ -118,6 +114,41 @@ impl Writer {
         }
         self.queue.settle(kept, passing.clone());
         passing
+    }
+
+    /// Sends a batch; returns the outcome of each operation. A connection that was lost since the last batch is replaced at
+    /// once: the server may have been restarted in the meantime.
+    ///
+    /// # Errors
+    ///
+    /// There is no connection.
+    async fn send(
+        &self,
+        link: &mut Option<(Connection, LoadedScripts)>,
+        batch: &[Entry],
+    ) -> Result<Vec<Result<(), Failure>>, Failure> {
+        if let Some((connection, scripts)) = link {
+            let outcomes = send(connection, batch, self.commands(scripts, batch)).await;
+            let is_lost = |outcome: &Result<(), Failure>| {
+                matches!(
+                    outcome,
+                    Err(Failure::Unreachable(_) | Failure::UnknownScript(_))
+                )
+            };
+            if !outcomes.iter().any(is_lost) {
+                return Ok(outcomes);
+            }
+            *link = None;
+        }
+        let (connection, scripts) = link.insert(self.open().await?);
+        Ok(send(connection, batch, self.commands(scripts, batch)).await)
+    }
+
+    fn commands(&self, scripts: &LoadedScripts, batch: &[Entry]) -> Vec<Cmd> {
+        let operations = batch.iter().map(|entry| &entry.operation);
+        operations
+            .map(|operation| self.command(scripts, operation))
+            .collect()
     }
 
     async fn open(&self) -> Result<(Connection, LoadedScripts), Failure> {

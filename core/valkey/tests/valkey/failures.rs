@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use mcpline::sharing::Sharing;
 
-use crate::server::{LIFETIME, Server, Subscriber, TIMEOUT, until, until_loaded, until_read};
+use crate::server::{
+    LIFETIME, Server, Subscriber, TIMEOUT, connect_briefly, until, until_loaded, until_read,
+};
 
 async fn save(sharing: &Sharing, id: &str, value: &'static str) -> Result<(), String> {
     let value = Bytes::from_static(value.as_bytes());
@@ -45,7 +47,10 @@ async fn all_fail(sharing: &Sharing) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_server_is_written_to_once_it_is_back() {
     let mut server = Server::start();
-    let (a, b) = (server.connect(), server.connect());
+    let (a, b) = (
+        connect_briefly(&server.url()),
+        connect_briefly(&server.url()),
+    );
     let at_b = Subscriber::join(&b.bus, &a.bus).await;
     save(&a, "before", "value").await.expect("saves");
     server.kill();
@@ -70,9 +75,25 @@ async fn a_killed_server_is_written_to_once_it_is_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_restart_between_two_operations_fails_neither() {
+    let mut server = Server::start();
+    let a = connect_briefly(&server.url());
+    save(&a, "one", "first").await.expect("saves");
+    a.sessions.load("one").await.expect("loads");
+    server.kill();
+    server.run();
+    save(&a, "one", "second").await.expect("saves");
+    let loaded = a.sessions.load("one").await.expect("loads");
+    assert_eq!(loaded.as_deref(), Some(&b"second"[..]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_starts_later_is_found() {
     let mut server = Server::prepare(&[]);
-    let (a, b) = (server.connect(), server.connect());
+    let (a, b) = (
+        connect_briefly(&server.url()),
+        connect_briefly(&server.url()),
+    );
     let at_b = Subscriber::local(&b.bus);
     all_fail(&a).await;
     server.run();
@@ -91,7 +112,10 @@ async fn a_server_that_starts_later_is_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_server_fails_operations_in_time_and_loses_nothing() {
     let server = Server::start();
-    let (a, b) = (server.connect(), server.connect());
+    let (a, b) = (
+        connect_briefly(&server.url()),
+        connect_briefly(&server.url()),
+    );
     let at_b = Subscriber::join(&b.bus, &a.bus).await;
     a.events.append("one/1", 0, Bytes::from_static(b"zero"));
     until_read(&b, "one/1", 0, &[]).await;
@@ -114,7 +138,10 @@ async fn a_paused_server_fails_operations_in_time_and_loses_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_sent_to_a_paused_server_is_not_done_twice() {
     let server = Server::start();
-    let (a, b) = (server.connect(), server.connect());
+    let (a, b) = (
+        connect_briefly(&server.url()),
+        connect_briefly(&server.url()),
+    );
     let at_b = Subscriber::join(&b.bus, &a.bus).await;
     // On a connection that exists, so that the server has these in its socket when it goes on.
     server.pause();
@@ -134,7 +161,10 @@ async fn what_was_sent_to_a_paused_server_is_not_done_twice() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_out_of_memory_refuses_writes_and_is_read() {
     let server = Server::start();
-    let (a, b) = (server.connect(), server.connect());
+    let (a, b) = (
+        connect_briefly(&server.url()),
+        connect_briefly(&server.url()),
+    );
     let at_b = Subscriber::join(&b.bus, &a.bus).await;
     save(&a, "before", "value").await.expect("saves");
     let _: String = server.command("CONFIG SET maxmemory 1").await;
@@ -152,7 +182,10 @@ async fn a_server_out_of_memory_refuses_writes_and_is_read() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_is_removed_while_memory_is_short_does_not_come_back() {
     let server = Server::start();
-    let (a, b) = (server.connect(), server.connect());
+    let (a, b) = (
+        connect_briefly(&server.url()),
+        connect_briefly(&server.url()),
+    );
     save(&a, "one", "first").await.expect("saves");
     let _: String = server.command("CONFIG SET maxmemory 1").await;
     save(&a, "one", "second").await.expect_err("no memory");
@@ -170,7 +203,10 @@ async fn a_session_that_is_removed_while_memory_is_short_does_not_come_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_server_is_waited_for() {
     let server = Server::start();
-    let (a, b) = (server.connect(), server.connect());
+    let (a, b) = (
+        connect_briefly(&server.url()),
+        connect_briefly(&server.url()),
+    );
     save(&a, "one", "first").await.expect("saves");
     let pause = TIMEOUT / 4;
     let _: String = server
@@ -184,7 +220,10 @@ async fn a_slow_server_is_waited_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn forgotten_scripts_are_loaded_again() {
     let server = Server::start();
-    let (a, b) = (server.connect(), server.connect());
+    let (a, b) = (
+        connect_briefly(&server.url()),
+        connect_briefly(&server.url()),
+    );
     save(&a, "one", "first").await.expect("saves");
     let _: String = server.command("SCRIPT FLUSH").await;
     a.events.append("one/1", 0, Bytes::from_static(b"zero"));
@@ -196,7 +235,10 @@ async fn forgotten_scripts_are_loaded_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_data_does_not_stop_the_bus() {
     let server = Server::start();
-    let (a, b) = (server.connect(), server.connect());
+    let (a, b) = (
+        connect_briefly(&server.url()),
+        connect_briefly(&server.url()),
+    );
     let at_b = Subscriber::join(&b.bus, &a.bus).await;
     let _: String = server.command("FLUSHALL").await;
     let _: u64 = server.command("CLIENT KILL TYPE normal SKIPME yes").await;
@@ -209,7 +251,7 @@ async fn a_wrong_password_is_reported_without_it_and_may_become_right() {
     let server = Server::start();
     let _: String = server.command("CONFIG SET requirepass right").await;
     let url = |password: &str| format!("valkey://:{password}@127.0.0.1:{}", server.port);
-    let wrong = crate::server::connect(&url("secret"));
+    let wrong = connect_briefly(&url("secret"));
     let error = save(&wrong, "one", "value")
         .await
         .expect_err("a wrong password");
@@ -220,7 +262,7 @@ async fn a_wrong_password_is_reported_without_it_and_may_become_right() {
         .load("one")
         .await
         .expect_err("a wrong password");
-    let right = crate::server::connect(&url("right"));
+    let right = connect_briefly(&url("right"));
     save(&right, "two", "value").await.expect("saves");
     let client = redis::Client::open(url("right")).expect("a client");
     let mut admin = client

@@ -170,18 +170,26 @@ fn free_port() -> u16 {
     }
 }
 
-/// How long processes of the service wait for the server, unless a test says otherwise.
-pub(crate) const TIMEOUT: Duration = Duration::from_millis(500);
+/// How long processes of the service wait for a server that fails.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Options with which a server that works is waited for, however busy the machine is.
 pub(crate) fn options() -> ValkeyOptions {
     let mut options = ValkeyOptions::default();
-    options.timeout = TIMEOUT;
+    options.timeout = PATIENCE / 2;
     options
 }
 
 /// Connects a process of the service.
 pub(crate) fn connect(url: &str) -> Sharing {
     Valkey::connect(url, options()).expect("a valid URL")
+}
+
+/// Connects a process of the service to a server that will fail.
+pub(crate) fn connect_briefly(url: &str) -> Sharing {
+    let mut options = options();
+    options.timeout = TIMEOUT;
+    Valkey::connect(url, options).expect("a valid URL")
 }
 
 /// Waits until this returns something.
