@@ -386,8 +386,87 @@ async fn a_failing_store_does_not_affect_the_process_that_has_the_session() {
         .await;
     let answer = body(a.post(&id, call(1, "plain")).await).await;
     assert_eq!(answer["result"]["content"][0]["text"], "done");
+    // Not 404, which would end the session for the client.
     let elsewhere = b.post(&id, call(2, "plain")).await;
-    assert_eq!(elsewhere.status(), StatusCode::NOT_FOUND);
+    assert_eq!(elsewhere.status(), StatusCode::SERVICE_UNAVAILABLE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_without_room_does_not_say_that_a_session_is_unknown() {
+    let sharing = Sharing::in_memory();
+    let a = Process::start(&sharing);
+    let mut options = HttpOptions::default();
+    options.sessions = 1;
+    let b = Process::start_with(&sharing, options);
+    let (at_a, at_b) = (a.begin().await, b.begin().await);
+    // In use, so that it makes no room.
+    let _call = b.post(&at_b, call(1, "streams")).await;
+    let refused = b.post(&at_a, call(1, "plain")).await;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let answer = body(a.post(&at_a, call(1, "plain")).await).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "done");
+}
+
+/// A log in which nothing is found until it has been read a few times, or which cannot be reached.
+struct Late {
+    log: Arc<dyn EventLog>,
+    reads: AtomicUsize,
+    is_reachable: bool,
+}
+
+impl EventLog for Late {
+    fn append(&self, stream: &str, number: u64, event: Bytes) {
+        self.log.append(stream, number, event);
+    }
+
+    fn end(&self, stream: &str) {
+        self.log.end(stream);
+    }
+
+    fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>> {
+        if !self.is_reachable {
+            return Box::pin(async { Err(SharingError::new("unreachable")) });
+        }
+        match self.reads.fetch_add(1, Ordering::SeqCst) {
+            0 | 1 => Box::pin(async { Ok(None) }),
+            _ => self.log.read(stream, after),
+        }
+    }
+}
+
+/// Resumes a call's stream at another process, whose log is late or cannot be reached.
+async fn resume_with(is_reachable: bool) -> Response<Body> {
+    let mut sharing = Sharing::in_memory();
+    sharing.events = Arc::new(Late {
+        log: sharing.events.clone(),
+        reads: AtomicUsize::new(0),
+        is_reachable,
+    });
+    let (a, b) = (Process::start(&sharing), Process::start(&sharing));
+    let id = a.begin().await;
+    let mut lost = a.post(&id, call(1, "streams")).await;
+    let (seen, _) = message(lost.body_mut()).await;
+    drop(lost);
+    a.go_on.notify_one();
+    let headers = [("mcp-session-id", id.as_str()), ("last-event-id", &seen)];
+    b.service
+        .handle(request(Method::GET, &headers, Value::Null))
+        .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_is_resumed_although_the_log_is_behind_the_client() {
+    let mut resumed = resume_with(true).await;
+    assert_eq!(resumed.status(), StatusCode::OK);
+    let messages = rest(resumed.body_mut()).await;
+    let last = messages.last().expect("a result");
+    assert_eq!(last["result"]["content"][0]["text"], "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_log_does_not_say_that_a_stream_is_unknown() {
+    let refused = resume_with(false).await;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
 }
 
 /// Counts the sessions that a store holds. Each `save` waits for a permit.

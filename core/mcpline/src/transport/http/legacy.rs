@@ -256,7 +256,7 @@ pub(super) async fn named(
     if here.is_ok() || shared.sessions.get(id).is_some() {
         return here;
     }
-    let found = replicas.find(shared, id, principal(parts), client).await;
+    let found = replicas.find(shared, id, principal(parts), client).await?;
     let session = found.ok_or_else(no_such_session)?;
     session.general.go_on_until(caller::good_until(parts));
     Ok(session)

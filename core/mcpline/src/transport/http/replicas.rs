@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::StatusCode;
 use mcpline_protocol::wire::{self, Incoming, Message, Raw, encode};
 use mcpline_runtime::clock;
 use sha2::{Digest as _, Sha256};
@@ -14,14 +15,24 @@ use crate::background;
 use crate::message_sink::MessageSink;
 use crate::quota::ClientQuota;
 use crate::server::connection::Connection;
-use crate::sharing::{BusEndpoint, BusEvent, Sharing, StoredSession};
+use crate::sharing::{BusEndpoint, BusEvent, LoggedEvents, Sharing, StoredSession};
+use crate::warning_limit::warn_limited;
 
-use super::service::Shared;
+use super::service::{Refusal, Shared};
 use super::sessions::{Session, Sessions};
 use super::stream::{Stream, StreamLog, StreamName};
 
 /// How many times an active session is saved during its lifetime in the store.
 const SAVES_PER_LIFETIME: u32 = 2;
+
+/// The delays before another process's stream is looked up again. The log may be behind the client, which may resume as
+/// soon as it has an event: together as long as a log should take, and so few that unknown streams cost little.
+const LOOKUP_DELAYS: [Duration; 4] = [
+    Duration::from_millis(10),
+    Duration::from_millis(50),
+    Duration::from_millis(200),
+    Duration::from_millis(500),
+];
 
 /// The other processes that serve the same sessions.
 pub(super) struct Replicas {
@@ -91,7 +102,7 @@ impl Replicas {
             Err(error) => Err(error),
         };
         if let Err(error) = saved {
-            tracing::warn!(%error, "a session could not be saved for other processes");
+            warn_limited!(%error, "a session could not be saved for other processes");
         }
     }
 
@@ -117,30 +128,36 @@ impl Replicas {
         let key = session.shared_key().to_owned();
         background::spawn(runtime, async move {
             if let Err(error) = store.remove(&key).await {
-                tracing::warn!(%error, "an ended session could not be removed from the store");
+                warn_limited!(%error, "an ended session could not be removed from the store");
             }
         });
     }
 
-    /// Finds a session that another process started, if it belongs to this principal.
+    /// Finds a session that another process started, if it belongs to this principal. `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// The store fails, or there is no room for the session. The client must not take either for the end of its session.
     pub(super) async fn find(
         &self,
         shared: &Shared,
         id: &str,
         principal: &str,
         client: &Arc<ClientQuota>,
-    ) -> Option<Arc<Session>> {
+    ) -> Result<Option<Arc<Session>>, Refusal> {
         let stored = match self.sharing.sessions.load(&shared_key(id)).await {
-            Ok(stored) => StoredSession::read(&stored?),
+            Ok(None) => return Ok(None),
+            Ok(Some(stored)) => StoredSession::read(&stored),
             Err(error) => Err(error),
         };
-        let stored = stored
-            .inspect_err(|error| tracing::warn!(%error, "the session store failed"))
-            .ok()?;
+        let stored = stored.map_err(|error| {
+            warn_limited!(%error, "the session store failed");
+            unavailable("the session cannot be looked up at present: try again later")
+        })?;
         if stored.principal != principal {
-            return None;
+            return Ok(None);
         }
-        let room = shared.sessions.make_room(client).ok()?;
+        let room = shared.sessions.make_room(client)?;
         let adopt = |connection: &Connection| {
             let mut session = connection.lock_session();
             session.number_server_requests_from(1 + (u64::from(self.process) << 16));
@@ -153,42 +170,44 @@ impl Replicas {
         self.exchange.publish(&BusEvent::TakenOver {
             session: session.shared_key().to_owned(),
         });
-        Some(session)
+        Ok(Some(session))
     }
 
     /// Continues another process's stream in this process. Returns `None` if its events are no longer kept.
+    ///
+    /// # Errors
+    ///
+    /// The log fails. The client must not take that for the end of its stream.
     pub(super) async fn continue_stream(
         &self,
         session: &Arc<Session>,
         name: StreamName,
         after: u64,
         retry: Duration,
-    ) -> Option<Arc<Stream>> {
+    ) -> Result<Option<Arc<Stream>>, Refusal> {
         let stream_log = self.stream_log(session.shared_key(), name);
-        let read = stream_log.log.read(&stream_log.name, after).await;
-        let logged = read
-            .inspect_err(|error| tracing::warn!(%error, "the event log failed"))
-            .ok()??;
+        let Some(logged) = look_up(&stream_log, after).await? else {
+            return Ok(None);
+        };
         if name.is_general() {
             // From here on the client listens at this process.
             for event in logged.events {
                 session.general.repeat(event);
             }
-            return Some(session.general.clone());
+            return Ok(Some(session.general.clone()));
         }
-        let stream = Stream::continued(
-            name,
-            after.checked_add(1)?,
-            session.options(),
-            session.connection.client(),
-        );
+        let Some(first) = after.checked_add(1) else {
+            return Ok(None);
+        };
+        let (options, client) = (session.options(), session.connection.client());
+        let stream = Stream::continued(name, first, options, client);
         let mut next = after.saturating_add(logged.events.len() as u64);
         for event in logged.events {
             stream.repeat(event);
         }
         if logged.ended {
             stream.end();
-            return Some(stream);
+            return Ok(Some(stream));
         }
         // The process with the request keeps writing to the log. Poll it as often as a client would that was asked to
         // reconnect.
@@ -208,12 +227,33 @@ impl Replicas {
                         }
                     }
                     Ok(None) => return stream.end(),
-                    Err(error) => tracing::warn!(%error, "the event log failed"),
+                    Err(error) => warn_limited!(%error, "the event log failed"),
                 }
             }
         });
-        Some(stream)
+        Ok(Some(stream))
     }
+}
+
+/// Reads a stream after this event, which the client has: it will be in the log if the stream is kept.
+async fn look_up(stream: &StreamLog, after: u64) -> Result<Option<LoggedEvents>, Refusal> {
+    let mut delays = LOOKUP_DELAYS.iter();
+    loop {
+        let read = stream.log.read(&stream.name, after).await;
+        let read = read.map_err(|error| {
+            warn_limited!(%error, "the event log failed");
+            unavailable("the stream cannot be looked up at present: try again later")
+        })?;
+        match (read, delays.next()) {
+            (Some(logged), _) => return Ok(Some(logged)),
+            (None, Some(delay)) => tokio::time::sleep(*delay).await,
+            (None, None) => return Ok(None),
+        }
+    }
+}
+
+fn unavailable(reason: &'static str) -> Refusal {
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason)
 }
 
 /// Returns the key under which processes share a session. The session id itself is a secret that gives access to the

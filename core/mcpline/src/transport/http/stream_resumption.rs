@@ -54,16 +54,18 @@ async fn resume_stream(
         }
         if let Some(replicas) = shared.sessions.replicas() {
             let retry = shared.options.retry;
-            if name.is_general() {
-                // Connects first: events of a stream without a listener are left to another process.
-                let response = events(shared, &session.general, None);
-                let replayed = replicas.continue_stream(session, name, after, retry).await;
-                if replayed.is_some() {
-                    return response;
-                }
-            } else if let Some(stream) = replicas.continue_stream(session, name, after, retry).await
-            {
-                return events(shared, &stream, Some(after));
+            // Connects first: events of a stream without a listener are left to another process.
+            let general = name
+                .is_general()
+                .then(|| events(shared, &session.general, None));
+            match (
+                replicas.continue_stream(session, name, after, retry).await,
+                general,
+            ) {
+                (Err(refusal), _) => return refusal.response(),
+                (Ok(Some(_)), Some(response)) => return response,
+                (Ok(Some(stream)), None) => return events(shared, &stream, Some(after)),
+                (Ok(None), _) => {}
             }
         }
     }
