@@ -24,7 +24,7 @@ CACHE = ROOT / ".cache"
 #: takes a fifth of the time to build, because it shares what the tests in Rust have built, and checks for overflows.
 PROFILE = os.environ.get("MCPLINE_PROFILE", "release")
 #: The features with which `tools/test` builds and tests the workspace.
-WORKSPACE_FEATURES = "mcpline/keyring,mcpline/otlp"
+WORKSPACE_FEATURES = "mcpline/keyring,mcpline/otlp,mcpline-valkey/cluster,mcpline-valkey/sentinel"
 #: The test of the workspace that takes least to build (`core/schema/tests`).
 SMALLEST_TEST = "compile_cost"
 
