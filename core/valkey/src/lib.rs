@@ -47,3 +47,8 @@ pub use store::Valkey;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The block of the page in Rust is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/deployment.md")]
+struct Deployment;
