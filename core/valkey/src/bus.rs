@@ -1,10 +1,12 @@
 //! The bus: local subscribers, and the task that reads what other processes publish.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::watch;
 
 use crate::backoff::Backoff;
 use crate::connection::{Connection, Connector};
@@ -54,10 +56,38 @@ impl Subscribers {
     }
 }
 
+/// Whether this process receives what others publish from now on.
+#[derive(Default)]
+pub(crate) struct Joined {
+    is_listening: AtomicBool,
+    has_joined: watch::Sender<bool>,
+}
+
+impl Joined {
+    /// Notes that there is a listener; returns whether there was none.
+    pub(crate) fn listen(&self) -> bool {
+        !self.is_listening.swap(true, Ordering::Relaxed)
+    }
+
+    /// Waits until the listener, if there is one, knows its position on the bus, but not longer than this time.
+    ///
+    /// A process that reads or saves a session after it has joined receives everything that others publish about the
+    /// session afterwards.
+    pub(crate) async fn wait(&self, timeout: Duration) {
+        if !self.is_listening.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut joined = self.has_joined.subscribe();
+        // Without Valkey nothing is missed.
+        let _ = tokio::time::timeout(timeout, joined.wait_for(|joined| *joined)).await;
+    }
+}
+
 /// Reads the bus, and continues where it was after the connection is lost.
 pub(crate) struct Listener {
     pub(crate) subscribers: Weak<Subscribers>,
     pub(crate) connector: Arc<Connector>,
+    joined: Arc<Joined>,
     pub(crate) bus: String,
     /// The name of this process on the bus.
     pub(crate) own: String,
@@ -71,12 +101,14 @@ impl Listener {
     pub(crate) fn new(
         subscribers: &Arc<Subscribers>,
         connector: Arc<Connector>,
+        joined: Arc<Joined>,
         keys: &Keys,
         own: String,
     ) -> Self {
         Self {
             subscribers: Arc::downgrade(subscribers),
             connector,
+            joined,
             bus: keys.bus(),
             own,
             position: None,
@@ -120,6 +152,7 @@ impl Listener {
             Some(before) if last < before => EntryId::default(),
             Some(before) => before,
         };
+        self.joined.has_joined.send_replace(true);
         loop {
             self.position = Some(position);
             let mut wait = redis::cmd("XREAD");

@@ -1,7 +1,6 @@
 //! The shared state itself.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,7 +9,7 @@ use mcpline_runtime::{background, clock};
 use tokio::runtime::Handle;
 
 use crate::address::Address;
-use crate::bus::{Listener, Subscribers};
+use crate::bus::{Joined, Listener, Subscribers};
 use crate::connection::Connector;
 use crate::error::ValkeyError;
 use crate::keys::Keys;
@@ -25,7 +24,7 @@ pub struct Valkey {
     queue: Arc<Queue>,
     reader: Reader,
     subscribers: Arc<Subscribers>,
-    has_listener: AtomicBool,
+    joined: Arc<Joined>,
     connector: Arc<Connector>,
     keys: Keys,
     /// The name of this process on the bus.
@@ -73,7 +72,7 @@ impl Valkey {
             queue,
             reader: Reader::new(connector.clone(), keys.clone()),
             subscribers: Arc::default(),
-            has_listener: AtomicBool::new(false),
+            joined: Arc::default(),
             connector,
             keys,
             name,
@@ -96,15 +95,22 @@ impl Valkey {
 
 impl SessionStore for Valkey {
     fn save<'a>(&'a self, id: &'a str, session: Bytes, lifetime: Duration) -> Pending<'a, ()> {
-        Box::pin(self.write(Operation::Save {
-            session: id.to_owned(),
-            value: session,
-            lifetime,
-        }))
+        Box::pin(async move {
+            self.joined.wait(self.timeout).await;
+            let session = Operation::Save {
+                session: id.to_owned(),
+                value: session,
+                lifetime,
+            };
+            self.write(session).await
+        })
     }
 
     fn load<'a>(&'a self, id: &'a str) -> Pending<'a, Option<Bytes>> {
-        Box::pin(async move { Ok(self.reader.load(id).await?) })
+        Box::pin(async move {
+            self.joined.wait(self.timeout).await;
+            Ok(self.reader.load(id).await?)
+        })
     }
 
     fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()> {
@@ -142,10 +148,11 @@ impl Bus for Valkey {
 
     fn subscribe(&self, receive: Arc<dyn Fn(Bytes) + Send + Sync>) -> Subscription {
         let number = self.subscribers.add(receive);
-        if !self.has_listener.swap(true, Ordering::Relaxed) {
+        if self.joined.listen() {
             let listener = Listener::new(
                 &self.subscribers,
                 self.connector.clone(),
+                self.joined.clone(),
                 &self.keys,
                 self.name.clone(),
             );

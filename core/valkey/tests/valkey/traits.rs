@@ -211,6 +211,21 @@ async fn messages_reach_every_other_process_once_and_in_order() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_has_loaded_a_session_receives_what_is_published_afterwards() {
+    let server = Server::start();
+    let a = server.connect();
+    save(&a, "one", "value", LIFETIME).await;
+    for number in 0..50 {
+        let message = number.to_string();
+        let starting = server.connect();
+        let subscriber = Subscriber::local(&starting.bus);
+        starting.sessions.load("one").await.expect("loads");
+        a.bus.publish(Bytes::from(message.clone()));
+        subscriber.until(&message).await;
+    }
+}
+
 #[tokio::test]
 async fn the_bus_is_bounded() {
     let server = Server::start();
