@@ -469,6 +469,59 @@ async fn a_failing_log_does_not_say_that_a_stream_is_unknown() {
     assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
 }
 
+/// A bus that holds messages back until it is released.
+struct LateBus {
+    bus: Arc<dyn Bus>,
+    held: Mutex<Option<Vec<Bytes>>>,
+}
+
+impl LateBus {
+    fn release(&self) {
+        let held = self.held.lock().expect("no panic").take();
+        for message in held.into_iter().flatten() {
+            self.bus.publish(message);
+        }
+    }
+}
+
+impl Bus for LateBus {
+    fn publish(&self, message: Bytes) {
+        match &mut *self.held.lock().expect("no panic") {
+            Some(held) => held.push(message),
+            None => self.bus.publish(message),
+        }
+    }
+
+    fn subscribe(&self, receive: Arc<dyn Fn(Bytes) + Send + Sync>) -> Subscription {
+        self.bus.subscribe(receive)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_at_several_processes_add_up_although_the_bus_is_behind_the_client() {
+    let mut sharing = Sharing::in_memory();
+    let bus = Arc::new(LateBus {
+        bus: sharing.bus.clone(),
+        held: Mutex::new(Some(Vec::new())),
+    });
+    sharing.bus = bus.clone();
+    let [a, b, c] = [(); 3].map(|()| Process::start(&sharing));
+    let id = a.begin().await;
+    let ready = notification("notifications/initialized", json!({}));
+    assert_eq!(b.post(&id, ready).await.status(), StatusCode::ACCEPTED);
+    let subscribe = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe",
+                           "params": {"uri": "file:///a"}});
+    assert_eq!(a.post(&id, subscribe).await.status(), StatusCode::OK);
+    // By now A gets the change that B made first.
+    bus.release();
+    for process in [&c, &a, &b] {
+        let mut listening = process.send(Method::GET, &id, Value::Null).await;
+        process.server.notify_resource_updated("file:///a");
+        let (_, told) = message(listening.body_mut()).await;
+        assert_eq!(told["params"]["uri"], "file:///a");
+    }
+}
+
 /// Counts the sessions that a store holds. Each `save` waits for a permit.
 struct Counting {
     store: Arc<dyn SessionStore>,

@@ -232,6 +232,8 @@ pub struct ServerSession<C, A> {
     pub(super) log_level: Option<LoggingLevel>,
     pub(super) log: NotificationLimiter<LogMessage<Outgoing>>,
     pub(super) subscribed: SubscribedUris,
+    /// How many changes led to the state that processes share.
+    pub(super) state_version: u64,
     pub(super) subscription_streams: Vec<SubscriptionStream>,
     pub(super) url_elicitations: SentUrlElicitations,
     pub(super) held: HandshakeQueue,
@@ -257,6 +259,7 @@ impl<C, A> ServerSession<C, A> {
             log_level: None,
             log: NotificationLimiter::default(),
             subscribed: SubscribedUris::new(),
+            state_version: 0,
             subscription_streams: Vec::new(),
             url_elicitations: SentUrlElicitations::default(),
             held: HandshakeQueue::default(),

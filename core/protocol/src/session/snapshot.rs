@@ -34,6 +34,8 @@ pub struct SessionState {
     peer: Option<PeerSnapshot>,
     log_level: Option<LoggingLevel>,
     subscribed: Vec<String>,
+    /// How many changes led to it.
+    version: u64,
 }
 
 /// A complete saved [`ServerSession`].
@@ -107,12 +109,22 @@ impl<C, A> ServerSession<C, A> {
             }),
             log_level: self.log_level,
             subscribed: self.subscribed.iter().cloned().collect(),
+            version: self.state_version,
         }
     }
 
+    /// Counts a change of the state, before it is passed to other processes.
+    pub fn count_change(&mut self) {
+        self.state_version += 1;
+    }
+
     /// Takes over the state of this session from another process. Returns the messages that were queued until the
-    /// handshake was complete, if it is now.
+    /// handshake was complete, if it is now. Ignores a state that is not newer than its own: it has been overtaken.
     pub fn adopt(&mut self, state: &SessionState) -> Vec<Outgoing> {
+        if state.version <= self.state_version && self.state_version > 0 {
+            return Vec::new();
+        }
+        self.state_version = state.version;
         if let Some(peer) = &state.peer {
             let peer = Arc::new(Peer {
                 revision: peer.revision,

@@ -145,6 +145,11 @@ async fn serve(
     // The message is only examined if there are other processes.
     let replicas = shared.sessions.replicas();
     let shareable = replicas.map(|_| Shareable::of(&incoming));
+    if let (Some(replicas), Some(Shareable { state: true, .. })) = (replicas, &shareable)
+        && session.connection.peer().is_some()
+    {
+        replicas.refresh(session).await;
+    }
     let exchange = match hand_on(shared, session, parts, incoming) {
         Ok(exchange) => exchange,
         Err(refusal) => return refusal.response(),

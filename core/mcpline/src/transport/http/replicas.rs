@@ -79,12 +79,30 @@ impl Replicas {
         }
         // A session whose handshake failed cannot be continued.
         if shareable.state && session.connection.peer().is_some() {
-            let state = session.connection.lock_session().state();
+            let state = {
+                let mut session = session.connection.lock_session();
+                session.count_change();
+                session.state()
+            };
             self.exchange.publish(&BusEvent::State {
                 session: session.shared_key().to_owned(),
                 state,
             });
             self.save(session).await;
+        }
+    }
+
+    /// Takes over what other processes have changed. Done before a message changes the state here: the bus may be behind
+    /// the client, and the state is shared as a whole.
+    pub(super) async fn refresh(&self, session: &Session) {
+        let stored = match self.sharing.sessions.load(session.shared_key()).await {
+            Ok(None) => return,
+            Ok(Some(stored)) => StoredSession::read(&stored),
+            Err(error) => Err(error),
+        };
+        match stored {
+            Ok(stored) => session.connection.adopt(&stored.state),
+            Err(error) => warn_limited!(%error, "the session store failed"),
         }
     }
 
@@ -114,6 +132,7 @@ impl Replicas {
             if let Some(sessions) = session.sessions()
                 && let Some(replicas) = sessions.replicas()
             {
+                replicas.refresh(&session).await;
                 replicas.save(&session).await;
             }
         });
@@ -268,7 +287,7 @@ pub(super) fn shared_key(id: &str) -> String {
 /// The parts of a client's message that concern other processes.
 pub(super) struct Shareable {
     /// Whether it changes the state that every process must know.
-    state: bool,
+    pub(super) state: bool,
     /// Messages about requests of either side that another process may hold.
     messages: Vec<Raw>,
 }
