@@ -52,7 +52,8 @@ async def main(url: str, revision: str) -> None:
 
     async def notified(message) -> None:
         nonlocal updates
-        if isinstance(message, types.ServerNotification) and isinstance(message.root, types.ResourceUpdatedNotification):
+        notice = message.root if isinstance(message, types.ServerNotification) else None
+        if isinstance(notice, types.ResourceUpdatedNotification):
             updates += 1
 
     async def calls(session: ClientSession, count: int) -> None:
