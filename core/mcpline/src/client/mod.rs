@@ -19,6 +19,7 @@ mod cursors;
 mod decoding;
 mod extension;
 mod features;
+mod given_up;
 mod handlers;
 mod handshake_servers;
 #[cfg(feature = "http")]

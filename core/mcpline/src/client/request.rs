@@ -47,6 +47,23 @@ pub(super) fn check_params(params: Option<&Raw>) -> Result<(), ClientError> {
     }
 }
 
+/// Moves `_meta` from the parameters to the options.
+pub(super) fn split_meta(
+    params: Option<&Raw>,
+    mut options: RequestOptions,
+) -> Result<(Option<Raw>, RequestOptions), ClientError> {
+    let Some(meta) = params.and_then(|params| params.member("_meta")) else {
+        return Ok((params.cloned(), options));
+    };
+    if options.meta.is_some() || meta.members().is_none() {
+        return Err(ClientError::Usage(
+            "_meta must be an object, in the parameters or in the options".to_owned(),
+        ));
+    }
+    options.meta = Some(meta);
+    Ok((params.map(|params| params.without("_meta")), options))
+}
+
 /// Checks the keys of the host's `_meta`, and logs a warning about malformed ones.
 pub(super) fn check_meta(method: &str, given: &Raw) -> Result<(), ClientError> {
     if let Some(warning) = checks::meta(given).map_err(ClientError::Usage)? {
@@ -93,17 +110,7 @@ impl Inner {
         params: Option<&Raw>,
         options: &RequestOptions,
     ) -> Result<Raw, ClientError> {
-        let mut options = options.clone();
-        let mut params = params.cloned();
-        if let Some(meta) = params.as_ref().and_then(|params| params.member("_meta")) {
-            if options.meta.is_some() || meta.members().is_none() {
-                return Err(ClientError::Usage(
-                    "_meta must be an object, in the parameters or in the options".to_owned(),
-                ));
-            }
-            params = params.map(|params| params.without("_meta"));
-            options.meta = Some(meta);
-        }
+        let (params, options) = split_meta(params, options.clone())?;
         let measured = MeasuredRequest::begin(self, method, params.as_ref());
         let outcome = match span::is_wanted() {
             true => self.request_in_span(method, params.as_ref(), options).await,

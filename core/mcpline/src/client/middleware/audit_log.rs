@@ -20,6 +20,16 @@ struct SentRecord {
     server: Option<String>,
 }
 
+impl SentRecord {
+    fn of(request: &ClientRequest, sent: Arc<SentRequest>) -> Self {
+        Self {
+            request: request.clone(),
+            sent,
+            server: request.server_name(),
+        }
+    }
+}
+
 impl RecordedRequest for SentRecord {
     fn kind(&self) -> Option<&'static str> {
         Some("sent_request")
@@ -68,11 +78,7 @@ impl ClientMiddleware for AuditLog {
         let begin = self.begin();
         Box::pin(async move {
             let sent = request.track();
-            let record = begin.await.record(SentRecord {
-                request: request.clone(),
-                sent,
-                server: request.server_name(),
-            });
+            let record = begin.await.record(SentRecord::of(&request, sent));
             let outcome = next.run(request).await;
             let line = record.line(&match &outcome {
                 Ok(result) => Ending::Result(result),
@@ -88,5 +94,13 @@ impl ClientMiddleware for AuditLog {
                 }),
             }
         })
+    }
+
+    fn record_given_up(&self, request: &ClientRequest) {
+        // Dropped, it is recorded as cancelled.
+        drop(
+            self.begin_now()
+                .map(|log| log.record(SentRecord::of(request, Arc::default()))),
+        );
     }
 }

@@ -83,6 +83,13 @@ pub trait ClientMiddleware: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Records a request that a program of another language has given up before it began, so that [`handle`](Self::handle) was not
+    /// called. For those of the library.
+    #[doc(hidden)]
+    fn record_given_up(&self, request: &ClientRequest) {
+        let _ = request;
+    }
+
     /// Returns a value that is recorded in a span, without confidential values; `None` if that takes until after this time on the
     /// monotonic clock, or too long for the thread that serves the connection. For those of the library.
     #[doc(hidden)]

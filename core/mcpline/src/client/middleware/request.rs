@@ -33,7 +33,7 @@ pub struct ClientRequest {
 }
 
 impl ClientRequest {
-    pub(super) fn new(
+    pub(in crate::client) fn new(
         client: Arc<Inner>,
         method: &str,
         params: Option<&Raw>,
@@ -146,6 +146,18 @@ impl ClientRequest {
         let others = self.params.take().unwrap_or(Raw::EMPTY_OBJECT);
         self.params = Some(others.with("arguments", arguments));
         Ok(())
+    }
+
+    /// Replaces the arguments of a tool or prompt by what `redact` returns for them; removes them if that is nothing.
+    pub(in crate::client) fn redact_arguments(&mut self, redact: impl FnOnce(Raw) -> Option<Raw>) {
+        let Some(arguments) = self.arguments() else {
+            return;
+        };
+        let redacted = redact(arguments);
+        self.params = self.params.take().map(|params| match redacted {
+            Some(arguments) => params.with("arguments", &arguments),
+            None => params.without("arguments"),
+        });
     }
 
     /// Returns the options: timeouts, `_meta`, progress.

@@ -66,38 +66,76 @@ impl ClientCommand {
         }
     }
 
-    /// Runs the command with this client and returns the outcome. Notifications ignore the options.
-    pub async fn run(self, client: Client, options: RequestOptions) -> Outcome {
-        let method = self.method();
-        match self.result(&client, &options).await {
-            Ok(Some(result)) => Outcome::Result(result),
-            Ok(None) => Outcome::Done,
-            Err(error) => Outcome::failed(error, method),
+    /// Runs the command with this client and returns the outcome. Notifications ignore the options. If the future is dropped
+    /// before it is polled, a request or list is recorded as cancelled.
+    pub fn run(
+        self,
+        client: Client,
+        options: RequestOptions,
+    ) -> impl Future<Output = Outcome> + Send + 'static {
+        let mut given = GivenCommand {
+            command: self,
+            client,
+            options,
+            has_begun: false,
+        };
+        async move {
+            given.has_begun = true;
+            match given.result().await {
+                Ok(Some(result)) => Outcome::Result(result),
+                Ok(None) => Outcome::Done,
+                Err(error) => Outcome::failed(error, given.command.method()),
+            }
         }
     }
+}
 
-    async fn result(
-        self,
-        client: &Client,
-        options: &RequestOptions,
-    ) -> Result<Option<Raw>, ClientError> {
-        match self {
-            Self::Request(method, params) => {
+/// A command of a program.
+struct GivenCommand {
+    command: ClientCommand,
+    client: Client,
+    options: RequestOptions,
+    /// Whether it has begun, so that the client records it.
+    has_begun: bool,
+}
+
+impl GivenCommand {
+    async fn result(&self) -> Result<Option<Raw>, ClientError> {
+        let (client, options) = (&self.client, &self.options);
+        match &self.command {
+            ClientCommand::Request(method, params) => {
                 return client
-                    .request(&method, params.as_ref(), options)
+                    .request(method, params.as_ref(), options)
                     .await
                     .map(Some);
             }
             // Rare, so kept out of the future of every request.
-            Self::List(list) => return Box::pin(all(list, client, options)).await.map(Some),
-            Self::Ping => client.ping_with(options).await,
-            Self::SetLogLevel(level) => client.set_log_level_with(level, options).await,
-            Self::Subscribe(uri) => client.subscribe_with(&uri, options).await,
-            Self::Unsubscribe(uri) => client.unsubscribe_with(&uri, options).await,
-            Self::RootsChanged => client.roots_changed().await,
-            Self::Notify(method, params) => client.notify(&method, params.as_ref()).await,
+            ClientCommand::List(list) => {
+                return Box::pin(all(*list, client, options)).await.map(Some);
+            }
+            ClientCommand::Ping => client.ping_with(options).await,
+            ClientCommand::SetLogLevel(level) => client.set_log_level_with(*level, options).await,
+            ClientCommand::Subscribe(uri) => client.subscribe_with(uri, options).await,
+            ClientCommand::Unsubscribe(uri) => client.unsubscribe_with(uri, options).await,
+            ClientCommand::RootsChanged => client.roots_changed().await,
+            ClientCommand::Notify(method, params) => client.notify(method, params.as_ref()).await,
         }
         .map(|()| None)
+    }
+}
+
+impl Drop for GivenCommand {
+    fn drop(&mut self) {
+        if self.has_begun {
+            return;
+        }
+        // The revision decides whether the others send a request, and which one.
+        let (method, params) = match &self.command {
+            ClientCommand::Request(method, params) => (&**method, params.as_ref()),
+            ClientCommand::List(list) => (list.as_str(), None),
+            _ => return,
+        };
+        self.client.record_given_up(method, params, &self.options);
     }
 }
 

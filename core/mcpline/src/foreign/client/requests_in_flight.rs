@@ -47,6 +47,19 @@ fn within_current_span<W: Future>(work: W) -> W {
     work
 }
 
+/// Does the work of a request and settles its reply. If it is dropped, the work is dropped first, so that it is recorded before
+/// the program gets the reply.
+fn work_and_end<R: Reply>(
+    work: impl Future<Output = Outcome> + Send + 'static,
+    ending: ReplyGuard<R>,
+) -> impl Future<Output = ()> + Send + 'static {
+    async move {
+        // A block drops what it uses in the order of the first use.
+        let outcome = work.await;
+        ending.end(outcome);
+    }
+}
+
 impl RequestsInFlight {
     /// Returns a closure for the I/O thread that starts a request. From now on the request can be cancelled under its
     /// number; without a number it cannot be cancelled.
@@ -66,7 +79,7 @@ impl RequestsInFlight {
         let work = within_current_span(work);
         move || {
             let entry = ending.entry.clone();
-            let work = async move { ending.end(work.await) };
+            let work = work_and_end(work, ending);
             let task = background::spawn_unboxed(&Handle::current(), work);
             if let Some((running, number)) = entry {
                 // The task cannot end before it is entered, because this thread runs it.
@@ -98,12 +111,12 @@ impl RequestsInFlight {
             entry: Some((self.clone(), number)),
             reply: Some(reply),
         };
+        let work = work_and_end(within_current_span(work), ending);
         if !matches!(self.lock().get(&number), Some(RequestPhase::Entered)) {
             // It was ended before.
             return;
         }
-        let work = within_current_span(work);
-        let task = background::spawn_unboxed(runtime, async move { ending.end(work.await) });
+        let task = background::spawn_unboxed(runtime, work);
         let task = task.abort_handle();
         if let Some(request @ RequestPhase::Entered) = self.lock().get_mut(&number) {
             *request = RequestPhase::Started(task);

@@ -7,7 +7,9 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::ErrorKind;
 use crate::backlog::BacklogSlot;
-use crate::client::{Address, Answerer, Client, ClientBuilder, ClientTransport, HostRequest};
+use crate::client::{
+    Address, Answerer, Client, ClientBuilder, ClientTransport, HostRequest, RequestOptions,
+};
 use crate::sync::{Arc, Mutex};
 
 use super::*;
@@ -297,6 +299,126 @@ fn a_closed_connection_still_describes_its_server() {
     let described: serde_json::Value = described.decode().unwrap();
     assert_eq!(described["serverInfo"]["name"], "described");
     assert_eq!(connection.client().err(), Some(WrongPhaseError::Closed));
+}
+
+/// Records how requests of a client ended, and its audit log.
+#[cfg(feature = "server")]
+struct RecordedClient {
+    client: Client,
+    ended: Arc<Mutex<Vec<String>>>,
+    path: std::path::PathBuf,
+}
+
+#[cfg(feature = "server")]
+impl RecordedClient {
+    /// Connects a client to a server that must not be called.
+    async fn connect(name: &str) -> Self {
+        let server = crate::Server::new("weather", "1").tool("echo", "Must not run", async || {
+            unreachable!("the call was given up");
+            #[expect(unreachable_code, reason = "names the type of the result")]
+            ""
+        });
+        let name = format!("mcpline-given-up-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_file(&path);
+        let log = crate::middleware::AuditLog::open(&path).unwrap();
+        let ended = Arc::<Mutex<Vec<String>>>::default();
+        let listener = ended.clone();
+        let builder = builder()
+            .configure(|settings| settings.metrics = cfg!(feature = "metrics"))
+            .on_request_end(move |record| {
+                let line = format!("{} {}: {}", record.method, record.name, record.outcome);
+                listener.lock().unwrap().push(line);
+            });
+        #[cfg(feature = "redaction")]
+        let builder =
+            builder.middleware(crate::middleware::Redaction::new().with_members(["iban"]));
+        let client = builder
+            .middleware(log.with_arguments(true))
+            .connect(server)
+            .await
+            .unwrap();
+        Self {
+            client,
+            ended,
+            path,
+        }
+    }
+
+    fn call(&self) -> impl Future<Output = Outcome> + Send + 'static + use<> {
+        let params =
+            r#"{"name":"echo","arguments":{"iban":"DE89","_":1},"_meta":{"a.example/b":1}}"#;
+        let command = ClientCommand::Request("tools/call".into(), Some(Raw::from_trusted(params)));
+        command.run(self.client.clone(), RequestOptions::new())
+    }
+
+    /// Asserts that a call was recorded as cancelled, and closes the client.
+    async fn assert_given_up(self) {
+        assert_eq!(*self.ended.lock().unwrap(), ["tools/call echo: cancelled"]);
+        #[cfg(feature = "metrics")]
+        {
+            let metrics = self.client.metrics_text();
+            let counted = metrics.lines().any(|line| {
+                let parts = ["_count{", "\"echo\"", "error_type=\"cancelled\"", "} 1"];
+                parts.iter().all(|part| line.contains(part))
+            });
+            assert!(counted, "{metrics}");
+        }
+        self.client.close().await;
+        // A thread writes the record.
+        let mut records = String::new();
+        while !records.ends_with('\n') {
+            tokio::task::yield_now().await;
+            records = std::fs::read_to_string(&self.path).unwrap();
+        }
+        std::fs::remove_file(&self.path).unwrap();
+        let record: serde_json::Value = serde_json::from_str(&records).expect("one record");
+        let iban = match cfg!(feature = "redaction") {
+            true => "[redacted]",
+            false => "DE89",
+        };
+        for (member, value) in [
+            ("kind", "sent_request".into()),
+            ("method", "tools/call".into()),
+            ("name", "echo".into()),
+            ("server", "weather".into()),
+            ("outcome", "cancelled".into()),
+            ("arguments", serde_json::json!({"iban": iban, "_": 1})),
+        ] {
+            assert_eq!(record[member], value, "{member} of {record}");
+        }
+        assert_eq!(record.get("request_id"), None, "it was not sent");
+    }
+}
+
+#[cfg(feature = "server")]
+#[test]
+fn records_a_call_that_is_cancelled_before_it_begins() {
+    runtime().block_on(async {
+        let recorded = RecordedClient::connect("task").await;
+        let (running, (reply, outcomes)) = (Arc::<RequestsInFlight>::default(), reply());
+        let task = running.task(Some(1), reply, recorded.call());
+        task();
+        assert!(running.cancel(1));
+        settle_tasks().await;
+        assert_eq!(kind(&only(&outcomes)), Some(ErrorKind::RequestCancelled));
+        recorded.assert_given_up().await;
+    });
+}
+
+#[cfg(feature = "server")]
+#[test]
+fn records_a_call_that_is_cancelled_before_it_is_started() {
+    let runtime = runtime();
+    runtime.block_on(async {
+        let recorded = RecordedClient::connect("entered").await;
+        let (running, (reply, outcomes)) = (Arc::<RequestsInFlight>::default(), reply());
+        running.enter(1);
+        assert!(running.cancel(1));
+        running.start(runtime.handle(), 1, reply, recorded.call());
+        assert_eq!(kind(&only(&outcomes)), Some(ErrorKind::RequestCancelled));
+        recorded.assert_given_up().await;
+    });
 }
 
 /// Records the input requests and notifications of a client's host.

@@ -149,18 +149,26 @@ impl AuditLog {
 impl AuditLog {
     /// Returns what begins a record, once there is room for it: a request waits for that before it runs.
     pub(crate) fn begin(&self) -> impl Future<Output = OpenedLog> + Send + use<> {
-        let (options, writer) = (self.options.clone(), self.writer.clone());
-        let is_required = self.is_required;
-        let (time, started) = (SystemTime::now(), clock::now());
+        let opened = self.opened();
         async move {
-            writer.wait_for_room().await;
-            OpenedLog {
-                options,
-                writer,
-                is_required,
-                time,
-                started,
-            }
+            opened.writer.wait_for_room().await;
+            opened
+        }
+    }
+
+    /// Returns what begins a record, if there is room for it.
+    #[cfg(feature = "client")]
+    pub(crate) fn begin_now(&self) -> Option<OpenedLog> {
+        self.writer.has_room().then(|| self.opened())
+    }
+
+    fn opened(&self) -> OpenedLog {
+        OpenedLog {
+            options: self.options.clone(),
+            writer: self.writer.clone(),
+            is_required: self.is_required,
+            time: SystemTime::now(),
+            started: clock::now(),
         }
     }
 }

@@ -1,0 +1,48 @@
+//! Records of requests that a program of another language gives up before they begin.
+
+use mcpline_protocol::wire::Raw;
+use mcpline_runtime::clock;
+
+use crate::middleware::MAX_RECORD_REDACTION_TIME;
+
+use super::Client;
+use super::metrics::MeasuredRequest;
+use super::middleware::ClientRequest;
+use super::request::{check_params, split_meta};
+use super::request_log::RunningRequest;
+use super::settings::RequestOptions;
+
+impl Client {
+    /// Records a request that will not be sent as cancelled: in the audit logs among its middleware, in the log of requests and
+    /// in the metrics. One with invalid parameters has no record, as if it had begun.
+    pub(crate) fn record_given_up(
+        &self,
+        method: &str,
+        params: Option<&Raw>,
+        options: &RequestOptions,
+    ) {
+        let inner = self.inner();
+        let Ok((params, options)) =
+            check_params(params).and_then(|()| split_meta(params, options.clone()))
+        else {
+            return;
+        };
+        let params = params.as_ref();
+        // Recorded as cancelled when they are dropped.
+        let _measured = MeasuredRequest::begin(inner, method, params);
+        let _running = RunningRequest::of_sent(inner, method, params, &options);
+        if inner.handlers.middlewares.is_empty() {
+            return;
+        }
+        let Some(client) = inner.this.upgrade() else {
+            return;
+        };
+        let until = clock::now().saturating_add(MAX_RECORD_REDACTION_TIME);
+        let mut request = ClientRequest::new(client, method, params, &options);
+        for middleware in inner.handlers.middlewares.iter() {
+            middleware.record_given_up(&request);
+            // Those after a redaction must not see what it replaces.
+            request.redact_arguments(|arguments| middleware.redact_recorded(arguments, until));
+        }
+    }
+}
