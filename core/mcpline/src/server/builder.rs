@@ -135,10 +135,17 @@ impl ServerBuilder {
     /// # Errors
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the secrets or [`DEBUG_VARIABLE`](super::DEBUG_VARIABLE) in the
-    /// environment are invalid; the traffic file cannot be opened; [`Settings::metrics`] is on in a build without the cargo
-    /// feature `metrics`; the identifier of an extension has no prefix or is used twice, or one of its features cannot be
+    /// environment are invalid; `line` or `depth` of [`Settings::wire`] is zero, so that every message would be refused (the message
+    /// calls them `line_limit` and `depth_limit`); the traffic file cannot be opened; [`Settings::metrics`] is on in a build without
+    /// the cargo feature `metrics`; the identifier of an extension has no prefix or is used twice, or one of its features cannot be
     /// registered.
     pub fn build(mut self) -> Result<Server, Error> {
+        let wire = self.settings.wire;
+        for (name, limit) in [("line_limit", wire.line), ("depth_limit", wire.depth)] {
+            if limit == 0 {
+                return Err(Error::usage(format!("`{name}` must be more than zero")));
+            }
+        }
         let is_debugged = debug_mode::is_on(self.settings.debug)?;
         let traffic_file = TrafficFile::of(self.settings.traffic_file.as_deref())?;
         self.settings.check_output |= is_debugged;

@@ -14,7 +14,8 @@ use mcpline::protocol::vocabulary::{
 use mcpline::protocol::{ErrorCode, Raw, RpcError};
 use mcpline::server::{InputRequest, PromptReply, ResourceOptions, ResourceReply, ToolOptions};
 use mcpline::{
-    Ask, AskMethod, Context, Error, HandlerError, InputRequired, Reply, Server, ToolReply,
+    Ask, AskMethod, Context, Error, ErrorKind, HandlerError, InputRequired, Reply, Server,
+    Settings, ToolReply,
 };
 use serde_json::{Value, json};
 
@@ -52,6 +53,30 @@ fn never() -> Arc<dyn mcpline::Handler> {
 fn refused(outcome: Result<(), Error>, expected: &str) {
     let error = outcome.expect_err(expected).to_string();
     assert!(error.contains(expected), "{expected}: {error}");
+}
+
+#[test]
+fn rejects_limits_that_would_refuse_every_message() {
+    let built = |change: fn(&mut Settings)| {
+        let mut settings = Settings::default();
+        change(&mut settings);
+        let built = Server::builder("authors", "1").settings(settings).build();
+        built.map(|_| ())
+    };
+    for (change, name) in [
+        (
+            (|settings| settings.wire.line = 0) as fn(&mut Settings),
+            "line_limit",
+        ),
+        (|settings| settings.wire.depth = 0, "depth_limit"),
+    ] {
+        let outcome = built(change);
+        let kind = outcome.as_ref().map_err(Error::kind);
+        assert_eq!(kind, Err(ErrorKind::Usage), "{name}");
+        refused(outcome, &format!("`{name}` must be more than zero"));
+    }
+    // Batches may be turned off.
+    built(|settings| settings.wire.batch = 0).expect("valid settings");
 }
 
 #[test]
