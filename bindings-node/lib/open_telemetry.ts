@@ -262,17 +262,6 @@ export function recordException(span: Span, error: unknown): void {
   });
 }
 
-/** Returns the parts of a carrier in what a peer has sent. */
-export function carrierOf(meta: unknown): Carrier {
-  const carrier: Carrier = {};
-  for (const [name, value] of Object.entries(meta ?? {})) {
-    if (typeof value === "string") {
-      setter.set(carrier, name, value);
-    }
-  }
-  return carrier;
-}
-
 /** Calls the program's OpenTelemetry. What it throws must not fail requests: it is emitted as a warning of the process. */
 export function guarded<T>(run: () => T): T | undefined {
   try {

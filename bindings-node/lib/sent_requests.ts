@@ -6,7 +6,6 @@ import {
   type Attributes,
   beginSpan,
   type Carrier,
-  carrierOf,
   extract,
   guarded,
   inject,
@@ -167,6 +166,12 @@ export class SentRequest extends RequestSpan {
   }
 }
 
+/** What the span of an input request begins with: attributes, and the trace context of its parent. */
+export interface ReceivedSpan {
+  readonly attributes: Attributes;
+  readonly parent: Carrier;
+}
+
 /** The span of an input request that a handler of a client answers. */
 export class ReceivedRequest extends RequestSpan {
   readonly #carrier: Carrier;
@@ -177,21 +182,19 @@ export class ReceivedRequest extends RequestSpan {
   }
 
   /**
-   * Begins the span of a request, whose parent is the one that the parameters name; `undefined` if the program has not set up
-   * OpenTelemetry.
+   * Begins the span of a request; `undefined` if the program has not set up OpenTelemetry.
    *
    * @param json The parameters, or empty.
-   * @param attributes Returns further attributes of the span.
+   * @param start Returns what it begins with.
    */
-  static begin(method: string, json: string, attributes: () => Attributes): ReceivedRequest | undefined {
+  static begin(method: string, json: string, start: () => ReceivedSpan): ReceivedRequest | undefined {
     if (!isSetUp()) {
       return undefined;
     }
-    const params = json === "" ? {} : (JSON.parse(json) as { _meta?: unknown });
-    const [name, all] = described(method, params, attributes());
-    const carrier = carrierOf(params._meta);
-    const span = beginSpan({ name, kind: SpanKind.Server, attributes: all, parent: remoteContext(carrier) });
-    return span === undefined ? undefined : new ReceivedRequest(span, carrier);
+    const { attributes, parent } = start();
+    const [name, all] = described(method, json === "" ? {} : (JSON.parse(json) as object), attributes);
+    const span = beginSpan({ name, kind: SpanKind.Server, attributes: all, parent: remoteContext(parent) });
+    return span === undefined ? undefined : new ReceivedRequest(span, parent);
   }
 
   /** Runs the handler in the context of the span, and ends the span with it. */

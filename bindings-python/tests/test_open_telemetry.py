@@ -256,6 +256,39 @@ def test_input_requests_belong_to_the_trace(spans: Spans, revision: str, tool: s
 
 
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
+@pytest.mark.parametrize("is_sync", [False, True])
+def test_custom_input_requests_belong_to_the_trace(spans: Spans, revision: str, is_sync: bool) -> None:
+    server = make()
+    tracer = trace.get_tracer("author")
+
+    @server.tool
+    async def picks(ctx: Context) -> str:
+        return str(sorted(await ctx.send_request("acme/pick", {"of": 2})))
+
+    def pick(params: dict[str, Any]) -> dict[str, Any]:
+        with tracer.start_as_current_span("answering"):
+            # Without `_meta`.
+            return dict.fromkeys(params, 1)
+
+    options: dict[str, Any] = {"revisions": [revision], "on_request": {"acme/pick": pick}}
+
+    async def main() -> None:
+        async with Client.memory(server, **options) as client:
+            assert (await client.call_tool("picks")).text == "['of']"
+
+    if is_sync:
+        with SyncClient.memory(server, **options) as client:
+            assert client.call_tool("picks").text == "['of']"
+    else:
+        run(main())
+    # On the modern revision the call is two requests.
+    found = spans.wait(5 if revision == LEGACY else 6)
+    asked, answered = (named(found, "acme/pick", kind) for kind in (CLIENT, SERVER))
+    assert parent_of(answered) == id_of(asked)
+    assert parent_of(named(found, "answering", INTERNAL)) == id_of(answered)
+
+
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
 @pytest.mark.parametrize("roots", ["a list", "a function", "a function that returns a coroutine"])
 @pytest.mark.parametrize("is_sync", [False, True])
 def test_input_requests_are_answered_in_spans_whatever_answers_them(

@@ -346,7 +346,7 @@ export class Host {
     [method, params]: [string, string],
     handle: (context: InputRequestContext) => Promise<string>,
   ): Promise<void> {
-    const span = this.tracing.receive(method, params, () => this.native.inputRequestAttributes(number));
+    const span = this.tracing.receive(method, params, () => this.native.inputRequestSpan(number));
     if (span === undefined) {
       return this.#answer(number, handle);
     }

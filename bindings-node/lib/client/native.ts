@@ -24,7 +24,7 @@ export interface NativeClient {
   close(promise: number): void;
   answer(number: number, result: string): void;
   refuse(number: number, code: number, message: string, data?: string): void;
-  inputRequestAttributes(number: number): string;
+  inputRequestSpan(number: number): string;
 }
 
 /** Creates clients. Their events go to the listener with this number. */

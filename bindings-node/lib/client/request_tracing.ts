@@ -4,7 +4,7 @@ import { UsageError } from "../errors.js";
 import type { Attributes } from "../open_telemetry.js";
 import { typeName } from "../option_checks.js";
 import type { Revision } from "../protocol.js";
-import { ReceivedRequest, SentRequest } from "../sent_requests.js";
+import { ReceivedRequest, type ReceivedSpan, SentRequest } from "../sent_requests.js";
 
 /** Attributes of the spans of a client that starts its server. */
 export const PIPE: Attributes = { "network.transport": "pipe" };
@@ -61,10 +61,13 @@ export class RequestTracing {
    * Begins the span of an input request; `undefined` if requests are not traced.
    *
    * @param params Its parameters, as JSON or empty.
-   * @param own Returns the attributes that only this span has, as JSON.
+   * @param start Returns the attributes that only this span has, and the trace context of its parent, as JSON.
    */
-  receive(method: string, params: string, own: () => string): ReceivedRequest | undefined {
-    const all = (): Attributes => ({ ...this.#attributes, ...(JSON.parse(own()) as Attributes) });
+  receive(method: string, params: string, start: () => string): ReceivedRequest | undefined {
+    const all = (): ReceivedSpan => {
+      const own = JSON.parse(start()) as ReceivedSpan;
+      return { ...own, attributes: { ...this.#attributes, ...own.attributes } };
+    };
     return this.#isEnabled ? ReceivedRequest.begin(method, params, all) : undefined;
   }
 }

@@ -6,7 +6,6 @@ use std::future::Future;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mcpline::RpcError;
 use mcpline::client::RequestOptions;
 use mcpline::foreign::IoAction;
 use mcpline::foreign::channel::OpenChannel;
@@ -16,6 +15,7 @@ use mcpline::foreign::client::{
 use mcpline::foreign::options::CallOptions;
 use mcpline::protocol::ErrorCode;
 use mcpline::protocol::wire::Raw;
+use mcpline::{RpcError, TraceContext};
 use napi::bindgen_prelude::JsValue;
 use napi::{Env, JsString, Result};
 use napi_derive::napi;
@@ -254,10 +254,15 @@ impl Client {
         self.handle.input_requests().answer(number as u64, result);
     }
 
-    /// Returns the attributes of an input request's span that identify it, as JSON.
+    /// Returns what the span of an input request begins with, as JSON: its own attributes, and in `parent` the trace context of
+    /// its parent.
     #[napi(catch_unwind)]
-    pub fn input_request_attributes(&self, number: i64) -> String {
-        object_of(self.handle.input_requests().span_attributes(number as u64))
+    pub fn input_request_span(&self, number: i64) -> String {
+        let span = self.handle.input_requests().span(number as u64);
+        let parent = span.parent.iter().flat_map(TraceContext::fields);
+        let parent = parent.map(|(name, value)| (name, value.to_owned()));
+        let (attributes, parent) = (object_of(span.attributes), object_of(parent.collect()));
+        format!(r#"{{"attributes":{attributes},"parent":{parent}}}"#)
     }
 
     /// Answers an input request with an error; `data` is JSON.

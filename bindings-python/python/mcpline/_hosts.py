@@ -335,8 +335,9 @@ class LoopHost:
                 raise RpcError(_INVALID_PARAMS, str(error)) from None
             handles_async = self._handlers.is_async(method)
             if (spans := _tracing.tracing() if self._handlers.tracing else None) is not None:
-                attributes = {**self.span_attributes(), **dict(answer.span_attributes())}
-                handle = spans.answering(method, params, handle, attributes)
+                own, parent = answer.span()
+                attributes = {**self.span_attributes(), **dict(own)}
+                handle = spans.answering(method, params, handle, attributes, dict(parent))
             if handles_async:
                 value = handle()
             else:
@@ -439,8 +440,9 @@ class ThreadHost:
             except ValueError as error:
                 raise RpcError(_INVALID_PARAMS, str(error)) from None
             if (spans := _tracing.tracing() if self._handlers.tracing else None) is not None:
-                attributes = {**self.span_attributes(), **dict(answer.span_attributes())}
-                handle = spans.answering(method, params, handle, attributes)
+                own, parent = answer.span()
+                attributes = {**self.span_attributes(), **dict(own)}
+                handle = spans.answering(method, params, handle, attributes, dict(parent))
             answer.finish(write(_awaited(handle())))
         except BaseException as error:  # noqa: BLE001 - the server gets an answer to every request
             _fail(answer, method, error)

@@ -492,19 +492,14 @@ def ask_in_span(
         return sent.received(ask(method, _params_with(params, sent.carrier()), key))
 
 
-class _Received(msgspec.Struct, rename={"meta": "_meta"}):
-    """The part of the parameters of a request that has the trace context."""
-
-    meta: Optional[dict[str, Any]] = None
-
-
-_read_received = msgspec.json.Decoder(_Received).decode
-
-
 def answering(
-    method: str, params: bytes | None, handle: Callable[[], Any], attributes: Mapping[str, str | int]
+    method: str,
+    params: bytes | None,
+    handle: Callable[[], Any],
+    attributes: Mapping[str, str | int],
+    carrier: dict[str, str],
 ) -> Callable[[], Any]:
-    """Return the handler of an input request, run in a span whose parent is in the parameters.
+    """Return the handler of an input request, run in a span.
 
     If the handler returns an awaitable, the span ends when that has ended.
 
@@ -513,12 +508,11 @@ def answering(
         params: The parameters, as JSON.
         handle: Calls the handler.
         attributes: Further attributes of the span.
+        carrier: The trace context of its parent.
     """
     if method.startswith(("auth/", "host/")):
         # Questions of the library itself.
         return handle
-    meta = _read_received(params or b"{}").meta or {}
-    carrier = {name: meta[name] for name in _FIELDS if isinstance(meta.get(name), str)}
 
     def run() -> Any:
         answered = _Answered(method, params, carrier, attributes)

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use mcpline::RpcError;
 use mcpline::client::ConnectionEvent;
 use mcpline::foreign::client::{BacklogSlot, ClientEvents, InputRequest, InputRequests};
 use mcpline::protocol::ErrorCode;
 use mcpline::protocol::wire::Raw;
+use mcpline::{RpcError, TraceContext};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -44,9 +44,12 @@ impl Answer {
         self.requests.answer(self.number, Ok(trusted(result)));
     }
 
-    /// Returns the attributes of the request's span that identify it.
-    fn span_attributes(&self) -> Vec<(&'static str, String)> {
-        self.requests.span_attributes(self.number)
+    /// Returns what the span of the request begins with: its own attributes, and the trace context of its parent.
+    fn span(&self) -> (Vec<(&'static str, String)>, Vec<(&'static str, String)>) {
+        let span = self.requests.span(self.number);
+        let parent = span.parent.iter().flat_map(TraceContext::fields);
+        let parent = parent.map(|(name, value)| (name, value.to_owned()));
+        (span.attributes, parent.collect())
     }
 
     /// Answers with an error.

@@ -27,6 +27,7 @@ use crate::client_error::ClientError;
 use crate::client_tasks::Tasks;
 use crate::offload;
 use crate::span::SpanScope;
+use crate::trace_context::TraceContext;
 use crate::turn_queue::PeerId;
 
 use super::connection_events::ConnectionListener;
@@ -52,6 +53,8 @@ pub struct HostRequest {
     pub session: Option<String>,
     /// Its id, as spans show it. `None` on 2026-07-28, where it is part of a result, and for requests of the library.
     pub request_id: Option<String>,
+    /// The trace context in its `_meta`, which custom requests have lost when they reach their handler.
+    pub trace_context: Option<TraceContext>,
 }
 
 impl From<Raw> for HostRequest {

@@ -4,6 +4,7 @@ use mcpline_protocol::wire::{Raw, RequestId};
 use tracing::Instrument as _;
 
 use crate::span::{self, NetworkAddress, NetworkAttributes, SpanStart};
+use crate::trace_context::TraceContext;
 
 use super::handlers::{Answer, Handlers, HostRequest};
 use super::request_log::RunningRequest;
@@ -50,7 +51,9 @@ impl Handlers {
         let InputRequestOrigin {
             session, server, ..
         } = *origin;
+        let meta = params.as_ref().and_then(|params| params.member("_meta"));
         let request = HostRequest {
+            trace_context: meta.as_ref().and_then(TraceContext::from_meta),
             params,
             session: session.and_then(Session::shown_id),
             request_id: origin.request_id.map(|id| span::shown_id(id.raw())),
@@ -72,16 +75,7 @@ impl Handlers {
         };
         let span = start.span();
         #[cfg(feature = "opentelemetry")]
-        {
-            use crate::trace_context::TraceContext;
-
-            let meta = request
-                .params
-                .as_ref()
-                .and_then(|params| params.member("_meta"));
-            let parent = meta.as_ref().and_then(TraceContext::from_meta);
-            crate::open_telemetry::set_parent(&span, parent.as_ref(), None);
-        }
+        crate::open_telemetry::set_parent(&span, request.trace_context.as_ref(), None);
         let answer = span.in_scope(|| self.answer(method, request));
         Box::pin(async move {
             let outcome = answer.instrument(span.clone()).await;

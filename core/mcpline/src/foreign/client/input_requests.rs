@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use crate::backlog::{Backlog, BacklogSlot};
 use crate::client::{Answer, Answerer, HostRequest};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::trace_context::TraceContext;
 
 use super::events::{ClientEvents, INPUT_REQUEST_LIMITS};
 
@@ -40,10 +41,18 @@ pub struct InputRequests {
     waiting: Mutex<PendingAnswers>,
 }
 
+/// What the span of an input request begins with.
+#[derive(Debug, Clone, Default)]
+pub struct InputRequestSpan {
+    /// The attributes that only this span has.
+    pub attributes: Vec<(&'static str, String)>,
+    /// The span of the server that is its parent.
+    pub parent: Option<TraceContext>,
+}
+
 struct PendingAnswer {
     sender: oneshot::Sender<InputRequestResult>,
-    /// The attributes that only its span has.
-    attributes: Vec<(&'static str, String)>,
+    span: InputRequestSpan,
 }
 
 #[derive(Default)]
@@ -80,6 +89,7 @@ impl InputRequests {
             mut params,
             session,
             request_id,
+            trace_context,
         } = request;
         let mut slot = None;
         if !is_of_library(method) {
@@ -106,9 +116,12 @@ impl InputRequests {
             ];
             let attributes = attributes
                 .into_iter()
-                .filter_map(|(name, value)| Some((name, value?)))
-                .collect();
-            let pending = PendingAnswer { sender, attributes };
+                .filter_map(|(name, value)| Some((name, value?)));
+            let span = InputRequestSpan {
+                attributes: attributes.collect(),
+                parent: trace_context,
+            };
+            let pending = PendingAnswer { sender, span };
             waiting.answers.insert(number, pending);
             (number, answer)
         };
@@ -139,11 +152,11 @@ impl InputRequests {
         }
     }
 
-    /// Returns the attributes of the span of an input request that identify it; none if it has ended.
-    pub fn span_attributes(&self, number: u64) -> Vec<(&'static str, String)> {
+    /// Returns what the span of an input request begins with; nothing if it has ended.
+    pub fn span(&self, number: u64) -> InputRequestSpan {
         let waiting = self.lock();
         let pending = waiting.answers.get(&number);
-        pending.map_or_else(Vec::new, |pending| pending.attributes.clone())
+        pending.map_or_else(InputRequestSpan::default, |pending| pending.span.clone())
     }
 
     /// Abandons an input request that the host will not answer: the server receives an error.
