@@ -20,6 +20,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::call;
 use crate::failure::{Failure, ForeignFailure, RpcFailure};
+use crate::request_log::{self, RequestListener};
 use crate::runtime::Runtime;
 use crate::server::{Server, read_or_default};
 
@@ -247,6 +248,12 @@ impl Client {
     ) -> Result<Arc<Self>, Failure> {
         let target = Target::server(server.core.clone(), options.as_bytes())?;
         Self::create(host, &offer, &settings, target)
+    }
+
+    /// Passes the records of requests to a listener. To be called before [`open`](Self::open).
+    pub fn record_requests(&self, listener: Arc<dyn RequestListener>) -> Result<(), Failure> {
+        let listener = request_log::of_client(listener, self.runtime.handle());
+        self.handle.record_requests(listener).map_err(wrong_phase)
     }
 
     /// Connects. Returns the description of the server, as JSON.

@@ -14,6 +14,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::call::{ForeignHandler, Handler};
 use crate::failure::Failure;
+use crate::request_log::{self, RequestListener};
 use crate::runtime::Runtime;
 
 /// A server.
@@ -115,6 +116,12 @@ impl Server {
     /// Notifies the client that the URL elicitation with this id is complete.
     pub fn notify_elicitation_complete(&self, elicitation_id: String) {
         self.core.notify_elicitation_complete(&elicitation_id);
+    }
+
+    /// Passes the records of requests to a listener from now on. Replaces an earlier one.
+    pub fn record_requests(&self, listener: Arc<dyn RequestListener>) {
+        let listener = request_log::of_server(listener, self.runtime.handle());
+        self.core.on_request_end(listener);
     }
 
     /// Returns what the server holds now, as JSON.

@@ -958,6 +958,11 @@ package protocol ClientProtocol: AnyObject, Sendable {
     func pid()  -> UInt32?
 
     /**
+     * Passes the records of requests to a listener. To be called before [`open`](Self::open).
+     */
+    func recordRequests(listener: RequestListener) throws
+
+    /**
      * Sends a request and returns its result. `params` are a JSON object; `options` are `CallOptions` as JSON.
      */
     func request(method: String, params: String?, options: String?, listener: ProgressListener?) async throws  -> String
@@ -1188,6 +1193,18 @@ package func pid() -> UInt32?  {
             self.uniffiCloneHandle(),uniffiCallStatus
     )
 })
+}
+
+    /**
+     * Passes the records of requests to a listener. To be called before [`open`](Self::open).
+     */
+package func recordRequests(listener: RequestListener)throws   {try rustCallWithError(FfiConverterTypeFailure_lift) {
+        uniffiCallStatus in
+    uniffi_mcpline_uniffi_fn_method_client_record_requests(
+            self.uniffiCloneHandle(),
+        FfiConverterTypeRequestListener_lower(listener),uniffiCallStatus
+    )
+}
 }
 
     /**
@@ -2206,6 +2223,228 @@ package func FfiConverterTypeProgressListener_lower(_ value: ProgressListener) -
 }
 
 /**
+ * Gets the records of requests, in the other language.
+ */
+package protocol RequestListener: AnyObject, Sendable {
+
+    /**
+     * Takes records, which are JSON objects, in the order in which the requests have ended. The next ones come when it returns.
+     */
+    func ended(records: [String]) async throws
+
+}
+/**
+ * Gets the records of requests, in the other language.
+ */
+package class RequestListenerImpl: RequestListener, @unchecked Sendable {
+    fileprivate let handle: UInt64
+
+    /// Used to instantiate a [FFIObject] without an actual handle, for fakes in tests, mostly.
+#if swift(>=5.8)
+    @_documentation(visibility: private)
+#endif
+    package struct NoHandle {
+        package init() {}
+    }
+
+    // TODO: We'd like this to be `private` but for Swifty reasons,
+    // we can't implement `FfiConverter` without making this `required` and we can't
+    // make it `required` without making it `public`.
+#if swift(>=5.8)
+    @_documentation(visibility: private)
+#endif
+    required package init(unsafeFromHandle handle: UInt64) {
+        self.handle = handle
+    }
+
+    // This constructor can be used to instantiate a fake object.
+    // - Parameter noHandle: Placeholder value so we can have a constructor separate from the default empty one that may be implemented for classes extending [FFIObject].
+    //
+    // - Warning:
+    //     Any object instantiated with this constructor cannot be passed to an actual Rust-backed object. Since there isn't a backing handle the FFI lower functions will crash.
+#if swift(>=5.8)
+    @_documentation(visibility: private)
+#endif
+    package init(noHandle: NoHandle) {
+        self.handle = 0
+    }
+
+#if swift(>=5.8)
+    @_documentation(visibility: private)
+#endif
+    package func uniffiCloneHandle() -> UInt64 {
+        return try! rustCall { uniffi_mcpline_uniffi_fn_clone_requestlistener(self.handle, $0) }
+    }
+    // No primary constructor declared for this class.
+
+    deinit {
+        if handle == 0 {
+            // Mock objects have handle=0 don't try to free them
+            return
+        }
+
+        try! rustCall { uniffi_mcpline_uniffi_fn_free_requestlistener(handle, $0) }
+    }
+
+    /**
+     * Takes records, which are JSON objects, in the order in which the requests have ended. The next ones come when it returns.
+     */
+package func ended(records: [String])async throws   {
+    return
+        try  await uniffiRustCallAsync(
+            rustFutureFunc: {
+                uniffi_mcpline_uniffi_fn_method_requestlistener_ended(
+                        self.uniffiCloneHandle(),FfiConverterSequenceString.lower(records)
+                )
+            },
+            pollFunc: ffi_mcpline_uniffi_rust_future_poll_void,
+            completeFunc: ffi_mcpline_uniffi_rust_future_complete_void,
+            cancelFunc: { ffi_mcpline_uniffi_rust_future_cancel_void($0) },
+            freeFunc: ffi_mcpline_uniffi_rust_future_free_void,
+            liftFunc: { $0 },
+            errorHandler: FfiConverterTypeForeignFailure_lift
+        )
+}
+
+}
+
+// Put the implementation in a struct so we don't pollute the top-level namespace
+fileprivate struct UniffiCallbackInterfaceRequestListener {
+
+    // Create the VTable using a series of closures.
+    // Swift automatically converts these into C callback functions.
+    //
+    // Store the vtable directly.
+    static let vtable: UniffiVTableCallbackInterfaceRequestListener = UniffiVTableCallbackInterfaceRequestListener(
+        uniffiFree: { (uniffiHandle: UInt64) -> () in
+            do {
+                try FfiConverterTypeRequestListener.handleMap.remove(handle: uniffiHandle)
+            } catch {
+                print("Uniffi callback interface RequestListener: handle missing in uniffiFree")
+            }
+        },
+        uniffiClone: { (uniffiHandle: UInt64) -> UInt64 in
+            do {
+                return try FfiConverterTypeRequestListener.handleMap.clone(handle: uniffiHandle)
+            } catch {
+                fatalError("Uniffi callback interface RequestListener: handle missing in uniffiClone")
+            }
+        },
+        ended: { (
+            uniffiHandle: UInt64,
+            records: RustBuffer,
+            uniffiFutureCallback: @escaping UniffiForeignFutureCompleteVoid,
+            uniffiCallbackData: UInt64,
+            uniffiOutDroppedCallback: UnsafeMutablePointer<UniffiForeignFutureDroppedCallbackStruct>
+        ) in
+            let makeCall = {
+                () async throws -> () in
+                guard let uniffiObj = try? FfiConverterTypeRequestListener.handleMap.get(handle: uniffiHandle) else {
+                    throw UniffiInternalError.unexpectedStaleHandle
+                }
+                return try await uniffiObj.ended(
+                     records: try FfiConverterSequenceString.lift(records)
+                )
+            }
+
+            let uniffiHandleSuccess = { (returnValue: ()) in
+                uniffiFutureCallback(
+                    uniffiCallbackData,
+                    UniffiForeignFutureResultVoid(
+                        callStatus: RustCallStatus()
+                    )
+                )
+            }
+            let uniffiHandleError = { (statusCode, errorBuf) in
+                uniffiFutureCallback(
+                    uniffiCallbackData,
+                    UniffiForeignFutureResultVoid(
+                        callStatus: RustCallStatus(code: statusCode, errorBuf: errorBuf)
+                    )
+                )
+            }
+            uniffiTraitInterfaceCallAsyncWithError(
+                makeCall: makeCall,
+                handleSuccess: uniffiHandleSuccess,
+                handleError: uniffiHandleError,
+                lowerError: FfiConverterTypeForeignFailure_lower,
+                droppedCallback: uniffiOutDroppedCallback
+            )
+        }
+    )
+
+    // Rust stores this pointer for future callback invocations, so it must live
+    // for the process lifetime (not just for the init function call).
+    //
+    // `nonisolated(unsafe)` is needed under Swift 6 strict concurrency.
+    // This is safe because the pointee is initialized once during static init
+    // and never mutated by either side of the FFI.  Its fields are C function pointers.
+    nonisolated(unsafe) static let vtablePtr: UnsafePointer<UniffiVTableCallbackInterfaceRequestListener> = {
+        let ptr = UnsafeMutablePointer<UniffiVTableCallbackInterfaceRequestListener>.allocate(capacity: 1)
+        ptr.initialize(to: vtable)
+        return UnsafePointer(ptr)
+    }()
+}
+
+private func uniffiCallbackInitRequestListener() {
+    uniffi_mcpline_uniffi_fn_init_callback_vtable_requestlistener(UniffiCallbackInterfaceRequestListener.vtablePtr)
+}
+
+#if swift(>=5.8)
+@_documentation(visibility: private)
+#endif
+package struct FfiConverterTypeRequestListener: FfiConverter {
+    fileprivate static let handleMap = UniffiHandleMap<RequestListener>()
+
+    typealias FfiType = UInt64
+    typealias SwiftType = RequestListener
+
+    package static func lift(_ handle: UInt64) throws -> RequestListener {
+        if ((handle & 1) == 0) {
+            // Rust-generated handle, construct a new class that uses the handle to implement the
+            // interface
+            return RequestListenerImpl(unsafeFromHandle: handle)
+        } else {
+            // Swift-generated handle, get the object from the handle map
+            return try handleMap.remove(handle: handle)
+        }
+    }
+
+    package static func lower(_ value: RequestListener) -> UInt64 {
+         if let rustImpl = value as? RequestListenerImpl {
+             // Rust-implemented object.  Clone the handle and return it
+            return rustImpl.uniffiCloneHandle()
+         } else {
+            // Swift object, generate a new vtable handle and return that.
+            return handleMap.insert(obj: value)
+         }
+    }
+
+    package static func read(from buf: inout (data: Data, offset: Data.Index)) throws -> RequestListener {
+        let handle: UInt64 = try readInt(&buf)
+        return try lift(handle)
+    }
+
+    package static func write(_ value: RequestListener, into buf: inout [UInt8]) {
+        writeInt(&buf, lower(value))
+    }
+}
+
+#if swift(>=5.8)
+@_documentation(visibility: private)
+#endif
+package func FfiConverterTypeRequestListener_lift(_ handle: UInt64) throws -> RequestListener {
+    return try FfiConverterTypeRequestListener.lift(handle)
+}
+
+#if swift(>=5.8)
+@_documentation(visibility: private)
+#endif
+package func FfiConverterTypeRequestListener_lower(_ value: RequestListener) -> UInt64 {
+    return FfiConverterTypeRequestListener.lower(value)
+}
+
+/**
  * A server.
  */
 package protocol ServerProtocol: AnyObject, Sendable {
@@ -2254,6 +2493,11 @@ package protocol ServerProtocol: AnyObject, Sendable {
      * Notifies the subscribers of a resource that it has changed.
      */
     func notifyResourceUpdated(uri: String)
+
+    /**
+     * Passes the records of requests to a listener from now on. Replaces an earlier one.
+     */
+    func recordRequests(listener: RequestListener)
 
     /**
      * Removes a feature: see [`FeatureKey`]. Returns whether it was registered.
@@ -2468,6 +2712,18 @@ package func notifyResourceUpdated(uri: String)  {try! rustCall() {
     uniffi_mcpline_uniffi_fn_method_server_notify_resource_updated(
             self.uniffiCloneHandle(),
         FfiConverterString.lower(uri),uniffiCallStatus
+    )
+}
+}
+
+    /**
+     * Passes the records of requests to a listener from now on. Replaces an earlier one.
+     */
+package func recordRequests(listener: RequestListener)  {try! rustCall() {
+        uniffiCallStatus in
+    uniffi_mcpline_uniffi_fn_method_server_record_requests(
+            self.uniffiCloneHandle(),
+        FfiConverterTypeRequestListener_lower(listener),uniffiCallStatus
     )
 }
 }
@@ -3961,6 +4217,9 @@ private let initializationResult: InitializationResult = {
     if (uniffi_mcpline_uniffi_checksum_method_client_pid() != 62797) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_mcpline_uniffi_checksum_method_client_record_requests() != 54166) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_mcpline_uniffi_checksum_method_client_request() != 65167) {
         return InitializationResult.apiChecksumMismatch
     }
@@ -3977,6 +4236,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_mcpline_uniffi_checksum_method_log_warn() != 39777) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_mcpline_uniffi_checksum_method_requestlistener_ended() != 13818) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_mcpline_uniffi_checksum_method_server_add_built_in_middleware() != 63244) {
@@ -4004,6 +4266,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_mcpline_uniffi_checksum_method_server_notify_resource_updated() != 58976) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_mcpline_uniffi_checksum_method_server_record_requests() != 40958) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_mcpline_uniffi_checksum_method_server_remove_feature() != 38189) {
@@ -4047,6 +4312,7 @@ private let initializationResult: InitializationResult = {
     uniffiCallbackInitHost()
     uniffiCallbackInitLog()
     uniffiCallbackInitProgressListener()
+    uniffiCallbackInitRequestListener()
     return InitializationResult.ok
 }()
 

@@ -276,6 +276,12 @@ typedef void (*UniffiCallbackInterfaceLogMethod0)(uint64_t, RustBuffer, void* _N
     );
 
 #endif
+#ifndef UNIFFI_FFIDEF_CALLBACK_INTERFACE_REQUEST_LISTENER_METHOD0
+#define UNIFFI_FFIDEF_CALLBACK_INTERFACE_REQUEST_LISTENER_METHOD0
+typedef void (*UniffiCallbackInterfaceRequestListenerMethod0)(uint64_t, RustBuffer, UniffiForeignFutureCompleteVoid _Nonnull, uint64_t, UniffiForeignFutureDroppedCallbackStruct* _Nonnull
+    );
+
+#endif
 #ifndef UNIFFI_FFIDEF_V_TABLE_CALLBACK_INTERFACE_HANDLER
 #define UNIFFI_FFIDEF_V_TABLE_CALLBACK_INTERFACE_HANDLER
 typedef struct UniffiVTableCallbackInterfaceHandler {
@@ -311,6 +317,15 @@ typedef struct UniffiVTableCallbackInterfaceLog {
     UniffiCallbackInterfaceClone _Nonnull uniffiClone;
     UniffiCallbackInterfaceLogMethod0 _Nonnull warn;
 } UniffiVTableCallbackInterfaceLog;
+
+#endif
+#ifndef UNIFFI_FFIDEF_V_TABLE_CALLBACK_INTERFACE_REQUEST_LISTENER
+#define UNIFFI_FFIDEF_V_TABLE_CALLBACK_INTERFACE_REQUEST_LISTENER
+typedef struct UniffiVTableCallbackInterfaceRequestListener {
+    UniffiCallbackInterfaceFree _Nonnull uniffiFree;
+    UniffiCallbackInterfaceClone _Nonnull uniffiClone;
+    UniffiCallbackInterfaceRequestListenerMethod0 _Nonnull ended;
+} UniffiVTableCallbackInterfaceRequestListener;
 
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_CLONE_CALL
@@ -453,6 +468,11 @@ uint64_t uniffi_mcpline_uniffi_fn_method_client_perform(uint64_t ptr, RustBuffer
 RustBuffer uniffi_mcpline_uniffi_fn_method_client_pid(uint64_t ptr, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CLIENT_RECORD_REQUESTS
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CLIENT_RECORD_REQUESTS
+void uniffi_mcpline_uniffi_fn_method_client_record_requests(uint64_t ptr, uint64_t listener, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CLIENT_REQUEST
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CLIENT_REQUEST
 uint64_t uniffi_mcpline_uniffi_fn_method_client_request(uint64_t ptr, RustBuffer method, RustBuffer params, RustBuffer options, RustBuffer listener
@@ -528,6 +548,26 @@ void uniffi_mcpline_uniffi_fn_init_callback_vtable_log(const UniffiVTableCallbac
 void uniffi_mcpline_uniffi_fn_method_log_warn(uint64_t ptr, RustBuffer text, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_CLONE_REQUESTLISTENER
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_CLONE_REQUESTLISTENER
+uint64_t uniffi_mcpline_uniffi_fn_clone_requestlistener(uint64_t handle, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_FREE_REQUESTLISTENER
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_FREE_REQUESTLISTENER
+void uniffi_mcpline_uniffi_fn_free_requestlistener(uint64_t handle, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_INIT_CALLBACK_VTABLE_REQUESTLISTENER
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_INIT_CALLBACK_VTABLE_REQUESTLISTENER
+void uniffi_mcpline_uniffi_fn_init_callback_vtable_requestlistener(const UniffiVTableCallbackInterfaceRequestListener* _Nonnull vtable
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_REQUESTLISTENER_ENDED
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_REQUESTLISTENER_ENDED
+uint64_t uniffi_mcpline_uniffi_fn_method_requestlistener_ended(uint64_t ptr, RustBuffer records
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_CLONE_SERVER
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_CLONE_SERVER
 uint64_t uniffi_mcpline_uniffi_fn_clone_server(uint64_t handle, RustCallStatus *_Nonnull out_status
@@ -586,6 +626,11 @@ void uniffi_mcpline_uniffi_fn_method_server_notify_resource_list_changed(uint64_
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_SERVER_NOTIFY_RESOURCE_UPDATED
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_SERVER_NOTIFY_RESOURCE_UPDATED
 void uniffi_mcpline_uniffi_fn_method_server_notify_resource_updated(uint64_t ptr, RustBuffer uri, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_SERVER_RECORD_REQUESTS
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_SERVER_RECORD_REQUESTS
+void uniffi_mcpline_uniffi_fn_method_server_record_requests(uint64_t ptr, uint64_t listener, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_SERVER_REMOVE_FEATURE
@@ -1064,6 +1109,12 @@ uint16_t uniffi_mcpline_uniffi_checksum_method_client_pid(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CLIENT_RECORD_REQUESTS
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CLIENT_RECORD_REQUESTS
+uint16_t uniffi_mcpline_uniffi_checksum_method_client_record_requests(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CLIENT_REQUEST
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CLIENT_REQUEST
 uint16_t uniffi_mcpline_uniffi_checksum_method_client_request(void
@@ -1097,6 +1148,12 @@ uint16_t uniffi_mcpline_uniffi_checksum_method_progresslistener_progress(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_LOG_WARN
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_LOG_WARN
 uint16_t uniffi_mcpline_uniffi_checksum_method_log_warn(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_REQUESTLISTENER_ENDED
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_REQUESTLISTENER_ENDED
+uint16_t uniffi_mcpline_uniffi_checksum_method_requestlistener_ended(void
 
 );
 #endif
@@ -1151,6 +1208,12 @@ uint16_t uniffi_mcpline_uniffi_checksum_method_server_notify_resource_list_chang
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_SERVER_NOTIFY_RESOURCE_UPDATED
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_SERVER_NOTIFY_RESOURCE_UPDATED
 uint16_t uniffi_mcpline_uniffi_checksum_method_server_notify_resource_updated(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_SERVER_RECORD_REQUESTS
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_SERVER_RECORD_REQUESTS
+uint16_t uniffi_mcpline_uniffi_checksum_method_server_record_requests(void
 
 );
 #endif

@@ -342,6 +342,7 @@ public class Client private constructor(private val native: NativeClient, privat
             Library.load()
             val client = Client(native(create), host)
             try {
+                host.requestListener()?.let { native { client.native.recordRequests(it) } }
                 val description = awaitNative { client.native.open() }
                 client.description = json.decodeFromString(ServerDescription.serializer(), description)
                 return client

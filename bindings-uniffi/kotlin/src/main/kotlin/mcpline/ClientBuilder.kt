@@ -5,7 +5,6 @@ import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.SupervisorJob
-import kotlinx.coroutines.async
 import kotlinx.coroutines.ensureActive
 import kotlinx.coroutines.flow.MutableSharedFlow
 import kotlinx.coroutines.launch
@@ -20,6 +19,7 @@ import kotlinx.serialization.serializer
 import mcpline.ffi.ClientEvent
 import mcpline.ffi.Host
 import mcpline.ffi.InputAnswer
+import mcpline.ffi.RequestListener
 
 /**
  * What the server asks the user.
@@ -118,6 +118,7 @@ public class ClientBuilder internal constructor() {
     internal var notification: (suspend (Notification) -> Unit)? = null
     internal var connection: (suspend (ConnectionEvent) -> Unit)? = null
     internal var stderr: (suspend (String) -> Unit)? = null
+    internal var requestEnd: (suspend (ClientRequestRecord) -> Unit)? = null
 
     /** Asks the user what the server asks. */
     public fun onElicit(handler: suspend (Elicitation) -> ElicitResult<JsonObject>) {
@@ -195,6 +196,14 @@ public class ClientBuilder internal constructor() {
         stderr = handler
     }
 
+    /**
+     * Called at the end of each request of the client, for a log of requests: those that it sends, and those of the server that it
+     * answers. While the function is slower than the requests, and 4,096 records wait, further ones are dropped.
+     */
+    public fun onRequestEnd(listener: suspend (ClientRequestRecord) -> Unit) {
+        requestEnd = listener
+    }
+
     /** The options of the host, as the core reads them. */
     internal fun offer(): String {
         val custom = answers.keys - setOf("elicitation/create", "sampling/createMessage", "roots/list")
@@ -252,7 +261,7 @@ internal class ClientHost(private val builder: ClientBuilder, context: Coroutine
     /** Notifications; `null` when the client is closed. Collectors that are slower hold the library's queue back. */
     val notifications = MutableSharedFlow<Notification?>()
 
-    override suspend fun inputRequest(method: String, params: String?): InputAnswer = inScope {
+    override suspend fun inputRequest(method: String, params: String?): InputAnswer = inScope(scope) {
         try {
             val handler = builder.answer(method) ?: throw RpcException(-32601, "no handler for $method")
             val given = params?.let { json.parseToJsonElement(it).jsonObject } ?: JsonObject(emptyMap())
@@ -265,23 +274,27 @@ internal class ClientHost(private val builder: ClientBuilder, context: Coroutine
             if (error is ToolCallRefusedException && method == TOOL_CALL) {
                 return@inScope InputAnswer.Refused(RpcException(-32603, error.message ?: "").toFailure())
             }
-            report(error)
+            reportUncaught(error)
             // The message of one for authorization is that of the error, which the program itself gets.
             val reason = if (method.startsWith("auth/")) error.toString() else "the handler failed"
             InputAnswer.Refused(RpcException(-32603, reason).toFailure())
         }
     }
 
-    override suspend fun events(events: List<ClientEvent>): Unit = inScope {
+    override suspend fun events(events: List<ClientEvent>): Unit = inScope(scope) {
         for (event in events) {
             try {
                 pass(event)
             } catch (error: Throwable) {
                 if (error is CancellationException) ensureActive()
-                report(error)
+                reportUncaught(error)
             }
         }
     }
+
+    /** Returns the listener of the client's requests, if the program has one. */
+    fun requestListener(): RequestListener? =
+        builder.requestEnd?.let { RequestRecords(ClientRequestRecord.serializer(), scope, it) }
 
     /** Ends the flows of notifications. Does not wait for their collectors, one of which may be what closes the client. */
     fun close() {
@@ -311,21 +324,5 @@ internal class ClientHost(private val builder: ClientBuilder, context: Coroutine
             )
             is ClientEvent.Stderr -> builder.stderr?.invoke(event.line)
         }
-    }
-
-    /** Runs a function of the program in the client's scope: the I/O thread cancels this coroutine, and must not run it. */
-    private suspend fun <T> inScope(run: suspend CoroutineScope.() -> T): T {
-        val running = scope.async(block = run)
-        try {
-            return running.await()
-        } catch (cancelled: CancellationException) {
-            running.cancel()
-            throw cancelled
-        }
-    }
-
-    private fun report(error: Throwable) {
-        val thread = Thread.currentThread()
-        thread.uncaughtExceptionHandler.uncaughtException(thread, error)
     }
 }

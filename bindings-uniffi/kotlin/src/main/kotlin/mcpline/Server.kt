@@ -429,12 +429,22 @@ public class Server internal constructor(
         lifespan = run
     }
 
+    /**
+     * Calls a function at the end of each request, for a log of requests. Replaces an earlier one. While it is slower than the
+     * requests, and 4,096 records wait, further ones are dropped.
+     */
+    public fun onRequestEnd(listener: suspend (RequestRecord) -> Unit): Unit =
+        native { native.recordRequests(RequestRecords(RequestRecord.serializer(), scope, listener)) }
+
     /** Notifies the client that the URL elicitation with this id is complete. */
     public fun notifyElicitationComplete(elicitationId: String): Unit =
         native { native.notifyElicitationComplete(elicitationId) }
 
     /** What the server holds now. */
     public val stats: JsonObject get() = json.parseToJsonElement(native { native.stats() }).jsonObject
+
+    /** The metrics in the text format of Prometheus, if [ServerSettings.metrics] is on. */
+    public val metrics: String get() = native { native.metrics() }
 
     /**
      * Serves standard input and output, until standard input ends, the server is [closed][close], or the coroutine is

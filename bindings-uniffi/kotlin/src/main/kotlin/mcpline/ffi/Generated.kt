@@ -676,6 +676,9 @@ internal interface UniffiCallbackInterfaceProgressListenerMethod0 : com.sun.jna.
 internal interface UniffiCallbackInterfaceLogMethod0 : com.sun.jna.Callback {
     fun callback(`uniffiHandle`: Long,`text`: RustBuffer.ByValue,`uniffiOutReturn`: Pointer,uniffiCallStatus: UniffiRustCallStatus,)
 }
+internal interface UniffiCallbackInterfaceRequestListenerMethod0 : com.sun.jna.Callback {
+    fun callback(`uniffiHandle`: Long,`records`: RustBuffer.ByValue,`uniffiFutureCallback`: UniffiForeignFutureCompleteVoid,`uniffiCallbackData`: Long,`uniffiOutDroppedCallback`: UniffiForeignFutureDroppedCallbackStruct,)
+}
 @Structure.FieldOrder("uniffiFree", "uniffiClone", "call")
 internal open class UniffiVTableCallbackInterfaceHandler(
     @JvmField internal var `uniffiFree`: UniffiCallbackInterfaceFree? = null,
@@ -755,6 +758,25 @@ internal open class UniffiVTableCallbackInterfaceLog(
     }
 
 }
+@Structure.FieldOrder("uniffiFree", "uniffiClone", "ended")
+internal open class UniffiVTableCallbackInterfaceRequestListener(
+    @JvmField internal var `uniffiFree`: UniffiCallbackInterfaceFree? = null,
+    @JvmField internal var `uniffiClone`: UniffiCallbackInterfaceClone? = null,
+    @JvmField internal var `ended`: UniffiCallbackInterfaceRequestListenerMethod0? = null,
+) : Structure() {
+    class UniffiByValue(
+        `uniffiFree`: UniffiCallbackInterfaceFree? = null,
+        `uniffiClone`: UniffiCallbackInterfaceClone? = null,
+        `ended`: UniffiCallbackInterfaceRequestListenerMethod0? = null,
+    ): UniffiVTableCallbackInterfaceRequestListener(`uniffiFree`,`uniffiClone`,`ended`,), Structure.ByValue
+
+   internal fun uniffiSetValue(other: UniffiVTableCallbackInterfaceRequestListener) {
+        `uniffiFree` = other.`uniffiFree`
+        `uniffiClone` = other.`uniffiClone`
+        `ended` = other.`ended`
+    }
+
+}
 
 // A JNA Library to expose the extern-C FFI definitions.
 // This is an implementation detail which will be called internally by the public API.
@@ -826,6 +848,8 @@ internal object IntegrityCheckingUniffiLib {
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_client_pid(
     ): Int
+    external fun uniffi_mcpline_uniffi_checksum_method_client_record_requests(
+    ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_client_request(
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_client_stats(
@@ -837,6 +861,8 @@ internal object IntegrityCheckingUniffiLib {
     external fun uniffi_mcpline_uniffi_checksum_method_progresslistener_progress(
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_log_warn(
+    ): Int
+    external fun uniffi_mcpline_uniffi_checksum_method_requestlistener_ended(
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_server_add_built_in_middleware(
     ): Int
@@ -855,6 +881,8 @@ internal object IntegrityCheckingUniffiLib {
     external fun uniffi_mcpline_uniffi_checksum_method_server_notify_resource_list_changed(
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_server_notify_resource_updated(
+    ): Int
+    external fun uniffi_mcpline_uniffi_checksum_method_server_record_requests(
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_server_remove_feature(
     ): Int
@@ -898,6 +926,7 @@ internal object UniffiLib {
         uniffiCallbackInterfaceHost.register(this)
         uniffiCallbackInterfaceLog.register(this)
         uniffiCallbackInterfaceProgressListener.register(this)
+        uniffiCallbackInterfaceRequestListener.register(this)
 
     }
 
@@ -958,6 +987,8 @@ internal object UniffiLib {
     ): Long
     external fun uniffi_mcpline_uniffi_fn_method_client_pid(`ptr`: Long,uniffi_out_err: Pointer,
     ): RustBuffer.ByValue
+    external fun uniffi_mcpline_uniffi_fn_method_client_record_requests(`ptr`: Long,`listener`: Long,uniffi_out_err: Pointer,
+    ): Unit
     external fun uniffi_mcpline_uniffi_fn_method_client_request(`ptr`: Long,`method`: RustBuffer.ByValue,`params`: RustBuffer.ByValue,`options`: RustBuffer.ByValue,`listener`: RustBuffer.ByValue,
     ): Long
     external fun uniffi_mcpline_uniffi_fn_method_client_stats(`ptr`: Long,uniffi_out_err: Pointer,
@@ -988,6 +1019,14 @@ internal object UniffiLib {
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_method_log_warn(`ptr`: Long,`text`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): Unit
+    external fun uniffi_mcpline_uniffi_fn_clone_requestlistener(`handle`: Long,uniffi_out_err: Pointer,
+    ): Long
+    external fun uniffi_mcpline_uniffi_fn_free_requestlistener(`handle`: Long,uniffi_out_err: Pointer,
+    ): Unit
+    external fun uniffi_mcpline_uniffi_fn_init_callback_vtable_requestlistener(`vtable`: UniffiVTableCallbackInterfaceRequestListener,
+    ): Unit
+    external fun uniffi_mcpline_uniffi_fn_method_requestlistener_ended(`ptr`: Long,`records`: RustBuffer.ByValue,
+    ): Long
     external fun uniffi_mcpline_uniffi_fn_clone_server(`handle`: Long,uniffi_out_err: Pointer,
     ): Long
     external fun uniffi_mcpline_uniffi_fn_free_server(`handle`: Long,uniffi_out_err: Pointer,
@@ -1011,6 +1050,8 @@ internal object UniffiLib {
     external fun uniffi_mcpline_uniffi_fn_method_server_notify_resource_list_changed(`ptr`: Long,uniffi_out_err: Pointer,
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_method_server_notify_resource_updated(`ptr`: Long,`uri`: RustBuffer.ByValue,uniffi_out_err: Pointer,
+    ): Unit
+    external fun uniffi_mcpline_uniffi_fn_method_server_record_requests(`ptr`: Long,`listener`: Long,uniffi_out_err: Pointer,
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_method_server_remove_feature(`ptr`: Long,`kind`: RustBuffer.ByValue,`name`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): Byte
@@ -1229,6 +1270,9 @@ private fun uniffiCheckApiChecksums(lib: IntegrityCheckingUniffiLib) {
     if ((lib.uniffi_mcpline_uniffi_checksum_method_client_pid() and 0xFFFF) != 62797) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
+    if ((lib.uniffi_mcpline_uniffi_checksum_method_client_record_requests() and 0xFFFF) != 54166) {
+        throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
+    }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_client_request() and 0xFFFF) != 65167) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
@@ -1245,6 +1289,9 @@ private fun uniffiCheckApiChecksums(lib: IntegrityCheckingUniffiLib) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_log_warn() and 0xFFFF) != 39777) {
+        throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
+    }
+    if ((lib.uniffi_mcpline_uniffi_checksum_method_requestlistener_ended() and 0xFFFF) != 13818) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_server_add_built_in_middleware() and 0xFFFF) != 63244) {
@@ -1272,6 +1319,9 @@ private fun uniffiCheckApiChecksums(lib: IntegrityCheckingUniffiLib) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_server_notify_resource_updated() and 0xFFFF) != 58976) {
+        throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
+    }
+    if ((lib.uniffi_mcpline_uniffi_checksum_method_server_record_requests() and 0xFFFF) != 40958) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_server_remove_feature() and 0xFFFF) != 38189) {
@@ -2415,6 +2465,11 @@ internal interface ClientInterface {
     fun `pid`(): kotlin.UInt?
 
     /**
+     * Passes the records of requests to a listener. To be called before [`open`](Self::open).
+     */
+    fun `recordRequests`(`listener`: RequestListener)
+
+    /**
      * Sends a request and returns its result. `params` are a JSON object; `options` are `CallOptions` as JSON.
      */
     suspend fun `request`(`method`: kotlin.String, `params`: kotlin.String?, `options`: kotlin.String?, `listener`: ProgressListener?): kotlin.String
@@ -2696,6 +2751,20 @@ internal open class Client: Disposable, AutoCloseable, ClientInterface
 }
     }
     )
+    }
+
+    /**
+     * Passes the records of requests to a listener. To be called before [`open`](Self::open).
+     */
+    @Throws(Failure::class)override fun `recordRequests`(`listener`: RequestListener)
+        =
+    callWithHandle {
+    uniffiRustCallWithError(Failure) { _status ->
+    UniffiLib.uniffi_mcpline_uniffi_fn_method_client_record_requests(
+        it,
+
+        FfiConverterTypeRequestListener.lower(`listener`),_status)
+}
     }
 
     /**
@@ -4307,6 +4376,347 @@ internal object FfiConverterTypeProgressListener: FfiConverter<ProgressListener,
 //
 
 /**
+ * Gets the records of requests, in the other language.
+ */
+internal interface RequestListener {
+
+    /**
+     * Takes records, which are JSON objects, in the order in which the requests have ended. The next ones come when it returns.
+     */
+    suspend fun `ended`(`records`: List<kotlin.String>)
+
+    companion object
+}
+
+/**
+ * Gets the records of requests, in the other language.
+ */
+internal open class RequestListenerImpl: Disposable, AutoCloseable, RequestListener
+{
+
+    @Suppress("UNUSED_PARAMETER")
+    /**
+     * @suppress
+     */
+    constructor(withHandle: UniffiWithHandle, handle: Long) {
+        this.handle = handle
+        this.cleanable = UniffiLib.CLEANER.register(this, UniffiCleanAction(handle))
+    }
+
+    /**
+     * @suppress
+     *
+     * This constructor can be used to instantiate a fake object. Only used for tests. Any
+     * attempt to actually use an object constructed this way will fail as there is no
+     * connected Rust object.
+     */
+    @Suppress("UNUSED_PARAMETER")
+    constructor(noHandle: NoHandle) {
+        this.handle = 0
+        this.cleanable = null
+    }
+
+    protected val handle: Long
+    protected val cleanable: UniffiCleaner.Cleanable?
+
+    private val wasDestroyed = AtomicBoolean(false)
+    private val callCounter = AtomicLong(1)
+
+    /**
+     * Whether the current object has been destroyed and its reference is gone in the Rust side.
+     */
+    val uniffiIsDestroyed: Boolean get() = wasDestroyed.get()
+
+    override fun destroy() {
+        // Only allow a single call to this method.
+        // TODO: maybe we should log a warning if called more than once?
+        if (this.wasDestroyed.compareAndSet(false, true)) {
+            // This decrement always matches the initial count of 1 given at creation time.
+            if (this.callCounter.decrementAndGet() == 0L) {
+                cleanable?.clean()
+            }
+        }
+    }
+
+    @Synchronized
+    override fun close() {
+        this.destroy()
+    }
+
+    internal inline fun <R> callWithHandle(block: (handle: Long) -> R): R {
+        // Check and increment the call counter, to keep the object alive.
+        // This needs a compare-and-set retry loop in case of concurrent updates.
+        do {
+            val c = this.callCounter.get()
+            if (c == 0L) {
+                throw IllegalStateException("${this.javaClass.simpleName} object has already been destroyed")
+            }
+            if (c == Long.MAX_VALUE) {
+                throw IllegalStateException("${this.javaClass.simpleName} call counter would overflow")
+            }
+        } while (! this.callCounter.compareAndSet(c, c + 1L))
+        // Now we can safely do the method call without the handle being freed concurrently.
+        try {
+            return block(this.uniffiCloneHandle())
+        } finally {
+            // This decrement always matches the increment we performed above.
+            if (this.callCounter.decrementAndGet() == 0L) {
+                cleanable?.clean()
+            }
+        }
+    }
+
+    // Use a static inner class instead of a closure so as not to accidentally
+    // capture `this` as part of the cleanable's action.
+    private class UniffiCleanAction(private val handle: Long) : Runnable {
+        override fun run() {
+            if (handle == 0.toLong()) {
+                // Fake object created with `NoHandle`, don't try to free.
+                return;
+            }
+            uniffiRustCall { status ->
+                UniffiLib.uniffi_mcpline_uniffi_fn_free_requestlistener(handle, status)
+            }
+        }
+    }
+
+    /**
+     * @suppress
+     */
+    fun uniffiCloneHandle(): Long {
+        if (handle == 0.toLong()) {
+            throw InternalException("uniffiCloneHandle() called on NoHandle object");
+        }
+        return uniffiRustCall() { status ->
+            UniffiLib.uniffi_mcpline_uniffi_fn_clone_requestlistener(handle, status)
+        }
+    }
+
+    /**
+     * Takes records, which are JSON objects, in the order in which the requests have ended. The next ones come when it returns.
+     */
+    @Throws(ForeignFailure::class)
+    @Suppress("ASSIGNED_BUT_NEVER_ACCESSED_VARIABLE")
+    override suspend fun `ended`(`records`: List<kotlin.String>) {
+        return uniffiRustCallAsync(
+        callWithHandle { uniffiHandle ->
+            UniffiLib.uniffi_mcpline_uniffi_fn_method_requestlistener_ended(
+                uniffiHandle,
+
+        FfiConverterSequenceString.lower(`records`),
+            )
+        },
+        { future, callback, continuation -> UniffiLib.ffi_mcpline_uniffi_rust_future_poll_void(future, callback, continuation) },
+        { future, continuation -> UniffiLib.ffi_mcpline_uniffi_rust_future_complete_void(future, continuation) },
+        { future -> UniffiLib.ffi_mcpline_uniffi_rust_future_free_void(future) },
+        // lift function
+        { },
+
+        // Error FFI converter
+        ForeignFailure.ErrorHandler,
+    )
+    }
+
+    /**
+     * @suppress
+     */
+    companion object
+
+}
+
+// Put the implementation in an object so we don't pollute the top-level namespace
+internal object uniffiCallbackInterfaceRequestListener {
+    internal object `ended`: UniffiCallbackInterfaceRequestListenerMethod0 {
+        override fun callback(`uniffiHandle`: Long,`records`: RustBuffer.ByValue,`uniffiFutureCallback`: UniffiForeignFutureCompleteVoid,`uniffiCallbackData`: Long,`uniffiOutDroppedCallback`: UniffiForeignFutureDroppedCallbackStruct,) {
+            val uniffiObj = FfiConverterTypeRequestListener.handleMap.get(uniffiHandle)
+            val makeCall = suspend { ->
+                uniffiObj.`ended`(
+                    FfiConverterSequenceString.lift(`records`),
+                )
+            }
+            val uniffiHandleSuccess = { _: Unit ->
+                val uniffiResult = UniffiForeignFutureResultVoid.UniffiByValue(
+                    UniffiRustCallStatus.ByValue()
+                )
+                uniffiResult.write()
+                uniffiFutureCallback.callback(uniffiCallbackData, uniffiResult)
+            }
+            val uniffiHandleError = { callStatus: UniffiRustCallStatus.ByValue ->
+                uniffiFutureCallback.callback(
+                    uniffiCallbackData,
+                    UniffiForeignFutureResultVoid.UniffiByValue(
+                        callStatus,
+                    ),
+                )
+            }
+            uniffiTraitInterfaceCallAsyncWithError(
+                makeCall,
+                uniffiHandleSuccess,
+                uniffiHandleError,
+                { e: ForeignFailure -> FfiConverterTypeForeignFailure.lower(e) },
+                uniffiOutDroppedCallback
+            )
+        }
+    }
+
+    internal object uniffiFree: UniffiCallbackInterfaceFree {
+        override fun callback(handle: Long) {
+            FfiConverterTypeRequestListener.handleMap.remove(handle)
+        }
+    }
+
+    internal object uniffiClone: UniffiCallbackInterfaceClone {
+        override fun callback(handle: Long): Long {
+            return FfiConverterTypeRequestListener.handleMap.clone(handle)
+        }
+    }
+
+    internal var vtable = UniffiVTableCallbackInterfaceRequestListener.UniffiByValue(
+        uniffiFree,
+        uniffiClone,
+        `ended`,
+    )
+
+    // Registers the foreign callback with the Rust side.
+    // This method is generated for each callback interface.
+    internal fun register(lib: UniffiLib) {
+        lib.uniffi_mcpline_uniffi_fn_init_callback_vtable_requestlistener(vtable)
+    }
+}
+
+/**
+ * @suppress
+ */
+internal object FfiConverterTypeRequestListener: FfiConverter<RequestListener, Long> {
+    internal val handleMap = UniffiHandleMap<RequestListener>()
+
+    override fun lower(value: RequestListener): Long {
+        if (value is RequestListenerImpl) {
+             // Rust-implemented object.  Clone the handle and return it
+            return value.uniffiCloneHandle()
+         } else {
+            // Kotlin object, generate a new vtable handle and return that.
+            return handleMap.insert(value)
+         }
+    }
+
+    override fun lift(value: Long): RequestListener {
+        if ((value and 1.toLong()) == 0.toLong()) {
+            // Rust-generated handle, construct a new class that uses the handle to implement the
+            // interface
+            return RequestListenerImpl(UniffiWithHandle, value)
+        } else {
+            // Kotlin-generated handle, get the object from the handle map
+            return handleMap.remove(value)
+        }
+    }
+
+    override fun read(buf: ByteBuffer): RequestListener {
+        return lift(buf.getLong())
+    }
+
+    override fun allocationSize(value: RequestListener) = 8UL
+
+    override fun write(value: RequestListener, buf: ByteBuffer) {
+        buf.putLong(lower(value))
+    }
+}
+
+// This template implements a class for working with a Rust struct via a handle
+// to the live Rust struct on the other side of the FFI.
+//
+// There's some subtlety here, because we have to be careful not to operate on a Rust
+// struct after it has been dropped, and because we must expose a public API for freeing
+// theq Kotlin wrapper object in lieu of reliable finalizers. The core requirements are:
+//
+//   * Each instance holds an opaque handle to the underlying Rust struct.
+//     Method calls need to read this handle from the object's state and pass it in to
+//     the Rust FFI.
+//
+//   * When an instance is no longer needed, its handle should be passed to a
+//     special destructor function provided by the Rust FFI, which will drop the
+//     underlying Rust struct.
+//
+//   * Given an instance, calling code is expected to call the special
+//     `destroy` method in order to free it after use, either by calling it explicitly
+//     or by using a higher-level helper like the `use` method. Failing to do so risks
+//     leaking the underlying Rust struct.
+//
+//   * We can't assume that calling code will do the right thing, and must be prepared
+//     to handle Kotlin method calls executing concurrently with or even after a call to
+//     `destroy`, and to handle multiple (possibly concurrent!) calls to `destroy`.
+//
+//   * We must never allow Rust code to operate on the underlying Rust struct after
+//     the destructor has been called, and must never call the destructor more than once.
+//     Doing so may trigger memory unsafety.
+//
+//   * To mitigate many of the risks of leaking memory and use-after-free unsafety, a `Cleaner`
+//     is implemented to call the destructor when the Kotlin object becomes unreachable.
+//     This is done in a background thread. This is not a panacea, and client code should be aware that
+//      1. the thread may starve if some there are objects that have poorly performing
+//     `drop` methods or do significant work in their `drop` methods.
+//      2. the thread is shared across the whole library. This can be tuned by using `android_cleaner = true`,
+//         or `android = true` in the [`kotlin` section of the `uniffi.toml` file](https://mozilla.github.io/uniffi-rs/kotlin/configuration.html).
+//
+// If we try to implement this with mutual exclusion on access to the handle, there is the
+// possibility of a race between a method call and a concurrent call to `destroy`:
+//
+//    * Thread A starts a method call, reads the value of the handle, but is interrupted
+//      before it can pass the handle over the FFI to Rust.
+//    * Thread B calls `destroy` and frees the underlying Rust struct.
+//    * Thread A resumes, passing the already-read handle value to Rust and triggering
+//      a use-after-free.
+//
+// One possible solution would be to use a `ReadWriteLock`, with each method call taking
+// a read lock (and thus allowed to run concurrently) and the special `destroy` method
+// taking a write lock (and thus blocking on live method calls). However, we aim not to
+// generate methods with any hidden blocking semantics, and a `destroy` method that might
+// block if called incorrectly seems to meet that bar.
+//
+// So, we achieve our goals by giving each instance an associated `AtomicLong` counter to track
+// the number of in-flight method calls, and an `AtomicBoolean` flag to indicate whether `destroy`
+// has been called. These are updated according to the following rules:
+//
+//    * The initial value of the counter is 1, indicating a live object with no in-flight calls.
+//      The initial value for the flag is false.
+//
+//    * At the start of each method call, we atomically check the counter.
+//      If it is 0 then the underlying Rust struct has already been destroyed and the call is aborted.
+//      If it is nonzero them we atomically increment it by 1 and proceed with the method call.
+//
+//    * At the end of each method call, we atomically decrement and check the counter.
+//      If it has reached zero then we destroy the underlying Rust struct.
+//
+//    * When `destroy` is called, we atomically flip the flag from false to true.
+//      If the flag was already true we silently fail.
+//      Otherwise we atomically decrement and check the counter.
+//      If it has reached zero then we destroy the underlying Rust struct.
+//
+// Astute readers may observe that this all sounds very similar to the way that Rust's `Arc<T>` works,
+// and indeed it is, with the addition of a flag to guard against multiple calls to `destroy`.
+//
+// The overall effect is that the underlying Rust struct is destroyed only when `destroy` has been
+// called *and* all in-flight method calls have completed, avoiding violating any of the expectations
+// of the underlying Rust code.
+//
+// This makes a cleaner a better alternative to _not_ calling `destroy()` as
+// and when the object is finished with, but the abstraction is not perfect: if the Rust object's `drop`
+// method is slow, and/or there are many objects to cleanup, and it's on a low end Android device, then the cleaner
+// thread may be starved, and the app will leak memory.
+//
+// In this case, `destroy`ing manually may be a better solution.
+//
+// The cleaner can live side by side with the manual calling of `destroy`. In the order of responsiveness, uniffi objects
+// with Rust peers are reclaimed:
+//
+// 1. By calling the `destroy` method of the object, which calls `rustObject.free()`. If that doesn't happen:
+// 2. When the object becomes unreachable, AND the Cleaner thread gets to call `rustObject.free()`. If the thread is starved then:
+// 3. The memory is reclaimed when the process terminates.
+//
+// [1] https://stackoverflow.com/questions/24376768/can-java-finalize-an-object-when-it-is-still-in-scope/24380219
+//
+
+/**
  * A server.
  */
 internal interface ServerInterface {
@@ -4355,6 +4765,11 @@ internal interface ServerInterface {
      * Notifies the subscribers of a resource that it has changed.
      */
     fun `notifyResourceUpdated`(`uri`: kotlin.String)
+
+    /**
+     * Passes the records of requests to a listener from now on. Replaces an earlier one.
+     */
+    fun `recordRequests`(`listener`: RequestListener)
 
     /**
      * Removes a feature: see [`FeatureKey`]. Returns whether it was registered.
@@ -4644,6 +5059,19 @@ internal open class Server: Disposable, AutoCloseable, ServerInterface
         it,
 
         FfiConverterString.lower(`uri`),_status)
+}
+    }
+
+    /**
+     * Passes the records of requests to a listener from now on. Replaces an earlier one.
+     */override fun `recordRequests`(`listener`: RequestListener)
+        =
+    callWithHandle {
+    uniffiRustCall() { _status ->
+    UniffiLib.uniffi_mcpline_uniffi_fn_method_server_record_requests(
+        it,
+
+        FfiConverterTypeRequestListener.lower(`listener`),_status)
 }
     }
 

@@ -11,6 +11,7 @@ import kotlinx.coroutines.launch
 import kotlinx.coroutines.withContext
 import kotlinx.serialization.json.JsonObject
 import mcpline.Auth
+import mcpline.ClientRequestRecord
 import mcpline.ClientSettings
 import mcpline.ConnectionEvent
 import mcpline.CreateMessageParams
@@ -112,6 +113,10 @@ public class ClientBuilder internal constructor() {
     public fun onToolOutcome(listener: Listener<ToolCallOutcome>): ClientBuilder =
         with { onToolOutcome { deliver(listener, it) } }
 
+    /** Called at the end of each request of the client, for a log of requests. */
+    public fun onRequestEnd(listener: Listener<ClientRequestRecord>): ClientBuilder =
+        with { onRequestEnd { deliver(listener, it) } }
+
     /** Connects to an HTTP server, of any revision. */
     public fun connect(url: String): CompletableFuture<Client> = connect(url, emptyMap<String, Any>())
 
@@ -175,7 +180,7 @@ private suspend fun <R> blocking(code: () -> R): R = runBlockingCode(code) as R
 @Suppress("UNCHECKED_CAST")
 private suspend fun <R> awaited(code: () -> java.util.concurrent.CompletionStage<out R>): R = runBlockingCode(code) as R
 
-private suspend fun <E> deliver(listener: Listener<E>, event: E) {
+internal suspend fun <E> deliver(listener: Listener<E>, event: E) {
     runBlockingCode {
         listener.accept(event)
         null

@@ -13,6 +13,7 @@ import mcpline.ClosedException
 import mcpline.Extension
 import mcpline.HttpSettings
 import mcpline.Prompt
+import mcpline.RequestRecord
 import mcpline.ServerSettings
 import mcpline.Tool
 import mcpline.TransportException
@@ -314,6 +315,9 @@ public class Server private constructor(
         val read = settingsOf(UnixSettings.serializer(), settings)
         return start { ready -> delegate.runUnix(path, read) { ready(path) } }
     }
+
+    /** Calls a function at the end of each request, for a log of requests. Replaces an earlier one. */
+    public fun onRequestEnd(listener: Listener<RequestRecord>): Unit = delegate.onRequestEnd { deliver(listener, it) }
 
     /** Stops serving: calls in flight may finish within `shutdownGrace`. Does not wait for them; [run] and others return then. */
     override fun close(): Unit = delegate.close()
