@@ -27,7 +27,7 @@
 //! a channel of your own.
 //!
 //! The modules: [`server`] contains the server and the types of handlers, [`transport`] its transports, [`client`] the
-//! client, [`sharing`] the state that several processes of one service share, [`protocol`] the protocol's own
+//! client, [`sharing`] the state that several processes of one service share, [`traffic`] reads recorded messages, [`protocol`] the protocol's own
 //! vocabulary, and [`jose`] signed tokens and their keys.
 //!
 //! # Cargo features
@@ -163,7 +163,8 @@ mod timestamp;
 #[cfg(any(feature = "server", feature = "client"))]
 mod trace_context;
 #[cfg(any(feature = "server", feature = "client"))]
-mod traffic;
+#[cfg_attr(docsrs, doc(cfg(any(feature = "server", feature = "client"))))]
+pub mod traffic;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod transport;
@@ -185,6 +186,11 @@ struct MigratingFromRmcp;
 #[cfg(all(doctest, feature = "default"))]
 #[doc = include_str!("../../../docs/openapi.md")]
 struct HttpApis;
+
+/// Compiles the code block about traffic files as a test.
+#[cfg(all(doctest, feature = "default"))]
+#[doc = include_str!("../../../docs/traffic-files.md")]
+struct TrafficFiles;
 
 /// Runs the code block about exporting spans as a test.
 #[cfg(all(doctest, feature = "default", feature = "otlp"))]

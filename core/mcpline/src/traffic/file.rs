@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::log_file::{LogFile, LogWriter};
 use crate::timestamp::Rfc3339;
 
-use super::{Direction, excerpt};
+use super::{Direction, Role, excerpt};
 
 /// Name of the environment variable with the path of the traffic file for servers and clients whose setting `traffic_file`
 /// leaves it open. Empty is as if it did not exist.
@@ -31,8 +31,8 @@ const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 /// How long the last server or client with a file waits until it is written.
 const MAX_CLOSING_TIME: Duration = Duration::from_secs(1);
 
-/// Maximum depth of a recorded message: servers and clients refuse a deeper one, and readers may, too.
-const MAX_DEPTH: usize = 127;
+/// Maximum depth of a recorded message. Within a record it is one deeper, and then as deep as JSON parsers read.
+const MAX_DEPTH: usize = mcpline_protocol::limits::MAX_DEPTH - 1;
 
 /// The open files of this process. Servers and clients with the same path share one, so that their records keep their order.
 static FILES: Mutex<Vec<Weak<TrafficFile>>> = Mutex::new(Vec::new());
@@ -43,26 +43,6 @@ pub(crate) struct TrafficFile {
     writer: LogWriter,
     /// Number of records that were left out since the last written one, because the disk is too slow.
     left_out: AtomicU64,
-}
-
-/// Whose messages are recorded.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Role {
-    #[cfg(feature = "server")]
-    Server,
-    #[cfg(feature = "client")]
-    Client,
-}
-
-impl Role {
-    fn name(self) -> &'static str {
-        match self {
-            #[cfg(feature = "server")]
-            Self::Server => "server",
-            #[cfg(feature = "client")]
-            Self::Client => "client",
-        }
-    }
 }
 
 /// A message with its circumstances.
@@ -250,6 +230,7 @@ fn lock() -> MutexGuard<'static, Vec<Weak<TrafficFile>>> {
 
 #[cfg(test)]
 mod tests {
+    use mcpline_protocol::wire::Raw;
     use serde_json::{Value, json};
 
     use super::*;
@@ -288,7 +269,11 @@ mod tests {
 
     #[test]
     fn what_is_not_json_or_too_long_is_a_text() {
-        let deep = format!("{}{}", "[".repeat(128), "]".repeat(128));
+        let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let record = recorded(RecordedMessage::Message(nested(MAX_DEPTH).as_bytes()));
+        let reread = Raw::parse(record.to_string()).expect("as deep as messages may be");
+        assert!(reread.member("message").is_some());
+        let deep = nested(MAX_DEPTH + 1);
         for message in [
             &b"Hello\n\xff\""[..],
             b"",

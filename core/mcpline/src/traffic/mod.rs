@@ -1,9 +1,10 @@
-//! Records of the messages that a server or client exchanges with its peer: their text without secrets, and the file that
-//! they are appended to.
+//! Traffic files: the messages that a server or client exchanges with its peer, without their secrets. `docs/traffic-files.md`
+//! specifies their format, and [`TrafficReader`] reads it.
 
 mod excerpt;
 mod file;
 mod free_text;
+mod reader;
 mod shown;
 mod tokens;
 
@@ -13,7 +14,8 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 
 pub(crate) use excerpt::excerpt;
 pub use file::TRAFFIC_FILE_VARIABLE;
-pub(crate) use file::{FileRecord, RecordedMessage, Role, TrafficFile, flush_files};
+pub(crate) use file::{FileRecord, RecordedMessage, TrafficFile, flush_files};
+pub use reader::{TrafficContent, TrafficEntry, TrafficError, TrafficMessage, TrafficReader};
 
 /// The revision of a peer's latest message. Each request of 2026-07-28 names one.
 #[derive(Default)]
@@ -32,6 +34,25 @@ impl LatestRevision {
     pub(crate) fn get(&self) -> Option<Revision> {
         let index = self.index.load(Ordering::Relaxed).checked_sub(1)?;
         Revision::ALL.get(index).copied()
+    }
+}
+
+/// Who has recorded a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The server.
+    Server,
+    /// The client.
+    Client,
+}
+
+impl Role {
+    /// Returns the name: `server` or `client`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Client => "client",
+        }
     }
 }
 
