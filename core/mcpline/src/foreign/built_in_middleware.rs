@@ -10,7 +10,8 @@ use crate::server::Server;
 
 use super::options::{
     BuiltInMiddleware, ConcurrencyLimitOptions, MiddlewareDefinition, RateLimitOptions,
-    ResponseCacheOptions, ResponseSizeLimitOptions, ToolPolicyOptions, read, seconds,
+    ResponseCacheOptions, ResponseSizeLimitOptions, ToolPolicyOptions, at_least_one, named_seconds,
+    read, the_only,
 };
 
 /// Adds a middleware that the library provides to a server. `definition` is JSON: a [`BuiltInMiddleware`]; `scope` is a
@@ -43,46 +44,36 @@ impl BuiltInMiddleware {
             redaction,
             tool_policy,
         } = self;
-        let mut named: Vec<Arc<dyn Middleware>> = Vec::new();
-        if let Some(options) = rate_limit {
-            named.push(Arc::new(options.middleware()?));
-        }
-        if let Some(options) = concurrency_limit {
-            named.push(Arc::new(options.middleware()?));
-        }
-        if let Some(options) = response_cache {
-            named.push(Arc::new(options.middleware()?));
-        }
-        if let Some(options) = response_size_limit {
-            named.push(Arc::new(options.middleware()?));
-        }
-        if let Some(options) = audit_log {
-            named.push(Arc::new(options.middleware()?));
-        }
-        if let Some(options) = redaction {
+        let redaction = redaction.map(|options| {
             #[cfg(feature = "redaction")]
-            named.push(Arc::new(options.middleware()?));
+            return shared(options.middleware());
             #[cfg(not(feature = "redaction"))]
-            return Err(options.unavailable());
-        }
-        if let Some(options) = tool_policy {
-            named.push(Arc::new(options.middleware()?));
-        }
-        match (named.pop(), named.is_empty()) {
-            (Some(middleware), true) => Ok(middleware),
-            _ => Err(Error::usage("the middleware needs exactly one kind")),
-        }
+            Err(options.unavailable())
+        });
+        let made = [
+            rate_limit.map(|options| shared(options.middleware())),
+            concurrency_limit.map(|options| shared(options.middleware())),
+            response_cache.map(|options| shared(options.middleware())),
+            response_size_limit.map(|options| shared(options.middleware())),
+            audit_log.map(|options| shared(options.middleware())),
+            redaction,
+            tool_policy.map(|options| shared(options.middleware())),
+        ];
+        the_only(made.into_iter().flatten())
     }
+}
+
+fn shared(made: Result<impl Middleware, Error>) -> Result<Arc<dyn Middleware>, Error> {
+    Ok(Arc::new(made?))
 }
 
 impl RateLimitOptions {
     fn middleware(self) -> Result<RateLimit, Error> {
-        positive("requests", self.requests.into())?;
-        let period = seconds(self.period.unwrap_or(1.0))
-            .map_err(|error| Error::usage(format!("`period`: {error}")))?;
+        at_least_one("requests", self.requests.into())?;
+        let period = named_seconds("period", self.period.unwrap_or(1.0))?;
         let mut limit = RateLimit::new(self.requests, period).per(keys(&self.per)?);
         if let Some(burst) = self.burst {
-            positive("burst", burst.into())?;
+            at_least_one("burst", burst.into())?;
             limit = limit.with_burst(burst);
         }
         Ok(limit)
@@ -91,7 +82,7 @@ impl RateLimitOptions {
 
 impl ConcurrencyLimitOptions {
     fn middleware(self) -> Result<ConcurrencyLimit, Error> {
-        positive("max_running", self.max_running as u64)?;
+        at_least_one("max_running", self.max_running as u64)?;
         Ok(ConcurrencyLimit::new(self.max_running)
             .with_queue(self.max_waiting)
             .per(keys(&self.per)?))
@@ -100,8 +91,7 @@ impl ConcurrencyLimitOptions {
 
 impl ResponseCacheOptions {
     fn middleware(self) -> Result<ResponseCache, Error> {
-        let ttl = seconds(self.ttl).map_err(|error| Error::usage(format!("`ttl`: {error}")))?;
-        let cache = ResponseCache::new(ttl).with_tools(self.tools);
+        let cache = ResponseCache::new(named_seconds("ttl", self.ttl)?).with_tools(self.tools);
         Ok(match self.max_bytes {
             Some(max_bytes) => cache.with_max_bytes(max_bytes),
             None => cache,
@@ -111,7 +101,7 @@ impl ResponseCacheOptions {
 
 impl ResponseSizeLimitOptions {
     fn middleware(self) -> Result<ResponseSizeLimit, Error> {
-        positive("max_bytes", self.max_bytes as u64)?;
+        at_least_one("max_bytes", self.max_bytes as u64)?;
         let limit = ResponseSizeLimit::new(self.max_bytes);
         if !self.pages {
             let needless = [
@@ -124,9 +114,7 @@ impl ResponseSizeLimitOptions {
             };
         }
         let lifetime = match self.lifetime {
-            Some(lifetime) => {
-                seconds(lifetime).map_err(|error| Error::usage(format!("`lifetime`: {error}")))?
-            }
+            Some(lifetime) => named_seconds("lifetime", lifetime)?,
             None => ResponseSizeLimit::DEFAULT_LIFETIME,
         };
         let max_kept_bytes = self.max_kept_bytes;
@@ -147,13 +135,6 @@ impl ToolPolicyOptions {
             Some(scopes) => policy.with_exempt_scopes(scopes),
             None => Ok(policy),
         }
-    }
-}
-
-fn positive(name: &str, value: u64) -> Result<(), Error> {
-    match value {
-        0 => Err(Error::usage(format!("`{name}` is 0"))),
-        _ => Ok(()),
     }
 }
 

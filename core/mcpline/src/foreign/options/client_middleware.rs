@@ -1,14 +1,14 @@
 //! Options of the middleware of clients that the library provides.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::client::middleware::{CircuitBreaker, ClientMiddleware, Retry, ToolPolicy};
 use crate::error::Error;
 
 use super::options_macro::options;
-use super::seconds;
-use super::shared_middleware::{AuditLogOptions, RedactionOptions};
+use super::shared_middleware::{
+    AuditLogOptions, RedactionOptions, at_least_one, named_seconds, the_only,
+};
 
 options! {
     /// A middleware of clients that the library provides: exactly one member.
@@ -94,35 +94,36 @@ impl BuiltInClientMiddleware {
             audit_log,
             redaction,
         } = self;
-        let mut named: Vec<Arc<dyn ClientMiddleware>> = Vec::new();
-        if let Some(options) = retry {
-            named.push(Arc::new(options.middleware()?));
-        }
-        if let Some(options) = circuit_breaker {
-            named.push(Arc::new(options.middleware()?));
-        }
-        if let Some(options) = tool_policy {
-            named.push(Arc::new(options.middleware()?));
-        }
-        if let Some(options) = audit_log {
-            named.push(Arc::new(options.middleware()?));
-        }
-        if let Some(options) = redaction {
+        let redaction = redaction.as_ref().map(|options| {
             #[cfg(feature = "redaction")]
-            named.push(Arc::new(options.middleware()?));
+            return shared(options.middleware());
             #[cfg(not(feature = "redaction"))]
-            return Err(options.unavailable());
-        }
-        match (named.pop(), named.is_empty()) {
-            (Some(middleware), true) => Ok(middleware),
-            _ => Err(Error::usage("the middleware needs exactly one kind")),
-        }
+            Err(options.unavailable())
+        });
+        let made = [
+            retry.as_ref().map(|options| shared(options.middleware())),
+            circuit_breaker
+                .as_ref()
+                .map(|options| shared(options.middleware())),
+            tool_policy
+                .as_ref()
+                .map(|options| shared(options.middleware())),
+            audit_log
+                .as_ref()
+                .map(|options| shared(options.middleware())),
+            redaction,
+        ];
+        the_only(made.into_iter().flatten())
     }
+}
+
+fn shared(made: Result<impl ClientMiddleware, Error>) -> Result<Arc<dyn ClientMiddleware>, Error> {
+    Ok(Arc::new(made?))
 }
 
 impl RetryOptions {
     fn middleware(&self) -> Result<Retry, Error> {
-        at_least_one("attempts", self.attempts)?;
+        at_least_one("attempts", self.attempts.into())?;
         let first = named_seconds("first_delay", self.first_delay)?;
         let max = named_seconds("max_delay", self.max_delay)?;
         Ok(Retry::new(self.attempts)
@@ -133,7 +134,7 @@ impl RetryOptions {
 
 impl CircuitBreakerOptions {
     fn middleware(&self) -> Result<CircuitBreaker, Error> {
-        at_least_one("failures", self.failures)?;
+        at_least_one("failures", self.failures.into())?;
         let reset = named_seconds("reset", self.reset)?;
         Ok(CircuitBreaker::new(self.failures, reset))
     }
@@ -154,17 +155,6 @@ impl ToolPolicyOptions {
             (None, false) => Ok(policy),
         }
     }
-}
-
-fn at_least_one(name: &str, value: u32) -> Result<(), Error> {
-    match value {
-        0 => Err(Error::usage(format!("`{name}` is 0"))),
-        _ => Ok(()),
-    }
-}
-
-fn named_seconds(name: &str, value: f64) -> Result<Duration, Error> {
-    seconds(value).map_err(|error| Error::usage(format!("`{name}`: {error}")))
 }
 
 #[cfg(test)]

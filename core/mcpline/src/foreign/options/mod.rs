@@ -101,6 +101,8 @@ pub use server::ServerOptions;
 #[cfg(feature = "server")]
 pub(super) use server::cache_hints;
 pub use shared_middleware::{AuditLogOptions, RedactionOptions};
+#[cfg(feature = "server")]
+pub(super) use shared_middleware::{at_least_one, named_seconds, the_only};
 #[cfg(feature = "otlp")]
 pub use span_export::SpanExportOptions;
 #[cfg(all(feature = "server", feature = "tls"))]

@@ -1,4 +1,6 @@
-//! Options of the middleware that servers and clients have.
+//! Options of the middleware that servers and clients have, and what is read alike in all options of middleware.
+
+use std::time::Duration;
 
 use crate::error::Error;
 use crate::middleware::AuditLog;
@@ -6,6 +8,7 @@ use crate::middleware::AuditLog;
 use crate::middleware::Redaction;
 
 use super::options_macro::options;
+use super::seconds;
 
 options! {
     /// See [`AuditLog`](crate::middleware::AuditLog).
@@ -95,4 +98,27 @@ impl RedactionOptions {
     pub fn unavailable(&self) -> Error {
         Error::usage("this library was built without the feature `redaction`")
     }
+}
+
+/// Returns the only middleware of a definition.
+pub(in crate::foreign) fn the_only<M>(
+    mut made: impl Iterator<Item = Result<M, Error>>,
+) -> Result<M, Error> {
+    match (made.next(), made.next()) {
+        (Some(made), None) => made,
+        _ => Err(Error::usage("the middleware needs exactly one kind")),
+    }
+}
+
+/// Refuses 0 as the value of an option.
+pub(in crate::foreign) fn at_least_one(name: &str, value: u64) -> Result<(), Error> {
+    match value {
+        0 => Err(Error::usage(format!("`{name}` is 0"))),
+        _ => Ok(()),
+    }
+}
+
+/// Reads a time. The error names the option.
+pub(in crate::foreign) fn named_seconds(name: &str, value: f64) -> Result<Duration, Error> {
+    seconds(value).map_err(|error| Error::usage(format!("`{name}`: {error}")))
 }
