@@ -107,6 +107,9 @@ public final class Client: Sendable {
         let host = ClientHost(builder)
         let native = try nativeCall { try create(host) }
         do {
+            if let listener = builder.requestListener {
+                try nativeCall { try native.recordRequests(listener: listener) }
+            }
             let opened = try await nativeCall { try await native.open() }
             return Client(native, host, try decodeResult(try JSON(parsing: opened), "the description of the server"))
         } catch {

@@ -93,6 +93,7 @@ public struct ClientBuilder: Sendable {
     var notification: (@Sendable (ServerNotification) async -> Void)?
     var connection: (@Sendable (ConnectionEvent) async -> Void)?
     var stderr: (@Sendable (String) async -> Void)?
+    private var requestEnd: (@Sendable (ClientRequestRecord) async -> Void)?
 
     static func configured(_ configure: (inout ClientBuilder) throws -> Void) throws -> ClientBuilder {
         var builder = ClientBuilder()
@@ -174,6 +175,15 @@ public struct ClientBuilder: Sendable {
 
     /// Called with the lines that the server's process writes to stderr.
     public mutating func onStderr(_ handler: @escaping @Sendable (_ line: String) async -> Void) { stderr = handler }
+
+    /// Called at the end of each request of the client, for a log of requests: those that it sends, and those of the server that it
+    /// answers. While the function is slower than the requests, and 4,096 records wait, further ones are dropped.
+    public mutating func onRequestEnd(_ listener: @escaping @Sendable (ClientRequestRecord) async -> Void) {
+        requestEnd = listener
+    }
+
+    /// The listener of the client's requests, if the program has one.
+    var requestListener: (any RequestListener)? { requestEnd.map { RequestRecords($0) } }
 
     /// The options of the host, as the core reads them.
     var offer: JSONObject {

@@ -403,6 +403,12 @@ public final class Server: Sendable {
         native.notifyElicitationComplete(elicitationId: elicitationId)
     }
 
+    /// Calls a function at the end of each request, for a log of requests. Replaces an earlier one. While it is slower than the
+    /// requests, and 4,096 records wait, further ones are dropped.
+    public func onRequestEnd(_ listener: @escaping @Sendable (RequestRecord) async -> Void) {
+        native.recordRequests(listener: RequestRecords(listener))
+    }
+
     /// What the server holds now.
     public var stats: JSONObject { (try? JSONObject(parsing: native.stats())) ?? [:] }
 
