@@ -49,6 +49,10 @@ fn within_current_span<W: Future>(work: W) -> W {
 
 /// Does the work of a request and settles its reply. If it is dropped, the work is dropped first, so that it is recorded before
 /// the program gets the reply.
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an async function moves its arguments, which makes the task of each request larger"
+)]
 fn work_and_end<R: Reply>(
     work: impl Future<Output = Outcome> + Send + 'static,
     ending: ReplyGuard<R>,
