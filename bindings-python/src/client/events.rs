@@ -14,6 +14,9 @@ use crate::outcome::{checked, trusted};
 
 use super::event_queue::{Event, EventQueue};
 
+/// Names and values.
+type Fields = Vec<(&'static str, String)>;
+
 /// The host's handlers: a weak reference to `mcpline._hosts.Host`. The client object of Python owns them, and the core
 /// must not keep it alive.
 pub(super) struct Host(Py<PyAny>);
@@ -45,7 +48,7 @@ impl Answer {
     }
 
     /// Returns what the span of the request begins with: its own attributes, and the trace context of its parent.
-    fn span(&self) -> (Vec<(&'static str, String)>, Vec<(&'static str, String)>) {
+    fn span(&self) -> (Fields, Fields) {
         let span = self.requests.span(self.number);
         let parent = span.parent.iter().flat_map(TraceContext::fields);
         let parent = parent.map(|(name, value)| (name, value.to_owned()));
