@@ -1,6 +1,7 @@
 package mcpline
 
 import kotlin.time.Duration
+import kotlin.time.toJavaDuration
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.async
@@ -74,7 +75,10 @@ public class RequestRecord internal constructor(
     public val subject: String? = null,
     public val clientId: String? = null,
     public val traceId: String? = null,
-)
+) {
+    /** [duration] for programs in Java. */
+    public val javaDuration: java.time.Duration get() = duration.toJavaDuration()
+}
 
 /**
  * One request of a client that has ended. See [ClientBuilder.onRequestEnd]. Texts that servers choose contain no control characters.
@@ -105,7 +109,10 @@ public class ClientRequestRecord internal constructor(
     public val address: String? = null,
     public val session: String? = null,
     public val traceId: String? = null,
-)
+) {
+    /** [duration] for programs in Java. */
+    public val javaDuration: java.time.Duration get() = duration.toJavaDuration()
+}
 
 /** Passes records to a function of the program, in its scope. */
 internal class RequestRecords<R>(

@@ -55,6 +55,12 @@ public class Client internal constructor(
     /** The process id of the server, if the client has started it. */
     public val pid: Long? get() = delegate.pid
 
+    /** What the client holds now: see [mcpline.Client.stats]. */
+    public val stats: JsonObject get() = delegate.stats
+
+    /** The metrics in the text format of Prometheus, if [mcpline.ClientSettings.metrics] is on. */
+    public val metrics: String get() = delegate.metrics
+
     /**
      * Calls a tool. A tool that fails returns a result with `isError`.
      *

@@ -319,6 +319,12 @@ public class Server private constructor(
     /** Calls a function at the end of each request, for a log of requests. Replaces an earlier one. */
     public fun onRequestEnd(listener: Listener<RequestRecord>): Unit = delegate.onRequestEnd { deliver(listener, it) }
 
+    /** What the server holds now: see [mcpline.Server.stats]. */
+    public val stats: JsonObject get() = delegate.stats
+
+    /** The metrics in the text format of Prometheus, if [ServerSettings.metrics] is on. */
+    public val metrics: String get() = delegate.metrics
+
     /** Stops serving: calls in flight may finish within `shutdownGrace`. Does not wait for them; [run] and others return then. */
     override fun close(): Unit = delegate.close()
 

@@ -17,10 +17,13 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executors;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
 import mcpline.CallToolResult;
 import mcpline.Description;
 import mcpline.ElicitResult;
 import mcpline.PromptMessage;
+import mcpline.RequestRecord;
 import mcpline.ResourceNotFoundException;
 import mcpline.Role;
 import mcpline.RpcException;
@@ -51,6 +54,28 @@ class ServerTest {
 
     private static Server server() {
         return Server.builder("test", "1.0.0").build();
+    }
+
+    @Test
+    void reportsRequestsAndStatistics() throws Exception {
+        var server = server();
+        server.tool("forecast", "Forecast", Place.class, (call, place) -> place.city() + ": sunny");
+        var records = new LinkedBlockingQueue<RequestRecord>();
+        server.onRequestEnd(records::add);
+        try (var client = clientOf(server)) {
+            client.callTool("forecast", Map.of("city", "Oslo")).join();
+            RequestRecord record;
+            do {
+                record = records.poll(30, TimeUnit.SECONDS);
+                assertNotNull(record);
+            } while (!record.getMethod().equals("tools/call"));
+            assertEquals("forecast", record.getName());
+            assertTrue(record.getJavaDuration().compareTo(Duration.ofSeconds(60)) < 0);
+            assertTrue(server.getStats().containsKey("sessions"), server.getStats().toString());
+            assertTrue(client.getStats().size() > 1, client.getStats().toString());
+            assertEquals("", server.getMetrics());
+            assertEquals("", client.getMetrics());
+        }
     }
 
     @Test
