@@ -14,14 +14,17 @@ from harness.environment import ROOT
 
 from . import debian, debian_programs
 from .targets import Target
-from .toolchain import MINGW, Toolchain, llvm, run
+from .toolchain import Toolchain, llvm, run
 
 BINDING = ROOT / "bindings-c"
+#: Where the library of an archive is installed before it is packed.
+PREFIX = "/mcpline"
 
 
 def build(toolchain: Toolchain, target: Target, out: Path, profile: str) -> list[Path]:
     """Builds the archive for a platform, and the packages for Debian where there are some."""
-    installed = install(toolchain, target, profile, prefix="/", name="archive")
+    # With a prefix, so that mcpline.pc finds its folders from where it is.
+    installed = install(toolchain, target, profile, prefix=PREFIX, name="archive") / PREFIX.strip("/")
     version = environment.workspace_version()
     name = f"libmcpline-{version}-{target.rust}"
     made = [write_archive(installed, name, out, int(toolchain.epoch), is_zip=target.is_windows)]
@@ -40,9 +43,10 @@ def install(toolchain: Toolchain, target: Target, profile: str, *, prefix: str, 
         "TARGET": target.rust,
         "CC": str(toolchain.compiler(target)),
         "STRIP": str(llvm("llvm-strip")),
-        "DLLTOOL": str(toolchain.bin / f"{MINGW}-dlltool"),
+        # LLVM's, whose import libraries the linkers of mingw and of Visual C++ read.
+        "DLLTOOL": str(toolchain.bin / "zig-dlltool"),
         "PROFILE": "library" if profile == "release" else profile,
-        "PREFIX": prefix.rstrip("/"),
+        "PREFIX": prefix,
         "DESTDIR": str(folder),
     }
     if prefix == "/usr":

@@ -56,7 +56,7 @@ def build(toolchain: Toolchain, target: Target, installed: Path, version: str, o
         if name == "libmcpline0":
             (folder / "DEBIAN/shlibs").write_text(f"libmcpline 0 libmcpline0 (>= {version})\n")
             (folder / "DEBIAN/triggers").write_text("activate-noawait ldconfig\n")
-        for path in folder.rglob("*"):
+        for path in (folder, *folder.rglob("*")):
             if not path.is_symlink():
                 path.chmod(0o755 if path.is_dir() else 0o644)
         archive = out / f"{name}_{version}_{target.debian}.deb"

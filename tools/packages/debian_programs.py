@@ -39,7 +39,7 @@ def unpacked(name: str, packages: tuple[str, ...]) -> Path:
             place.mkdir(parents=True)
             download = ["apt-get", "download", "--quiet", *packages]
             if subprocess.run(download, cwd=place, stdin=subprocess.DEVNULL, capture_output=True).returncode != 0:
-                # The machine may not know what there is yet, or no longer.
+                # The machine's package lists may be missing or out of date.
                 checked(["apt-get", "update", "--quiet"], "apt-get update")
                 checked(download, "apt-get download", cwd=place)
             for package in sorted(place.glob("*.deb")):

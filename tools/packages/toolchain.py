@@ -56,7 +56,8 @@ class Toolchain:
             "VIRTUAL_ENV": str(self.python.parent),
         }
         # Paths of this machine would be in the packages, and make their bytes depend on it.
-        sources = {self.built: "target", ROOT: "mcpline", home / "registry/src": "crates"}
+        # Of several that fit, the last one counts.
+        sources = {ROOT: "mcpline", home / "registry/src": "crates", self.built: "target"}
         flags = [f"--remap-path-prefix={path}={name}" for path, name in sources.items()]
         compiled = f"-ffile-prefix-map={home / 'registry/src'}=crates -ffile-prefix-map={self.built}=target -g0"
         if target is not None and target.is_macos:
@@ -110,7 +111,8 @@ def set_up() -> Toolchain:
                 script = f'#!/bin/sh\nexec "{mingw}/{MINGW}-{gnu}-posix" "$@"\n'
                 write_program(folder / f"{MINGW}-dlltool", f'#!/bin/sh\nexec "{mingw}/{MINGW}-dlltool" "$@"\n')
             write_program(folder / f"{target.rust}-{tool}", script)
-    write_program(folder / "zig-ar", WRAPPER.format(zigbuild=zigbuild, tool="ar", options=""))
+    for tool in ("ar", "dlltool"):
+        write_program(folder / f"zig-{tool}", WRAPPER.format(zigbuild=zigbuild, tool=tool, options=""))
     epoch = checked(["git", "log", "-1", "--format=%ct"], "git log", cwd=ROOT).stdout.strip()
     built = Path(os.environ.get("MCPLINE_RELEASE_TARGET", FOLDER / "target"))
     return Toolchain(python, folder, os.environ.get("SOURCE_DATE_EPOCH", epoch), built)
@@ -132,8 +134,11 @@ def install_rust() -> None:
 
 def llvm(name: str) -> Path:
     """Returns a program of LLVM that Rust brings, such as `llvm-strip`."""
-    (found,) = (FOLDER / "rustup/toolchains").glob(f"*/lib/rustlib/*/bin/{name}")
-    return found
+    # The newest, after an update of Rust.
+    found = sorted((FOLDER / "rustup/toolchains").glob(f"*/lib/rustlib/*/bin/{name}"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        raise SetupError(f"Rust in {FOLDER / 'rustup'} has no {name}")
+    return found[-1]
 
 
 def write_program(path: Path, text: str) -> None:
