@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -19,30 +20,10 @@ NEEDED = {
     "haproxy": ("haproxy",),
     "nginx": ("nginx",),
 }
-PATIENCE = 60.0
+WAIT_TIMEOUT = 60.0
 
-HAPROXY = """
-defaults
-  mode http
-  timeout connect 2s
-  timeout client 1h
-  timeout server 1h
-  # A request that no replica has received goes to another one.
-  retries 3
-  retry-on conn-failure
-  option redispatch 1
-  # A connection that a dying replica has just closed is not used for the next request.
-  option http-server-close
-
-frontend service
-  bind 127.0.0.1:{port}
-  default_backend replicas
-
-backend replicas
-  balance roundrobin
-  http-response set-header x-backend %s
-{servers}
-"""
+#: The configurations that programs of users begin with.
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "deployment"
 
 NGINX = """
 {user}
@@ -58,27 +39,21 @@ http {{
   fastcgi_temp_path {folder}/fastcgi;
   uwsgi_temp_path {folder}/uwsgi;
   scgi_temp_path {folder}/scgi;
-  upstream replicas {{
-{servers}
-  }}
-  server {{
-    listen 127.0.0.1:{port};
-    location / {{
-      proxy_pass http://replicas;
-      proxy_http_version 1.1;
-      proxy_set_header Connection "";
-      proxy_set_header Host $http_host;
-      # Event streams.
-      proxy_buffering off;
-      proxy_read_timeout 1h;
-      # A request that no replica has received goes to another one. One that may have been received does not.
-      proxy_connect_timeout 2s;
-      proxy_next_upstream error;
-      add_header X-Backend $upstream_addr always;
-    }}
-  }}
+  # Which replica has answered.
+  add_header X-Backend $upstream_addr always;
+  {site}
 }}
 """
+
+
+def changed(example: str, changes: dict[str, str]) -> str:
+    """Returns an example in which each of these patterns, which is there once, is replaced."""
+    text = (EXAMPLES / example).read_text()
+    for pattern, replacement in changes.items():
+        text, count = re.subn(pattern, lambda _: replacement, text, flags=re.MULTILINE)
+        assert count == 1, f"{example} has {pattern} {count} times"
+    return text
+
 
 
 def program(package: str) -> str | None:
@@ -103,7 +78,7 @@ class Process:
                 self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment,
                 start_new_session=True,
             )
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + WAIT_TIMEOUT
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
@@ -132,7 +107,7 @@ class Process:
         """Asks the process to end; returns its exit code."""
         assert self._process
         self._process.terminate()
-        code = self._process.wait(PATIENCE)
+        code = self._process.wait(WAIT_TIMEOUT)
         self._process = None
         return code
 
@@ -169,12 +144,19 @@ class Fleet:
         command = program(balancer) or ""
         configuration = self.folder / f"{balancer}.conf"
         if balancer == "haproxy":
-            servers = "\n".join(f"  server 127.0.0.1:{own} 127.0.0.1:{own}" for own in self.replicas)
-            configuration.write_text(HAPROXY.format(port=port, servers=servers))
+            servers = "".join(f"  server 127.0.0.1:{own} 127.0.0.1:{own}\n" for own in self.replicas)
+            changes = {
+                "bind :8080": f"bind 127.0.0.1:{port}",
+                # A killed replica is found, and one that is back used, at once.
+                "check inter 1s fall 2 rise 1": "check inter 50ms fall 1 rise 1",
+                "(^  server .*\n)+": f"  http-response set-header x-backend %s\n{servers}",
+            }
+            configuration.write_text(changed("haproxy.cfg", changes))
             return [command, "-db", "-f", str(configuration)]
-        servers = "\n".join(f"    server 127.0.0.1:{own} max_fails=0;" for own in self.replicas)
+        servers = "".join(f"  server 127.0.0.1:{own} max_fails=0;\n" for own in self.replicas)
+        site = changed("nginx.conf", {"listen 8080": f"listen 127.0.0.1:{port}", "(^  server .*;\n)+": servers})
         user = "user root;" if os.geteuid() == 0 else ""
-        configuration.write_text(NGINX.format(user=user, folder=self.folder, port=port, servers=servers))
+        configuration.write_text(NGINX.format(user=user, folder=self.folder, site=site))
         return [command, "-p", str(self.folder), "-c", str(configuration), "-e", str(self.folder / "nginx-error.log")]
 
     @property
