@@ -121,8 +121,11 @@ const CLOSED: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Collects all Rust files below a folder.
+/// Collects all Rust files below a folder, if it is there.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    if !folder.is_dir() {
+        return;
+    }
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
