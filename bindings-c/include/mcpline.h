@@ -1282,6 +1282,13 @@ MCPL_API MCPL_NODISCARD mcpl_server *mcpl_server_new(const char *name, const cha
  * - `suspended`: handlers that may wait for the next round (10,000). Above it, the oldest handler of the client that
  *   has most is cancelled and runs again when its client retries.
  *
+ * Several processes:
+ *
+ * - `sharing`: the URL of a Valkey or Redis server over which they share sessions, event streams and notifications, so that a
+ *   client may reach any of them: `valkey://host:6379/0`, or `valkeys://` with TLS. `?key_prefix=NAME` separates services that share
+ *   a server; `timeout` is that of an operation in seconds (2). `MCPL_INVALID` unless the library has the feature `valkey`, which
+ *   it lacks by default. A thread of the library talks to the server until the state is no longer used.
+ *
  * Limits of the server:
  *
  * - `max_peer_bytes`: bytes held for all clients together (512 MiB).

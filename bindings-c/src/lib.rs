@@ -56,6 +56,7 @@ mod serving_http;
 #[cfg(feature = "unix")]
 mod serving_unix;
 mod shared_runtime;
+mod sharing;
 mod signals;
 mod span_export;
 mod status;

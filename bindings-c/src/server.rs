@@ -18,8 +18,10 @@ use crate::event_loop::{Loop, mcpl_loop};
 use crate::handles::{Table, Token};
 use crate::serving::Serving;
 use crate::shared_runtime;
+use crate::sharing::share;
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text::{self, Out};
+use crate::threads;
 #[cfg(all(feature = "auth", feature = "client"))]
 use crate::verifying::Verifier;
 
@@ -72,7 +74,9 @@ impl Configuration {
     /// Creates the core's server.
     fn build(&self) -> Done<mcpline::Server> {
         let options: ServerOptions = decoded("the options", &Value::Object(self.options.clone()))?;
-        let builder = options.builder(self.info.clone(), self.instructions.clone());
+        // Sharing state starts a thread.
+        let _blocked = threads::block_signals();
+        let builder = options.builder(self.info.clone(), self.instructions.clone(), share);
         Ok(builder.and_then(ServerBuilder::build)?)
     }
 }
@@ -243,6 +247,13 @@ pub unsafe extern "C" fn mcpl_server_new(
 ///   carries between rounds, and the secrets that seal it.
 /// - `suspended`: handlers that may wait for the next round (10,000). Above it, the oldest handler of the client that
 ///   has most is cancelled and runs again when its client retries.
+///
+/// Several processes:
+///
+/// - `sharing`: the URL of a Valkey or Redis server over which they share sessions, event streams and notifications, so that a
+///   client may reach any of them: `valkey://host:6379/0`, or `valkeys://` with TLS. `?key_prefix=NAME` separates services that share
+///   a server; `timeout` is that of an operation in seconds (2). `MCPL_INVALID` unless the library has the feature `valkey`, which
+///   it lacks by default. A thread of the library talks to the server until the state is no longer used.
 ///
 /// Limits of the server:
 ///

@@ -25,6 +25,12 @@ export interface CacheHint {
 
 /** Settings of a server. Every setting has a production-safe default. Durations are in milliseconds. */
 export interface ServerSettings {
+  /**
+   * URL of a Valkey or Redis server over which several processes share sessions, event streams and notifications, so that a
+   * client may reach any of them: `valkey://host:6379/0`, or `valkeys://` with TLS. `?key_prefix=NAME` separates services that
+   * share a server; `timeout` is that of an operation in seconds (2). Default: each process has its own sessions.
+   */
+  sharing?: string;
   /** Protocol revisions to serve. Default: all. */
   revisions?: Revision[];
   /** Maximum length of a message on stdio, in bytes. Default: 16 MiB. */
@@ -275,6 +281,7 @@ export type SettingKind =
   "count" | "number" | "time" | "flag" | "text" | "list" | "rate" | "cache" | "object" | "paths" | "path";
 
 const SERVER_SETTINGS: Readonly<Record<keyof ServerSettings, SettingKind>> = {
+  sharing: "text",
   revisions: "list",
   lineLimit: "count",
   batchLimit: "count",

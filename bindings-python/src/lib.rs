@@ -34,6 +34,7 @@ mod runtime;
 mod server;
 mod serving;
 mod session_states;
+mod sharing;
 mod verify;
 mod wake;
 mod workers;

@@ -745,6 +745,7 @@ def test_settings_that_do_not_exist_are_refused():
 
 def test_every_setting_is_accepted():
     settings: ServerSettings = {
+        "sharing": "valkey://127.0.0.1:1/0?key_prefix=test",
         "revisions": [LEGACY],
         "line_limit": 1,
         "batch_limit": 1,
@@ -790,6 +791,20 @@ def test_every_setting_is_accepted():
     for name in settings:
         with pytest.raises(ValueError):
             Server("test", **{name: {"no": "such"}})
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("localhost", r"sharing: Valkey URL: must begin with a scheme"),
+        ("http://localhost", r"sharing: Valkey URL: has an unknown scheme"),
+        ("valkey://localhost?timeout=soon", r"sharing: `timeout`: must be a number of seconds"),
+        ("valkey://localhost?key_prefix={", r"sharing: `key_prefix`: must have 1 to 64 bytes"),
+    ],
+)
+def test_an_invalid_url_of_shared_state_is_refused(url: str, reason: str):
+    with pytest.raises(ValueError, match=reason):
+        Server("test", sharing=url)
 
 
 def test_a_server_serves_only_the_configured_revisions():

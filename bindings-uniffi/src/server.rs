@@ -35,7 +35,9 @@ impl Server {
     ) -> Result<Arc<Self>, Failure> {
         let info: Implementation = read("the server's description", &info)?;
         let options: ServerOptions = read_or_default("the settings", settings.as_deref())?;
-        let core = options.builder(info, instructions)?.build()?;
+        let core = options
+            .builder(info, instructions, options::no_sharing)?
+            .build()?;
         foreign::print_traffic(&core);
         let runtime = Runtime::shared()?;
         Ok(Arc::new(Self { core, runtime }))

@@ -6,7 +6,7 @@ import signal
 import time
 from typing import Callable
 
-from fleet import PATIENCE, Fleet
+from fleet import WAIT_TIMEOUT, Fleet
 from raw import Session, Stream, text_of
 
 CHECKS: list[Callable[[Fleet], None]] = []
@@ -20,7 +20,7 @@ def check(function: Callable[[Fleet], None]) -> Callable[[Fleet], None]:
 
 
 def until(found: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + WAIT_TIMEOUT
     while not found():
         assert time.monotonic() < deadline, what
         time.sleep(0.02)

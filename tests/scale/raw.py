@@ -8,7 +8,7 @@ import time
 from typing import Any, Iterator
 
 REVISION = "2025-11-25"
-PATIENCE = 60.0
+WAIT_TIMEOUT = 60.0
 
 
 class Stream:
@@ -25,7 +25,7 @@ class Stream:
         """Yields the messages of the events; notes each event's id."""
         data: list[str] = []
         # Comments keep the connection alive, so that its timeout does not end a stream without events.
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + WAIT_TIMEOUT
         for line in self._response:
             assert time.monotonic() < deadline, "the stream has no events"
             text = line.decode().rstrip("\r\n")
@@ -38,7 +38,7 @@ class Stream:
                 data.clear()
                 if message:
                     yield json.loads(message)
-                    deadline = time.monotonic() + PATIENCE
+                    deadline = time.monotonic() + WAIT_TIMEOUT
 
     def message(self) -> Any:
         """Returns the only message of a response, or the result among the events."""
@@ -108,7 +108,7 @@ class Session:
         return ended.status
 
     def _send(self, method: str, body: bytes | None, headers: dict[str, str], port: int | None) -> Stream:
-        connection = http.client.HTTPConnection("localhost", port or self.port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection("localhost", port or self.port, timeout=WAIT_TIMEOUT)
         headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": REVISION} | headers
         if body is not None:
             headers["Content-Type"] = "application/json"

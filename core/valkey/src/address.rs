@@ -27,18 +27,18 @@ impl Address {
         })?;
         match scheme {
             "valkey" | "redis" | "valkey+unix" | "redis+unix" => {
-                node(scheme, rest).map(Self::Server)
+                parse_host(scheme, rest).map(Self::Server)
             }
             "valkeys" | "rediss" => {
-                needs(cfg!(feature = "tls"), scheme, "tls")?;
-                node(scheme, rest).map(Self::Server)
+                require_feature(cfg!(feature = "tls"), scheme, "tls")?;
+                parse_host(scheme, rest).map(Self::Server)
             }
             _ => match scheme.rsplit_once('-') {
                 Some((base @ ("valkey" | "redis" | "valkeys" | "rediss"), kind)) => {
                     if base.ends_with('s') && base != "redis" {
-                        needs(cfg!(feature = "tls"), scheme, "tls")?;
+                        require_feature(cfg!(feature = "tls"), scheme, "tls")?;
                     }
-                    several(scheme, base, kind, rest)
+                    parse_multiple_hosts(scheme, base, kind, rest)
                 }
                 _ => Err(invalid(
                     "has an unknown scheme: use `valkey`, `valkeys`, `redis` or `rediss`",
@@ -49,7 +49,12 @@ impl Address {
 }
 
 /// Parses the URL of a cluster or of sentinels.
-fn several(scheme: &str, base: &str, kind: &str, rest: &str) -> Result<Address, ValkeyError> {
+fn parse_multiple_hosts(
+    scheme: &str,
+    base: &str,
+    kind: &str,
+    rest: &str,
+) -> Result<Address, ValkeyError> {
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (user, hosts) = match hosts.rsplit_once('@') {
@@ -58,11 +63,11 @@ fn several(scheme: &str, base: &str, kind: &str, rest: &str) -> Result<Address, 
     };
     let nodes: Vec<ConnectionInfo> = hosts
         .split(',')
-        .map(|host| node(base, &format!("{user}{host}/{path}")))
+        .map(|host| parse_host(base, &format!("{user}{host}/{path}")))
         .collect::<Result<_, _>>()?;
     match kind {
         "cluster" => {
-            needs(cfg!(feature = "cluster"), scheme, "cluster")?;
+            require_feature(cfg!(feature = "cluster"), scheme, "cluster")?;
             if !path.is_empty() && path != "0" {
                 return Err(invalid("a cluster has no database but 0"));
             }
@@ -70,7 +75,7 @@ fn several(scheme: &str, base: &str, kind: &str, rest: &str) -> Result<Address, 
             return Ok(Address::Cluster(nodes));
         }
         "sentinel" => {
-            needs(cfg!(feature = "sentinel"), scheme, "sentinel")?;
+            require_feature(cfg!(feature = "sentinel"), scheme, "sentinel")?;
             let service = query
                 .split('&')
                 .find_map(|part| part.strip_prefix("service="))
@@ -92,7 +97,11 @@ fn several(scheme: &str, base: &str, kind: &str, rest: &str) -> Result<Address, 
     ))
 }
 
-fn needs(is_enabled: bool, scheme: &str, feature: &'static str) -> Result<(), ValkeyError> {
+fn require_feature(
+    is_enabled: bool,
+    scheme: &str,
+    feature: &'static str,
+) -> Result<(), ValkeyError> {
     match is_enabled {
         true => Ok(()),
         false => Err(ValkeyError::MissingFeature {
@@ -103,7 +112,7 @@ fn needs(is_enabled: bool, scheme: &str, feature: &'static str) -> Result<(), Va
 }
 
 /// Parses the part of a URL for one server. The answers of all servers are read in the same version of the protocol.
-fn node(scheme: &str, rest: &str) -> Result<ConnectionInfo, ValkeyError> {
+fn parse_host(scheme: &str, rest: &str) -> Result<ConnectionInfo, ValkeyError> {
     let info = format!("{scheme}://{rest}")
         .into_connection_info()
         // The detail may contain a part of the URL.

@@ -12,8 +12,8 @@ use crate::backoff::Backoff;
 use crate::connection::{Connection, Connector};
 use crate::failure::Failure;
 use crate::keys::Keys;
-use crate::limits::{BUS_WAIT, MAX_READ_EVENTS, MAX_SENDERS};
-use crate::warnings::Warnings;
+use crate::limits::{BUS_READ_TIMEOUT, MAX_READ_EVENTS, MAX_SENDERS};
+use crate::warning_limiter::WarningLimiter;
 
 /// What is called with each message.
 pub(crate) type Receiver = Arc<dyn Fn(Bytes) + Send + Sync>;
@@ -58,12 +58,12 @@ impl Subscribers {
 
 /// Whether this process receives what others publish from now on.
 #[derive(Default)]
-pub(crate) struct Joined {
+pub(crate) struct BusReadiness {
     is_listening: AtomicBool,
-    has_joined: watch::Sender<bool>,
+    is_ready: watch::Sender<bool>,
 }
 
-impl Joined {
+impl BusReadiness {
     /// Notes that there is a listener; returns whether there was none.
     pub(crate) fn listen(&self) -> bool {
         !self.is_listening.swap(true, Ordering::Relaxed)
@@ -77,8 +77,8 @@ impl Joined {
         if !self.is_listening.load(Ordering::Relaxed) {
             return;
         }
-        let mut joined = self.has_joined.subscribe();
-        // Without Valkey nothing is missed.
+        let mut joined = self.is_ready.subscribe();
+        // After the timeout, go on: nothing is published while Valkey is unreachable.
         let _ = tokio::time::timeout(timeout, joined.wait_for(|joined| *joined)).await;
     }
 }
@@ -87,21 +87,21 @@ impl Joined {
 pub(crate) struct Listener {
     pub(crate) subscribers: Weak<Subscribers>,
     pub(crate) connector: Arc<Connector>,
-    joined: Arc<Joined>,
+    joined: Arc<BusReadiness>,
     pub(crate) bus: String,
     /// The name of this process on the bus.
     pub(crate) own: String,
     position: Option<EntryId>,
     senders: Senders,
-    warnings: Warnings,
-    losses: Warnings,
+    warnings: WarningLimiter,
+    losses: WarningLimiter,
 }
 
 impl Listener {
     pub(crate) fn new(
         subscribers: &Arc<Subscribers>,
         connector: Arc<Connector>,
-        joined: Arc<Joined>,
+        joined: Arc<BusReadiness>,
         keys: &Keys,
         own: String,
     ) -> Self {
@@ -113,8 +113,8 @@ impl Listener {
             own,
             position: None,
             senders: Senders::default(),
-            warnings: Warnings::default(),
-            losses: Warnings::default(),
+            warnings: WarningLimiter::default(),
+            losses: WarningLimiter::default(),
         }
     }
 
@@ -122,7 +122,7 @@ impl Listener {
     pub(crate) async fn run(mut self) {
         let mut backoff = Backoff::default();
         while self.subscribers.strong_count() > 0 {
-            let failure = match self.connector.connect(BUS_WAIT).await {
+            let failure = match self.connector.connect(BUS_READ_TIMEOUT).await {
                 Ok(mut connection) => self.follow(&mut connection, &mut backoff).await,
                 Err(failure) => Err(failure),
             };
@@ -131,7 +131,7 @@ impl Listener {
                 tracing::warn!(
                     error = %failure,
                     suppressed,
-                    "messages of other processes are not received at present"
+                    "cannot receive messages from other processes over Valkey; retrying"
                 );
             }
             tokio::time::sleep(backoff.next_delay()).await;
@@ -152,12 +152,12 @@ impl Listener {
             Some(before) if last < before => EntryId::default(),
             Some(before) => before,
         };
-        self.joined.has_joined.send_replace(true);
+        self.joined.is_ready.send_replace(true);
         loop {
             self.position = Some(position);
             let mut wait = redis::cmd("XREAD");
             wait.arg("COUNT").arg(MAX_READ_EVENTS);
-            wait.arg("BLOCK").arg(milliseconds(BUS_WAIT));
+            wait.arg("BLOCK").arg(milliseconds(BUS_READ_TIMEOUT));
             wait.arg("STREAMS").arg(&self.bus).arg(position.to_string());
             let read: Option<Streams> = connection.query(&wait).await?;
             backoff.reset();
@@ -247,14 +247,14 @@ struct Latest {
     at: u64,
 }
 
-/// What a message is among those of its sender.
+/// How the number of a message relates to the sender's previous one.
 #[derive(Debug, PartialEq, Eq)]
 enum Received {
     /// It was received before.
     Again,
     /// It follows the previous one, or is the first.
     Next,
-    /// So many are missing before it.
+    /// This many messages are missing before it.
     After(u64),
 }
 

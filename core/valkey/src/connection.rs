@@ -85,7 +85,7 @@ impl Connector {
         })
     }
 
-    /// Connects. Commands may wait in the server for `wait`, besides the timeout.
+    /// Connects. The timeout of each command is longer by `wait`, for commands that block in the server.
     pub(crate) async fn connect(&self, wait: Duration) -> Result<Connection, Failure> {
         #[cfg(feature = "tls")]
         install_cryptography();
@@ -121,11 +121,11 @@ impl Connector {
             };
             Ok(inner)
         };
-        // A server that accepts connections and says nothing has to end this, too.
+        // Also limits the wait for a server that accepts the connection and does not answer.
         let inner = tokio::time::timeout(self.timeout, connecting)
             .await
             .map_err(|_| Failure::TimedOut(self.timeout))?
-            .map_err(|failure: Failure| match failure.is_of_connection() {
+            .map_err(|failure: Failure| match failure.breaks_connection() {
                 true => failure,
                 // Whatever it says, there is no connection.
                 false => Failure::Unreachable(failure.to_string()),
@@ -196,7 +196,7 @@ impl Connection {
     }
 
     /// Whether commands that are sent together must have keys on the same node.
-    pub(crate) fn has_slots(&self) -> bool {
+    pub(crate) fn is_cluster(&self) -> bool {
         match &self.inner {
             Inner::Server(_) => false,
             #[cfg(feature = "cluster")]
@@ -282,8 +282,8 @@ fn certificates(options: &ValkeyOptions) -> Option<redis::TlsCertificates> {
     })
 }
 
-/// Makes ring the cryptography of this process, unless the program has chosen another: the client crate uses what the
-/// process has.
+/// Installs ring as the default rustls crypto provider of this process, unless the program has installed one. The client
+/// crate uses the default provider.
 #[cfg(feature = "tls")]
 fn install_cryptography() {
     use tokio_rustls::rustls::crypto::{CryptoProvider, ring};

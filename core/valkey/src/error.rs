@@ -23,6 +23,9 @@ pub enum ValkeyError {
         /// The feature.
         feature: &'static str,
     },
+    /// The thread for the I/O could not be started.
+    #[error("the thread that talks to Valkey cannot be started: {0}")]
+    NoThread(String),
     /// The function was called outside of a tokio runtime.
     #[error("shared state needs a tokio runtime: call `connect` within one")]
     NoRuntime,

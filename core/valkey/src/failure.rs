@@ -25,7 +25,7 @@ pub(crate) enum Failure {
     #[error("Valkey refuses an operation: {0}")]
     Refused(String),
     /// Too much is queued for the server.
-    #[error("Valkey is too slow or unreachable: the queue of what it should store is full")]
+    #[error("Valkey is too slow or unreachable: the queue of operations to write is full")]
     Overflow,
     /// The server has data that this version cannot read.
     #[error("Valkey has data that this version cannot read: {0}")]
@@ -33,7 +33,7 @@ pub(crate) enum Failure {
 }
 
 /// Codes of errors that pass: the same operation may succeed later.
-const PASSING: [&str; 10] = [
+const TEMPORARY_ERROR_CODES: [&str; 10] = [
     "OOM",
     "LOADING",
     "BUSY",
@@ -48,12 +48,12 @@ const PASSING: [&str; 10] = [
 
 impl Failure {
     /// Whether the connection must be replaced.
-    pub(crate) fn is_of_connection(&self) -> bool {
+    pub(crate) fn breaks_connection(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::TimedOut(_))
     }
 
     /// Whether the same operation may succeed later.
-    pub(crate) fn may_pass(&self) -> bool {
+    pub(crate) fn is_temporary(&self) -> bool {
         matches!(
             self,
             Self::Unreachable(_) | Self::TimedOut(_) | Self::NotNow(_) | Self::UnknownScript(_)
@@ -70,7 +70,7 @@ impl Failure {
             Some("NOSCRIPT") => return Self::UnknownScript(detail),
             // A replica serves this connection: connecting again finds the new primary.
             Some("READONLY" | "MASTERDOWN") => return Self::Unreachable(detail),
-            Some(code) if PASSING.contains(&code) => return Self::NotNow(detail),
+            Some(code) if TEMPORARY_ERROR_CODES.contains(&code) => return Self::NotNow(detail),
             _ => {}
         }
         match error.kind() {

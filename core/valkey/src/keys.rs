@@ -25,8 +25,9 @@ impl Keys {
         format!("{}:{{{id}}}", self.prefix)
     }
 
-    /// The streams of a session (a hash): by each stream's name its place among them, its first and last number, its
-    /// bytes, and whether it ended; by `*` the place of the next stream and the bytes of all.
+    /// The streams of a session (a hash). One field per stream, named like the stream: its position in the order of
+    /// creation, the numbers of its first and last event, its size in bytes, and whether it has ended. The field `*`: the
+    /// next position, and the size of all streams in bytes.
     pub(crate) fn index(&self, session: &str) -> String {
         format!("{}:{{{session}}}:streams", self.prefix)
     }
@@ -48,6 +49,6 @@ impl Keys {
 }
 
 /// Splits a stream's name in the event log into its session and its name within the session.
-pub(crate) fn split(stream: &str) -> (&str, &str) {
+pub(crate) fn split_stream_name(stream: &str) -> (&str, &str) {
     stream.split_once('/').unwrap_or((stream, ""))
 }

@@ -1,8 +1,8 @@
 //! State of several `mcpline` servers, shared over Valkey 7 and later, or Redis 6 and later.
 //!
 //! [`Valkey::connect`] returns the [`Sharing`](mcpline::sharing::Sharing) that `Settings::sharing` takes. Servers that connect
-//! to the same Valkey with the same key prefix serve the sessions of each other: a load balancer may send each request
-//! to any of them, and a session continues when its process ends.
+//! to the same Valkey with the same key prefix serve each other's sessions: a load balancer may send each request to any
+//! of them, and a session continues at another server when its process ends.
 //!
 //! ```no_run
 //! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
@@ -34,7 +34,8 @@ mod queue;
 mod reader;
 mod scripts;
 mod store;
-mod warnings;
+mod url_options;
+mod warning_limiter;
 mod writer;
 
 pub use error::ValkeyError;

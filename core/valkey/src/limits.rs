@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Bytes that wait in this process to be written, above which the oldest are dropped: two of the largest messages that
-/// a server accepts by default. At 1 MB/s of events it bridges half a minute without Valkey.
+/// Bytes of the operations that wait in this process to be written; above it the oldest are dropped. It holds two of the
+/// largest messages that a server accepts by default, or half a minute without Valkey at 1 MB/s of events.
 pub(crate) const MAX_QUEUED_BYTES: usize = 32 * 1024 * 1024;
 
 /// Memory of a queued operation besides its message: the names of its session and stream, and its entry.
@@ -27,11 +27,11 @@ pub(crate) const MAX_STREAM_BYTES: usize = 4 * 1024 * 1024;
 /// that a server accepts by default, or four full streams. Above it the session's oldest streams are dropped.
 pub(crate) const MAX_SESSION_BYTES: usize = 16 * 1024 * 1024;
 
-/// Streams of one session in Valkey. A client resumes the streams of its requests in flight; more than these are ended
-/// ones whose clients have read them.
+/// Streams of one session in Valkey. A client resumes only the streams of its requests in flight; streams beyond this
+/// number have ended, and their client has read them.
 pub(crate) const MAX_SESSION_STREAMS: usize = 64;
 
-/// Memory in Valkey of an event besides its message, in the count of the limits above.
+/// Memory in Valkey that an event takes in addition to its message. It counts towards the limits above.
 pub(crate) const EVENT_BYTES: usize = 128;
 
 /// How long a stream is kept if its session is not saved (yet), since its latest event. The streams of a saved session
@@ -53,18 +53,18 @@ pub(crate) const MAX_READ_EVENTS: usize = 256;
 
 /// How long one request for events of the bus waits in Valkey. A connection that is lost without a trace is noticed
 /// after this time and the timeout.
-pub(crate) const BUS_WAIT: Duration = Duration::from_secs(2);
+pub(crate) const BUS_READ_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Processes of which the number of the latest event is remembered: ten times a large service, because a process that
-/// is restarted counts again.
+/// Senders whose latest message number is remembered: ten times the processes of a large service, because a process
+/// that is restarted counts as a new sender.
 pub(crate) const MAX_SENDERS: usize = 10_000;
 
 /// The delay before the second attempt to connect; it doubles with each further one.
 pub(crate) const FIRST_DELAY: Duration = Duration::from_millis(50);
 
-/// The longest delay between two attempts to connect: short against the timeouts of clients, because sessions do not move
-/// until then; and a thousand processes are no load.
+/// The longest delay between two attempts to connect: short compared with the timeouts of clients, because sessions
+/// cannot move until the connection is back. Even a thousand processes that connect this often are little load.
 pub(crate) const MAX_DELAY: Duration = Duration::from_secs(2);
 
 /// How long a server that shuts down tries to write what is queued.
-pub(crate) const FLUSH_TIME: Duration = Duration::from_secs(2);
+pub(crate) const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);

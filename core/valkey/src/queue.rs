@@ -1,4 +1,4 @@
-//! What waits to be written, in order and within a limit of its bytes.
+//! The write queue: operations that wait to be written, in order, with a limit in bytes.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::failure::Failure;
 use crate::keys;
 use crate::limits::{ENTRY_BYTES, MAX_BATCH_BYTES, MAX_BATCH_OPERATIONS, MAX_QUEUED_BYTES};
-use crate::warnings::Warnings;
+use crate::warning_limiter::WarningLimiter;
 
 /// An operation that writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,9 @@ impl Operation {
     pub(crate) fn session(&self) -> Option<&str> {
         match self {
             Self::Save { session, .. } | Self::Remove { session } => Some(session),
-            Self::Append { stream, .. } | Self::End { stream } => Some(keys::split(stream).0),
+            Self::Append { stream, .. } | Self::End { stream } => {
+                Some(keys::split_stream_name(stream).0)
+            }
             Self::Publish { .. } => None,
         }
     }
@@ -81,7 +83,7 @@ pub(crate) struct Queue {
     state: Mutex<State>,
     /// Wakes the task that takes.
     changed: Notify,
-    overflows: Warnings,
+    overflows: WarningLimiter,
 }
 
 #[derive(Default)]
@@ -175,7 +177,7 @@ impl Queue {
     }
 
     /// Ends a batch: `kept` is tried again, before all others. `failure` is why; `None` if everything was written.
-    pub(crate) fn settle(&self, kept: Vec<Entry>, failure: Option<Failure>) {
+    pub(crate) fn finish_batch(&self, kept: Vec<Entry>, failure: Option<Failure>) {
         let mut state = self.lock();
         state.bytes -= state.taken;
         state.taken = 0;
@@ -226,7 +228,7 @@ impl Queue {
             tracing::warn!(
                 dropped,
                 suppressed,
-                "Valkey is too slow or unreachable: dropped the oldest of what waits to be written"
+                "Valkey is too slow or unreachable: dropped the oldest queued operations"
             );
         }
     }
@@ -279,7 +281,7 @@ impl State {
 }
 
 /// Reports the outcome of an operation that was not kept.
-pub(crate) fn finish(mut entry: Entry, outcome: Result<(), Failure>) {
+pub(crate) fn report_outcome(mut entry: Entry, outcome: Result<(), Failure>) {
     entry.report(outcome);
 }
 
@@ -309,7 +311,7 @@ mod tests {
         let mut numbers = Vec::new();
         while let Some(batch) = queue.take().await {
             numbers.extend(batch.iter().map(number));
-            queue.settle(Vec::new(), None);
+            queue.finish_batch(Vec::new(), None);
         }
         numbers
     }
@@ -338,7 +340,7 @@ mod tests {
         let batch = queue.take().await.expect("a batch");
         assert_eq!(batch.len(), 1, "one MiB at a time");
         let held = queue.bytes();
-        queue.settle(batch, Some(Failure::TimedOut(Duration::ZERO)));
+        queue.finish_batch(batch, Some(Failure::TimedOut(Duration::ZERO)));
         assert_eq!(queue.bytes(), held);
         assert_eq!(drain(&queue).await, [0, 1, 2, 3]);
     }
@@ -369,7 +371,7 @@ mod tests {
         let failure = Failure::Unreachable("closed".to_owned());
         let failing = async {
             let batch = queue.take().await.expect("a batch");
-            queue.settle(batch, Some(failure.clone()));
+            queue.finish_batch(batch, Some(failure.clone()));
         };
         let (first, ()) = tokio::join!(queue.push_and_wait(remove("a"), Duration::MAX), failing);
         assert_eq!(first, Err(failure.clone()));

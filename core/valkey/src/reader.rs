@@ -60,7 +60,7 @@ impl Reader {
         let Some(next) = after.checked_add(1) else {
             return Ok(None);
         };
-        let (session, name) = keys::split(stream);
+        let (session, name) = keys::split_stream_name(stream);
         let mut entry = redis::cmd("HGET");
         entry.arg(self.keys.index(session)).arg(name);
         let mut events = redis::cmd("XRANGE");
@@ -95,7 +95,7 @@ impl Reader {
         Ok(Some(LoggedEvents::new(events, entry.has_ended)))
     }
 
-    /// Sends commands, again if the connection was lost: they only read.
+    /// Sends commands. If the connection was lost, sends them once more, because they only read.
     async fn ask<const N: usize>(&self, commands: [Cmd; N]) -> Result<[Value; N], Failure> {
         let mut may_repeat = true;
         loop {
@@ -110,7 +110,7 @@ impl Reader {
                 Err(failure) => failure,
             };
             let is_lost = matches!(failure, Failure::Unreachable(_));
-            if failure.is_of_connection() {
+            if failure.breaks_connection() {
                 self.give_up(number, &failure).await;
             }
             if !(is_lost && std::mem::take(&mut may_repeat)) {

@@ -1,4 +1,4 @@
-//! The shared state itself.
+//! Implements the traits of `mcpline::sharing` over Valkey.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,14 +9,15 @@ use mcpline_runtime::{background, clock};
 use tokio::runtime::Handle;
 
 use crate::address::Address;
-use crate::bus::{Joined, Listener, Subscribers};
+use crate::bus::{BusReadiness, Listener, Subscribers};
 use crate::connection::Connector;
 use crate::error::ValkeyError;
 use crate::keys::Keys;
 use crate::options::ValkeyOptions;
 use crate::queue::{Operation, Queue};
 use crate::reader::Reader;
-use crate::warnings::Warnings;
+use crate::url_options;
+use crate::warning_limiter::WarningLimiter;
 use crate::writer::Writer;
 
 /// State that several servers share over Valkey. [`connect`](Self::connect) returns it as [`Sharing`].
@@ -24,7 +25,7 @@ pub struct Valkey {
     queue: Arc<Queue>,
     reader: Reader,
     subscribers: Arc<Subscribers>,
-    joined: Arc<Joined>,
+    joined: Arc<BusReadiness>,
     connector: Arc<Connector>,
     keys: Keys,
     /// The name of this process on the bus.
@@ -54,9 +55,36 @@ impl Valkey {
     /// The URL or an option is invalid, a feature is not enabled, or there is no tokio runtime. Failures to connect are
     /// not errors: they are logged, and connecting is tried again.
     pub fn connect(url: &str, options: ValkeyOptions) -> Result<Sharing, ValkeyError> {
+        let start = |writer: Writer| {
+            let runtime = Handle::try_current().map_err(|_| ValkeyError::NoRuntime)?;
+            background::spawn(&runtime, writer.run());
+            Ok(runtime)
+        };
+        Self::start(url, &options, start)
+    }
+
+    /// Returns state that is shared over the Valkey at this URL, for programs without a tokio runtime or with several.
+    ///
+    /// A thread with a runtime of its own does the I/O; it ends when the state is no longer used and everything is
+    /// written. The URL is as for [`connect`](Self::connect), and its query may have the options `key_prefix` and
+    /// `timeout`, in seconds: `valkey://localhost?key_prefix=weather&timeout=0.5`.
+    ///
+    /// # Errors
+    ///
+    /// The URL or an option is invalid, a feature is not enabled, or the thread cannot be started.
+    pub fn connect_on_own_thread(url: &str) -> Result<Sharing, ValkeyError> {
+        let (url, options) = url_options::separate(url)?;
+        Self::start(&url, &options, start_thread)
+    }
+
+    /// Starts the writer by this function, which returns the runtime that it runs on.
+    fn start(
+        url: &str,
+        options: &ValkeyOptions,
+        start: impl FnOnce(Writer) -> Result<Handle, ValkeyError>,
+    ) -> Result<Sharing, ValkeyError> {
         options.check()?;
-        let connector = Arc::new(Connector::new(Address::parse(url)?, &options)?);
-        let runtime = Handle::try_current().map_err(|_| ValkeyError::NoRuntime)?;
+        let connector = Arc::new(Connector::new(Address::parse(url)?, options)?);
         let keys = Keys::new(&options.key_prefix);
         let queue = Arc::new(Queue::default());
         let name = clock::token();
@@ -65,9 +93,9 @@ impl Valkey {
             connector: connector.clone(),
             keys: keys.clone(),
             sender: name.clone(),
-            warnings: Warnings::default(),
+            warnings: WarningLimiter::default(),
         };
-        background::spawn(&runtime, writer.run());
+        let runtime = start(writer)?;
         let shared = Arc::new(Self {
             queue,
             reader: Reader::new(connector.clone(), keys.clone()),
@@ -87,10 +115,25 @@ impl Valkey {
     }
 
     async fn write(&self, operation: Operation) -> Result<(), mcpline::sharing::SharingError> {
-        // The batch before it, and its own; or a connection and its own.
+        // The operation waits for the previous batch or for a connection, and then for its own batch.
         let timeout = self.timeout.saturating_mul(2);
         Ok(self.queue.push_and_wait(operation, timeout).await?)
     }
+}
+
+/// Starts a thread that runs the writer, and what else is started on its runtime until the writer ends.
+fn start_thread(writer: Writer) -> Result<Handle, ValkeyError> {
+    let no_thread = |error: std::io::Error| ValkeyError::NoThread(error.to_string());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(no_thread)?;
+    let handle = runtime.handle().clone();
+    let thread = std::thread::Builder::new().name("mcpline-valkey".to_owned());
+    thread
+        .spawn(move || runtime.block_on(writer.run()))
+        .map_err(no_thread)?;
+    Ok(handle)
 }
 
 impl SessionStore for Valkey {

@@ -14,22 +14,22 @@ use crate::connection::{Connection, Connector};
 use crate::failure::Failure;
 use crate::keys::{self, Keys};
 use crate::limits::{
-    BUS_LIFETIME, EVENT_BYTES, FLUSH_TIME, MAX_BUS_BYTES, MAX_BUS_EVENTS, MAX_SESSION_BYTES,
+    BUS_LIFETIME, EVENT_BYTES, FLUSH_TIMEOUT, MAX_BUS_BYTES, MAX_BUS_EVENTS, MAX_SESSION_BYTES,
     MAX_SESSION_STREAMS, MAX_STREAM_BYTES, MAX_STREAM_EVENTS, STREAM_LIFETIME,
 };
-use crate::queue::{Entry, Operation, Queue, finish};
+use crate::queue::{Entry, Operation, Queue, report_outcome};
 use crate::scripts::{LoadedScripts, Script};
-use crate::warnings::Warnings;
+use crate::warning_limiter::WarningLimiter;
 
-/// Writes batches of the queue, one after the other, until the queue is closed. What fails for reasons that pass is
-/// written again, in order; scripts and receivers recognize what they have seen.
+/// Writes batches of the queue, one after the other, until the queue is closed. Operations that fail for a temporary
+/// reason are written again, in order; scripts and receivers recognize repetitions.
 pub(crate) struct Writer {
     pub(crate) queue: Arc<Queue>,
     pub(crate) connector: Arc<Connector>,
     pub(crate) keys: Keys,
     /// The name of this process on the bus.
     pub(crate) sender: String,
-    pub(crate) warnings: Warnings,
+    pub(crate) warnings: WarningLimiter,
 }
 
 impl Writer {
@@ -51,10 +51,10 @@ impl Writer {
             };
             has_failed = true;
             if let Some(suppressed) = self.warnings.admit() {
-                tracing::warn!(error = %failure, suppressed, "shared state is not written at present");
+                tracing::warn!(error = %failure, suppressed, "cannot write shared state to Valkey; retrying");
             }
             if self.queue.is_closed() {
-                let until = *flush_until.get_or_insert_with(|| Instant::now() + FLUSH_TIME);
+                let until = *flush_until.get_or_insert_with(|| Instant::now() + FLUSH_TIMEOUT);
                 if Instant::now() >= until {
                     return;
                 }
@@ -74,7 +74,7 @@ impl Writer {
         let outcomes = match self.send(link, &batch).await {
             Ok(outcomes) => outcomes,
             Err(failure) => {
-                self.queue.settle(batch, Some(failure.clone()));
+                self.queue.finish_batch(batch, Some(failure.clone()));
                 return Some(failure);
             }
         };
@@ -84,18 +84,18 @@ impl Writer {
             match outcome {
                 Ok(()) => {
                     if let Operation::Remove { session } = &entry.operation {
-                        // What was to be written before must not bring it back.
+                        // Earlier operations that are written again must not restore the removed session.
                         let is_of_it =
                             |earlier: &mut Entry| earlier.operation.session() == Some(session);
                         for earlier in kept.extract_if(.., is_of_it) {
-                            finish(earlier, Ok(()));
+                            report_outcome(earlier, Ok(()));
                         }
                     }
-                    finish(entry, Ok(()));
+                    report_outcome(entry, Ok(()));
                 }
-                Err(failure) if failure.may_pass() => {
+                Err(failure) if failure.is_temporary() => {
                     kept.push(entry);
-                    if failure.is_of_connection() || passing.is_none() {
+                    if failure.breaks_connection() || passing.is_none() {
                         passing = Some(failure);
                     }
                 }
@@ -103,7 +103,7 @@ impl Writer {
                     if let Some(suppressed) = self.warnings.admit() {
                         tracing::warn!(error = %failure, suppressed, "shared state was not written");
                     }
-                    finish(entry, Err(failure));
+                    report_outcome(entry, Err(failure));
                 }
             }
         }
@@ -112,7 +112,7 @@ impl Writer {
         {
             *link = None;
         }
-        self.queue.settle(kept, passing.clone());
+        self.queue.finish_batch(kept, passing.clone());
         passing
     }
 
@@ -181,7 +181,7 @@ impl Writer {
                 number,
                 event,
             } => {
-                let (session, name) = keys::split(stream);
+                let (session, name) = keys::split_stream_name(stream);
                 let (index, events) = (keys.index(session), keys.stream(session, name));
                 let all: [&str; 3] = [&keys.session(session), &index, &events];
                 let mut call = scripts.call(Script::Append, &all);
@@ -192,7 +192,7 @@ impl Writer {
                 call
             }
             Operation::End { stream } => {
-                let (session, name) = keys::split(stream);
+                let (session, name) = keys::split_stream_name(stream);
                 let mut call = scripts.call(Script::End, &[&keys.index(session)]);
                 call.arg(name);
                 call
@@ -216,7 +216,7 @@ async fn send(
     commands: Vec<Cmd>,
 ) -> Vec<Result<(), Failure>> {
     let count = commands.len();
-    if !connection.has_slots() {
+    if !connection.is_cluster() {
         return send_together(connection, commands).await;
     }
     let mut by_session: HashMap<Option<&str>, Vec<(usize, Cmd)>> = HashMap::new();
@@ -261,7 +261,7 @@ async fn send_together(
     }
 }
 
-/// A lifetime from which on it does not end: 100 years. Valkey refuses times that its clock cannot count.
+/// Lifetimes of 100 years or more are stored as endless: Valkey refuses times that its clock cannot represent.
 const ENDLESS: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
 /// Returns a lifetime in milliseconds; 0 if it does not end.

@@ -21,6 +21,7 @@ export function readOptions() {
       channel: NUMBER,
       "page-size": NUMBER,
       suspended: NUMBER,
+      sharing: { type: "string" },
       "peer-bytes": NUMBER,
       sessions: NUMBER,
       "read-timeout": NUMBER,
@@ -35,6 +36,7 @@ export function readOptions() {
     settings: given({
       pageSize: number("page-size"),
       suspended: number("suspended"),
+      sharing: values.sharing,
       maxPeerBytes: number("peer-bytes"),
     }),
     http: given({

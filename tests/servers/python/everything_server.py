@@ -52,6 +52,7 @@ WAV = base64.b64decode("UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAA
 parser = argparse.ArgumentParser()
 parser.add_argument("--http", type=int, metavar="PORT")
 parser.add_argument("--channel", type=int, metavar="N")
+parser.add_argument("--sharing", metavar="URL")
 SETTINGS = ("page_size", "suspended")
 HTTP_OPTIONS = ("sessions", "read_timeout", "write_timeout")
 # Features that the server has in addition, or exclusively.
@@ -72,7 +73,7 @@ def new_server(**settings: Any) -> Server:
         "1.0.0",
         title="mcpline everything server",
         instructions="Fixture server of the mcpline tests.",
-        **given(SETTINGS),
+        **given((*SETTINGS, "sharing")),
         **settings,
     )
 

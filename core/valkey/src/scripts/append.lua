@@ -23,7 +23,7 @@ else
   next_place = next_place + 1
 end
 
--- First the write that may be refused for want of memory, so that nothing is done by halves.
+-- The write that may fail for lack of memory comes first, so that a failure changes nothing.
 redis.call('XADD', stream, string.format('%.0f-1', number), 'd', event)
 if had_gap then
   -- Events in between are lost: a client that has not read them cannot resume.

@@ -1,4 +1,4 @@
-//! What happens while the server is dead, silent, full, slow or forgetful, and afterwards.
+//! Behaviour while the server is down, paused, out of memory, slow or without its data, and after it recovers.
 
 use std::time::{Duration, Instant};
 

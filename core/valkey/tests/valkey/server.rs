@@ -14,7 +14,7 @@ use mcpline_valkey::{Valkey, ValkeyOptions};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// How long to wait for what has to happen. A test that passes needs a fraction.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A session's lifetime that no test outlives.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(3_600);
@@ -93,7 +93,7 @@ impl Server {
         while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {
             let log = std::fs::read_to_string(self.folder.join("log")).unwrap_or_default();
             assert!(
-                began.elapsed() < PATIENCE,
+                began.elapsed() < WAIT_TIMEOUT,
                 "the server does not accept connections: {log}"
             );
             std::thread::sleep(Duration::from_millis(10));
@@ -176,7 +176,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
 /// Options with which a server that works is waited for, however busy the machine is.
 pub(crate) fn options() -> ValkeyOptions {
     let mut options = ValkeyOptions::default();
-    options.timeout = PATIENCE / 2;
+    options.timeout = WAIT_TIMEOUT / 2;
     options
 }
 
@@ -202,7 +202,7 @@ pub(crate) async fn until<T, F: Future<Output = Option<T>>>(
         if let Some(found) = found().await {
             return found;
         }
-        assert!(began.elapsed() < PATIENCE, "{what}");
+        assert!(began.elapsed() < WAIT_TIMEOUT, "{what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -1,6 +1,7 @@
 //! Options of a server.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use mcpline_protocol::Revision;
@@ -9,6 +10,7 @@ use mcpline_protocol::vocabulary::{CacheHints, CacheScope, Implementation, Loggi
 
 use crate::error::Error;
 use crate::server::{Extension, Server, ServerBuilder, Settings, state_keys};
+use crate::sharing::Sharing;
 
 use super::options_macro::options;
 use super::{checked_revisions, seconds, set, set_seconds};
@@ -19,6 +21,8 @@ options! {
     /// Options of a server: its [`Settings`], and its declarations.
     #[derive(Debug, Default)]
     pub struct ServerOptions {
+        /// The URL of the state that servers share.
+        sharing: Option<String>,
         revisions: Option<Vec<Revision>>,
         line_limit: Option<usize>,
         batch_limit: Option<usize>,
@@ -65,17 +69,23 @@ options! {
 }
 
 impl ServerOptions {
-    /// Returns a builder for a server with this description and these options.
+    /// Returns a builder for a server with this description and these options. `share` returns the state that is shared at
+    /// a URL, or why it can't be: [`no_sharing`] where the binding is built without it.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid.
-    pub fn builder(
+    pub fn builder<E: Display>(
         self,
         info: Implementation,
         instructions: Option<String>,
+        share: impl FnOnce(&str) -> Result<Sharing, E>,
     ) -> Result<ServerBuilder, Error> {
-        let settings = self.settings()?;
+        let mut settings = self.settings()?;
+        if let Some(url) = &self.sharing {
+            let shared = share(url).map_err(|reason| Error::usage(format!("sharing: {reason}")))?;
+            settings.sharing = Some(shared);
+        }
         let mut builder = Server::builder(info.name.clone(), info.version.clone())
             .implementation(info)
             .settings(settings);
@@ -173,6 +183,15 @@ impl ServerOptions {
         set(&mut session.ping_misses, self.ping_misses);
         Ok(settings)
     }
+}
+
+/// Refuses to share state, for [`ServerOptions::builder`].
+///
+/// # Errors
+///
+/// Always.
+pub fn no_sharing(_url: &str) -> Result<Sharing, String> {
+    Err("this build of mcpline cannot share state over Valkey".to_owned())
 }
 
 fn rate((per_second, burst): (u32, u32)) -> Rate {

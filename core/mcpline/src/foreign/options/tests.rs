@@ -90,12 +90,12 @@ fn invalid_values_are_usage_errors_that_name_them() {
     let none: ClientOptions = read("the settings", br#"{"revisions":[]}"#).unwrap();
     assert!(misuse(none.settings().unwrap_err()).starts_with("`revisions` is empty"));
     let none: ServerOptions = read("the settings", br#"{"revisions":[]}"#).unwrap();
-    let unbuilt = none.builder(Implementation::new("s", "1"), None);
+    let unbuilt = none.builder(Implementation::new("s", "1"), None, no_sharing);
     assert!(misuse(unbuilt.unwrap_err()).starts_with("`revisions` is empty"));
     let negative: ClientOptions = read("the settings", br#"{"timeout":-1}"#).unwrap();
     assert!(misuse(negative.settings().unwrap_err()).starts_with("-1 seconds:"));
     let server: ServerOptions = read("the settings", br#"{"declare":["tolls"]}"#).unwrap();
-    let unbuilt = server.builder(Implementation::new("s", "1"), None);
+    let unbuilt = server.builder(Implementation::new("s", "1"), None, no_sharing);
     assert_eq!(misuse(unbuilt.unwrap_err()), "unknown capability tolls");
     let call = CallOptions {
         reissue: Some("often".to_owned()),

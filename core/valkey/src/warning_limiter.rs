@@ -14,7 +14,7 @@ const RATE: Rate = Rate {
 
 /// Limits the warnings of one kind, and counts those above the limit.
 #[derive(Debug, Default)]
-pub(crate) struct Warnings(Mutex<State>);
+pub(crate) struct WarningLimiter(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
@@ -31,7 +31,7 @@ impl Default for State {
     }
 }
 
-impl Warnings {
+impl WarningLimiter {
     /// Returns the number of warnings that were suppressed since the last one if another may be logged.
     pub(crate) fn admit(&self) -> Option<u64> {
         self.take(clock::now())
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn suppressed_warnings_are_counted() {
-        let warnings = Warnings::default();
+        let warnings = WarningLimiter::default();
         let now = Duration::from_secs(60);
         let admitted = (0..10).filter_map(|_| warnings.take(now)).count();
         assert_eq!(admitted, 4);
