@@ -25,7 +25,7 @@ pub trait RequestListener: Send + Sync {
     async fn ended(&self, records: Vec<String>) -> Result<(), ForeignFailure>;
 }
 
-/// Returns what passes records to a listener. The task that does so ends with it.
+/// Returns a function that passes records to a listener. The task that calls the listener ends when the function is dropped.
 fn pass(
     listener: Arc<dyn RequestListener>,
     runtime: &Handle,

@@ -177,7 +177,7 @@ public struct ClientBuilder: Sendable {
     public mutating func onStderr(_ handler: @escaping @Sendable (_ line: String) async -> Void) { stderr = handler }
 
     /// Called at the end of each request of the client, for a log of requests: those that it sends, and those of the server that it
-    /// answers. While the function is slower than the requests, and 4,096 records wait, further ones are dropped.
+    /// answers. While 4,096 records wait because the function is slow, further records are dropped.
     public mutating func onRequestEnd(_ listener: @escaping @Sendable (ClientRequestRecord) async -> Void) {
         requestEnd = listener
     }

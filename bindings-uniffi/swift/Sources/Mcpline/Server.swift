@@ -403,8 +403,8 @@ public final class Server: Sendable {
         native.notifyElicitationComplete(elicitationId: elicitationId)
     }
 
-    /// Calls a function at the end of each request, for a log of requests. Replaces an earlier one. While it is slower than the
-    /// requests, and 4,096 records wait, further ones are dropped.
+    /// Calls a function at the end of each request, for a log of requests. Replaces an earlier function. While 4,096 records wait
+    /// because the function is slow, further records are dropped.
     public func onRequestEnd(_ listener: @escaping @Sendable (RequestRecord) async -> Void) {
         native.recordRequests(listener: RequestRecords(listener))
     }

@@ -13,8 +13,8 @@ use super::request_log::RunningRequest;
 use super::settings::RequestOptions;
 
 impl Client {
-    /// Records a request that will not be sent as cancelled: in the audit logs among its middleware, in the log of requests and
-    /// in the metrics. One with invalid parameters has no record, as if it had begun.
+    /// Records that a request was cancelled before it was sent: in the audit logs of the client's middleware, in the log of
+    /// requests and in the metrics. A request with invalid parameters has no record, whether it begins or not.
     pub(crate) fn record_given_up(
         &self,
         method: &str,

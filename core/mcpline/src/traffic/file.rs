@@ -31,7 +31,7 @@ const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 /// How long the last server or client with a file waits until it is written.
 const MAX_CLOSING_TIME: Duration = Duration::from_secs(1);
 
-/// Maximum depth of a recorded message. Within a record it is one deeper, and then as deep as JSON parsers read.
+/// Maximum depth of a recorded message. A record nests the message one level deeper, which is the most that JSON parsers read.
 const MAX_DEPTH: usize = mcpline_protocol::limits::MAX_DEPTH - 1;
 
 /// The open files of this process. Servers and clients with the same path share one, so that their records keep their order.

@@ -11,13 +11,13 @@ use thiserror::Error;
 
 use super::{Direction, Role};
 
-/// Maximum length of a line in bytes. A record has a megabyte of text at most, each byte of which may become an escape of six.
+/// Maximum length of a line in bytes. A record has at most a megabyte of text, and JSON may escape each byte as six bytes.
 const MAX_LINE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// Reads the records of a traffic file, in their order.
 ///
-/// A line that is not a record is an error, after which the next line is read. An incomplete line at the end of the file, as a
-/// process leaves it that is killed, is no record: see [`is_cut_off`](Self::is_cut_off).
+/// A line that is not a record is an error, after which the next line is read. An incomplete line at the end of the file, which
+/// a killed process leaves, is skipped: see [`is_cut_off`](Self::is_cut_off).
 ///
 /// ```
 /// use mcpline::traffic::{Direction, TrafficContent, TrafficReader, TrafficEntry};

@@ -1,11 +1,11 @@
 //! Repeats the requests of a traffic file at a server, and compares what it answers with what the file says.
 //!
-//! `cargo run -p example-weather --bin replay -- FILE URL` or `… -- FILE PROGRAM [ARGUMENT …]`. The file is one that a server or a client has
-//! recorded: see `docs/traffic-files.md`. The program ends with status 1 if an answer differs, and with 2 if
-//! the file cannot be read or the server cannot be reached.
+//! `cargo run -p example-weather --bin replay -- FILE URL` or `… -- FILE PROGRAM [ARGUMENT …]`. A server or a client has recorded
+//! the file: see `docs/traffic-files.md`. The exit status is 1 if an answer differs, and 2 if the file cannot be read or the
+//! server cannot be reached.
 //!
-//! The requests of each connection and session are sent by a client of the same revision, one after another. It answers input requests
-//! of the server as the file says. `[redacted]` in a recorded answer matches every text.
+//! For each connection and session, a client of the same revision sends the recorded requests one after another, and answers
+//! input requests of the server as recorded. `[redacted]` in a recorded answer matches any text.
 
 #![allow(clippy::print_stdout, reason = "what the example shows")]
 

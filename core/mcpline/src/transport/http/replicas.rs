@@ -25,8 +25,9 @@ use super::stream::{Stream, StreamLog, StreamName};
 /// How many times an active session is saved during its lifetime in the store.
 const SAVES_PER_LIFETIME: u32 = 2;
 
-/// The delays before another process's stream is looked up again. The log may be behind the client, which may resume as
-/// soon as it has an event: together as long as a log should take, and so few that unknown streams cost little.
+/// The delays between lookups of another process's stream. A client may resume a stream before the log has the latest
+/// event that the client has. The sum of the delays is the time that a log should take; their number is small, so that
+/// unknown streams cost little.
 const LOOKUP_DELAYS: [Duration; 4] = [
     Duration::from_millis(10),
     Duration::from_millis(50),

@@ -198,7 +198,7 @@ public class ClientBuilder internal constructor() {
 
     /**
      * Called at the end of each request of the client, for a log of requests: those that it sends, and those of the server that it
-     * answers. While the function is slower than the requests, and 4,096 records wait, further ones are dropped.
+     * answers. While 4,096 records wait because the function is slow, further records are dropped.
      */
     public fun onRequestEnd(listener: suspend (ClientRequestRecord) -> Unit) {
         requestEnd = listener

@@ -430,8 +430,8 @@ public class Server internal constructor(
     }
 
     /**
-     * Calls a function at the end of each request, for a log of requests. Replaces an earlier one. While it is slower than the
-     * requests, and 4,096 records wait, further ones are dropped.
+     * Calls a function at the end of each request, for a log of requests. Replaces an earlier function. While 4,096 records wait
+     * because the function is slow, further records are dropped.
      */
     public fun onRequestEnd(listener: suspend (RequestRecord) -> Unit): Unit =
         native { native.recordRequests(RequestRecords(RequestRecord.serializer(), scope, listener)) }
