@@ -39,6 +39,7 @@ impl LatestRevision {
 
 /// Who has recorded a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Role {
     /// The server.
     Server,
