@@ -17,6 +17,7 @@ mod log;
 mod request_log;
 mod runtime;
 mod server;
+mod sharing;
 
 uniffi::setup_scaffolding!("mcpline");
 

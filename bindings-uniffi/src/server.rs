@@ -16,6 +16,7 @@ use crate::call::{ForeignHandler, Handler};
 use crate::failure::Failure;
 use crate::request_log::{self, RequestListener};
 use crate::runtime::Runtime;
+use crate::sharing::share;
 
 /// A server.
 #[derive(uniffi::Object)]
@@ -35,9 +36,7 @@ impl Server {
     ) -> Result<Arc<Self>, Failure> {
         let info: Implementation = read("the server's description", &info)?;
         let options: ServerOptions = read_or_default("the settings", settings.as_deref())?;
-        let core = options
-            .builder(info, instructions, options::no_sharing)?
-            .build()?;
+        let core = options.builder(info, instructions, share)?.build()?;
         foreign::print_traffic(&core);
         let runtime = Runtime::shared()?;
         Ok(Arc::new(Self { core, runtime }))

@@ -2,6 +2,11 @@ import Foundation
 
 /// Settings of a server. Every setting has a production-safe default.
 public struct ServerSettings: Encodable, Hashable, Sendable {
+    /// URL of a Valkey or Redis server over which several processes share sessions, event streams and notifications, so that a
+    /// client may reach any of them: `valkey://host:6379/0`, or `valkeys://` with TLS. `?key_prefix=NAME` separates services that
+    /// share a server; `timeout` is that of an operation in seconds (2). Default: each process has its own sessions.
+    public var sharing: String?
+
     /// Protocol revisions to serve. Default: all.
     public var revisions: [String]?
 
@@ -145,6 +150,7 @@ public struct ServerSettings: Encodable, Hashable, Sendable {
 
     /// Creates a value from its members.
     public init(
+        sharing: String? = nil,
         revisions: [String]? = nil,
         lineLimit: Int? = nil,
         batchLimit: Int? = nil,
@@ -185,6 +191,7 @@ public struct ServerSettings: Encodable, Hashable, Sendable {
         experimental: [String: JSONObject]? = nil,
         declare: [String]? = nil
     ) {
+        self.sharing = sharing
         self.revisions = revisions
         self.lineLimit = lineLimit
         self.batchLimit = batchLimit

@@ -23,6 +23,12 @@ import kotlinx.serialization.json.jsonPrimitive
 /** Settings of a server. Every setting has a production-safe default. */
 @Serializable
 public class ServerSettings(
+    /**
+     * URL of a Valkey or Redis server over which several processes share sessions, event streams and notifications, so that a client
+     * may reach any of them: `valkey://host:6379/0`, or `valkeys://` with TLS. `?key_prefix=NAME` separates services that share a
+     * server; `timeout` is that of an operation in seconds (2). Default: each process has its own sessions.
+     */
+    public val sharing: String? = null,
     /** Protocol revisions to serve. Default: all. */
     public val revisions: List<String>? = null,
     /** Maximum length of a message on stdio, in bytes. Default: 16 MiB. */
