@@ -66,7 +66,7 @@ impl Failure {
             return Self::TimedOut(timeout);
         }
         let detail = error.to_string();
-        match error.code() {
+        match error_code(error, &detail) {
             Some("NOSCRIPT") => return Self::UnknownScript(detail),
             // A replica serves this connection: connecting again finds the new primary.
             Some("READONLY" | "MASTERDOWN") => return Self::Unreachable(detail),
@@ -88,8 +88,82 @@ impl Failure {
     }
 }
 
+/// Returns the code of an error. Redis 6 reports an error of a command in a script as `ERR`, with the code of the command in
+/// the text: `Error running script (call to f_12): @user_script:3: @user_script: 3: -READONLY You can't write`.
+fn error_code<'e>(error: &'e RedisError, detail: &'e str) -> Option<&'e str> {
+    let code = error.code()?;
+    if code != "ERR" {
+        return Some(code);
+    }
+    let mut words = detail.split_whitespace();
+    let in_script = words.find_map(|word| {
+        let code = word.strip_prefix('-')?;
+        TEMPORARY_ERROR_CODES.contains(&code).then_some(code)
+    });
+    in_script.or(Some(code))
+}
+
 impl From<Failure> for SharingError {
     fn from(failure: Failure) -> Self {
         Self::new(failure.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::Value;
+
+    use super::*;
+
+    /// Classifies what a server sends.
+    fn failure_of(answer: &str) -> Failure {
+        match redis::parse_redis_value(format!("-{answer}\r\n").as_bytes()) {
+            Ok(Value::ServerError(error)) => Failure::of(&error.into(), Duration::ZERO),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// As Redis 6 reports an error of a command that a script calls.
+    fn failure_in_script(error: &str) -> Failure {
+        let place = "(call to f_5b0a): @user_script:24: @user_script: 24:";
+        failure_of(&format!("ERR Error running script {place} -{error}"))
+    }
+
+    #[test]
+    fn a_replica_breaks_the_connection_also_if_a_script_meets_it() {
+        for error in [
+            "READONLY You can't write against a read only replica.",
+            "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+        ] {
+            for failure in [failure_of(error), failure_in_script(error)] {
+                assert!(failure.breaks_connection(), "{failure:?}");
+                assert!(failure.is_temporary(), "{failure:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn errors_that_pass_are_temporary_also_if_a_script_meets_them() {
+        for error in [
+            "OOM command not allowed when used memory > 'maxmemory'.",
+            "LOADING Redis is loading the dataset in memory",
+            "CLUSTERDOWN The cluster is down",
+            "NOREPLICAS Not enough good replicas to write.",
+            "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+            "TRYAGAIN Multiple keys request during rehashing of slot",
+        ] {
+            for failure in [failure_of(error), failure_in_script(error)] {
+                assert!(matches!(failure, Failure::NotNow(_)), "{failure:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_errors_are_final() {
+        for error in ["WRONGTYPE Operation against a key", "ERR value is not an integer"] {
+            for failure in [failure_of(error), failure_in_script(error)] {
+                assert!(matches!(failure, Failure::Refused(_)), "{failure:?}");
+            }
+        }
     }
 }
