@@ -10,6 +10,7 @@ local overhead, lifetime = tonumber(ARGV[8]), tonumber(ARGV[9])
 
 local next_place, total = string.match(redis.call('HGET', index, '*') or '0 0', '(%d+) (%d+)')
 next_place, total = tonumber(next_place), tonumber(total)
+local has_events = redis.call('EXISTS', stream) == 1
 local place, first, last, bytes = string.match(redis.call('HGET', index, name) or '', '(%d+) (%d+) (%d+) (%d+)')
 local had_gap = false
 if place then
@@ -17,8 +18,13 @@ if place then
   if number <= last then
     return 0
   end
-  had_gap = number > last + 1
+  -- The events may have been evicted without the index.
+  had_gap = number > last + 1 or not has_events
 else
+  -- The index may have been evicted without the events: what came before this event is unknown.
+  if has_events then
+    redis.call('DEL', stream)
+  end
   place, first, last, bytes = next_place, number, number - 1, 0
   next_place = next_place + 1
 end
@@ -28,7 +34,7 @@ redis.call('XADD', stream, string.format('%.0f-1', number), 'd', event)
 if had_gap then
   -- Events in between are lost: a client that has not read them cannot resume.
   redis.call('XTRIM', stream, 'MAXLEN', 1)
-  total = total - bytes
+  total = math.max(total - bytes, 0)
   first, bytes = number, 0
 end
 last = number
@@ -38,7 +44,7 @@ while last - first + 1 > max_events or (bytes > max_bytes and first < last) do
   local oldest = redis.call('XRANGE', stream, '-', '+', 'COUNT', 1)[1]
   redis.call('XDEL', stream, oldest[1])
   local size = #oldest[2][2] + overhead
-  bytes, total, first = bytes - size, total - size, first + 1
+  bytes, total, first = math.max(bytes - size, 0), math.max(total - size, 0), first + 1
 end
 redis.call('HSET', index, name, string.format('%.0f %.0f %.0f %.0f 0', place, first, last, bytes))
 
@@ -59,7 +65,7 @@ while total > max_session_bytes or redis.call('HLEN', index) > max_streams + 1 d
   end
   redis.call('DEL', index .. ':' .. oldest)
   redis.call('HDEL', index, oldest)
-  total = total - oldest_bytes
+  total = math.max(total - oldest_bytes, 0)
 end
 redis.call('HSET', index, '*', string.format('%.0f %.0f', next_place, total))
 

@@ -191,6 +191,69 @@ async fn events_after_a_gap_cannot_be_resumed_from_before_it() {
     assert_eq!(a.events.read("one/1", 1).await.expect("reads"), None);
 }
 
+/// Appends events with these numbers, and waits until they are written.
+async fn append(a: &mcpline::sharing::Sharing, stream: &str, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        a.events
+            .append(stream, number, Bytes::from(vec![b'x'; 100]));
+    }
+    save(a, "last", "value", LIFETIME).await;
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_after_its_events_were_evicted_without_the_index() {
+    let server = Server::start();
+    let a = server.connect();
+    append(&a, "one/1", 0..1_100).await;
+    append(&a, "one/2", 0..10).await;
+    let _: u64 = server.command("DEL mcpline:1:{one}:streams:1").await;
+    append(&a, "one/1", 1_100..2_300).await;
+    assert_eq!(
+        a.events.read("one/1", 1_099).await.expect("reads"),
+        None,
+        "more events followed than are kept"
+    );
+    let kept = a.events.read("one/1", 2_299 - 1_024).await.expect("reads");
+    assert_eq!(kept.expect("they are kept").events.len(), 1_024);
+    let total: String = server.command("HGET mcpline:1:{one}:streams *").await;
+    assert_eq!(total, format!("2 {}", (1_024 + 10) * 228));
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_after_its_index_was_evicted_without_the_events() {
+    let server = Server::start();
+    let a = server.connect();
+    append(&a, "one/1", 0..1_020).await;
+    let _: u64 = server.command("DEL mcpline:1:{one}:streams").await;
+    append(&a, "one/1", 1_020..1_030).await;
+    a.events.end("one/1");
+    append(&a, "one/2", 0..2).await;
+    assert_eq!(a.events.read("one/1", 1_018).await.expect("reads"), None);
+    let rest = a.events.read("one/1", 1_019).await.expect("reads");
+    let rest = rest.expect("they are kept");
+    assert_eq!((rest.events.len(), rest.ended), (10, true));
+    let total: String = server.command("HGET mcpline:1:{one}:streams *").await;
+    assert_eq!(total, format!("2 {}", 12 * 228));
+}
+
+#[tokio::test]
+async fn the_bus_counts_its_bytes_again_after_a_key_was_evicted() {
+    let server = Server::start();
+    let a = server.connect();
+    for key in ["mcpline:1:{bus}", "mcpline:1:{bus}:bytes"] {
+        for _ in 0..3 {
+            a.bus.publish(Bytes::from(vec![b'x'; 100]));
+        }
+        save(&a, "last", "value", LIFETIME).await;
+        let _: u64 = server.command(&format!("DEL {key}")).await;
+        a.bus.publish(Bytes::from(vec![b'x'; 100]));
+        save(&a, "last", "value", LIFETIME).await;
+        let events: usize = server.command("XLEN mcpline:1:{bus}").await;
+        let bytes: usize = server.command("GET mcpline:1:{bus}:bytes").await;
+        assert_eq!(bytes, events * 228, "without {key}");
+    }
+}
+
 #[tokio::test]
 async fn messages_reach_every_other_process_once_and_in_order() {
     let server = Server::start();
