@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::error::ValkeyError;
 
 /// Options of the shared state. All have production-safe defaults.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct ValkeyOptions {
     /// The first part of all keys. Services that share one Valkey need different ones. It has 1 to 64 characters, none
@@ -63,6 +63,23 @@ impl Default for ValkeyOptions {
     }
 }
 
+/// Without the password.
+impl std::fmt::Debug for ValkeyOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("ValkeyOptions");
+        shown
+            .field("key_prefix", &self.key_prefix)
+            .field("timeout", &self.timeout);
+        #[cfg(feature = "tls")]
+        shown
+            .field("tls_roots", &self.tls_roots.as_ref().map(Vec::len))
+            .field("tls_identity", &self.tls_identity);
+        #[cfg(feature = "sentinel")]
+        shown.field("sentinel_username", &self.sentinel_username);
+        shown.finish_non_exhaustive()
+    }
+}
+
 /// Maximum length of a key prefix. Each key of each session begins with it.
 const MAX_PREFIX: usize = 64;
 
@@ -82,5 +99,22 @@ impl ValkeyOptions {
             });
         }
         Ok(())
+    }
+}
+
+#[cfg(all(test, feature = "sentinel"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_output_has_no_password() {
+        let options = ValkeyOptions {
+            sentinel_username: Some("reader".to_owned()),
+            sentinel_password: Some("secret".to_owned()),
+            ..ValkeyOptions::default()
+        };
+        let shown = format!("{options:?}");
+        assert!(shown.contains("reader"), "{shown}");
+        assert!(!shown.contains("secret"), "{shown}");
     }
 }
