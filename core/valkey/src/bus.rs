@@ -1,8 +1,11 @@
 //! The bus: local subscribers, and the task that reads what other processes publish.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -60,7 +63,8 @@ impl Subscribers {
 #[derive(Default)]
 pub(crate) struct BusReadiness {
     is_listening: AtomicBool,
-    is_ready: watch::Sender<bool>,
+    /// Whether the listener knows its position on the bus, or has failed to connect.
+    has_tried: watch::Sender<bool>,
 }
 
 impl BusReadiness {
@@ -69,17 +73,22 @@ impl BusReadiness {
         !self.is_listening.swap(true, Ordering::Relaxed)
     }
 
-    /// Waits until the listener, if there is one, knows its position on the bus, but not longer than this time.
+    /// Waits until the listener, if there is one, knows its position on the bus or has failed to connect, but not longer than
+    /// this time.
     ///
     /// A process that reads or saves a session after it has joined receives everything that others publish about the
-    /// session afterwards.
+    /// session afterwards. Nothing is published while Valkey is unreachable.
     pub(crate) async fn wait(&self, timeout: Duration) {
         if !self.is_listening.load(Ordering::Relaxed) {
             return;
         }
-        let mut joined = self.is_ready.subscribe();
-        // After the timeout, go on: nothing is published while Valkey is unreachable.
-        let _ = tokio::time::timeout(timeout, joined.wait_for(|joined| *joined)).await;
+        let mut has_tried = self.has_tried.subscribe();
+        // Either is fine.
+        let _ = tokio::time::timeout(timeout, has_tried.wait_for(|tried| *tried)).await;
+    }
+
+    fn note_tried(&self) {
+        self.has_tried.send_replace(true);
     }
 }
 
@@ -91,7 +100,9 @@ pub(crate) struct Listener {
     pub(crate) bus: String,
     /// The name of this process on the bus.
     pub(crate) own: String,
-    position: Option<EntryId>,
+    positions: Positions,
+    /// How many messages to read at once.
+    read_count: usize,
     senders: Senders,
     warnings: WarningLimiter,
     losses: WarningLimiter,
@@ -111,7 +122,8 @@ impl Listener {
             joined,
             bus: keys.bus(),
             own,
-            position: None,
+            positions: Positions::default(),
+            read_count: MAX_READ_EVENTS,
             senders: Senders::default(),
             warnings: WarningLimiter::default(),
             losses: WarningLimiter::default(),
@@ -122,11 +134,17 @@ impl Listener {
     pub(crate) async fn run(mut self) {
         let mut backoff = Backoff::default();
         while self.subscribers.strong_count() > 0 {
+            let demotions = self.connector.demotions();
             let failure = match self.connector.connect(BUS_READ_TIMEOUT).await {
-                Ok(mut connection) => self.follow(&mut connection, &mut backoff).await,
+                Ok(mut connection) => self.follow(&mut connection, demotions, &mut backoff).await,
                 Err(failure) => Err(failure),
             };
             let Err(failure) = failure else { return };
+            self.joined.note_tried();
+            if matches!(failure, Failure::TimedOut(_)) {
+                // As many messages at once may be too many for the timeout.
+                self.read_count = 1;
+            }
             if let Some(suppressed) = self.warnings.admit() {
                 tracing::warn!(
                     error = %failure,
@@ -142,24 +160,31 @@ impl Listener {
     async fn follow(
         &mut self,
         connection: &mut Connection,
+        mut demotions: watch::Receiver<u64>,
         backoff: &mut Backoff,
     ) -> Result<(), Failure> {
         let last = self.last(connection).await?;
-        let mut position = match self.position {
-            None => last,
-            // The server has lost messages, because it was restarted or a replica was promoted. Those that were read
-            // before are recognized by their numbers.
-            Some(before) if last < before => EntryId::default(),
-            Some(before) => before,
-        };
-        self.joined.is_ready.send_replace(true);
+        let mut position = self.positions.resume(last);
+        self.joined.note_tried();
         loop {
-            self.position = Some(position);
+            self.positions.latest = Some(position);
             let mut wait = redis::cmd("XREAD");
-            wait.arg("COUNT").arg(MAX_READ_EVENTS);
+            wait.arg("COUNT").arg(self.read_count);
             wait.arg("BLOCK").arg(milliseconds(BUS_READ_TIMEOUT));
             wait.arg("STREAMS").arg(&self.bus).arg(position.to_string());
-            let read: Option<Streams> = connection.query(&wait).await?;
+            let read: Option<Streams> = {
+                let mut reading = pin!(connection.query(&wait));
+                let mut demoted = pin!(demotions.changed());
+                poll_fn(|context| {
+                    if let Poll::Ready(read) = reading.as_mut().poll(context) {
+                        return Poll::Ready(read);
+                    }
+                    let demoted = demoted.as_mut().poll(context);
+                    demoted.map(|_| Err(Failure::Demoted("as the writer found".to_owned())))
+                })
+                .await?
+            };
+            self.read_count = MAX_READ_EVENTS;
             backoff.reset();
             let Some(subscribers) = self.subscribers.upgrade() else {
                 return Ok(());
@@ -230,6 +255,34 @@ impl EntryId {
 impl std::fmt::Display for EntryId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}-{}", self.0, self.1)
+    }
+}
+
+/// Positions of this process on the bus.
+#[derive(Debug, Default)]
+struct Positions {
+    /// Where it joined: it does not receive what was published before.
+    first: EntryId,
+    /// The latest message that was read.
+    latest: Option<EntryId>,
+}
+
+impl Positions {
+    /// Returns the position after which to read on a new connection. `last` is that of the latest message on the bus.
+    fn resume(&mut self, last: EntryId) -> EntryId {
+        match self.latest {
+            None => {
+                self.first = last;
+                last
+            }
+            // The server has lost messages, because it was restarted or a replica was promoted. Those that were read
+            // before are recognized by their numbers.
+            Some(latest) if last < latest => {
+                self.first = self.first.min(last);
+                self.first
+            }
+            Some(latest) => latest,
+        }
     }
 }
 
@@ -315,6 +368,30 @@ mod tests {
         assert_eq!(senders.by_name.len(), MAX_SENDERS);
         assert_eq!(senders.note("0", 2), Received::Again);
         assert_eq!(senders.note("1", 1), Received::Next);
+    }
+
+    #[test]
+    fn messages_before_a_process_joined_are_not_read_after_a_failover() {
+        let mut positions = Positions::default();
+        assert_eq!(positions.resume(EntryId(20, 0)), EntryId(20, 0));
+        positions.latest = Some(EntryId(30, 0));
+        assert_eq!(positions.resume(EntryId(40, 0)), EntryId(30, 0));
+        assert_eq!(positions.resume(EntryId(25, 0)), EntryId(20, 0));
+        // A server without its data, whose clock is behind.
+        assert_eq!(positions.resume(EntryId(10, 0)), EntryId(10, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn operations_do_not_wait_for_a_listener_that_failed_to_connect() {
+        let readiness = BusReadiness::default();
+        assert!(readiness.listen());
+        let began = tokio::time::Instant::now();
+        let timeout = Duration::from_secs(2);
+        readiness.wait(timeout).await;
+        assert_eq!(began.elapsed(), timeout);
+        readiness.note_tried();
+        readiness.wait(timeout).await;
+        assert_eq!(began.elapsed(), timeout);
     }
 
     #[test]

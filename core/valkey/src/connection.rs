@@ -5,6 +5,8 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, Pipeline, RedisResult, Value};
 
+use tokio::sync::watch;
+
 use crate::address::Address;
 use crate::error::ValkeyError;
 use crate::failure::Failure;
@@ -15,6 +17,8 @@ pub(crate) struct Connector {
     target: Target,
     /// How long to wait for a connection, and for the answer to a command.
     timeout: Duration,
+    /// How many times the server turned out to be a replica.
+    demotions: watch::Sender<u64>,
 }
 
 enum Target {
@@ -68,6 +72,7 @@ impl Connector {
                 let connector = Self {
                     target: Target::Cluster(nodes, certificates),
                     timeout: options.timeout,
+                    demotions: watch::Sender::default(),
                 };
                 // Reads the certificates.
                 connector.cluster_client(Duration::ZERO)?;
@@ -82,7 +87,19 @@ impl Connector {
         Ok(Self {
             target,
             timeout: options.timeout,
+            demotions: watch::Sender::default(),
         })
+    }
+
+    /// Notes that the server is a replica now. Other connections to it, which only read, do not notice.
+    pub(crate) fn note_demotion(&self) {
+        self.demotions.send_modify(|demotions| *demotions += 1);
+    }
+
+    /// Returns how many times the server turned out to be a replica. A connection from before the last time must be
+    /// replaced.
+    pub(crate) fn demotions(&self) -> watch::Receiver<u64> {
+        self.demotions.subscribe()
     }
 
     /// Connects. The timeout of each command is longer by `wait`, for commands that block in the server.

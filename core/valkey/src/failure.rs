@@ -14,8 +14,10 @@ pub(crate) enum Failure {
     /// The server did not answer in time.
     #[error("Valkey did not answer within {} ms", .0.as_millis())]
     TimedOut(Duration),
-    /// The server cannot execute this operation at present: it is out of memory, loading, a replica, or its cluster is
-    /// down.
+    /// The server is a replica now.
+    #[error("Valkey is a replica: {0}")]
+    Demoted(String),
+    /// The server cannot execute this operation at present: it is out of memory, loading, or its cluster is down.
     #[error("Valkey refuses writes at present: {0}")]
     NotNow(String),
     /// The server does not know a script, because it was restarted or a replica was promoted.
@@ -33,12 +35,10 @@ pub(crate) enum Failure {
 }
 
 /// Codes of errors that pass: the same operation may succeed later.
-const TEMPORARY_ERROR_CODES: [&str; 10] = [
+const TEMPORARY_ERROR_CODES: [&str; 8] = [
     "OOM",
     "LOADING",
     "BUSY",
-    "READONLY",
-    "MASTERDOWN",
     "CLUSTERDOWN",
     "NOREPLICAS",
     "MISCONF",
@@ -49,15 +49,15 @@ const TEMPORARY_ERROR_CODES: [&str; 10] = [
 impl Failure {
     /// Whether the connection must be replaced.
     pub(crate) fn breaks_connection(&self) -> bool {
-        matches!(self, Self::Unreachable(_) | Self::TimedOut(_))
+        matches!(
+            self,
+            Self::Unreachable(_) | Self::TimedOut(_) | Self::Demoted(_)
+        )
     }
 
     /// Whether the same operation may succeed later.
     pub(crate) fn is_temporary(&self) -> bool {
-        matches!(
-            self,
-            Self::Unreachable(_) | Self::TimedOut(_) | Self::NotNow(_) | Self::UnknownScript(_)
-        )
+        self.breaks_connection() || matches!(self, Self::NotNow(_) | Self::UnknownScript(_))
     }
 
     /// Classifies an error of the client crate. `timeout` is how long the operation may have taken.
@@ -66,12 +66,14 @@ impl Failure {
             return Self::TimedOut(timeout);
         }
         let detail = error.to_string();
-        match error_code(error, &detail) {
+        match error.code() {
             Some("NOSCRIPT") => return Self::UnknownScript(detail),
-            // A replica serves this connection: connecting again finds the new primary.
-            Some("READONLY" | "MASTERDOWN") => return Self::Unreachable(detail),
-            Some(code) if TEMPORARY_ERROR_CODES.contains(&code) => return Self::NotNow(detail),
-            _ => {}
+            Some(code) => {
+                if let Some(failure) = Self::temporary(code, &detail) {
+                    return failure;
+                }
+            }
+            None => {}
         }
         match error.kind() {
             ErrorKind::Io
@@ -81,26 +83,33 @@ impl Failure {
             | ErrorKind::MasterNameNotFoundBySentinel
             | ErrorKind::NoValidReplicasFoundBySentinel => Self::Unreachable(detail),
             _ if error.is_unrecoverable_error() => Self::Unreachable(detail),
-            // A script that ran out of memory.
-            _ if detail.contains("OOM ") || detail.contains("'maxmemory'") => Self::NotNow(detail),
-            _ => Self::Refused(detail),
+            _ => Self::of_text(&detail),
         }
     }
-}
 
-/// Returns the code of an error. Redis 6 reports an error of a command in a script as `ERR`, with the code of the command in
-/// the text: `Error running script (call to f_12): @user_script:3: @user_script: 3: -READONLY You can't write`.
-fn error_code<'e>(error: &'e RedisError, detail: &'e str) -> Option<&'e str> {
-    let code = error.code()?;
-    if code != "ERR" {
-        return Some(code);
+    /// Classifies the error of a command in a script. It begins with its code; Redis 6 puts the place in the script before
+    /// it, and a minus sign: `@user_script: 3: -READONLY You can't write against a read only replica.`
+    pub(crate) fn of_text(detail: &str) -> Self {
+        let mut words = detail.split_whitespace();
+        let first = words.next().unwrap_or_default();
+        let first = first.strip_prefix('-').unwrap_or(first);
+        let marked = words.filter_map(|word| word.strip_prefix('-'));
+        let failure = std::iter::once(first)
+            .chain(marked)
+            .find_map(|code| Self::temporary(code, detail));
+        failure.unwrap_or_else(|| Self::Refused(detail.to_owned()))
     }
-    let mut words = detail.split_whitespace();
-    let in_script = words.find_map(|word| {
-        let code = word.strip_prefix('-')?;
-        TEMPORARY_ERROR_CODES.contains(&code).then_some(code)
-    });
-    in_script.or(Some(code))
+
+    /// Returns the failure for an error with this code if it passes.
+    fn temporary(code: &str, detail: &str) -> Option<Self> {
+        match code {
+            // Connecting again finds the new primary.
+            "READONLY" | "MASTERDOWN" => Some(Self::Demoted(detail.to_owned())),
+            code => TEMPORARY_ERROR_CODES
+                .contains(&code)
+                .then(|| Self::NotNow(detail.to_owned())),
+        }
+    }
 }
 
 impl From<Failure> for SharingError {
@@ -123,10 +132,16 @@ mod tests {
         }
     }
 
-    /// As Redis 6 reports an error of a command that a script calls.
-    fn failure_in_script(error: &str) -> Failure {
-        let place = "(call to f_5b0a): @user_script:24: @user_script: 24:";
-        failure_of(&format!("ERR Error running script {place} -{error}"))
+    /// The same error of a command that a script calls: reported by the server, and by the script, with Redis 6 and later.
+    fn failures_in_script(error: &str) -> [Failure; 3] {
+        let place = "@user_script: 24:";
+        [
+            failure_of(&format!(
+                "ERR Error running script (call to f_5b0a): @user_script:24: {place} -{error}"
+            )),
+            Failure::of_text(&format!("{place} -{error}")),
+            Failure::of_text(error),
+        ]
     }
 
     #[test]
@@ -135,7 +150,8 @@ mod tests {
             "READONLY You can't write against a read only replica.",
             "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
         ] {
-            for failure in [failure_of(error), failure_in_script(error)] {
+            let in_script = failures_in_script(error);
+            for failure in in_script.into_iter().chain([failure_of(error)]) {
                 assert!(failure.breaks_connection(), "{failure:?}");
                 assert!(failure.is_temporary(), "{failure:?}");
             }
@@ -152,7 +168,8 @@ mod tests {
             "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
             "TRYAGAIN Multiple keys request during rehashing of slot",
         ] {
-            for failure in [failure_of(error), failure_in_script(error)] {
+            let in_script = failures_in_script(error);
+            for failure in in_script.into_iter().chain([failure_of(error)]) {
                 assert!(matches!(failure, Failure::NotNow(_)), "{failure:?}");
             }
         }
@@ -160,8 +177,12 @@ mod tests {
 
     #[test]
     fn other_errors_are_final() {
-        for error in ["WRONGTYPE Operation against a key", "ERR value is not an integer"] {
-            for failure in [failure_of(error), failure_in_script(error)] {
+        for error in [
+            "WRONGTYPE Operation against a key",
+            "ERR value is not an integer",
+        ] {
+            let in_script = failures_in_script(error);
+            for failure in in_script.into_iter().chain([failure_of(error)]) {
                 assert!(matches!(failure, Failure::Refused(_)), "{failure:?}");
             }
         }

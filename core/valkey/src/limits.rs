@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Bytes of the operations that wait in this process to be written; above it the oldest are dropped. It holds two of the
+/// Bytes of the operations that wait in this process to be written; above it the oldest events and messages are dropped, and
+/// then the oldest changes of sessions. It holds two of the
 /// largest messages that a server accepts by default, or half a minute without Valkey at 1 MB/s of events.
 pub(crate) const MAX_QUEUED_BYTES: usize = 32 * 1024 * 1024;
 
@@ -15,6 +16,10 @@ pub(crate) const MAX_BATCH_BYTES: usize = 1024 * 1024;
 
 /// Operations that are sent together, for the same reason.
 pub(crate) const MAX_BATCH_OPERATIONS: usize = 256;
+
+/// How many times an operation that exceeds a batch is sent without an answer in time, before it is dropped: others wait for
+/// it. With the delays in between, this is 10 s or more, so that most interruptions cost nothing.
+pub(crate) const MAX_TIMEOUTS: u32 = 5;
 
 /// Events of one stream in Valkey: as many as a stream of a single process keeps by default (`kept_events`).
 pub(crate) const MAX_STREAM_EVENTS: usize = 1_024;
@@ -38,6 +43,10 @@ pub(crate) const EVENT_BYTES: usize = 128;
 /// live as long as the session.
 pub(crate) const STREAM_LIFETIME: Duration = Duration::from_secs(3_600);
 
+/// How long the key of a removed session remains, with an empty value: longer than a process that reaches Valkey takes to
+/// write what it saved before it received that the session ended.
+pub(crate) const REMOVED_LIFETIME: Duration = Duration::from_secs(300);
+
 /// Events on the bus in Valkey: how many a process may miss while it reconnects. 10,000 are some seconds of a large
 /// service.
 pub(crate) const MAX_BUS_EVENTS: usize = 10_000;
@@ -50,6 +59,10 @@ pub(crate) const BUS_LIFETIME: Duration = Duration::from_secs(3_600);
 
 /// Events of the bus that are read at once.
 pub(crate) const MAX_READ_EVENTS: usize = 256;
+
+/// Streams that are read at once: each may have [`MAX_STREAM_BYTES`] and its latest event, which are held in memory until they
+/// are passed on.
+pub(crate) const MAX_READ_STREAMS: usize = 8;
 
 /// How long one request for events of the bus waits in Valkey. A connection that is lost without a trace is noticed
 /// after this time and the timeout.

@@ -1,6 +1,6 @@
 //! The write queue: operations that wait to be written, in order, with a limit in bytes.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -61,18 +61,29 @@ impl Operation {
     }
 }
 
-/// A queued operation, and who waits for its outcome.
+type Waiter = oneshot::Sender<Result<(), Failure>>;
+
+/// A queued operation, and what waits for its outcome.
 pub(crate) struct Entry {
     pub(crate) operation: Operation,
-    waiter: Option<oneshot::Sender<Result<(), Failure>>>,
+    /// Its place in the order of all operations.
+    number: u64,
+    /// How many times the server did not answer in time when it was sent alone.
+    pub(crate) timeouts: u32,
+    waiters: Vec<Waiter>,
 }
 
 impl Entry {
-    /// Reports the outcome to whoever waits for it.
-    fn report(&mut self, outcome: Result<(), Failure>) {
-        if let Some(waiter) = self.waiter.take() {
+    /// Whether it exceeds a batch, so that it is sent alone.
+    pub(crate) fn is_large(&self) -> bool {
+        self.operation.bytes() > MAX_BATCH_BYTES
+    }
+
+    /// Reports the outcome to what waits for it.
+    fn report(&mut self, outcome: &Result<(), Failure>) {
+        for waiter in self.waiters.drain(..) {
             // Fails if nothing waits any more.
-            let _ = waiter.send(outcome);
+            let _ = waiter.send(outcome.clone());
         }
     }
 }
@@ -88,7 +99,15 @@ pub(crate) struct Queue {
 
 #[derive(Default)]
 struct State {
-    entries: VecDeque<Entry>,
+    /// Saved and removed sessions, by number: one operation for each session, because a later one replaces an earlier one.
+    sessions: BTreeMap<u64, Entry>,
+    /// The numbers in `sessions`.
+    by_session: HashMap<String, u64>,
+    /// Events and messages. They are dropped first: clients have received the events from this process, and messages are less
+    /// than the state of sessions.
+    events: VecDeque<Entry>,
+    /// The number of the next operation.
+    next: u64,
     /// Bytes of the entries, and of the batch that was taken last.
     bytes: usize,
     /// Bytes of the batch that was taken last.
@@ -102,13 +121,7 @@ struct State {
 impl Queue {
     /// Adds an operation.
     pub(crate) fn push(&self, operation: Operation) {
-        let mut state = self.lock();
-        let entry = Entry {
-            operation,
-            waiter: None,
-        };
-        let dropped = state.push(entry);
-        drop(state);
+        let dropped = self.lock().push(operation, Vec::new());
         self.report_overflow(dropped);
         self.changed.notify_one();
     }
@@ -121,10 +134,7 @@ impl Queue {
             number: state.published,
             message,
         };
-        let dropped = state.push(Entry {
-            operation,
-            waiter: None,
-        });
+        let dropped = state.push(operation, Vec::new());
         drop(state);
         self.report_overflow(dropped);
         self.changed.notify_one();
@@ -141,8 +151,8 @@ impl Queue {
         let (failure, dropped) = {
             let mut state = self.lock();
             let failure = state.failure.clone();
-            let waiter = failure.is_none().then_some(waiter);
-            let dropped = state.push(Entry { operation, waiter });
+            let waiters = failure.is_none().then_some(waiter).into_iter().collect();
+            let dropped = state.push(operation, waiters);
             (failure, dropped)
         };
         self.report_overflow(dropped);
@@ -182,12 +192,13 @@ impl Queue {
         state.bytes -= state.taken;
         state.taken = 0;
         for entry in kept.into_iter().rev() {
-            state.bytes += entry.operation.bytes();
-            state.entries.push_front(entry);
+            state.put_back(entry);
         }
         if let Some(failure) = &failure {
-            for entry in &mut state.entries {
-                entry.report(Err(failure.clone()));
+            let failed = Err(failure.clone());
+            let state = &mut *state;
+            for entry in state.sessions.values_mut().chain(&mut state.events) {
+                entry.report(&failed);
             }
         }
         state.failure = failure;
@@ -245,36 +256,110 @@ impl Queue {
 }
 
 impl State {
-    /// Adds an entry; returns how many were dropped for it.
-    fn push(&mut self, entry: Entry) -> usize {
-        self.bytes += entry.operation.bytes();
-        self.entries.push_back(entry);
+    /// Adds an operation; returns how many were dropped for it.
+    fn push(&mut self, operation: Operation, mut waiters: Vec<Waiter>) -> usize {
+        let number = self.next;
+        self.next += 1;
+        self.bytes += operation.bytes();
+        let replaces = match &operation {
+            Operation::Save { session, .. } | Operation::Remove { session } => Some(session),
+            _ => None,
+        };
+        let Some(session) = replaces else {
+            self.events.push_back(Entry {
+                operation,
+                number,
+                timeouts: 0,
+                waiters,
+            });
+            return self.shrink();
+        };
+        let earlier = self.by_session.insert(session.clone(), number);
+        if let Some(mut earlier) = earlier.and_then(|earlier| self.sessions.remove(&earlier)) {
+            self.bytes -= earlier.operation.bytes();
+            waiters.append(&mut earlier.waiters);
+        }
+        let entry = Entry {
+            operation,
+            number,
+            timeouts: 0,
+            waiters,
+        };
+        self.sessions.insert(number, entry);
         self.shrink()
+    }
+
+    /// Puts an entry that was taken before all others, unless a later operation replaces it.
+    fn put_back(&mut self, mut entry: Entry) {
+        if let Operation::Save { session, .. } | Operation::Remove { session } = &entry.operation {
+            if let Some(later) = self.by_session.get(session)
+                && let Some(later) = self.sessions.get_mut(later)
+            {
+                later.waiters.append(&mut entry.waiters);
+                return;
+            }
+            self.by_session.insert(session.clone(), entry.number);
+            self.bytes += entry.operation.bytes();
+            self.sessions.insert(entry.number, entry);
+        } else {
+            self.bytes += entry.operation.bytes();
+            self.events.push_front(entry);
+        }
     }
 
     fn shrink(&mut self) -> usize {
         let mut dropped = 0;
-        while self.bytes > MAX_QUEUED_BYTES && self.entries.len() > 1 {
-            if let Some(mut oldest) = self.entries.pop_front() {
-                self.bytes -= oldest.operation.bytes();
-                oldest.report(Err(Failure::Overflow));
-                dropped += 1;
-            }
+        while self.bytes > MAX_QUEUED_BYTES && self.sessions.len() + self.events.len() > 1 {
+            let oldest = match self.events.pop_front() {
+                Some(oldest) => Some(oldest),
+                None => self.pop_session(),
+            };
+            let Some(mut oldest) = oldest else { break };
+            self.bytes -= oldest.operation.bytes();
+            oldest.report(&Err(Failure::Overflow));
+            dropped += 1;
         }
         dropped
     }
 
+    fn pop_session(&mut self) -> Option<Entry> {
+        let (_, entry) = self.sessions.pop_first()?;
+        if let Some(session) = entry.operation.session() {
+            self.by_session.remove(session);
+        }
+        Some(entry)
+    }
+
+    /// Whether the oldest entry is among `sessions`; `None` if there is no entry.
+    fn is_session_next(&self) -> Option<bool> {
+        let session = self.sessions.first_key_value().map(|(number, _)| *number);
+        let event = self.events.front().map(|entry| entry.number);
+        match (session, event) {
+            (Some(session), Some(event)) => Some(session < event),
+            (Some(_), None) => Some(true),
+            (None, Some(_)) => Some(false),
+            (None, None) => None,
+        }
+    }
+
     fn take(&mut self) -> Vec<Entry> {
-        let mut batch = Vec::new();
+        let mut batch: Vec<Entry> = Vec::new();
         while batch.len() < MAX_BATCH_OPERATIONS
-            && let Some(next) = self.entries.front()
+            && let Some(is_session) = self.is_session_next()
         {
-            let bytes = next.operation.bytes();
+            let next = match is_session {
+                true => self.sessions.first_key_value().map(|(_, entry)| entry),
+                false => self.events.front(),
+            };
+            let bytes = next.map_or(0, |entry| entry.operation.bytes());
             if !batch.is_empty() && self.taken + bytes > MAX_BATCH_BYTES {
                 break;
             }
             self.taken += bytes;
-            batch.extend(self.entries.pop_front());
+            batch.extend(match is_session {
+                true => self.pop_session(),
+                false => self.events.pop_front(),
+            });
         }
         batch
     }
@@ -282,7 +367,7 @@ impl State {
 
 /// Reports the outcome of an operation that was not kept.
 pub(crate) fn report_outcome(mut entry: Entry, outcome: Result<(), Failure>) {
-    entry.report(outcome);
+    entry.report(&outcome);
 }
 
 #[cfg(test)]
@@ -296,6 +381,14 @@ mod tests {
             stream: "session/1".to_owned(),
             number,
             event: Bytes::from(vec![0; LARGE]),
+        }
+    }
+
+    fn save(session: &str, bytes: usize) -> Operation {
+        Operation::Save {
+            session: session.to_owned(),
+            value: Bytes::from(vec![0; bytes]),
+            lifetime: Duration::MAX,
         }
     }
 
@@ -348,18 +441,80 @@ mod tests {
     #[tokio::test]
     async fn a_dropped_operation_reports_overflow() {
         let queue = Queue::default();
-        let save = Operation::Save {
-            session: "one".to_owned(),
-            value: Bytes::new(),
-            lifetime: Duration::MAX,
-        };
         let filling = async {
-            for number in 0..=(MAX_QUEUED_BYTES / LARGE) as u64 {
-                queue.push(large(number));
+            for number in 0..=(MAX_QUEUED_BYTES / LARGE) {
+                queue.push(save(&number.to_string(), LARGE));
             }
         };
-        let (saved, ()) = tokio::join!(queue.push_and_wait(save, Duration::MAX), filling);
+        let waiting = queue.push_and_wait(save("one", 0), Duration::MAX);
+        let (saved, ()) = tokio::join!(waiting, filling);
         assert_eq!(saved, Err(Failure::Overflow));
+    }
+
+    #[tokio::test]
+    async fn events_and_messages_are_dropped_before_sessions() {
+        let queue = Queue::default();
+        queue.push(save("saved", 0));
+        queue.push(Operation::Remove {
+            session: "removed".to_owned(),
+        });
+        for number in 0..40 {
+            queue.push(large(number));
+            queue.publish(Bytes::from(vec![0; LARGE]));
+        }
+        let batch = queue.take().await.expect("a batch");
+        let sessions: Vec<_> = batch
+            .iter()
+            .map(|entry| entry.operation.session())
+            .collect();
+        assert_eq!(sessions[..2], [Some("saved"), Some("removed")]);
+    }
+
+    #[tokio::test]
+    async fn a_session_that_is_saved_again_or_removed_is_queued_once() {
+        let queue = Queue::default();
+        let other = save("other", 0);
+        let again = async {
+            queue.push(other.clone());
+            for _ in 0..100 {
+                queue.push(save("one", LARGE));
+            }
+            let batch = queue.take().await.expect("a batch");
+            let operations: Vec<_> = batch.iter().map(|entry| &entry.operation).collect();
+            assert_eq!(operations, [&other], "a batch has at most one MiB");
+            queue.push(Operation::Remove {
+                session: "one".to_owned(),
+            });
+            queue.finish_batch(Vec::new(), None);
+            let mut batch = queue.take().await.expect("a batch");
+            let remove = batch.pop().expect("an operation");
+            assert_eq!(
+                remove.operation,
+                Operation::Remove {
+                    session: "one".to_owned()
+                }
+            );
+            assert!(batch.is_empty());
+            report_outcome(remove, Ok(()));
+            queue.finish_batch(Vec::new(), None);
+            assert_eq!(queue.bytes(), 0);
+        };
+        let (saved, ()) = tokio::join!(queue.push_and_wait(save("one", 7), Duration::MAX), again);
+        assert_eq!(saved, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_kept_save_does_not_replace_a_later_one() {
+        let queue = Queue::default();
+        queue.push(save("one", 1));
+        let batch = queue.take().await.expect("a batch");
+        queue.push(save("one", 2));
+        queue.finish_batch(batch, Some(Failure::TimedOut(Duration::ZERO)));
+        let batch = queue.take().await.expect("a batch");
+        let operations: Vec<_> = batch.iter().map(|entry| &entry.operation).collect();
+        assert_eq!(operations, [&save("one", 2)]);
+        queue.finish_batch(Vec::new(), None);
+        assert_eq!(queue.bytes(), 0);
     }
 
     #[tokio::test]

@@ -6,13 +6,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcpline::sharing::LoggedEvents;
 use redis::{Cmd, Value, from_redis_value};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
 use crate::backoff::Backoff;
 use crate::connection::{Connection, Connector};
 use crate::failure::Failure;
 use crate::keys::{self, Keys};
+use crate::limits::MAX_READ_STREAMS;
 
 /// Reads over one connection, which it opens when it is needed. While connecting fails, operations fail at once, except
 /// for one attempt after each delay.
@@ -20,6 +21,9 @@ pub(crate) struct Reader {
     connector: Arc<Connector>,
     keys: Keys,
     state: Mutex<State>,
+    /// Permits to read streams.
+    streams: Semaphore,
+    timeout: Duration,
 }
 
 #[derive(Default)]
@@ -27,17 +31,22 @@ struct State {
     connection: Option<Connection>,
     /// Counts connections.
     number: u64,
+    /// How many times the server had turned out to be a replica before the connection.
+    demotions: u64,
     /// The last failure, and until when to wait before the next attempt.
     failure: Option<(Instant, Failure)>,
     backoff: Backoff,
 }
 
 impl Reader {
-    pub(crate) fn new(connector: Arc<Connector>, keys: Keys) -> Self {
+    /// Creates a reader. `timeout` is how long a stream waits until fewer are read at once.
+    pub(crate) fn new(connector: Arc<Connector>, keys: Keys, timeout: Duration) -> Self {
         Self {
             connector,
             keys,
             state: Mutex::default(),
+            streams: Semaphore::new(MAX_READ_STREAMS),
+            timeout,
         }
     }
 
@@ -47,7 +56,8 @@ impl Reader {
         get.arg(self.keys.session(session));
         let [value] = self.ask([get]).await?;
         let value: Option<Vec<u8>> = read(value)?;
-        Ok(value.map(Bytes::from))
+        // A removed session leaves an empty value.
+        Ok(value.filter(|value| !value.is_empty()).map(Bytes::from))
     }
 
     /// Returns the events of a stream after `after`; `None` if some of them are not kept.
@@ -60,6 +70,8 @@ impl Reader {
         let Some(next) = after.checked_add(1) else {
             return Ok(None);
         };
+        let permit = tokio::time::timeout(self.timeout, self.streams.acquire());
+        let _permit = permit.await.map_err(|_| Failure::TimedOut(self.timeout))?;
         let (session, name) = keys::split_stream_name(stream);
         let mut entry = redis::cmd("HGET");
         entry.arg(self.keys.index(session)).arg(name);
@@ -101,15 +113,17 @@ impl Reader {
         loop {
             let (number, mut connection) = self.connection().await?;
             let failure = match connection.query_all(commands.to_vec()).await {
-                Ok(outcomes) => {
-                    let values: Vec<Value> = outcomes.into_iter().collect::<Result<_, _>>()?;
-                    return values
-                        .try_into()
-                        .map_err(|_| Failure::Unreadable("another number of answers".to_owned()));
-                }
+                Ok(outcomes) => match outcomes.into_iter().collect::<Result<Vec<Value>, _>>() {
+                    Ok(values) => {
+                        return values.try_into().map_err(|_| {
+                            Failure::Unreadable("another number of answers".to_owned())
+                        });
+                    }
+                    Err(failure) => failure,
+                },
                 Err(failure) => failure,
             };
-            let is_lost = matches!(failure, Failure::Unreachable(_));
+            let is_lost = matches!(failure, Failure::Unreachable(_) | Failure::Demoted(_));
             if failure.breaks_connection() {
                 self.give_up(number, &failure).await;
             }
@@ -122,7 +136,10 @@ impl Reader {
     /// Returns the connection and its number. All who need one wait for the same attempt.
     async fn connection(&self) -> Result<(u64, Connection), Failure> {
         let mut state = self.state.lock().await;
-        if let Some(connection) = &state.connection {
+        let demotions = *self.connector.demotions().borrow();
+        if let Some(connection) = &state.connection
+            && state.demotions == demotions
+        {
             return Ok((state.number, connection.clone()));
         }
         if let Some((until, failure)) = &state.failure
@@ -134,6 +151,7 @@ impl Reader {
             Ok(connection) => {
                 state.connection = Some(connection.clone());
                 state.number += 1;
+                state.demotions = demotions;
                 state.failure = None;
                 state.backoff.reset();
                 Ok((state.number, connection))

@@ -98,7 +98,7 @@ impl Valkey {
         let runtime = start(writer)?;
         let shared = Arc::new(Self {
             queue,
-            reader: Reader::new(connector.clone(), keys.clone()),
+            reader: Reader::new(connector.clone(), keys.clone(), options.timeout),
             subscribers: Arc::default(),
             joined: Arc::default(),
             connector,

@@ -1,11 +1,11 @@
 //! The task that writes what is queued.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use mcpline_runtime::background;
-use redis::{Cmd, Value};
+use redis::{Cmd, Value, from_redis_value};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -15,10 +15,11 @@ use crate::failure::Failure;
 use crate::keys::{self, Keys};
 use crate::limits::{
     BUS_LIFETIME, EVENT_BYTES, FLUSH_TIMEOUT, MAX_BUS_BYTES, MAX_BUS_EVENTS, MAX_SESSION_BYTES,
-    MAX_SESSION_STREAMS, MAX_STREAM_BYTES, MAX_STREAM_EVENTS, STREAM_LIFETIME,
+    MAX_SESSION_STREAMS, MAX_STREAM_BYTES, MAX_STREAM_EVENTS, MAX_TIMEOUTS, REMOVED_LIFETIME,
+    STREAM_LIFETIME,
 };
 use crate::queue::{Entry, Operation, Queue, report_outcome};
-use crate::scripts::{LoadedScripts, Script};
+use crate::scripts::{LoadedScript, ScriptCall};
 use crate::warning_limiter::WarningLimiter;
 
 /// Writes batches of the queue, one after the other, until the queue is closed. Operations that fail for a temporary
@@ -34,7 +35,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) async fn run(self) {
-        let mut link: Option<(Connection, LoadedScripts)> = None;
+        let mut link: Option<(Connection, LoadedScript)> = None;
         let mut backoff = Backoff::default();
         let mut has_failed = false;
         let mut flush_until = None;
@@ -68,9 +69,11 @@ impl Writer {
     /// Writes a batch. Returns why some of it, which is queued again, was not written.
     async fn write(
         &self,
-        link: &mut Option<(Connection, LoadedScripts)>,
+        link: &mut Option<(Connection, LoadedScript)>,
         batch: Vec<Entry>,
     ) -> Option<Failure> {
+        let batch = without_removed(batch);
+        let is_single = batch.len() == 1;
         let outcomes = match self.send(link, &batch).await {
             Ok(outcomes) => outcomes,
             Err(failure) => {
@@ -80,26 +83,24 @@ impl Writer {
         };
         let mut kept: Vec<Entry> = Vec::new();
         let mut passing: Option<Failure> = None;
-        for (entry, outcome) in batch.into_iter().zip(outcomes) {
+        let mut is_link_broken = false;
+        for (mut entry, outcome) in batch.into_iter().zip(outcomes) {
+            if let Outcome::Failed(failure) = &outcome {
+                is_link_broken |= !matches!(failure, Failure::NotNow(_) | Failure::Refused(_));
+            }
             match outcome {
-                Ok(()) => {
-                    if let Operation::Remove { session } = &entry.operation {
-                        // Earlier operations that are written again must not restore the removed session.
-                        let is_of_it =
-                            |earlier: &mut Entry| earlier.operation.session() == Some(session);
-                        for earlier in kept.extract_if(.., is_of_it) {
-                            report_outcome(earlier, Ok(()));
-                        }
-                    }
-                    report_outcome(entry, Ok(()));
-                }
-                Err(failure) if failure.is_temporary() => {
+                Outcome::Done => report_outcome(entry, Ok(())),
+                Outcome::NotTried => kept.push(entry),
+                Outcome::Failed(failure)
+                    if failure.is_temporary()
+                        && !(is_single && is_too_large(&mut entry, &failure)) =>
+                {
                     kept.push(entry);
                     if failure.breaks_connection() || passing.is_none() {
                         passing = Some(failure);
                     }
                 }
-                Err(failure) => {
+                Outcome::Failed(failure) => {
                     if let Some(suppressed) = self.warnings.admit() {
                         tracing::warn!(error = %failure, suppressed, "shared state was not written");
                     }
@@ -107,9 +108,7 @@ impl Writer {
                 }
             }
         }
-        if let Some(failure) = &passing
-            && !matches!(failure, Failure::NotNow(_))
-        {
+        if is_link_broken {
             *link = None;
         }
         self.queue.finish_batch(kept, passing.clone());
@@ -124,58 +123,79 @@ impl Writer {
     /// There is no connection.
     async fn send(
         &self,
-        link: &mut Option<(Connection, LoadedScripts)>,
+        link: &mut Option<(Connection, LoadedScript)>,
         batch: &[Entry],
-    ) -> Result<Vec<Result<(), Failure>>, Failure> {
-        if let Some((connection, scripts)) = link {
-            let outcomes = send(connection, batch, self.commands(scripts, batch)).await;
-            let is_lost = |outcome: &Result<(), Failure>| {
-                matches!(
-                    outcome,
-                    Err(Failure::Unreachable(_) | Failure::UnknownScript(_))
-                )
+    ) -> Result<Vec<Outcome>, Failure> {
+        if let Some((connection, script)) = link {
+            let outcomes = send(connection, batch.len(), self.groups(script, batch)).await;
+            let is_lost = |outcome: &Outcome| match outcome {
+                Outcome::Failed(Failure::Demoted(_)) => {
+                    self.connector.note_demotion();
+                    true
+                }
+                Outcome::Failed(Failure::Unreachable(_) | Failure::UnknownScript(_)) => true,
+                _ => false,
             };
             if !outcomes.iter().any(is_lost) {
                 return Ok(outcomes);
             }
             *link = None;
         }
-        let (connection, scripts) = link.insert(self.open().await?);
-        Ok(send(connection, batch, self.commands(scripts, batch)).await)
+        let (connection, script) = link.insert(self.open().await?);
+        Ok(send(connection, batch.len(), self.groups(script, batch)).await)
     }
 
-    fn commands(&self, scripts: &LoadedScripts, batch: &[Entry]) -> Vec<Cmd> {
-        let operations = batch.iter().map(|entry| &entry.operation);
-        operations
-            .map(|operation| self.command(scripts, operation))
+    /// Returns a command for the operations of each session, and one for those of the bus. The bus comes last, so that a
+    /// process that receives a message finds what was saved before it.
+    fn groups(&self, script: &LoadedScript, batch: &[Entry]) -> Vec<Group> {
+        let mut by_session: Vec<(Vec<usize>, Vec<ScriptCall<'_>>)> = Vec::new();
+        let mut bus = (Vec::new(), Vec::new());
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        for (at, entry) in batch.iter().enumerate() {
+            let (entries, calls) = match entry.operation.session() {
+                None => &mut bus,
+                Some(session) => {
+                    let place = *places.entry(session).or_insert(by_session.len());
+                    if place == by_session.len() {
+                        by_session.push((Vec::new(), Vec::new()));
+                    }
+                    &mut by_session[place]
+                }
+            };
+            entries.push(at);
+            calls.push(self.call(&entry.operation));
+        }
+        by_session
+            .into_iter()
+            .chain([bus])
+            .filter(|(entries, _)| !entries.is_empty())
+            .map(|(entries, calls)| Group {
+                entries,
+                command: script.command(&calls),
+            })
             .collect()
     }
 
-    async fn open(&self) -> Result<(Connection, LoadedScripts), Failure> {
+    async fn open(&self) -> Result<(Connection, LoadedScript), Failure> {
         let mut connection = self.connector.connect(Duration::ZERO).await?;
-        let scripts = LoadedScripts::load(&mut connection).await?;
-        Ok((connection, scripts))
+        let script = LoadedScript::load(&mut connection).await?;
+        Ok((connection, script))
     }
 
-    fn command(&self, scripts: &LoadedScripts, operation: &Operation) -> Cmd {
+    fn call<'o>(&'o self, operation: &'o Operation) -> ScriptCall<'o> {
         let keys = &self.keys;
         match operation {
             Operation::Save {
                 session,
                 value,
                 lifetime,
-            } => {
-                let mut call = scripts.call(
-                    Script::Save,
-                    &[&keys.session(session), &keys.index(session)],
-                );
-                call.arg(&value[..]).arg(lifetime_ms(*lifetime));
-                call
+            } => ScriptCall::new("save", [keys.session(session), keys.index(session)])
+                .bytes(value)
+                .number(lifetime_ms(*lifetime)),
+            Operation::Remove { session } => {
+                ScriptCall::new("remove", [keys.session(session), keys.index(session)])
+                    .number(lifetime_ms(REMOVED_LIFETIME))
             }
-            Operation::Remove { session } => scripts.call(
-                Script::Remove,
-                &[&keys.session(session), &keys.index(session)],
-            ),
             Operation::Append {
                 stream,
                 number,
@@ -183,82 +203,152 @@ impl Writer {
             } => {
                 let (session, name) = keys::split_stream_name(stream);
                 let (index, events) = (keys.index(session), keys.stream(session, name));
-                let all: [&str; 3] = [&keys.session(session), &index, &events];
-                let mut call = scripts.call(Script::Append, &all);
-                call.arg(name).arg(*number).arg(&event[..]);
-                call.arg(MAX_STREAM_EVENTS).arg(MAX_STREAM_BYTES);
-                call.arg(MAX_SESSION_BYTES).arg(MAX_SESSION_STREAMS);
-                call.arg(EVENT_BYTES).arg(lifetime_ms(STREAM_LIFETIME));
-                call
+                ScriptCall::new("append", [keys.session(session), index, events])
+                    .bytes(name.as_bytes())
+                    .number(*number)
+                    .bytes(event)
+                    .limit(MAX_STREAM_EVENTS)
+                    .limit(MAX_STREAM_BYTES)
+                    .limit(MAX_SESSION_BYTES)
+                    .limit(MAX_SESSION_STREAMS)
+                    .limit(EVENT_BYTES)
+                    .number(lifetime_ms(STREAM_LIFETIME))
             }
             Operation::End { stream } => {
                 let (session, name) = keys::split_stream_name(stream);
-                let mut call = scripts.call(Script::End, &[&keys.index(session)]);
-                call.arg(name);
-                call
+                ScriptCall::new("end", [keys.index(session)]).bytes(name.as_bytes())
             }
             Operation::Publish { number, message } => {
-                let mut call = scripts.call(Script::Publish, &[&keys.bus(), &keys.bus_bytes()]);
-                call.arg(&self.sender).arg(*number).arg(&message[..]);
-                call.arg(MAX_BUS_EVENTS).arg(MAX_BUS_BYTES);
-                call.arg(EVENT_BYTES).arg(lifetime_ms(BUS_LIFETIME));
-                call
+                ScriptCall::new("publish", [keys.bus(), keys.bus_bytes()])
+                    .bytes(self.sender.as_bytes())
+                    .number(*number)
+                    .bytes(message)
+                    .limit(MAX_BUS_EVENTS)
+                    .limit(MAX_BUS_BYTES)
+                    .limit(EVENT_BYTES)
+                    .number(lifetime_ms(BUS_LIFETIME))
             }
         }
     }
 }
 
-/// Sends the commands of entries; returns the outcome of each. On a cluster, the commands of each session are sent
-/// together, because they have the same slot.
-async fn send(
-    connection: &mut Connection,
-    batch: &[Entry],
-    commands: Vec<Cmd>,
-) -> Vec<Result<(), Failure>> {
-    let count = commands.len();
+/// Whether an operation that was sent alone is too large to be written within the timeout. Sent again and again, it would keep
+/// all others waiting.
+fn is_too_large(entry: &mut Entry, failure: &Failure) -> bool {
+    if !entry.is_large() || !matches!(failure, Failure::TimedOut(_)) {
+        return false;
+    }
+    entry.timeouts += 1;
+    entry.timeouts >= MAX_TIMEOUTS
+}
+
+/// What became of an operation.
+#[derive(Debug, Clone)]
+enum Outcome {
+    Done,
+    Failed(Failure),
+    /// An earlier operation on the same session, or on the bus, failed: later ones must not overtake it.
+    NotTried,
+}
+
+/// The operations of a batch on one session, or on the bus: their places in the batch, and the command for them.
+struct Group {
+    entries: Vec<usize>,
+    command: Cmd,
+}
+
+/// Returns the batch without operations on sessions that it removes later: a session must be removed even while its other
+/// operations fail for lack of memory.
+fn without_removed(mut batch: Vec<Entry>) -> Vec<Entry> {
+    let mut removed: HashSet<String> = HashSet::new();
+    let mut kept = Vec::with_capacity(batch.len());
+    while let Some(entry) = batch.pop() {
+        if let Some(session) = entry.operation.session()
+            && removed.contains(session)
+        {
+            report_outcome(entry, Ok(()));
+            continue;
+        }
+        if let Operation::Remove { session } = &entry.operation {
+            removed.insert(session.clone());
+        }
+        kept.push(entry);
+    }
+    kept.reverse();
+    kept
+}
+
+/// Sends the commands of groups; returns the outcome of each of the operations, of which there are `count`. On a cluster, the
+/// groups are sent separately, because they have different slots.
+async fn send(connection: &mut Connection, count: usize, groups: Vec<Group>) -> Vec<Outcome> {
+    let lost = || Outcome::Failed(Failure::Unreachable("the runtime has ended".to_owned()));
+    let mut outcomes: Vec<Outcome> = (0..count).map(|_| lost()).collect();
+    let mut note = |entries: &[usize], answer: Result<Answer, Failure>| {
+        for (place, outcome) in entries.iter().zip(outcomes_of(entries.len(), answer)) {
+            outcomes[*place] = outcome;
+        }
+    };
     if !connection.is_cluster() {
-        return send_together(connection, commands).await;
+        let (entries, commands): (Vec<_>, Vec<_>) = groups
+            .into_iter()
+            .map(|group| (group.entries, group.command))
+            .unzip();
+        match connection.query_all(commands).await {
+            Ok(answers) if answers.len() == entries.len() => {
+                for (entries, answer) in entries.iter().zip(answers) {
+                    note(entries, answer.and_then(read_answer));
+                }
+            }
+            Ok(answers) => {
+                let reason = format!("{} answers to {} commands", answers.len(), entries.len());
+                for entries in &entries {
+                    note(entries, Err(Failure::Unreachable(reason.clone())));
+                }
+            }
+            Err(failure) => {
+                for entries in &entries {
+                    note(entries, Err(failure.clone()));
+                }
+            }
+        }
+        return outcomes;
     }
-    let mut by_session: HashMap<Option<&str>, Vec<(usize, Cmd)>> = HashMap::new();
-    for (at, (entry, command)) in batch.iter().zip(commands).enumerate() {
-        let group = by_session.entry(entry.operation.session()).or_default();
-        group.push((at, command));
-    }
-    let mut groups = JoinSet::new();
-    for group in by_session.into_values() {
+    let mut sent = JoinSet::new();
+    for group in groups {
         let mut connection = connection.clone();
-        groups.spawn(background::task(async move {
-            let (places, commands): (Vec<usize>, Vec<Cmd>) = group.into_iter().unzip();
-            let outcomes = send_together(&mut connection, commands).await;
-            places.into_iter().zip(outcomes).collect::<Vec<_>>()
+        sent.spawn(background::task(async move {
+            let answer = connection.query(&group.command).await;
+            (group.entries, answer.and_then(read_answer))
         }));
     }
-    let lost = || Err(Failure::Unreachable("the runtime has ended".to_owned()));
-    let mut outcomes: Vec<_> = (0..count).map(|_| lost()).collect();
-    while let Some(group) = groups.join_next().await {
-        for (at, outcome) in group.unwrap_or_default() {
-            outcomes[at] = outcome;
+    while let Some(group) = sent.join_next().await {
+        if let Ok((entries, answer)) = group {
+            note(&entries, answer);
         }
     }
     outcomes
 }
 
-async fn send_together(
-    connection: &mut Connection,
-    commands: Vec<Cmd>,
-) -> Vec<Result<(), Failure>> {
-    let count = commands.len();
-    match connection.query_all(commands).await {
-        Ok(outcomes) if outcomes.len() == count => {
-            let outcomes = outcomes.into_iter();
-            outcomes.map(|outcome| outcome.map(|_: Value| ())).collect()
-        }
-        Ok(outcomes) => {
-            let reason = format!("{} answers to {count} commands", outcomes.len());
-            vec![Err(Failure::Unreachable(reason)); count]
-        }
-        Err(failure) => vec![Err(failure); count],
+/// How many operations of a group succeeded, and the error of the next one.
+type Answer = (usize, Vec<u8>);
+
+fn read_answer(answer: Value) -> Result<Answer, Failure> {
+    from_redis_value(answer).map_err(|error| Failure::Unreadable(error.to_string()))
+}
+
+/// Returns the outcomes of the operations of a group.
+fn outcomes_of(count: usize, answer: Result<Answer, Failure>) -> Vec<Outcome> {
+    let (done, error) = match answer {
+        Ok(answer) => answer,
+        Err(failure) => return vec![Outcome::Failed(failure); count],
+    };
+    let mut outcomes = vec![Outcome::Done; done.min(count)];
+    if outcomes.len() < count {
+        let failure = Failure::of_text(&String::from_utf8_lossy(&error));
+        outcomes.push(Outcome::Failed(failure));
     }
+    outcomes.resize(count, Outcome::NotTried);
+    outcomes
 }
 
 /// Lifetimes of 100 years or more are stored as endless: Valkey refuses times that its clock cannot represent.
@@ -276,7 +366,47 @@ fn lifetime_ms(lifetime: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use crate::limits::MAX_BATCH_BYTES;
+
     use super::*;
+
+    #[test]
+    fn operations_after_a_failed_one_of_the_same_group_are_not_tried() {
+        let outcomes = outcomes_of(4, Ok((2, b"OOM command not allowed".to_vec())));
+        assert!(
+            matches!(
+                outcomes[..],
+                [
+                    Outcome::Done,
+                    Outcome::Done,
+                    Outcome::Failed(Failure::NotNow(_)),
+                    Outcome::NotTried
+                ]
+            ),
+            "{outcomes:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn only_a_large_operation_is_dropped_after_several_timeouts() {
+        let queue = Queue::default();
+        for bytes in [MAX_BATCH_BYTES, 1] {
+            queue.push(Operation::Publish {
+                number: 1,
+                message: vec![0; bytes].into(),
+            });
+            let mut batch = queue.take().await.expect("a batch");
+            queue.finish_batch(Vec::new(), None);
+            let entry = &mut batch[0];
+            let unreachable = Failure::Unreachable("closed".to_owned());
+            let timed_out = Failure::TimedOut(Duration::ZERO);
+            for _ in 1..MAX_TIMEOUTS {
+                assert!(!is_too_large(entry, &unreachable));
+                assert!(!is_too_large(entry, &timed_out));
+            }
+            assert_eq!(is_too_large(entry, &timed_out), bytes == MAX_BATCH_BYTES);
+        }
+    }
 
     #[test]
     fn lifetimes_are_at_least_a_millisecond_and_may_have_no_end() {

@@ -1,4 +1,4 @@
--- Adds an event to a stream, within the limits of the stream and of its session.
+-- Adds an event to a stream, within the limits of the stream and of its session, unless the session was removed.
 -- KEYS: the session, its index, the stream. All other streams of the index are in the same slot.
 -- ARGV: the stream's name, the event's number, the event; the limits of events and bytes of a stream and of bytes and
 -- streams of a session; the bytes of an event besides its message; the lifetime in ms if the session is not saved.
@@ -8,6 +8,9 @@ local max_events, max_bytes = tonumber(ARGV[4]), tonumber(ARGV[5])
 local max_session_bytes, max_streams = tonumber(ARGV[6]), tonumber(ARGV[7])
 local overhead, lifetime = tonumber(ARGV[8]), tonumber(ARGV[9])
 
+if redis.call('STRLEN', session) == 0 and redis.call('EXISTS', session) == 1 then
+  return 0
+end
 local next_place, total = string.match(redis.call('HGET', index, '*') or '0 0', '(%d+) (%d+)')
 next_place, total = tonumber(next_place), tonumber(total)
 local has_events = redis.call('EXISTS', stream) == 1

@@ -1,65 +1,88 @@
-//! The scripts that Valkey executes.
+//! The script that Valkey executes.
+
+use std::borrow::Cow;
 
 use redis::Cmd;
 
 use crate::connection::Connection;
 use crate::failure::Failure;
 
-/// A script. Its source explains its keys and arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Script {
-    Append,
-    End,
-    Save,
-    Remove,
-    Publish,
+/// The operations, each of which explains its keys and arguments, as functions; and what calls them.
+const SOURCE: &str = concat!(
+    "local operations = {}\n",
+    "operations['append'] = function(KEYS, ARGV)\n",
+    include_str!("append.lua"),
+    "end\noperations['end'] = function(KEYS, ARGV)\n",
+    include_str!("end.lua"),
+    "end\noperations['save'] = function(KEYS, ARGV)\n",
+    include_str!("save.lua"),
+    "end\noperations['remove'] = function(KEYS, ARGV)\n",
+    include_str!("remove.lua"),
+    "end\noperations['publish'] = function(KEYS, ARGV)\n",
+    include_str!("publish.lua"),
+    "end\n",
+    include_str!("batch.lua"),
+);
+
+/// One operation of a batch.
+pub(crate) struct ScriptCall<'o> {
+    name: &'static str,
+    keys: Vec<String>,
+    arguments: Vec<Cow<'o, [u8]>>,
 }
 
-const ALL: [Script; 5] = [
-    Script::Append,
-    Script::End,
-    Script::Save,
-    Script::Remove,
-    Script::Publish,
-];
-
-impl Script {
-    fn source(self) -> &'static str {
-        match self {
-            Self::Append => include_str!("append.lua"),
-            Self::End => include_str!("end.lua"),
-            Self::Save => include_str!("save.lua"),
-            Self::Remove => include_str!("remove.lua"),
-            Self::Publish => include_str!("publish.lua"),
+impl<'o> ScriptCall<'o> {
+    pub(crate) fn new(name: &'static str, keys: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            name,
+            keys: keys.into_iter().collect(),
+            arguments: Vec::new(),
         }
+    }
+
+    pub(crate) fn bytes(mut self, argument: &'o [u8]) -> Self {
+        self.arguments.push(Cow::Borrowed(argument));
+        self
+    }
+
+    pub(crate) fn number(mut self, argument: u64) -> Self {
+        let argument = argument.to_string().into_bytes();
+        self.arguments.push(Cow::Owned(argument));
+        self
+    }
+
+    pub(crate) fn limit(self, limit: usize) -> Self {
+        self.number(limit as u64)
     }
 }
 
-/// The digests of the scripts that a server has loaded.
+/// The digest of the script at a server that has loaded it.
 #[derive(Debug, Clone)]
-pub(crate) struct LoadedScripts(Vec<String>);
+pub(crate) struct LoadedScript(String);
 
-impl LoadedScripts {
-    /// Loads all scripts.
+impl LoadedScript {
+    /// Loads the script.
     pub(crate) async fn load(connection: &mut Connection) -> Result<Self, Failure> {
-        let mut digests = Vec::with_capacity(ALL.len());
-        for script in ALL {
-            let mut load = redis::cmd("SCRIPT");
-            load.arg("LOAD").arg(script.source());
-            digests.push(connection.query(&load).await?);
-        }
-        Ok(Self(digests))
+        let mut load = redis::cmd("SCRIPT");
+        load.arg("LOAD").arg(SOURCE);
+        Ok(Self(connection.query(&load).await?))
     }
 
-    /// Begins the command that executes a script with these keys.
-    pub(crate) fn call(&self, script: Script, keys: &[&str]) -> Cmd {
-        let mut call = redis::cmd("EVALSHA");
-        // The order of `ALL`, which is that of the variants.
-        let digest = self.0.get(script as usize).map_or("", String::as_str);
-        call.arg(digest).arg(keys.len());
-        for key in keys {
-            call.arg(*key);
+    /// Returns the command that executes these operations in order, until one fails.
+    pub(crate) fn command(&self, calls: &[ScriptCall<'_>]) -> Cmd {
+        let mut command = redis::cmd("EVALSHA");
+        command.arg(&self.0);
+        command.arg(calls.iter().map(|call| call.keys.len()).sum::<usize>());
+        for key in calls.iter().flat_map(|call| &call.keys) {
+            command.arg(key);
         }
-        call
+        for call in calls {
+            command.arg(call.name);
+            command.arg(call.keys.len()).arg(call.arguments.len());
+            for argument in &call.arguments {
+                command.arg(&argument[..]);
+            }
+        }
+        command
     }
 }

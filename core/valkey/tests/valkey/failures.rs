@@ -180,6 +180,42 @@ async fn a_server_out_of_memory_refuses_writes_and_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn operations_do_not_overtake_one_that_is_written_again() {
+    let server = Server::start();
+    let (a, b) = (
+        connect_briefly(&server.url()),
+        connect_briefly(&server.url()),
+    );
+    let _: String = server.command("CONFIG SET maxmemory 1").await;
+    a.events.append("one/1", 0, Bytes::from_static(b"zero"));
+    // Needs no memory, because the stream does not exist yet.
+    a.events.end("one/1");
+    save(&a, "two", "value").await.expect_err("no memory");
+    let _: String = server.command("CONFIG SET maxmemory 0").await;
+    until("the stream ends", || async {
+        let read = b.events.read("one/1", 0).await.ok()??;
+        read.ended.then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_operation_does_not_stop_the_next_ones() {
+    let server = Server::start();
+    let (a, b) = (
+        connect_briefly(&server.url()),
+        connect_briefly(&server.url()),
+    );
+    let _: String = server
+        .command("SET mcpline:1:{one}:streams unexpected")
+        .await;
+    a.events.append("one/1", 0, Bytes::from_static(b"zero"));
+    save(&a, "one", "value").await.expect_err("refused");
+    save(&a, "two", "value").await.expect("saves");
+    until_loaded(&b, "one", Some("value")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_is_removed_while_memory_is_short_does_not_come_back() {
     let server = Server::start();
     let (a, b) = (
@@ -215,6 +251,41 @@ async fn a_slow_server_is_waited_for() {
     let (saved, loaded) = tokio::join!(save(&a, "one", "second"), b.sessions.load("one"));
     saved.expect("saves");
     assert!(loaded.expect("loads").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_becomes_a_replica_is_left_by_all_connections() {
+    let server = Server::start();
+    let a = connect_briefly(&server.url());
+    let _local = Subscriber::local(&a.bus);
+    save(&a, "one", "first").await.expect("saves");
+    a.sessions.load("one").await.expect("loads");
+    let clients = || async {
+        let clients: String = server.command("CLIENT LIST").await;
+        let ids = clients.split_whitespace();
+        let ids: Vec<String> = ids
+            .filter_map(|field| field.strip_prefix("id="))
+            .map(str::to_owned)
+            .collect();
+        ids
+    };
+    let before = clients().await;
+    assert!(before.len() >= 3, "{before:?}");
+    // Its primary is unreachable, so that it stays as it is.
+    let _: String = server.command("REPLICAOF 127.0.0.1 1").await;
+    let error = save(&a, "one", "second").await.expect_err("a replica");
+    assert!(error.contains("is a replica"), "{error}");
+    until("all connections are new", || async {
+        a.sessions.load("one").await.expect("loads");
+        let now = clients().await;
+        (!now.iter().any(|client| before.contains(client))).then_some(())
+    })
+    .await;
+    let _: String = server.command("REPLICAOF NO ONE").await;
+    until("saving succeeds", || async {
+        save(&a, "one", "third").await.ok()
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

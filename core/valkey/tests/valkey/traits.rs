@@ -113,8 +113,22 @@ async fn a_removed_session_takes_its_streams_along() {
     save(&a, "one", "value", LIFETIME).await;
     a.sessions.remove("one").await.expect("removes");
     let keys: Vec<String> = server.command("KEYS mcpline:1:{one}*").await;
-    assert!(keys.is_empty(), "{keys:?}");
+    assert_eq!(keys, ["mcpline:1:{one}"]);
+    let left: u64 = server.command("PTTL mcpline:1:{one}").await;
+    assert!(left <= 300_000, "{left}");
     until_read(&a, "one-more/1", 0, &[]).await;
+}
+
+#[tokio::test]
+async fn a_removed_session_is_not_restored_by_another_process() {
+    let server = Server::start();
+    let (a, b) = (server.connect(), server.connect());
+    save(&a, "one", "first", LIFETIME).await;
+    a.sessions.remove("one").await.expect("removes");
+    b.events.append("one/1", 0, Bytes::from_static(b"event"));
+    save(&b, "one", "second", LIFETIME).await;
+    assert_eq!(a.sessions.load("one").await.expect("loads"), None);
+    assert_eq!(a.events.read("one/1", 0).await.expect("reads"), None);
 }
 
 #[tokio::test]
