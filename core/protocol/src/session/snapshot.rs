@@ -35,6 +35,7 @@ pub struct SessionState {
     log_level: Option<LoggingLevel>,
     subscribed: Vec<String>,
     /// How many changes led to it.
+    #[members(optional)]
     version: u64,
 }
 
@@ -115,7 +116,8 @@ impl<C, A> ServerSession<C, A> {
 
     /// Counts a change of the state, before it is passed to other processes.
     pub fn count_change(&mut self) {
-        self.state_version += 1;
+        // The version may be one that was read from a store.
+        self.state_version = self.state_version.saturating_add(1);
     }
 
     /// Takes over the state of this session from another process. Returns the messages that were queued until the
@@ -294,5 +296,34 @@ impl<C, A> ServerSession<C, A> {
         session.ping = snapshot.ping.map(ServerRequestKey);
         session.pings_missed = snapshot.pings_missed;
         session
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session() -> ServerSession<(), ()> {
+        ServerSession::new(SessionScope::Session, SessionLimits::default())
+    }
+
+    #[test]
+    fn a_version_from_a_store_does_not_overflow() {
+        let mut session = session();
+        let state = SessionState {
+            version: u64::MAX,
+            ..SessionState::default()
+        };
+        assert!(session.adopt(&state).is_empty());
+        session.count_change();
+        assert_eq!(session.state().version, u64::MAX);
+    }
+
+    #[test]
+    fn a_stored_state_without_a_version_is_read() {
+        let stored = r#"{"ready": true, "subscribed": []}"#;
+        let state: SessionState = serde_json::from_str(stored).expect("readable");
+        assert!(state.ready);
+        assert_eq!(state.version, 0);
     }
 }
