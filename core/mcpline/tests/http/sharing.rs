@@ -676,6 +676,34 @@ async fn the_shared_parts_never_see_session_ids() {
     }
 }
 
+/// A store whose sessions another version has written.
+struct Unreadable;
+
+impl SessionStore for Unreadable {
+    fn save<'a>(&'a self, _: &'a str, _: Bytes, _: Duration) -> Pending<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn load<'a>(&'a self, _: &'a str) -> Pending<'a, Option<Bytes>> {
+        Box::pin(async { Ok(Some(Bytes::from_static(b"{\"sessions\": 2}"))) })
+    }
+
+    fn remove<'a>(&'a self, _: &'a str) -> Pending<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stored_session_that_cannot_be_read_is_unknown() {
+    let mut sharing = Sharing::in_memory();
+    sharing.sessions = Arc::new(Unreadable);
+    let (a, b) = (Process::start(&sharing), Process::start(&sharing));
+    let id = a.begin().await;
+    let elsewhere = b.post(&id, call(1, "plain")).await;
+    // The client begins a new session.
+    assert_eq!(elsewhere.status(), StatusCode::NOT_FOUND);
+}
+
 /// Lets background tasks finish.
 async fn settle() {
     for _ in 0..100 {

@@ -165,15 +165,22 @@ impl Replicas {
         principal: &str,
         client: &Arc<ClientQuota>,
     ) -> Result<Option<Arc<Session>>, Refusal> {
-        let stored = match self.sharing.sessions.load(&shared_key(id)).await {
-            Ok(None) => return Ok(None),
-            Ok(Some(stored)) => StoredSession::read(&stored),
-            Err(error) => Err(error),
-        };
+        let stored = self.sharing.sessions.load(&shared_key(id)).await;
         let stored = stored.map_err(|error| {
             warn_limited!(%error, "the session store failed");
             unavailable("the session cannot be looked up at present: try again later")
         })?;
+        let Some(stored) = stored else {
+            return Ok(None);
+        };
+        let stored = match StoredSession::read(&stored) {
+            Ok(stored) => stored,
+            Err(error) => {
+                // It stays unreadable, so the client has to begin a new session.
+                warn_limited!(%error, "a stored session cannot be read by this version");
+                return Ok(None);
+            }
+        };
         if stored.principal != principal {
             return Ok(None);
         }
