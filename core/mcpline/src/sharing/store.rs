@@ -23,7 +23,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Returns the session saved last under `id`; `None` if there is none, or its lifetime is over.
     fn load<'a>(&'a self, id: &'a str) -> Pending<'a, Option<Bytes>>;
 
-    /// Removes the session.
+    /// Removes the session. Its id is never used again: a `save` of another process that arrives shortly afterwards, before
+    /// that process has received that the session ended, should have no effect.
     fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()>;
 }
 

@@ -340,7 +340,6 @@ async fn a_session_ended_at_one_process_is_unknown_to_all() {
     b.post(&id, call(1, "plain")).await;
     let ended = b.send(Method::DELETE, &id, Value::Null).await;
     assert_eq!(ended.status(), StatusCode::NO_CONTENT);
-    tokio::task::yield_now().await;
     for process in [&a, &b] {
         let gone = process.post(&id, call(2, "plain")).await;
         assert_eq!(gone.status(), StatusCode::NOT_FOUND);
@@ -566,6 +565,48 @@ impl SessionStore for Counting {
     fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()> {
         self.ids.lock().expect("not poisoned").remove(id);
         self.store.remove(id)
+    }
+}
+
+/// Changes a session at one process while the store is slow, and ends it at another meanwhile.
+async fn end_while_it_is_saved(a: &Process, b: &Process, store: &Counting, id: &str) {
+    let level = json!({"jsonrpc": "2.0", "id": 5, "method": "logging/setLevel",
+                       "params": {"level": "error"}});
+    let headers = [
+        ("mcp-session-id", id),
+        ("mcp-protocol-version", "2025-11-25"),
+    ];
+    let change = request(Method::POST, &headers, level);
+    let service = a.service.clone();
+    let before = store.started.load(Ordering::SeqCst);
+    let changing = tokio::spawn(async move { service.handle(change).await.status() });
+    while store.started.load(Ordering::SeqCst) == before {
+        tokio::task::yield_now().await;
+    }
+    let ended = b.send(Method::DELETE, id, Value::Null).await;
+    assert_eq!(ended.status(), StatusCode::NO_CONTENT);
+    store.go_on.add_permits(1);
+    changing.await.expect("no panic");
+    settle().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_ends_while_it_is_saved_does_not_come_back() {
+    for ends_elsewhere in [false, true] {
+        let mut sharing = Sharing::in_memory();
+        // The handshake and the notification that it is complete.
+        let store = Counting::wrap(&mut sharing, 2);
+        let [a, b, c] = [(); 3].map(|()| Process::start(&sharing));
+        let id = a.begin().await;
+        a.post(&id, notification("notifications/initialized", json!({})))
+            .await;
+        b.post(&id, call(1, "plain")).await;
+        let ending = if ends_elsewhere { &b } else { &a };
+        end_while_it_is_saved(&a, ending, &store, &id).await;
+        for process in [&a, &b, &c] {
+            let gone = process.post(&id, call(2, "plain")).await;
+            assert_eq!(gone.status(), StatusCode::NOT_FOUND);
+        }
     }
 }
 

@@ -240,7 +240,7 @@ pub(super) async fn delete(
 ) -> Response<Body> {
     match named(shared, parts, client).await {
         Ok(session) => {
-            session.end();
+            session.end_and_wait().await;
             empty(StatusCode::NO_CONTENT)
         }
         Err(refusal) => refusal.response(),

@@ -79,7 +79,7 @@ impl Replicas {
             });
         }
         // A session whose handshake failed cannot be continued.
-        if shareable.state && session.connection.peer().is_some() {
+        if shareable.state && session.connection.peer().is_some() && !session.has_ended() {
             let state = {
                 let mut session = session.connection.lock_session();
                 session.count_change();
@@ -107,7 +107,11 @@ impl Replicas {
         }
     }
 
+    /// Saves a session, unless it has ended.
     async fn save(&self, session: &Session) {
+        if session.has_ended() {
+            return;
+        }
         let stored = StoredSession {
             principal: session.principal().to_owned(),
             state: session.connection.lock_session().state(),
@@ -122,6 +126,10 @@ impl Replicas {
         };
         if let Err(error) = saved {
             warn_limited!(%error, "a session could not be saved for other processes");
+        }
+        // It may have ended meanwhile.
+        if session.has_ended() {
+            self.removal(session).await;
         }
     }
 
@@ -139,18 +147,22 @@ impl Replicas {
         });
     }
 
-    /// Removes a session in every process.
-    pub(super) fn forget(&self, session: &Session, runtime: &tokio::runtime::Handle) {
+    /// Ends a session in other processes. Returns the future that removes it from the store.
+    pub(super) fn forget(&self, session: &Session) -> impl Future<Output = ()> + Send + use<> {
         self.exchange.publish(&BusEvent::Ended {
             session: session.shared_key().to_owned(),
         });
+        self.removal(session)
+    }
+
+    fn removal(&self, session: &Session) -> impl Future<Output = ()> + Send + use<> {
         let store = self.sharing.sessions.clone();
         let key = session.shared_key().to_owned();
-        background::spawn(runtime, async move {
+        async move {
             if let Err(error) = store.remove(&key).await {
                 warn_limited!(%error, "an ended session could not be removed from the store");
             }
-        });
+        }
     }
 
     /// Finds a session that another process started, if it belongs to this principal. `None` if there is none.
@@ -348,6 +360,7 @@ fn hear(sessions: &Arc<Sessions>, event: BusEvent) {
         BusEvent::Changed { .. } | BusEvent::ElicitationComplete { .. } => {}
         BusEvent::Ended { session } => {
             if let Some(session) = sessions.get_shared(&session) {
+                session.note_ended();
                 session.leave();
             }
         }

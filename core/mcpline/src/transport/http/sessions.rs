@@ -10,6 +10,7 @@ use http::StatusCode;
 use mcpline_protocol::session::SessionScope;
 use mcpline_runtime::clock;
 
+use crate::background;
 use crate::message_sink::MessageSink;
 use crate::quota::{ClientQuota, Level, Limit};
 use crate::server::Server;
@@ -41,6 +42,8 @@ pub(super) struct Session {
     is_taken_over: AtomicBool,
     /// Whether it has ended in this process. Set under the lock of `live`.
     has_left: AtomicBool,
+    /// Whether it has ended in every process.
+    has_ended: AtomicBool,
     /// Cached result of [`primes`](Self::primes), known after the handshake.
     primes: OnceLock<bool>,
     alarm: Alarm,
@@ -311,6 +314,7 @@ impl Sessions {
             is_used: AtomicBool::new(false),
             is_taken_over: AtomicBool::new(false),
             has_left: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
             primes: OnceLock::new(),
             alarm: Alarm::default(),
             options: options.clone(),
@@ -375,14 +379,31 @@ impl Session {
         self.watch();
     }
 
-    /// Ends the session in every process: cancels its calls, ends its streams and removes its id.
+    /// Ends the session in every process: cancels its calls, ends its streams and removes its id. It is removed from the
+    /// store in the background.
     pub(super) fn end(&self) {
-        if let Some(sessions) = self.sessions.upgrade()
-            && let Some(replicas) = sessions.replicas()
-        {
-            replicas.forget(self, self.connection.runtime());
+        // Nothing waits for it.
+        let _ = self.end_everywhere();
+    }
+
+    /// Like [`end`](Self::end), and waits until the session is removed from the store: a request that the client sends
+    /// afterwards finds it in no process.
+    pub(super) async fn end_and_wait(&self) {
+        if let Some(removed) = self.end_everywhere() {
+            // Fails if the runtime ends.
+            let _ = removed.await;
         }
+    }
+
+    fn end_everywhere(&self) -> Option<background::JoinHandle<()>> {
+        self.note_ended();
+        let sessions = self.sessions.upgrade();
+        let replicas = sessions.as_ref().and_then(|sessions| sessions.replicas());
+        // A task, because the removal must not stop if the client closes its connection.
+        let removal = replicas
+            .map(|replicas| background::spawn(self.connection.runtime(), replicas.forget(self)));
         self.leave();
+        removal
     }
 
     /// Ends a session to make room for another one. If no process has used it beyond its handshake, it ends in every
@@ -506,6 +527,16 @@ impl Session {
     /// Whether it has ended in this process.
     pub(super) fn has_left(&self) -> bool {
         self.has_left.load(Ordering::Relaxed)
+    }
+
+    /// Records that the session has ended in every process.
+    pub(super) fn note_ended(&self) {
+        self.has_ended.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it has ended in every process: it must not be saved any more.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::SeqCst)
     }
 
     pub(super) fn client_number(&self) -> u64 {
