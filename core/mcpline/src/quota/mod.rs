@@ -11,6 +11,8 @@ mod budget;
 mod clients;
 mod counts;
 
+#[cfg(feature = "http")]
+pub(crate) use budget::Budget;
 pub(crate) use budget::{Charge, Exceeded, Level, Usage};
 #[cfg(all(unix, feature = "stdio"))]
 pub(crate) use clients::OpenConnection;

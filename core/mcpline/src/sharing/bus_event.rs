@@ -8,6 +8,8 @@ use mcpline_protocol::wire::Raw;
 use mcpline_runtime::clock;
 use serde::{Deserialize, Serialize};
 
+use crate::quota::{Charge, charged};
+
 use super::bus::{Bus, Subscription};
 
 /// An event of one process that concerns the others.
@@ -71,12 +73,24 @@ impl BusEndpoint {
 
     /// Sends an event to the other processes.
     pub(crate) fn publish(&self, event: &BusEvent) {
+        self.publish_charged(event, []);
+    }
+
+    /// Sends an event to the other processes. The charges are returned when the bus no longer holds it.
+    pub(crate) fn publish_charged(
+        &self,
+        event: &BusEvent,
+        charges: impl IntoIterator<Item = Charge>,
+    ) {
         let envelope = Envelope {
             from: self.name.clone(),
             event,
         };
         match serde_json::to_vec(&envelope) {
-            Ok(bytes) => self.bus.publish(bytes.into()),
+            Ok(bytes) => {
+                let bytes = charges.into_iter().fold(bytes.into(), charged);
+                self.bus.publish(bytes);
+            }
             Err(error) => tracing::warn!(%error, "cannot encode a bus event"),
         }
     }

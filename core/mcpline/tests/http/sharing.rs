@@ -717,6 +717,55 @@ async fn the_shared_parts_never_see_session_ids() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn only_responses_that_another_process_may_wait_for_are_passed_on() {
+    let (sharing, recording) = Recording::wrap(Sharing::in_memory());
+    let a = Process::start(&sharing);
+    let id = a.begin().await;
+    a.post(&id, notification("notifications/initialized", json!({})))
+        .await;
+    let mut asking = a.post(&id, call(1, "asks")).await;
+    let (_, input_request) = message(asking.body_mut()).await;
+    let passed_on = || {
+        let seen = recording.seen.lock().expect("not poisoned");
+        let is_message = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains("{\"message\":");
+        seen.iter().filter(|(_, bytes)| is_message(bytes)).count()
+    };
+    let answer = |id: &Value| json!({"jsonrpc": "2.0", "id": id, "result": {"action": "decline"}});
+    // The second one comes too late.
+    for _ in 0..2 {
+        a.post(&id, answer(&input_request["id"])).await;
+    }
+    rest(asking.body_mut()).await;
+    for made_up in [json!("name"), json!(-1), json!(0)] {
+        a.post(&id, answer(&made_up)).await;
+    }
+    assert_eq!(passed_on(), 0);
+    a.post(&id, answer(&json!(70_000))).await;
+    assert_eq!(passed_on(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_for_other_processes_are_limited_until_the_bus_has_taken_them() {
+    let mut sharing = Sharing::in_memory();
+    let bus = Arc::new(LateBus {
+        bus: sharing.bus.clone(),
+        held: Mutex::new(Some(Vec::new())),
+    });
+    sharing.bus = bus.clone();
+    let a = Process::start(&sharing);
+    let id = a.begin().await;
+    let large = "x".repeat(6 * 1024 * 1024);
+    let answer = || json!({"jsonrpc": "2.0", "id": 70_000, "result": {"text": large}});
+    for _ in 0..2 {
+        assert_eq!(a.post(&id, answer()).await.status(), StatusCode::ACCEPTED);
+    }
+    let refused = a.post(&id, answer()).await;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    bus.release();
+    assert_eq!(a.post(&id, answer()).await.status(), StatusCode::ACCEPTED);
+}
+
 /// A store whose sessions another version has written.
 struct Unreadable;
 

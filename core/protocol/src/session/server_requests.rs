@@ -131,6 +131,8 @@ impl<A> OpenServerRequest<A> {
 /// The requests to the client in flight, oldest first.
 #[derive(Debug)]
 pub(super) struct ServerRequests<A> {
+    /// The first number of this process.
+    pub(super) first: u64,
     pub(super) next: u64,
     pub(super) open: BTreeMap<ServerRequestKey, OpenServerRequest<A>>,
 }
@@ -138,6 +140,7 @@ pub(super) struct ServerRequests<A> {
 impl<A> ServerRequests<A> {
     pub(super) fn new() -> Self {
         Self {
+            first: 1,
             next: 1,
             open: BTreeMap::new(),
         }

@@ -151,7 +151,16 @@ impl<C, A> ServerSession<C, A> {
     /// Sets the next number for requests to the client: several processes that send requests to one client must not use
     /// a number twice.
     pub fn number_server_requests_from(&mut self, first: u64) {
+        self.server_requests.first = first;
         self.server_requests.next = first;
+    }
+
+    /// Whether another process may have sent the request to the client that has this id: this process has not, and the id is
+    /// one that a process may use.
+    pub fn may_have_sent_elsewhere(&self, id: &RequestId) -> bool {
+        let own = self.server_requests.first..self.server_requests.next;
+        let number = id.as_integer().and_then(|id| u64::try_from(id).ok());
+        number.is_some_and(|number| number > 0 && !own.contains(&number))
     }
 
     /// Saves the session.
@@ -281,6 +290,12 @@ impl<C, A> ServerSession<C, A> {
             }
         }
         session.server_requests.next = snapshot.next_ask;
+        session.server_requests.first = session
+            .server_requests
+            .open
+            .keys()
+            .next()
+            .map_or(snapshot.next_ask, |oldest| oldest.0);
         session.url_elicitations = SentUrlElicitations::restore(&snapshot.url_elicitations);
         for held in &snapshot.held {
             session.held.restore(QueuedMessage {
@@ -325,5 +340,28 @@ mod tests {
         let state: SessionState = serde_json::from_str(stored).expect("readable");
         assert!(state.ready);
         assert_eq!(state.version, 0);
+    }
+
+    #[test]
+    fn ids_of_other_processes_are_outside_of_the_own_range() {
+        let mut session = session();
+        session.number_server_requests_from(65_537);
+        session.server_requests.next = 65_540;
+        let may_be = |id: serde_json::Value| {
+            let raw = Raw::parse(id.to_string().into_bytes()).expect("JSON");
+            session.may_have_sent_elsewhere(&RequestId::from_raw(&raw).expect("an id"))
+        };
+        for own_or_invalid in [
+            65_537.into(),
+            65_539.into(),
+            0.into(),
+            (-1).into(),
+            "1".into(),
+        ] {
+            assert!(!may_be(own_or_invalid));
+        }
+        for of_others in [1, 65_536, 65_540] {
+            assert!(may_be(of_others.into()));
+        }
     }
 }

@@ -144,7 +144,11 @@ async fn serve(
 ) -> Response<Body> {
     // The message is only examined if there are other processes.
     let replicas = shared.sessions.replicas();
-    let shareable = replicas.map(|_| Shareable::of(&incoming));
+    let shareable = replicas.map(|replicas| replicas.shareable(session, &incoming));
+    let shareable = match shareable.transpose() {
+        Ok(shareable) => shareable,
+        Err(refusal) => return refusal.response(),
+    };
     if let (Some(replicas), Some(Shareable { state: true, .. })) = (replicas, &shareable)
         && session.connection.peer().is_some()
     {

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::background;
 use crate::message_sink::MessageSink;
-use crate::quota::ClientQuota;
+use crate::quota::{Budget, Charge, ClientQuota, Exceeded};
 use crate::server::connection::Connection;
 use crate::sharing::{BusEndpoint, BusEvent, LoggedEvents, Sharing, StoredSession};
 use crate::warning_limit::warn_limited;
@@ -24,6 +24,11 @@ use super::stream::{Stream, StreamLog, StreamName};
 
 /// How many times an active session is saved during its lifetime in the store.
 const SAVES_PER_LIFETIME: u32 = 2;
+
+/// Bytes of the clients' messages about requests that other processes may hold, which wait until the bus has taken them. One
+/// message is always taken, whatever its size. As large as the largest message that a server accepts by default. Messages with
+/// made-up ids, of which there may be any number, then take this much of the bus and no more.
+const MAX_FORWARDED_BYTES: usize = 16 * 1024 * 1024;
 
 /// The delays between lookups of another process's stream. A client may resume a stream before the log has the latest
 /// event that the client has. The sum of the delays is the time that a log should take; their number is small, so that
@@ -40,6 +45,8 @@ pub(super) struct Replicas {
     sharing: Sharing,
     exchange: BusEndpoint,
     process: u32,
+    /// Bytes of messages that wait until the bus has taken them.
+    forwarded: Arc<Budget>,
 }
 
 impl Replicas {
@@ -53,6 +60,7 @@ impl Replicas {
             sharing,
             exchange,
             process: u32::from_le_bytes(clock::random()),
+            forwarded: Budget::of_server("messages for other processes", MAX_FORWARDED_BYTES),
         }
     }
 
@@ -69,14 +77,48 @@ impl Replicas {
         }
     }
 
+    /// Finds what in a client's message concerns other processes.
+    ///
+    /// # Errors
+    ///
+    /// Too many messages wait to be passed on to other processes, for this client or for all.
+    pub(super) fn shareable(
+        &self,
+        session: &Session,
+        incoming: &Incoming,
+    ) -> Result<Shareable, Refusal> {
+        let all: Vec<&Message> = match incoming {
+            Incoming::Single(message) => vec![message],
+            Incoming::Batch(entries) => entries.iter().flatten().collect(),
+        };
+        let state = all.iter().any(|message| changes_state(message));
+        let concerning = all.into_iter();
+        let concerning = concerning.filter_map(|message| concerning_others(session, message));
+        let messages = concerning.map(|message| {
+            let bytes = message.as_bytes().len();
+            let of_client = session.connection.client().hold_bytes(bytes)?;
+            let of_process = match self.forwarded.charge(bytes) {
+                Err(_) if self.forwarded.used() == 0 => self.forwarded.charge_anyway(bytes),
+                charged => charged?,
+            };
+            Ok((message, [of_client, of_process]))
+        });
+        let messages: Result<Vec<_>, Exceeded> = messages.collect();
+        Ok(Shareable {
+            state,
+            messages: messages?,
+        })
+    }
+
     /// Shares what a session's latest message changed. Done before its response is sent, so that the client's next
     /// message may reach any process.
     pub(super) async fn share(&self, session: &Session, shareable: Shareable) {
-        for message in shareable.messages {
-            self.exchange.publish(&BusEvent::Message {
+        for (message, charges) in shareable.messages {
+            let event = BusEvent::Message {
                 session: session.shared_key().to_owned(),
                 message,
-            });
+            };
+            self.exchange.publish_charged(&event, charges);
         }
         // A session whose handshake failed cannot be continued.
         if shareable.state && session.connection.peer().is_some() && !session.has_ended() {
@@ -308,21 +350,8 @@ pub(super) fn shared_key(id: &str) -> String {
 pub(super) struct Shareable {
     /// Whether it changes the state that every process must know.
     pub(super) state: bool,
-    /// Messages about requests of either side that another process may hold.
-    messages: Vec<Raw>,
-}
-
-impl Shareable {
-    pub(super) fn of(incoming: &Incoming) -> Self {
-        let all: Vec<&Message> = match incoming {
-            Incoming::Single(message) => vec![message],
-            Incoming::Batch(entries) => entries.iter().flatten().collect(),
-        };
-        Self {
-            state: all.iter().any(|message| changes_state(message)),
-            messages: all.into_iter().filter_map(concerning).collect(),
-        }
-    }
+    /// Messages about requests of either side that another process may hold, with their charges.
+    messages: Vec<(Raw, [Charge; 2])>,
 }
 
 fn changes_state(message: &Message) -> bool {
@@ -334,12 +363,19 @@ fn changes_state(message: &Message) -> bool {
     method.is(|spec| spec.changes_session)
 }
 
-/// Returns the message if it is about a request of either side.
-fn concerning(message: &Message) -> Option<Raw> {
+/// Returns the message if it is about a request of either side that another process may hold.
+fn concerning_others(session: &Session, message: &Message) -> Option<Raw> {
     let mut out = Vec::new();
     match message {
         Message::Response(response) => {
             let id = response.id.as_ref()?;
+            if !session
+                .connection
+                .lock_session()
+                .may_have_sent_elsewhere(id)
+            {
+                return None;
+            }
             match &response.outcome {
                 Ok(result) => encode::response(&mut out, id, result.as_bytes()),
                 Err(error) => encode::error(&mut out, Some(id), error),
