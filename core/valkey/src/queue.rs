@@ -94,6 +94,8 @@ pub(crate) struct Queue {
     state: Mutex<State>,
     /// Wakes the task that takes.
     changed: Notify,
+    /// Wakes what waits until everything is written.
+    finished: Notify,
     overflows: WarningLimiter,
 }
 
@@ -204,7 +206,20 @@ impl Queue {
         state.failure = failure;
         let dropped = state.shrink();
         drop(state);
+        self.finished.notify_waiters();
         self.report_overflow(dropped);
+    }
+
+    /// Waits until nothing is queued.
+    pub(crate) async fn flush(&self) {
+        loop {
+            // Registered before the state is read, so that no change is missed.
+            let finished = self.finished.notified();
+            if self.lock().bytes == 0 {
+                return;
+            }
+            finished.await;
+        }
     }
 
     /// Lets [`take`](Self::take) end once the queue is empty.

@@ -178,6 +178,13 @@ impl EventLog for Valkey {
         });
     }
 
+    fn flush(&self) -> Pending<'_, ()> {
+        Box::pin(async move {
+            self.queue.flush().await;
+            Ok(())
+        })
+    }
+
     fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>> {
         Box::pin(async move { Ok(self.reader.read(stream, after).await?) })
     }

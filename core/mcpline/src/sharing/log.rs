@@ -19,6 +19,12 @@ pub trait EventLog: Send + Sync + 'static {
     /// Marks the end of this stream. Must not block either.
     fn end(&self, stream: &str);
 
+    /// Waits until what was given to the log before is written. Called when a server shuts down, so that clients that
+    /// resume their streams at another process find all events. A log that writes at once needs no other implementation.
+    fn flush(&self) -> Pending<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Returns the events after `after`; `None` if the stream is unknown or some of them are no longer kept.
     fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>>;
 }

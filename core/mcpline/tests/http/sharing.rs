@@ -433,6 +433,60 @@ impl EventLog for Late {
     }
 }
 
+/// A log that counts how often it was flushed, and how many events it had before.
+struct Flushed {
+    log: Arc<dyn EventLog>,
+    events: AtomicUsize,
+    at_flush: Mutex<Vec<usize>>,
+}
+
+impl EventLog for Flushed {
+    fn append(&self, stream: &str, number: u64, event: Bytes) {
+        self.events.fetch_add(1, Ordering::SeqCst);
+        self.log.append(stream, number, event);
+    }
+
+    fn end(&self, stream: &str) {
+        self.log.end(stream);
+    }
+
+    fn flush(&self) -> Pending<'_, ()> {
+        Box::pin(async {
+            let events = self.events.load(Ordering::SeqCst);
+            self.at_flush.lock().expect("no panic").push(events);
+            Ok(())
+        })
+    }
+
+    fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>> {
+        self.log.read(stream, after)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_flushes_the_log_after_the_last_call() {
+    let mut sharing = Sharing::in_memory();
+    let log = Arc::new(Flushed {
+        log: sharing.events.clone(),
+        events: AtomicUsize::new(0),
+        at_flush: Mutex::default(),
+    });
+    sharing.events = log.clone();
+    let a = Process::start(&sharing);
+    let id = a.begin().await;
+    let mut streaming = a.post(&id, call(1, "streams")).await;
+    message(streaming.body_mut()).await;
+    let finishing = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        a.go_on.notify_one();
+        rest(streaming.body_mut()).await
+    };
+    let shutting_down = a.service.shut_down(Duration::from_secs(10));
+    tokio::join!(shutting_down, finishing);
+    let events = log.events.load(Ordering::SeqCst);
+    assert_eq!(*log.at_flush.lock().expect("no panic"), [events]);
+}
+
 /// Resumes a call's stream at another process, whose log is late or cannot be reached.
 async fn resume_with(is_reachable: bool) -> Response<Body> {
     let mut sharing = Sharing::in_memory();

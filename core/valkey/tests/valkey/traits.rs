@@ -336,6 +336,21 @@ async fn services_with_different_prefixes_do_not_see_each_other() {
 }
 
 #[tokio::test]
+async fn flushing_waits_until_everything_is_written() {
+    let server = Server::start();
+    let (a, b) = (server.connect(), server.connect());
+    for number in 0..1_000 {
+        a.events
+            .append("one/1", number, Bytes::from_static(b"event"));
+    }
+    a.events.flush().await.expect("writes");
+    let last = b.events.read("one/1", 999).await.expect("reads");
+    assert!(last.is_some());
+    // Nothing is queued.
+    a.events.flush().await.expect("writes");
+}
+
+#[tokio::test]
 async fn what_is_queued_is_written_after_the_state_is_dropped() {
     let server = Server::start();
     let (a, b) = (server.connect(), server.connect());

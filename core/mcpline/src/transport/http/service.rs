@@ -20,6 +20,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body_util::BodyExt;
 use mcpline_protocol::wire::encode;
 use mcpline_protocol::{ErrorCode, RpcError};
+use mcpline_runtime::clock;
 
 use crate::quota::{ClientKey, ClientQuota, Exceeded, Level, RefusalReason};
 use crate::server::connection::TransportId;
@@ -39,6 +40,9 @@ use super::route::{self, Requested, RequestedRoute};
 use super::sessions::Sessions;
 use super::stream_upgrade_timers::StreamUpgradeTimers;
 use super::{authorization, http_sse, legacy, metrics, modern, post, security, stream_resumption};
+
+/// How long a shutdown waits at least until the event log is written: calls may have used up the grace period.
+const MIN_FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How often a shutdown checks whether calls have ended.
 const SETTLING: Duration = Duration::from_millis(10);
@@ -360,16 +364,19 @@ impl HttpService {
         })
     }
 
-    /// Waits for calls in flight, at most for `grace`, then [closes](Self::close) the service.
+    /// Waits for calls in flight, at most for `grace`, then [closes](Self::close) the service. Waits for the
+    /// [event log](crate::sharing::EventLog) in the rest of `grace`, at least for half a second.
     ///
     /// The caller must stop accepting connections and continue to write responses. Streams that belong to no call end
     /// at once, and input requests fail, because clients can no longer answer them.
     pub async fn shut_down(&self, grace: Duration) {
         let Shared {
+            server,
             sessions,
             in_flight,
             ..
         } = &*self.shared;
+        let began = clock::now();
         in_flight.end_listening();
         for session in sessions.all() {
             session.end_all_but_calls();
@@ -385,6 +392,17 @@ impl HttpService {
         // After the grace period, remaining calls are cancelled.
         let _ = tokio::time::timeout(grace, settled).await;
         self.close();
+        if let Some(sharing) = &server.inner().settings.sharing {
+            let rest = grace.saturating_sub(clock::now().saturating_sub(began));
+            let flushed = tokio::time::timeout(rest.max(MIN_FLUSH_TIMEOUT), sharing.events.flush());
+            match flushed.await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "the event log failed"),
+                Err(_) => {
+                    tracing::warn!("the last events were not written to the event log in time")
+                }
+            }
+        }
     }
 
     /// Ends all sessions and streams of this process.
