@@ -16,10 +16,10 @@
 //! # }
 //! ```
 //!
-//! No operation waits for Valkey longer than twice [`ValkeyOptions::timeout`]. While Valkey is unreachable, servers go
-//! on with the sessions that they have, and queue what others must know, within limits. The module `limits` in the
-//! source has all limits with their reasons, and the section "Several processes" of `docs/architecture.md` has the keys
-//! and what happens when Valkey fails.
+//! No operation waits for Valkey longer than twice [`ValkeyOptions::timeout`], or three times after the start. While Valkey
+//! is unreachable, servers go on with the sessions that they have, and queue what others must know, within limits. The
+//! module `limits` in the source has all limits with their reasons, and the section "Several processes" of
+//! `docs/architecture.md` has the keys and what happens when Valkey fails.
 
 mod address;
 mod backoff;
