@@ -41,9 +41,10 @@ class ServerSettings(TypedDict, total=False):
     """Settings of a server. Durations are in seconds."""
 
     sharing: str
-    """URL of a Valkey or Redis server over which several processes share sessions, event streams and notifications, so that
-    a client may reach any of them: `valkey://host:6379/0`, `valkeys://` with TLS. `?key_prefix=NAME` separates services that
-    share a server; `timeout` is that of an operation in seconds (2). Default: each process has its own sessions."""
+    """URL of a Valkey or Redis server over which several processes share sessions, event streams and notifications, so
+    that a client may reach any of them: `valkey://host:6379/0`, or `valkeys://` with TLS. `?key_prefix=NAME` separates
+    services that share a server; `timeout` is that of an operation in seconds (2). Default: each process has its own
+    sessions."""
     revisions: Sequence[Revision]
     """Protocol revisions to serve. Default: all."""
     line_limit: int
