@@ -64,7 +64,7 @@ def a_session_outlives_every_replica_that_knew_it(fleet: Fleet) -> None:
         for number in range(2 * len(fleet.replicas)):
             assert session.text("test_echo", {"text": str(number)}) == str(number)
     assert session.end() in (200, 204)
-    # The others are told after the response.
+    # The other replicas learn of it after the response.
     until(lambda: session.call("test_echo", {"text": "x"}).status == 404, "the session ends everywhere")
 
 

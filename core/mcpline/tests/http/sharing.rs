@@ -570,8 +570,8 @@ async fn changes_at_several_processes_add_up_although_the_bus_is_behind_the_clie
     for process in [&c, &a, &b] {
         let mut listening = process.send(Method::GET, &id, Value::Null).await;
         process.server.notify_resource_updated("file:///a");
-        let (_, told) = message(listening.body_mut()).await;
-        assert_eq!(told["params"]["uri"], "file:///a");
+        let (_, update) = message(listening.body_mut()).await;
+        assert_eq!(update["params"]["uri"], "file:///a");
     }
 }
 
