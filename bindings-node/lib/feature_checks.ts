@@ -3,7 +3,16 @@
 import { BuiltInMiddleware } from "./built_in_middleware.js";
 import { checkDefinition } from "./definition_checks.js";
 import { UsageError } from "./errors.js";
-import { checkHandler, checkLists, checkName, checkOptions, closestName, isObject, typeName } from "./option_checks.js";
+import {
+  checkHandler,
+  checkLists,
+  checkName,
+  checkOptions,
+  closestName,
+  isLogger,
+  isObject,
+  typeName,
+} from "./option_checks.js";
 import { optionNames } from "./option_names.js";
 import { isSchemaOfLibrary } from "./schemas.js";
 import type {
@@ -38,6 +47,7 @@ const SERVER = optionNames<ServerOptions>({
   settings: true,
   onError: true,
   onRequestEnd: true,
+  logger: true,
   tracing: true,
   createContext: true,
   state: true,
@@ -189,7 +199,7 @@ export function checkServer(options: unknown, others: readonly unknown[]): void 
     );
   }
   checkOptions("the server", options, SERVER);
-  const { name, version, onError, onRequestEnd, createContext } = options as Partial<ServerOptions>;
+  const { name, version, onError, onRequestEnd, logger, createContext } = options as Partial<ServerOptions>;
   const { tracing } = options as { tracing?: unknown };
   checkName("`name` of the server", name);
   checkName("`version` of the server", version);
@@ -198,6 +208,9 @@ export function checkServer(options: unknown, others: readonly unknown[]): void 
   }
   if (onRequestEnd !== undefined && typeof onRequestEnd !== "function") {
     throw new UsageError(`\`onRequestEnd\` of the server must be a function, not ${typeName(onRequestEnd)}`);
+  }
+  if (logger !== undefined && !isLogger(logger)) {
+    throw new UsageError(`\`logger\` of the server must be an object with a method \`info\`, not ${typeName(logger)}`);
   }
   if (tracing !== undefined && typeof tracing !== "boolean") {
     throw new UsageError(`\`tracing\` of the server must be a boolean, not ${typeName(tracing)}`);

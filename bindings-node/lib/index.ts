@@ -109,7 +109,13 @@ export type {
   Next,
   RequestChanges,
 } from "./middleware.js";
-export type { ClientRequestRecord, OnClientRequestEnd, OnRequestEnd, RequestRecord } from "./request_log.js";
+export type {
+  ClientRequestRecord,
+  OnClientRequestEnd,
+  OnRequestEnd,
+  RequestLogger,
+  RequestRecord,
+} from "./request_log.js";
 export type { RouteContext, RouteHandler, RouteOptions, RouteReturn } from "./routes.js";
 export { ExtendedResult, Extension } from "./extension.js";
 export type { ClientExtension, ExtensionOptions, ReceivedResult } from "./extension.js";

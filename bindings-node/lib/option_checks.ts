@@ -124,6 +124,11 @@ export function isObject(value: unknown): value is object {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Whether a value can be the option `logger`. */
+export function isLogger(value: unknown): boolean {
+  return isObject(value) && "info" in value && typeof value.info === "function";
+}
+
 /** Checks that a handler is a function. */
 export function checkHandler(where: string, handler: unknown): void {
   if (typeof handler !== "function") {

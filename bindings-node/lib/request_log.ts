@@ -1,4 +1,4 @@
-/** Records of requests, and the function of the program that receives them. */
+/** Records of requests, and the function and the logger of the program that receive them. */
 
 import { captureContext } from "./async_context.js";
 import { errorText, warn } from "./client/host.js";
@@ -83,25 +83,59 @@ export type OnRequestEnd = (record: RequestRecord) => unknown;
 /** Called at the end of each request of a client; see {@link ClientOptions.onRequestEnd}. */
 export type OnClientRequestEnd = (record: ClientRequestRecord) => unknown;
 
-/** Returns a function that passes records, as JSON, to that of the program, in the current asynchronous context. */
-export function requestRecorder(onRequestEnd: OnRequestEnd): (record: string) => void {
-  const context = captureContext();
+/** A logger for records of requests: `console`, and pino and other loggers that take an object of fields before the message. */
+export interface RequestLogger {
+  /** Logs a record, with a text such as `tools/call "search": ok in 12.3 ms`. */
+  info(record: object, message: string): unknown;
+}
+
+/**
+ * Returns a function that passes records to the function and the logger of the program; `undefined` if it has set neither.
+ */
+export function requestListener<R extends RequestRecord | ClientRequestRecord>(
+  onRequestEnd: ((record: R) => unknown) | undefined,
+  logger: RequestLogger | undefined,
+): ((record: R) => void) | undefined {
+  if (onRequestEnd === undefined && logger === undefined) {
+    return undefined;
+  }
   return (record) => {
-    context.runInAsyncScope(reportRequest, undefined, onRequestEnd, record);
+    if (onRequestEnd !== undefined) {
+      pass("`onRequestEnd`", onRequestEnd, record);
+    }
+    if (logger !== undefined) {
+      pass("`logger`", (each) => logger.info(each, messageOf(each)), record);
+    }
   };
 }
 
-/** Passes a record to the program. What it throws must not end the process. */
-function reportRequest(onRequestEnd: OnRequestEnd, json: string): void {
+/** Returns the text of a record. */
+function messageOf(record: RequestRecord | ClientRequestRecord): string {
+  const { method, name, outcome, code, duration } = record;
+  const target = name === "" ? [] : [JSON.stringify(name)];
+  const kind = "errorKind" in record ? record.errorKind : undefined;
+  const end = [outcome, kind, code].filter((part) => part !== undefined);
+  return `${[method, ...target].join(" ")}: ${end.join(" ")} in ${duration.toFixed(1)} ms`;
+}
+
+/** Returns a function that passes records, as JSON, to a listener, in the current asynchronous context. */
+export function requestRecorder(listener: (record: RequestRecord) => void): (record: string) => void {
+  const context = captureContext();
+  return (record) => {
+    context.runInAsyncScope(reportRequest, undefined, listener, record);
+  };
+}
+
+function reportRequest(listener: (record: RequestRecord) => void, json: string): void {
   const { number, ...reported } = JSON.parse(json) as ReportedRecord;
   const record = present(reported) as { -readonly [Name in keyof RequestRecord]: RequestRecord[Name] };
   record.traceId ??= number === null ? undefined : takeTraceId(number);
-  pass(onRequestEnd, record);
+  listener(record);
 }
 
-/** Passes the record of a client's request to the program. */
-export function reportClientRequest(onRequestEnd: OnClientRequestEnd, json: string): void {
-  pass(onRequestEnd, present(JSON.parse(json) as object) as ClientRequestRecord);
+/** Passes the record of a client's request, as JSON, to a listener. */
+export function reportClientRequest(listener: (record: ClientRequestRecord) => void, json: string): void {
+  listener(present(JSON.parse(json) as object) as ClientRequestRecord);
 }
 
 /** Returns a record whose members without a value are `undefined`. */
@@ -109,12 +143,13 @@ function present(reported: object): object {
   return Object.fromEntries(Object.entries(reported).map(([name, value]) => [name, (value as unknown) ?? undefined]));
 }
 
-function pass<R extends { readonly method: string }>(onRequestEnd: (record: R) => unknown, record: R): void {
+/** Calls a function of the program. What it throws must not end the process. */
+function pass<R extends { readonly method: string }>(what: string, receive: (record: R) => unknown, record: R): void {
   const failure = (reason: unknown) => {
-    warn(`\`onRequestEnd\` failed for ${record.method}: ${errorText(reason)}`, reason);
+    warn(`${what} failed for ${record.method}: ${errorText(reason)}`, reason);
   };
   try {
-    const returned = onRequestEnd(record);
+    const returned = receive(record);
     if (isPromise(returned)) {
       returned.then(undefined, failure);
     }

@@ -47,7 +47,7 @@ import { addOpenApi, type OpenApiOptions } from "./openapi.js";
 import { typeName } from "./option_checks.js";
 import type { FastifyReplyLike, FastifyRequestLike, MountedRequestOptions } from "./outer_request.js";
 import type { CompleteParams } from "./protocol.js";
-import { requestRecorder } from "./request_log.js";
+import { requestListener, requestRecorder } from "./request_log.js";
 import { RequestTracing } from "./request_spans.js";
 import type { PathVariablesOf, RouteHandler, RouteOptions } from "./routes.js";
 import type { Schema } from "./schemas.js";
@@ -104,6 +104,7 @@ export class Server<C = unknown, State = unknown> {
       settings,
       onError,
       onRequestEnd,
+      logger,
       createContext,
       state,
       tracing,
@@ -112,7 +113,8 @@ export class Server<C = unknown, State = unknown> {
     this.#createContext = createContext;
     this.state = state as State;
     const handlers = new HandlerTable(this, onError);
-    const recorded = onRequestEnd === undefined ? undefined : requestRecorder(onRequestEnd);
+    const listener = requestListener(onRequestEnd, logger);
+    const recorded = listener === undefined ? undefined : requestRecorder(listener);
     // Kept by `#serving`; lives as long as the server.
     const receiver: CallReceiver = {
       run: (handler, call, input, origin, span) => {

@@ -4,7 +4,7 @@ import type { Context } from "./context.js";
 import type { Extension } from "./extension.js";
 import type { OnError } from "./handler_errors.js";
 import type { Implementation } from "./protocol.js";
-import type { OnRequestEnd } from "./request_log.js";
+import type { OnRequestEnd, RequestLogger } from "./request_log.js";
 import type { ServerSettings } from "./settings.js";
 
 /**
@@ -35,6 +35,11 @@ export interface ServerOptions<C = unknown, State = unknown> extends Implementat
    * promise is not awaited.
    */
   onRequestEnd?: OnRequestEnd;
+  /**
+   * A logger for requests, such as `console` or pino: its method `info` is called at the end of each request with the record and a
+   * text such as `tools/call "search": ok in 12.3 ms`. For other levels, texts or loggers, use {@link ServerOptions.onRequestEnd}.
+   */
+  logger?: RequestLogger;
   /**
    * Whether requests have spans in the OpenTelemetry of the program, if it has set that up (a `TracerProvider` of
    * `@opentelemetry/api` 1.x) when the server begins to be served. Handlers run in the span of their request. Spans contain the

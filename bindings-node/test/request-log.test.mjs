@@ -180,3 +180,56 @@ test("onRequestEnd of a client must be a function", async () => {
     message: /onRequestEnd/,
   });
 });
+
+test("a logger gets the records of servers and clients with a text", async () => {
+  const lines = [];
+  // Like that of pino.
+  const logger = (from) => ({ info: (record, message) => lines.push([from, record.outcome, message]) });
+  const server = new Server({ name: "recorded", version: "1", logger: logger("server") });
+  server.tool("ok", {}, () => "done");
+  const client = await Client.memory(server, { logger: logger("client"), revisions: ["2025-11-25"] });
+  await client.callTool("ok");
+  await assert.rejects(client.callTool("missing"));
+  await until(lines, 5);
+  await client.close();
+  const seen = lines.map(([from, outcome, message]) => [from, outcome, message.replace(/[\d.]+ ms$/, "N ms")]);
+  assert.deepEqual(
+    seen.filter(([from]) => from === "server"),
+    [
+      ["server", "ok", "initialize: ok in N ms"],
+      ["server", "ok", 'tools/call "ok": ok in N ms'],
+      ["server", "error", 'tools/call "missing": error -32602 in N ms'],
+    ],
+  );
+  assert.deepEqual(
+    seen.filter(([from]) => from === "client"),
+    [
+      ["client", "ok", 'tools/call "ok": ok in N ms'],
+      ["client", "error", 'tools/call "missing": error rpc_error -32602 in N ms'],
+    ],
+  );
+});
+
+test("a logger and a function get each record, and what one throws does not reach the other", async () => {
+  const records = [];
+  const failing = () => {
+    throw new Error("full");
+  };
+  const warned = once(process, "warning");
+  const onRequestEnd = (record) => records.push(record.method);
+  const server = new Server({ name: "recorded", version: "1", onRequestEnd, logger: { info: failing } });
+  const client = await Client.memory(server, { revisions: ["2025-11-25"] });
+  await until(records, 1);
+  await client.close();
+  assert.deepEqual(records, ["initialize"]);
+  assert.match((await warned)[0].message, /`logger` failed for initialize: .*full/);
+});
+
+test("a logger needs a method `info`", async () => {
+  assert.throws(
+    () => new Server({ name: "recorded", version: "1", logger: {} }),
+    /`logger` of the server must be an object/,
+  );
+  const server = new Server({ name: "recorded", version: "1" });
+  await assert.rejects(Client.memory(server, { logger: () => {} }), /`logger` must be an object with a method `info`/);
+});

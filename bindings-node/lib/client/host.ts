@@ -3,7 +3,13 @@
 import { jsonOf } from "../content.js";
 import { attempt, type ErrorKind, errorOf, factsOf, McplineError, RpcError, ToolCallRefusedError } from "../errors.js";
 import { native } from "../native.js";
-import { type OnClientRequestEnd, reportClientRequest } from "../request_log.js";
+import {
+  type ClientRequestRecord,
+  type OnClientRequestEnd,
+  reportClientRequest,
+  type RequestLogger,
+  requestListener,
+} from "../request_log.js";
 import type { AuthSetup } from "./auth.js";
 import type {
   CallToolResult,
@@ -132,6 +138,11 @@ export interface Handlers {
    * emitted as a warning of the process; a promise is not awaited.
    */
   onRequestEnd?: OnClientRequestEnd;
+  /**
+   * A logger for requests, such as `console` or pino: its method `info` is called at the end of each request with the record and a
+   * text such as `tools/call "search": ok in 12.3 ms`. For other levels, texts or loggers, use {@link ClientOptions.onRequestEnd}.
+   */
+  logger?: RequestLogger;
 }
 
 /**
@@ -196,6 +207,8 @@ export class Host {
   leaveContext: (() => void) | undefined;
   readonly #handlers: Handlers;
   readonly #stderr: ((line: string) => void) | undefined;
+  /** Receives the records of requests. */
+  readonly #requestListener: ((record: ClientRequestRecord) => void) | undefined;
   /** The roots, if they are not a function. */
   readonly #roots: readonly Root[];
   readonly #answering = new Map<number, AbortController>();
@@ -209,6 +222,7 @@ export class Host {
     network: Attributes = {},
   ) {
     this.#handlers = handlers;
+    this.#requestListener = requestListener(handlers.onRequestEnd, handlers.logger);
     this.tracing = new RequestTracing(handlers.tracing, network);
     this.middleware = sortedMiddleware(handlers.middleware);
     this.#stderr = stderr;
@@ -251,7 +265,7 @@ export class Host {
 
   /** Whether the program wants a record of each request. */
   get recordsRequests(): boolean {
-    return this.#handlers.onRequestEnd !== undefined;
+    return this.#requestListener !== undefined;
   }
 
   /** Handles an event of the native client. */
@@ -300,8 +314,8 @@ export class Host {
         break;
       }
       case About.RequestEnded:
-        if (this.#handlers.onRequestEnd !== undefined) {
-          reportClientRequest(this.#handlers.onRequestEnd, json);
+        if (this.#requestListener !== undefined) {
+          reportClientRequest(this.#requestListener, json);
         }
         break;
       case About.Stderr:

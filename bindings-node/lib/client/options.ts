@@ -12,6 +12,7 @@ import {
   checkValues,
   type Expected,
   FUNCTION,
+  isLogger,
   isObject,
   OBJECT,
   STRING,
@@ -317,6 +318,7 @@ const ROOTS: Expected = [
     typeof value === "function" ||
     (Array.isArray(value) && value.every((each) => typeof each === "string" || isObject(each))),
 ];
+const LOGGER: Expected = ["an object with a method `info`", isLogger];
 const FUNCTIONS: Expected = [
   "an object of functions by method",
   (value) => isObject(value) && Object.values(value).every((each) => typeof each === "function"),
@@ -340,6 +342,7 @@ const HOST: Readonly<Record<Exclude<keyof ClientOptions, keyof ClientSettings>, 
   onNotification: FUNCTION,
   onConnection: FUNCTION,
   onRequestEnd: FUNCTION,
+  logger: LOGGER,
   onRequest: FUNCTIONS,
   extensions: ["an array of extensions", (value) => Array.isArray(value) && value.every(isObject)],
   onToolsChanged: FUNCTION,
