@@ -20,6 +20,7 @@ use tracing::Level;
 use crate::event_loop::lock;
 use crate::exit::{self, InInterpreter, PATIENCE};
 use crate::per_process::PerProcess;
+use crate::runtime::{keep_state_of_this_thread, release_thread_state};
 
 /// Maximum number of waiting entries. Further ones are dropped: a flood of warnings contains nothing new, and a log that is
 /// slower than the requests must not use up the memory.
@@ -270,11 +271,13 @@ fn start() -> Option<LogThread> {
     let (running, ended) = channel::<()>();
     let thread = std::thread::Builder::new().name("mcpline-log".into());
     let started = thread.spawn(move || {
-        flush_before_logging_ends();
+        prepare();
         let mut traces = RecentTraces::default();
         for entry in receiver {
             hand_over(entry, &mut traces);
         }
+        // `end` waits for this, and the interpreter ends after it.
+        release_thread_state();
         drop(running);
     });
     started.ok().map(|_| LogThread {
@@ -297,11 +300,12 @@ pub(crate) fn end() {
     }
 }
 
-/// Imports `logging`, and makes the interpreter end this thread before `logging` closes its handlers.
-fn flush_before_logging_ends() {
+/// Keeps the thread's Python state, imports `logging`, and makes the interpreter end this thread before `logging` closes its handlers.
+fn prepare() {
     let Some(_entered) = InInterpreter::enter() else {
         return;
     };
+    keep_state_of_this_thread();
     // Without it, the last entries may be lost.
     let _ = Python::try_attach(|py| {
         py.import("logging")?;

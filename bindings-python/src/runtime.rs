@@ -197,7 +197,17 @@ struct SavedThreadState {
 
 /// Keeps an I/O thread's Python state from now on: creating one for every call costs more than the call.
 pub(crate) fn keep_thread_state() {
-    if !IS_IO_THREAD.get() || THREAD_STATE.get().is_some() {
+    if IS_IO_THREAD.get() {
+        keep_state_of_this_thread();
+    }
+}
+
+/// Keeps the Python state of a thread of ours until [`release_thread_state`].
+///
+/// A thread that often creates and deletes its state is a danger to programs that fork: both hold a lock of the interpreter, and in
+/// Python 3.10 a child whose parent was forked at that moment never gets this lock.
+pub(crate) fn keep_state_of_this_thread() {
+    if THREAD_STATE.get().is_some() {
         return;
     }
     // SAFETY: the interpreter runs while a server of it does. `PyGILState_Ensure` creates the state and takes the lock,
@@ -212,11 +222,12 @@ pub(crate) fn keep_thread_state() {
     THREAD_STATE.set(Some(kept));
 }
 
-fn release_thread_state() {
+/// Undoes [`keep_state_of_this_thread`].
+pub(crate) fn release_thread_state() {
     let Some(kept) = THREAD_STATE.take() else {
         return;
     };
-    // SAFETY: the state belongs to this thread, was created by `keep_thread_state`, and nothing since then is left to
+    // SAFETY: the state belongs to this thread, was created by `keep_state_of_this_thread`, and nothing since then is left to
     // be undone. An interpreter that has ended has freed it.
     unsafe {
         if pyo3::ffi::Py_IsInitialized() != 0 {

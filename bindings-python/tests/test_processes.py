@@ -329,6 +329,32 @@ def forks(how: str) -> str:
         assert server.wait() == 0
 
 
+def test_the_main_thread_stays_the_main_thread_if_the_first_import_of_logging_is_ours():
+    source = """
+import sys, time
+from mcpline import Server
+
+# It warns about missing credentials, and imports nothing of `threading`.
+Server("x").add_openapi(
+    {
+        "openapi": "3.1.0",
+        "info": {"title": "x", "version": "1"},
+        "security": [{"token": []}],
+        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "paths": {"/a": {"get": {"operationId": "a", "responses": {"200": {"description": "a"}}}}},
+    },
+    base_url="http://127.0.0.1:1",
+)
+deadline = time.monotonic() + 30
+while "logging" not in sys.modules and time.monotonic() < deadline:
+    time.sleep(0.001)
+import logging, threading
+print(threading.current_thread() is threading.main_thread())
+"""
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, check=True, timeout=PATIENCE)
+    assert done.stdout == b"True\n"
+
+
 def test_a_child_that_is_forked_while_the_log_is_written_can_log():
     source = """
         import logging, os, signal, sys, threading, warnings
