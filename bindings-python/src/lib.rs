@@ -80,8 +80,6 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // The thread that imports it first is the main thread to it, and the log thread imports it with `logging`.
-        module.py().import("threading")?;
         crate::log::install();
         crate::exit::register(module.py())?;
         module.add("VERSION", env!("CARGO_PKG_VERSION"))

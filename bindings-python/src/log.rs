@@ -305,12 +305,22 @@ fn prepare() {
     let Some(_entered) = InInterpreter::enter() else {
         return;
     };
-    keep_state_of_this_thread();
+    let is_not_first = Python::try_attach(|py| has_imported(py, "threading"));
+    // A main thread of `threading` that keeps its state would be waited for when the program ends.
+    if is_not_first == Some(true) {
+        keep_state_of_this_thread();
+    }
     // Without it, the last entries may be lost.
     let _ = Python::try_attach(|py| {
         py.import("logging")?;
         exit::register(py)
     });
+}
+
+/// Whether the program has imported this module.
+fn has_imported(py: Python<'_>, module: &str) -> bool {
+    let modules = py.import("sys").and_then(|sys| sys.getattr("modules"));
+    modules.is_ok_and(|modules| modules.contains(module).unwrap_or(false))
 }
 
 /// Says on stderr how many entries were lost, when no more are passed on.

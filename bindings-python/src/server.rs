@@ -161,6 +161,8 @@ impl Server {
         settings: Option<&[u8]>,
         worker_threads: Option<NonZeroUsize>,
     ) -> PyResult<Self> {
+        // The thread that imports it first is its main thread, and the log thread imports it with `logging`.
+        py.import("threading")?;
         let info: Implementation = read(py, "the server's description", info)?;
         let options: ServerOptions = match settings {
             Some(settings) => read(py, "the settings", settings)?,
