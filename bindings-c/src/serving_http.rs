@@ -3,8 +3,9 @@
 use std::ffi::c_char;
 use std::sync::{Arc, PoisonError};
 
+use mcpline::foreign;
 use mcpline::foreign::options::{self, HttpServingOptions};
-use mcpline::transport::http::{HttpOptions, http};
+use mcpline::transport::http::HttpOptions;
 use serde_json::Value;
 
 use crate::callback_tracker::Latch;
@@ -20,8 +21,9 @@ use crate::verifying::verified_by;
 /// Streamable HTTP is served at `/mcp`, HTTP+SSE at `/sse` and `/messages`, a health check at `/health`. SIGINT and
 /// SIGTERM end the process and its calls at once; see `mcpl_server_stop_on_signals`.
 ///
-/// - `host`: name or address to listen on, such as `"127.0.0.1"`.
-/// - `port`: TCP port; 0 for one that the system chooses.
+/// - `host`: name or address to listen on, such as `"127.0.0.1"`; or `"fd://3"` for a listening TCP socket that the process
+///   has inherited, such as the first one from systemd (not on Windows).
+/// - `port`: TCP port; 0 for one that the system chooses. Not used with an inherited socket.
 /// - `options`: JSON object that ends with a zero byte, or `NULL` for the defaults. All members are optional; times are
 ///   in seconds, sizes in bytes:
 ///   - `path` (`"/mcp"`), `sse_paths` (`["/sse", "/messages"]`), `serve_sse` (true), `health_path` (`"/health"`),
@@ -217,7 +219,7 @@ impl Server {
         let bound = Latch::<Done<u16>>::new();
         let giving = bound.clone();
         self.spawn(move |core, stop| async move {
-            match http((host, port), options).await {
+            match foreign::listen(&core, (host, port), options).await {
                 Ok(http) => {
                     giving.set(Ok(http.address().port()));
                     serve(core, http, stop).await

@@ -1,7 +1,14 @@
-//! Child processes that end with their parent and get only the descriptors that are meant for them.
+//! Child processes that end with their parent and get only the descriptors that are meant for them; and the sockets that a
+//! process itself has inherited.
+
+#[cfg(unix)]
+mod inherited_socket;
 
 #[cfg(unix)]
 use std::process::Command;
+
+#[cfg(unix)]
+pub use inherited_socket::inherited_listener;
 
 /// Makes the child receive SIGKILL when the *thread* that starts it ends, and therefore also when the process ends
 /// (Linux, `PR_SET_PDEATHSIG`). Start children from a long-lived thread.

@@ -46,6 +46,8 @@ mod features;
 mod http_parts;
 #[cfg(feature = "server")]
 mod io_thread_queue;
+#[cfg(all(feature = "server", feature = "http"))]
+mod listening;
 #[cfg(all(feature = "server", feature = "stdio"))]
 mod local_socket;
 #[cfg(all(test, mcpline_models))]
@@ -96,6 +98,8 @@ pub use http_parts::http_response;
 
 #[cfg(feature = "server")]
 pub use io_thread_queue::{InputResponseCallback, IoAction, IoThreadQueue};
+#[cfg(all(feature = "server", feature = "http"))]
+pub use listening::listen;
 #[cfg(all(feature = "server", feature = "stdio"))]
 pub use local_socket::{LocalSocket, LocalSocketOptions, local_socket};
 #[cfg(feature = "openapi")]
@@ -116,7 +120,7 @@ pub use request_spans::{
 #[cfg(all(feature = "server", feature = "http"))]
 pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
 #[cfg(feature = "routes")]
-pub use routes::{listen, route_request};
+pub use routes::route_request;
 #[cfg(windows)]
 pub use socket_pair::socket_pair;
 #[cfg(feature = "otlp")]

@@ -6,28 +6,10 @@ use http::{Method, Request};
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
-use crate::server::{Context, PathVariables, Route, Server};
-use crate::transport::http::{Http, HttpOptions, check_metrics, check_routes, http};
+use crate::server::{Context, PathVariables, Route};
 
 use super::http_parts::header_pairs;
 use super::options::RouteDefinition;
-
-/// Listens on an address for a server, if the paths of its routes and metrics are free. The error of
-/// [`Server::serve`] would come after the binding has returned the address.
-///
-/// # Errors
-///
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the server itself serves the path of a route; metrics are to be served
-/// but are off; or as for [`http()`].
-pub async fn listen(
-    server: &Server,
-    address: impl tokio::net::ToSocketAddrs + std::fmt::Debug,
-    options: HttpOptions,
-) -> Result<Http, Error> {
-    check_routes(server, &options)?;
-    check_metrics(server, &options)?;
-    http(address, options).await
-}
 
 /// Converts the definition of a route.
 pub(super) fn read_route(definition: RouteDefinition, scopes: Vec<String>) -> Result<Route, Error> {
