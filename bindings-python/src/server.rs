@@ -1,6 +1,7 @@
 //! The server object of Python: the core's server, and the executors of its calls.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +12,9 @@ use mcpline::foreign::options::{
     self, CallerOptions, FeatureOptions, OpenApiOptions, ServerOptions, TlsOptions,
     UnixServingOptions,
 };
-use mcpline::foreign::{self, Feature, FeatureKey, OpenApiFunctions, OpenApiImport};
+use mcpline::foreign::{
+    self, Feature, FeatureKey, Listening, OpenApiFunctions, OpenApiImport, WorkerProgram,
+};
 use mcpline::protocol::vocabulary::{Implementation, JsonObject};
 use mcpline::server::{CallKind, Completer};
 use mcpline::transport::{self, Stop};
@@ -469,8 +472,9 @@ impl Server {
     }
 
     /// Begins to serve HTTP, with TLS if `tls`, which are [`TlsOptions`] as JSON, are given. The address is bound when this
-    /// returns.
-    #[pyo3(signature = (host, port, options, verify, tls))]
+    /// returns. `workers` is a program and its arguments, and how many processes of it serve in place of this one.
+    #[pyo3(signature = (host, port, options, verify, tls, workers))]
+    #[allow(clippy::too_many_arguments, reason = "called in one place")]
     fn start_http(
         &self,
         py: Python<'_>,
@@ -479,6 +483,7 @@ impl Server {
         options: &[u8],
         verify: Option<Py<PyAny>>,
         tls: Option<&[u8]>,
+        workers: Option<(PathBuf, Vec<String>, NonZeroUsize)>,
     ) -> PyResult<Serving> {
         // First: a thread may stop the server while files are read and the port is opened.
         let stop = self.new_stop();
@@ -494,28 +499,47 @@ impl Server {
         let core = self.core().clone();
         runtime.handle().spawn(async move {
             // The receiver waits below.
-            let _ = sender.send(foreign::listen(&core, address, options).await);
+            let _ = sender.send(match workers {
+                None => foreign::listen(&core, address, options)
+                    .await
+                    .map(Listening::Server),
+                Some((program, arguments, count)) => {
+                    let workers = WorkerProgram {
+                        program,
+                        arguments,
+                        count,
+                    };
+                    foreign::listen_with_workers(&core, address, options, workers).await
+                }
+            });
         });
         let bound = py
             .detach(move || receiver.recv())
             .map_err(|_| errors::closed(py, "the server has ended"))?;
         let bound = bound.map_err(|error| errors::core(py, &error))?;
-        let address = (bound.address().ip().to_string(), bound.address().port());
         let core = self.core().clone();
-        let description = |url: String| Description {
-            address: Some(address),
+        let description = |address: SocketAddr, url: String| Description {
+            address: Some((address.ip().to_string(), address.port())),
             startup_message: foreign::startup_message(&core, Some(&url)),
             url: Some(url),
+            has_workers: false,
         };
-        match tls {
-            None => {
-                let description = description(bound.url());
+        match (bound, tls) {
+            (Listening::Server(bound), None) => {
+                let description = description(bound.address(), bound.url());
                 Serving::start(py, runtime, core, bound, stop, description)
             }
-            Some(tls) => {
+            (Listening::Server(bound), Some(tls)) => {
+                let address = bound.address();
                 let bound = bound.tls(tls);
-                let description = description(bound.url());
+                let description = description(address, bound.url());
                 Serving::start(py, runtime, core, bound, stop, description)
+            }
+            (Listening::Supervisor(workers), tls) => {
+                let scheme = if tls.is_some() { "https" } else { "http" };
+                let mut description = description(workers.address(), workers.url(scheme));
+                description.has_workers = true;
+                Serving::start(py, runtime, core, workers, stop, description)
             }
         }
     }

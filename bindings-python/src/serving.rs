@@ -19,6 +19,7 @@ pub(crate) struct Serving {
     address: Option<(String, u16)>,
     url: Option<String>,
     startup_message: Option<String>,
+    has_workers: bool,
     runtime: Mutex<Option<Arc<Runtime>>>,
 }
 
@@ -43,6 +44,8 @@ pub(crate) struct Description {
     pub(crate) url: Option<String>,
     /// The line to write when it is ready, if any.
     pub(crate) startup_message: Option<String>,
+    /// Whether other processes of the program serve, not this one.
+    pub(crate) has_workers: bool,
 }
 
 impl Serving {
@@ -72,6 +75,7 @@ impl Serving {
             address: description.address,
             url: description.url,
             startup_message: description.startup_message,
+            has_workers: description.has_workers,
             runtime: Mutex::new(Some(runtime)),
         })
     }
@@ -109,6 +113,12 @@ impl Serving {
     #[getter]
     fn startup_message(&self) -> Option<&str> {
         self.startup_message.as_deref()
+    }
+
+    /// Whether other processes of the program serve, not this one.
+    #[getter]
+    fn has_workers(&self) -> bool {
+        self.has_workers
     }
 
     /// A descriptor for the interpreter to write to when a signal arrives, so that `wait` does not miss it.

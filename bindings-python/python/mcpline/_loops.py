@@ -316,7 +316,7 @@ async def serve(server: Server, transport: str, options: dict[str, Any]) -> None
     """Serve on the running loop until the client disconnects or the task is cancelled."""
     from . import _serving
 
-    await follow(server, _serving.start(server, transport, options))
+    await follow(server, _serving.start(server, transport, options, has_own_loop=False))
 
 
 async def serve_channel(server: Server, channel: Channel, principal: Caller | None) -> None:

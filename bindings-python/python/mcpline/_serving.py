@@ -12,10 +12,25 @@ if TYPE_CHECKING:
 
 __all__ = ["run", "start"]
 
+MAX_WORKERS = 1024
+"""Maximum number of worker processes: no machine has as many processors for one program, so more are a mistake."""
 
-def start(server: Server, transport: str, options: dict[str, Any]) -> _native.Serving:
-    """Begin to serve. Handlers run once they are attached to a loop and to threads."""
+
+def start(server: Server, transport: str, options: dict[str, Any], *, has_own_loop: bool = True) -> _native.Serving:
+    """Begin to serve. Handlers run once they are attached to a loop and to threads.
+
+    Args:
+        server: The server.
+        transport: `"stdio"`, `"http"` or `"unix"`.
+        options: Options of the transport.
+        has_own_loop: Whether the caller does nothing but serve, so that other processes can serve in its place.
+    """
     from . import _request_log
+
+    if not has_own_loop and options.get("workers", 1) != 1:
+        from .errors import UsageError
+
+        raise UsageError("`workers`: `server.run` starts worker processes; `server.serve` serves in this process")
 
     _request_log.install(server)
     serving = _started(server, transport, options)
@@ -41,6 +56,7 @@ def _started(server: Server, transport: str, options: dict[str, Any]) -> _native
         port = options.pop("port", 8000)
         if not isinstance(port, int) or not 0 <= port <= 65535:
             raise UsageError(f"`port`: {port!r} is not a port: an int from 0 to 65535 is")
+        program = _worker_program(options.pop("workers", 1))
         tls = options.pop("tls", None)
         if tls is not None:
             from .tls import Tls
@@ -49,7 +65,7 @@ def _started(server: Server, transport: str, options: dict[str, Any]) -> _native
                 raise UsageError(f"`tls`: {type(tls).__name__} is not a `mcpline.Tls`")
         given, verify = (encode_settings(options), None) if "auth" not in options else _auth(options, server)
         try:
-            return server._native.start_http(host, port, given, verify, None if tls is None else tls._json())
+            return server._native.start_http(host, port, given, verify, None if tls is None else tls._json(), program)
         except UsageError:
             from . import _option_checks
             from .settings import ListenSettings
@@ -72,6 +88,24 @@ def _started(server: Server, transport: str, options: dict[str, Any]) -> _native
     raise ValueError(f"no such transport: {transport}; there are stdio and http, and `run_unix` for Unix sockets")
 
 
+def _worker_program(count: Any) -> tuple[str, list[str], int] | None:
+    """Return how to start this program again, and how often; `None` if it serves itself."""
+    import sys
+
+    from .errors import UsageError
+
+    if not isinstance(count, int) or not 1 <= count <= MAX_WORKERS:
+        raise UsageError(f"`workers`: {count!r} is not a number of processes: an int from 1 to {MAX_WORKERS} is")
+    if count == 1:
+        return None
+    arguments = sys.orig_argv[1:]
+    # A program of one file has no arguments of the interpreter.
+    is_frozen = getattr(sys, "frozen", False)
+    if not sys.executable or (not is_frozen and arguments[-1:] in ([], ["-"], ["-i"])):
+        raise UsageError("`workers`: a program that is typed or piped in cannot be started again: put it into a file")
+    return sys.executable, arguments, count
+
+
 def _auth(options: dict[str, Any], server: Server) -> tuple[bytes, Any]:
     from .auth import split
 
@@ -88,6 +122,12 @@ def run(server: Server, transport: str, options: dict[str, Any]) -> None:
         serving = start(server, transport, options)
         signals.watch(serving)
         any_async, _ = server._native.handlers
+        if serving.has_workers:
+            try:
+                _wait(serving)
+            finally:
+                serving.close()
+            return
         if not any_async and not _has_lifespan(server):
             _run_without_loop(server, serving)
             return

@@ -231,9 +231,16 @@ class ListenSettings(HttpSettings, total=False):
     """Settings of the built-in HTTP server: those of `HttpSettings`, and the address."""
 
     host: str
-    """Address to bind. Default: `127.0.0.1`. `0.0.0.0` binds all IPv4 interfaces."""
+    """Address to bind. Default: `127.0.0.1`. `0.0.0.0` binds all IPv4 interfaces. `fd://3` is a listening TCP socket
+    that the process has inherited, here as descriptor 3, the first one from systemd."""
     port: int
     """Port to bind; 0 selects a free one. Default: 8000."""
+    workers: int
+    """Number of processes that serve, for handlers that compute: Python runs one thread at a time. `server.run` starts
+    the program again, with the same arguments, once for each worker; workers serve on the same socket, are replaced if
+    they fail, and stop together. What the program does before `server.run` is done in each process. Clients of revisions
+    up to 2025-11-25 have sessions, so the server needs the setting `sharing`, or `stateless`. Not on Windows, and not in
+    `serve`. Default: 1, this process."""
     tls: Tls
     """Certificate and private key, to serve `https` URLs. Default: none, `http`."""
 

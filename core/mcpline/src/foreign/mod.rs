@@ -75,6 +75,8 @@ mod span_export;
 mod stats;
 #[cfg(feature = "server")]
 mod traffic_printer;
+#[cfg(all(feature = "server", feature = "http"))]
+mod worker_processes;
 #[cfg(feature = "server")]
 pub mod workers;
 
@@ -132,6 +134,8 @@ pub use traffic_printer::{
     TrafficLogger, flush_traffic, log_traffic, print_debug_warning, print_line, print_traffic,
     records_traffic,
 };
+#[cfg(all(feature = "server", feature = "http"))]
+pub use worker_processes::{Listening, WorkerProcesses, WorkerProgram, listen_with_workers};
 #[cfg(feature = "server")]
 pub use workers::MAX_WAITING_CALLS;
 
@@ -143,6 +147,11 @@ pub use crate::turn_queue::{PeerId, TurnQueue};
 /// [`Settings::startup_message`]: crate::server::Settings::startup_message
 #[cfg(feature = "server")]
 pub fn startup_message(server: &crate::server::Server, url: Option<&str>) -> Option<String> {
+    #[cfg(feature = "http")]
+    if url.is_some() && worker_processes::is_worker() {
+        // Its supervisor has written it.
+        return None;
+    }
     server.startup_message(url)
 }
 

@@ -98,7 +98,13 @@ impl Http {
         self.url_with(NotEncrypted::SCHEME)
     }
 
-    pub(super) fn url_with(&self, scheme: &str) -> String {
+    /// Returns the socket that it listens on.
+    #[cfg(unix)]
+    pub(crate) fn socket(&self) -> std::os::fd::BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.listener)
+    }
+
+    pub(crate) fn url_with(&self, scheme: &str) -> String {
         format!("{scheme}://{}{}", self.address, self.options.path)
     }
 

@@ -1,0 +1,272 @@
+"""`server.run("http", workers=…)`: several processes of a program on one socket."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from support import MODERN, PATIENCE, Process, free_port, post, process, settles, text, wait_for_port
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no sockets that processes inherit")
+
+PROGRAM = """
+import os, sys, threading, time
+from mcpline import Server
+server = Server("workers", **eval(os.environ.get("SERVER_OPTIONS", "{}")))
+@server.tool
+def pid() -> int:
+    return os.getpid()
+@server.tool
+def slow(seconds: float) -> str:
+    print("began", flush=True)
+    time.sleep(seconds)
+    return "done"
+@server.tool
+def stop() -> None:
+    server.stop()
+"""
+RUN = """
+server.run("http", **{"port": int(sys.argv[1]), "workers": 3, "stateless": True, **eval(os.environ.get("RUN_OPTIONS", "{}"))})
+print("ended", os.getpid(), flush=True)
+"""
+
+
+@contextlib.contextmanager
+def served(program: str = PROGRAM + RUN, **environment: str) -> Iterator[tuple[int, Process]]:
+    port = free_port()
+    with process(program, str(port), **environment) as server:
+        pids: set[int] = set()
+        try:
+            wait_for_port(port, server)
+            yield port, server
+            pids = children(server.process.pid)
+        finally:
+            server.kill()
+            # Workers have process groups of their own, and end with their supervisor.
+            assert settles(lambda: not any(is_alive(pid) for pid in pids))
+
+
+def children(pid: int) -> set[int]:
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            own = {int(child) for child in file.read().split()}
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                own |= {int(child) for child in file.read().split()}
+    except FileNotFoundError:
+        return set()
+    return own
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def asked(port: int) -> int:
+    return int(text(post(port, "/mcp", "pid", {})["result"]))
+
+
+def all_asked(port: int, count: int) -> set[int]:
+    """Ask until this many workers have answered. Each request has a connection of its own."""
+    pids: set[int] = set()
+    assert settles(lambda: pids.add(asked(port)) or len(pids) >= count)
+    return pids
+
+
+def test_all_workers_answer_and_stop_together():
+    with served() as (port, server):
+        pids = all_asked(port, 3)
+        assert server.process.pid not in pids
+        assert pids == children(server.process.pid)
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert not any(is_alive(pid) for pid in pids)
+        ended = set()
+        for _ in range(4):
+            line = server.line().split()
+            assert line[0] == b"ended"
+            ended.add(int(line[1]))
+        assert ended == pids | {server.process.pid}
+        assert server.errors.count(b"serves MCP at http://127.0.0.1") == 1
+
+
+def test_a_killed_worker_is_replaced_and_no_call_is_refused():
+    with served() as (port, server):
+        pids = all_asked(port, 3)
+        for _ in range(3):
+            victim = pids.pop()
+            os.kill(victim, signal.SIGKILL)
+            assert settles(lambda: victim not in children(server.process.pid))
+            assert asked(port) != victim
+        assert len(all_asked(port, 3)) == 3
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert b"worker process has ended; another one takes its place" in server.errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_calls_in_flight_are_answered_at_the_end(number: int):
+    with served() as (port, server):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        connection.request("POST", "/mcp", *request("slow", seconds=0.5))
+        assert server.line() == b"began\n"
+        # As a terminal does with Ctrl-C: it reaches all of the group.
+        os.killpg(server.process.pid, number)
+        body = connection.getresponse().read()
+        assert text(json.loads(body)["result"]) == "done"
+        assert server.wait() == 0
+
+
+def request(name: str, **arguments: Any) -> tuple[str, dict[str, str]]:
+    meta = {"io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {}}
+    params = {"name": name, "arguments": arguments, "_meta": meta}
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": MODERN,
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": name,
+    }
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}), headers
+
+
+def test_workers_end_with_a_killed_supervisor():
+    with served() as (port, server):
+        pids = all_asked(port, 3)
+        server.process.kill()
+        assert settles(lambda: not any(is_alive(pid) for pid in pids))
+
+
+def test_a_program_that_stops_in_a_worker_is_stopped():
+    with served() as (port, server):
+        all_asked(port, 3)
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            post(port, "/mcp", "stop", {})
+        assert server.wait() == 0
+
+
+def test_workers_that_do_not_end_are_killed():
+    never_ends = RUN + "if os.getppid() != int(sys.argv[2]): time.sleep(3600)\n"
+    port = free_port()
+    options = "{'shutdown_grace': 0.1}"
+    with process(PROGRAM + never_ends, str(port), str(os.getpid()), SERVER_OPTIONS=options) as server:
+        wait_for_port(port, server)
+        pids = all_asked(port, 3)
+        began = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert time.monotonic() - began > 1
+        assert not any(is_alive(pid) for pid in pids)
+        assert b"did not end, and is killed" in server.errors
+
+
+def test_a_program_whose_workers_cannot_start_fails():
+    fails = PROGRAM + "if 'MCPLINE_WORKER' in os.environ: sys.exit(3)\n" + RUN
+    with process(fails, str(free_port())) as server:
+        assert server.wait() == 1
+        assert b"TransportError: 5 worker processes in a row did not start" in server.errors
+        assert b"exit status: 3" in server.errors
+
+
+def test_calls_continue_at_any_worker():
+    """The state of an elicitation is sealed with a key that all workers have."""
+    asks = """
+from mcpline import Context
+@server.tool
+async def asks(ctx: Context) -> str:
+    answer = await ctx.elicit("Who?", str)
+    return f"{answer.data} {os.getpid()}"
+"""
+    with served(PROGRAM + asks + RUN) as (port, server):
+        all_asked(port, 3)
+        workers = set()
+        for _ in range(10):
+            capabilities = {"elicitation": {}}
+            body, headers = request("asks")
+            message = json.loads(body)
+            message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities
+            first = exchange(port, message, headers)
+            assert first["resultType"] == "input_required", first
+            ((key, _),) = first["inputRequests"].items()
+            message["params"]["inputResponses"] = {key: {"action": "accept", "content": {"value": "Ada"}}}
+            message["params"]["requestState"] = first["requestState"]
+            answer = text(exchange(port, message, headers))
+            assert answer.startswith("Ada "), answer
+            pid = answer.split()[1]
+            workers.add(pid)
+        assert len(workers) > 1
+
+
+def exchange(port: int, message: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    with contextlib.closing(connection):
+        connection.request("POST", "/mcp", json.dumps(message), headers)
+        answer = connection.getresponse()
+        body = answer.read()
+    return json.loads(body)["result"]
+
+
+def test_only_children_of_the_supervisor_are_workers():
+    with served(MCPLINE_WORKER=f"{os.getpid() + 1} 3 x") as (port, server):
+        assert len(all_asked(port, 3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"workers": 0}, "an int from 1 to 1024"),
+        ({"workers": "two"}, "an int from 1 to 1024"),
+        ({"stateless": False}, "workers: clients of revisions up to 2025-11-25 have sessions, which processes must share"),
+    ],
+)
+def test_invalid_options_are_refused(options: dict[str, Any], reason: str):
+    with process(PROGRAM + RUN, str(free_port()), RUN_OPTIONS=repr(options)) as server:
+        assert server.wait() == 1
+        assert b"UsageError" in server.errors
+        assert reason.encode() in server.errors
+
+
+def test_programs_without_a_file_and_running_loops_have_no_workers():
+    with process("import sys; exec(sys.stdin.read())") as server:
+        assert server.process.stdin is not None
+        server.process.stdin.write(
+            b"import asyncio, sys\nfrom mcpline import Server, UsageError\n"
+            b"options = dict(port=0, workers=2, stateless=True)\n"
+            b"try:\n    asyncio.run(Server('x').serve('http', **options))\n"
+            b"except UsageError as error:\n    print(error)\n"
+            b"sys.orig_argv[1:] = ['-']\n"
+            b"try:\n    Server('x').run('http', **options)\n"
+            b"except UsageError as error:\n    print(error)\n"
+        )
+        server.close_input()
+        assert b"`server.serve` serves in this process" in server.line()
+        assert b"put it into a file" in server.line()
+
+
+def test_one_process_serves_on_an_inherited_socket():
+    source = """
+import os, socket, sys
+from mcpline import Server
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+server = Server("inherited")
+@server.tool
+def pid() -> int:
+    return os.getpid()
+server.run("http", host=f"fd://{listener.fileno()}")
+"""
+    with served(source) as (port, server):
+        assert asked(port) == server.process.pid
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0

@@ -1,0 +1,77 @@
+//! Serving HTTP with several worker processes: a supervisor opens the socket and starts the program again, once for each
+//! worker. In a worker, the program serves on the supervisor's socket.
+//!
+//! The program itself is started again, instead of forked, so that its threads, connections and locks are its own.
+
+#[cfg(unix)]
+mod supervisor;
+#[cfg(not(unix))]
+#[path = "unsupported.rs"]
+mod supervisor;
+mod worker;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use crate::error::Error;
+use crate::server::Server;
+use crate::transport::http::{Http, HttpOptions};
+
+use super::listening;
+
+pub use supervisor::WorkerProcesses;
+pub(super) use worker::is_worker;
+
+/// A program, and how many processes of it serve.
+#[derive(Debug, Clone)]
+pub struct WorkerProgram {
+    /// Path of the executable.
+    pub program: PathBuf,
+    /// Arguments that make it serve as this process does.
+    pub arguments: Vec<String>,
+    /// Number of processes.
+    pub count: NonZeroUsize,
+}
+
+/// A transport of a program with worker processes.
+#[derive(Debug)]
+pub enum Listening {
+    /// This process serves.
+    Server(Http),
+    /// This process starts workers and waits for them.
+    Supervisor(WorkerProcesses),
+}
+
+/// Like [`listen`](super::listen), with worker processes: the first process of the program opens the socket, and the
+/// others serve on it.
+///
+/// # Errors
+///
+/// Besides those of [`listen`](super::listen):
+///
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): clients of the server have sessions that the processes do not share, another
+/// server of the program has workers, or the system is Windows.
+pub async fn listen_with_workers(
+    server: &Server,
+    address: (String, u16),
+    options: HttpOptions,
+    workers: WorkerProgram,
+) -> Result<Listening, Error> {
+    let settings = server.settings();
+    let has_sessions = settings.revisions.iter().any(|each| !each.is_modern());
+    if has_sessions && !options.stateless && settings.sharing.is_none() {
+        return Err(Error::usage(
+            "workers: clients of revisions up to 2025-11-25 have sessions, which processes must share: set `sharing`, \
+             or serve without sessions (`stateless`)",
+        ));
+    }
+    let name = format!("{}:{}", address.0, address.1);
+    if let Some(address) = worker::socket_of(&name)? {
+        let http = listening::listen(server, (address, 0), options).await?;
+        worker::follow_supervisor()?;
+        return Ok(Listening::Server(http));
+    }
+    let http = listening::listen(server, address, options).await?;
+    let workers = WorkerProcesses::new(http, name, workers)?;
+    Ok(Listening::Supervisor(workers))
+}
