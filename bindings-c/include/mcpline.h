@@ -1666,8 +1666,9 @@ mcpl_status mcpl_server_on_end(mcpl_server *server,
  * Streamable HTTP is served at `/mcp`, HTTP+SSE at `/sse` and `/messages`, a health check at `/health`. SIGINT and
  * SIGTERM end the process and its calls at once; see `mcpl_server_stop_on_signals`.
  *
- * \param host name or address to listen on, such as `"127.0.0.1"`.
- * \param port TCP port; 0 for one that the system chooses.
+ * \param host name or address to listen on, such as `"127.0.0.1"`; or `"fd://3"` for a listening TCP socket that the process
+ *   has inherited, such as the first one from systemd (not on Windows).
+ * \param port TCP port; 0 for one that the system chooses. Not used with an inherited socket.
  * \param options JSON object that ends with a zero byte, or `NULL` for the defaults. All members are optional; times are
  *   in seconds, sizes in bytes:
  *   - `path` (`"/mcp"`), `sse_paths` (`["/sse", "/messages"]`), `serve_sse` (true), `health_path` (`"/health"`),
@@ -1704,8 +1705,9 @@ mcpl_status mcpl_server_run_http(mcpl_server *server,
  * Serves over HTTP in the background and returns as soon as the server listens. Otherwise like `mcpl_server_run_http`.
  *
  * \param server the server.
- * \param host name or address to listen on, such as `"127.0.0.1"`.
- * \param port TCP port; 0 for one that the system chooses.
+ * \param host name or address to listen on, such as `"127.0.0.1"`; or `"fd://3"` for a listening TCP socket that the process
+ *   has inherited, such as the first one from systemd (not on Windows).
+ * \param port TCP port; 0 for one that the system chooses. Not used with an inherited socket.
  * \param options JSON object that ends with a zero byte, or `NULL` for the defaults. All members are optional; times are
  *   in seconds, sizes in bytes:
  *   - `path` (`"/mcp"`), `sse_paths` (`["/sse", "/messages"]`), `serve_sse` (true), `health_path` (`"/health"`),

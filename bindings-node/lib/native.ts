@@ -124,6 +124,7 @@ export interface NativeServer {
     options: string,
     verifier?: NativeVerifier,
     tls?: string,
+    workers?: string,
   ): NativeServedChannel;
   httpApp(options: string, verifier?: NativeVerifier): NativeHttpApp;
 }

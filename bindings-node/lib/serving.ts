@@ -22,13 +22,25 @@ import type { RequestTracing } from "./request_spans.js";
 import { HTTP_NAMES, httpOptions, type HttpSettings, UNIX_NAMES, type UnixSettings } from "./settings.js";
 import { type Tls, tlsOptions } from "./tls.js";
 import { printToStderr } from "./windows_output.js";
+import { workerProgram } from "./worker_program.js";
 
 /** Options of {@link Server.listen}. */
 export interface ListenOptions extends HttpSettings {
   /** Port to bind; 0 selects a free one. Default: 0. */
   port?: number;
-  /** Address to bind. Default: `127.0.0.1`. `0.0.0.0` binds all IPv4 interfaces. */
+  /**
+   * Address to bind. Default: `127.0.0.1`. `0.0.0.0` binds all IPv4 interfaces. `fd://3` is a listening TCP socket that the
+   * process has inherited, here as descriptor 3, the first one from systemd.
+   */
   host?: string;
+  /**
+   * Number of processes that serve, for handlers that compute: JavaScript runs on one thread. `listen` starts the program again,
+   * with the same arguments, once for each worker; workers serve on the same socket, are replaced if they fail, and stop
+   * together. What the program does before `listen` is done in each process. Clients of revisions up to 2025-11-25
+   * have sessions, so the server needs the setting `sharing`, or `stateless`. Workers stop by SIGTERM: call
+   * {@link Server.closeOnSignals}. Not on Windows. Default: 1, this process.
+   */
+  workers?: number;
   /** Certificate and private key, to serve `https` URLs. Default: none, `http`. */
   tls?: Tls;
 }
@@ -80,7 +92,7 @@ export interface ChannelOptions {
   principal?: Verified;
 }
 
-const LISTEN = [...HTTP_NAMES, "port", "host", "tls"];
+const LISTEN = [...HTTP_NAMES, "port", "host", "workers", "tls"];
 const MAX_PORT = 65_535;
 
 /** A transport that is being served. */
@@ -203,11 +215,12 @@ export class Serving {
   /** Serves over HTTP; see {@link Server.listen}. */
   async http(options: ListenOptions): Promise<Listening> {
     checkOptions("`listen`", options, LISTEN);
-    const { port = 0, host = "127.0.0.1", tls, ...settings } = options;
+    const { port = 0, host = "127.0.0.1", workers = 1, tls, ...settings } = options;
     if (!Number.isInteger(port) || port < 0 || port > MAX_PORT) {
       throw new UsageError(`\`port\` must be a whole number from 0 to ${String(MAX_PORT)}, not ${String(port)}`);
     }
     checkName("`host`", host);
+    const program = workers === 1 ? undefined : workerProgram(workers);
     const serialized = httpOptions(settings);
     const certified = tls === undefined ? undefined : tlsOptions(tls);
     const verifier = registerVerifier(settings.auth);
@@ -216,7 +229,7 @@ export class Serving {
     let transport: ServedTransport;
     try {
       const start = () =>
-        this.native.serveHttp(boundNumber, endedNumber, host, port, serialized, verifier.native, certified);
+        this.native.serveHttp(boundNumber, endedNumber, host, port, serialized, verifier.native, certified, program);
       transport = this.#serve([boundNumber, endedNumber], ended, start, certified !== undefined);
     } catch (error) {
       verifier.end();

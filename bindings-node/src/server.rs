@@ -1,5 +1,6 @@
 //! The server object of JavaScript: the core's server, and the delivery of its calls.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use mcpline::foreign::channel::{Channel, ServedChannel};
@@ -7,7 +8,7 @@ use mcpline::foreign::options::{
     self, CallerOptions, FeatureOptions, HttpServingOptions, ServerOptions, TlsOptions,
     UnixServingOptions,
 };
-use mcpline::foreign::{self, CallQueue, Feature, FeatureKey};
+use mcpline::foreign::{self, CallQueue, Feature, FeatureKey, Listening, WorkerProgram};
 use mcpline::protocol::vocabulary::Implementation;
 use mcpline::protocol::wire::Raw;
 use mcpline::server::{Completer, RequestOutcome};
@@ -388,8 +389,8 @@ impl Server {
         Ok(serving)
     }
 
-    /// Begins to serve HTTP. The promise `bound` is settled with host, port, URL and start-up message, `ended` at
-    /// the end.
+    /// Begins to serve HTTP, or to supervise the workers ([`WorkerProgram`] as JSON) that do so. The promise `bound` is settled with host, port, URL and
+    /// start-up message, `ended` at the end.
     #[napi(catch_unwind)]
     #[allow(clippy::too_many_arguments, reason = "called in one place")]
     pub fn serve_http(
@@ -401,8 +402,12 @@ impl Server {
         options: String,
         verifier: Option<&Verifier>,
         tls: Option<String>,
+        workers: Option<String>,
     ) -> Result<Serving> {
         let options = serving_options(&options, verifier)?;
+        let workers: Option<WorkerProgram> = workers
+            .map(|workers| read("`workers`", &workers))
+            .transpose()?;
         let tls: Option<TlsOptions> = tls.map(|tls| read("`tls`", &tls)).transpose()?;
         let tls = tls.map(TlsOptions::tls).transpose();
         let tls = tls.map_err(|error| Failure::core(&error))?;
@@ -411,28 +416,37 @@ impl Server {
         let stop = serving.signal();
         let (core, shared) = (self.core.clone(), self.shared.clone());
         runtime.spawn(async move {
-            match foreign::listen(&core, (host, port), options).await {
-                Ok(http) => {
-                    let address = http.address();
-                    let ready = |url: String| {
-                        let message = foreign::startup_message(&core, Some(&url));
-                        let facts = serde_json::json!([address.ip(), address.port(), url, message]);
-                        let facts = Settled::Json(Raw::from_trusted(facts.to_string()));
-                        shared.post(Event::Settled(bound, facts));
-                    };
-                    match tls {
-                        None => {
-                            ready(http.url());
-                            serve(core, http, stop, shared, ended).await;
-                        }
-                        Some(tls) => {
-                            let https = http.tls(tls);
-                            ready(https.url());
-                            serve(core, https, stop, shared, ended).await;
-                        }
-                    }
+            let listening = match workers {
+                None => foreign::listen(&core, (host, port), options)
+                    .await
+                    .map(Listening::Server),
+                Some(workers) => {
+                    foreign::listen_with_workers(&core, (host, port), options, workers).await
                 }
-                Err(error) => {
+            };
+            let ready = |address: SocketAddr, url: String| {
+                let message = foreign::startup_message(&core, Some(&url));
+                let facts = serde_json::json!([address.ip(), address.port(), url, message]);
+                let facts = Settled::Json(Raw::from_trusted(facts.to_string()));
+                shared.post(Event::Settled(bound, facts));
+            };
+            match (listening, tls) {
+                (Ok(Listening::Server(http)), None) => {
+                    ready(http.address(), http.url());
+                    serve(core, http, stop, shared, ended).await;
+                }
+                (Ok(Listening::Server(http)), Some(tls)) => {
+                    let address = http.address();
+                    let https = http.tls(tls);
+                    ready(address, https.url());
+                    serve(core, https, stop, shared, ended).await;
+                }
+                (Ok(Listening::Supervisor(workers)), tls) => {
+                    let scheme = if tls.is_some() { "https" } else { "http" };
+                    ready(workers.address(), workers.url(scheme));
+                    serve(core, workers, stop, shared, ended).await;
+                }
+                (Err(error), _) => {
                     let failure = Settled::Failed(Failure::core(&error));
                     shared.post(Event::Settled(bound, failure));
                     shared.post(Event::Settled(ended, Settled::Done));

@@ -13,6 +13,8 @@ mod worker;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use serde::Deserialize;
+
 use crate::error::Error;
 use crate::server::Server;
 use crate::transport::http::{Http, HttpOptions};
@@ -23,7 +25,7 @@ pub use supervisor::WorkerProcesses;
 pub(super) use worker::is_worker;
 
 /// A program, and how many processes of it serve.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct WorkerProgram {
     /// Path of the executable.
     pub program: PathBuf,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -81,6 +81,13 @@ impl WorkerProcesses {
         };
         let mut command = Command::new(&self.program.program);
         command.args(&self.program.arguments);
+        // Node closes its own when another program is started.
+        if let Ok(stdout) = io::stdout().as_fd().try_clone_to_owned() {
+            command.stdout(stdout);
+        }
+        if let Ok(stderr) = io::stderr().as_fd().try_clone_to_owned() {
+            command.stderr(stderr);
+        }
         let (name, value) = assignment.variable();
         command.env(name, value);
         // Ctrl-C reaches the supervisor alone, which then stops the workers.

@@ -1,0 +1,28 @@
+/** How a program is started again, for worker processes. */
+
+import { isMainThread } from "node:worker_threads";
+
+import { UsageError } from "./errors.js";
+
+/** No machine has as many processors for one program, so more are a mistake. */
+const MAX_WORKERS = 1024;
+
+/** Options of Node that contain the program, which then has no file. */
+const PROGRAM_OPTIONS = ["-e", "--eval", "-p", "--print", "-pe"];
+
+/** Returns how to start this program again, and how often, as JSON for the core. */
+export function workerProgram(count: unknown): string {
+  if (!Number.isInteger(count) || (count as number) < 1 || (count as number) > MAX_WORKERS) {
+    throw new UsageError(`\`workers\` must be a whole number from 1 to ${String(MAX_WORKERS)}, not ${String(count)}`);
+  }
+  if (!isMainThread) {
+    throw new UsageError("`workers`: a worker thread cannot be started again: call `listen` on the main thread");
+  }
+  // A debugger's port is that of the first process.
+  const options = process.execArgv.filter((option) => !option.startsWith("--inspect"));
+  const [, ...file] = process.argv;
+  if (file.length === 0 && !options.some((option) => PROGRAM_OPTIONS.includes(option))) {
+    throw new UsageError("`workers`: a program that is typed or piped in cannot be started again: put it into a file");
+  }
+  return JSON.stringify({ program: process.execPath, arguments: [...options, ...file], count });
+}
