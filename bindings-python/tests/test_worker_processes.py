@@ -34,7 +34,8 @@ def stop() -> None:
     server.stop()
 """
 RUN = """
-server.run("http", **{"port": int(sys.argv[1]), "workers": 3, "stateless": True, **eval(os.environ.get("RUN_OPTIONS", "{}"))})
+options = {"port": int(sys.argv[1]), "workers": 3, "stateless": True}
+server.run("http", **{**options, **eval(os.environ.get("RUN_OPTIONS", "{}"))})
 print("ended", os.getpid(), flush=True)
 """
 
@@ -108,7 +109,7 @@ def test_a_killed_worker_is_replaced_and_no_call_is_refused():
         for _ in range(3):
             victim = pids.pop()
             os.kill(victim, signal.SIGKILL)
-            assert settles(lambda: victim not in children(server.process.pid))
+            assert settles(lambda victim=victim: victim not in children(server.process.pid))
             assert asked(port) != victim
         assert len(all_asked(port, 3)) == 3
         server.process.send_signal(signal.SIGTERM)
@@ -189,7 +190,7 @@ async def asks(ctx: Context) -> str:
     answer = await ctx.elicit("Who?", str)
     return f"{answer.data} {os.getpid()}"
 """
-    with served(PROGRAM + asks + RUN) as (port, server):
+    with served(PROGRAM + asks + RUN) as (port, _):
         all_asked(port, 3)
         workers = set()
         for _ in range(10):
@@ -219,7 +220,7 @@ def exchange(port: int, message: dict[str, Any], headers: dict[str, str]) -> dic
 
 
 def test_only_children_of_the_supervisor_are_workers():
-    with served(MCPLINE_WORKER=f"{os.getpid() + 1} 3 x") as (port, server):
+    with served(MCPLINE_WORKER=f"{os.getpid() + 1} 3 x") as (port, _):
         assert len(all_asked(port, 3)) == 3
 
 
@@ -228,7 +229,10 @@ def test_only_children_of_the_supervisor_are_workers():
     [
         ({"workers": 0}, "an int from 1 to 1024"),
         ({"workers": "two"}, "an int from 1 to 1024"),
-        ({"stateless": False}, "workers: clients of revisions up to 2025-11-25 have sessions, which processes must share"),
+        (
+            {"stateless": False},
+            "workers: clients of revisions up to 2025-11-25 have sessions, which processes must share",
+        ),
     ],
 )
 def test_invalid_options_are_refused(options: dict[str, Any], reason: str):
