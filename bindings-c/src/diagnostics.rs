@@ -109,7 +109,7 @@ static SINK: RwLock<Option<DiagnosticSink>> = RwLock::new(None);
 const TRAFFIC: &str = "mcpline::traffic";
 
 /// How long functions wait until the messages of servers in debug mode are delivered.
-const PATIENCE: Duration = Duration::from_secs(1);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Sets the callback for diagnostics: rejected messages, failed handlers, broken transports. There is none by default.
 /// For log messages to clients see `mcpl_call_log`.
@@ -287,5 +287,5 @@ pub(crate) fn log_debugged(server: &mcpline::Server) {
 
 /// Waits until the messages of servers in debug mode are delivered, for a limited time, and ends the thread that does so.
 pub(crate) fn flush() {
-    flush_traffic(PATIENCE);
+    flush_traffic(FLUSH_TIMEOUT);
 }

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* PATIENCE is in hundredths of a second. */
-enum { ROUNDS = 5, PATIENCE = 6000 };
+/* TEST_TIMEOUT is in hundredths of a second. */
+enum { ROUNDS = 5, TEST_TIMEOUT = 6000 };
 
 #define FUNCTIONS(each)                                                                                                \
   each(mcpl_server_new) each(mcpl_server_add_tool) each(mcpl_server_free) each(mcpl_server_start_http)                 \
@@ -101,7 +101,7 @@ int main(int argc, char **argv) {
       require(pthread_join(thread, NULL) == 0, "it ends");
     }
     /* The system lists a thread a little longer than it takes to join it. */
-    for (int wait = 0; entries("/proc/self/task") != threads && wait < PATIENCE; wait++) {
+    for (int wait = 0; entries("/proc/self/task") != threads && wait < TEST_TIMEOUT; wait++) {
       usleep(10000);
     }
     require(entries("/proc/self/task") == threads, "no thread stays");

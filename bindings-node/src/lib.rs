@@ -28,12 +28,12 @@ mod wake;
 use napi_derive::napi;
 
 /// How long the end of the process waits until the messages of servers in debug mode are printed.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
+const FLUSH_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Prints the messages of servers in debug mode that are not printed yet. Call it before the process ends.
 #[napi(catch_unwind)]
 pub fn flush_traffic() {
-    mcpline::foreign::flush_traffic(PATIENCE);
+    mcpline::foreign::flush_traffic(FLUSH_TIMEOUT);
 }
 
 /// Returns the version of the addon, which must be that of the package.

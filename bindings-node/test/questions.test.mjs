@@ -7,12 +7,16 @@ import { Client, elicitForm, Server } from "mcpline";
 import Type from "typebox";
 import * as z from "zod";
 
-const PATIENCE = 60_000;
+const TEST_TIMEOUT = 60_000;
 
 /** Runs a program that must end by itself; returns its output. */
 function run(source) {
   const program = ["--input-type=module", "--eval", source];
-  const done = spawnSync(process.execPath, program, { cwd: import.meta.dirname, encoding: "utf8", timeout: PATIENCE });
+  const done = spawnSync(process.execPath, program, {
+    cwd: import.meta.dirname,
+    encoding: "utf8",
+    timeout: TEST_TIMEOUT,
+  });
   assert.equal(done.status, 0, `${done.signal} ${done.stdout}${done.stderr}`);
   return done.stdout;
 }

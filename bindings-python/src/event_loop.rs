@@ -32,7 +32,7 @@ const BATCH: usize = 32;
 /// Maximum duration of a drain before the loop's other tasks get their turn.
 const BUDGET: Duration = Duration::from_millis(2);
 /// How long a result may wait for the results of the calls after it.
-const PATIENCE: Duration = Duration::from_micros(500);
+const MAX_RESULT_DELAY: Duration = Duration::from_micros(500);
 /// Maximum number of parked tasks: about as many calls as are ever suspended and resumed at once.
 pub(crate) const PARKED: usize = 128;
 
@@ -424,14 +424,14 @@ impl Loop {
                     failed.get_or_insert(error);
                 }
                 let now = Instant::now();
-                if now - handed > PATIENCE {
+                if now - handed > MAX_RESULT_DELAY {
                     self.hand_over();
                     handed = now;
                 }
             }
             let budget = match self.driven.load(Ordering::Relaxed) {
                 // Nothing is written meanwhile.
-                true => PATIENCE,
+                true => MAX_RESULT_DELAY,
                 false => BUDGET,
             };
             if handed - began > budget || began.elapsed() > budget {

@@ -10,7 +10,7 @@ use crate::event_loop::lock;
 use crate::per_process::PerProcess;
 
 /// How long the end of the interpreter waits for each kind of thread.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The threads that run Python code for the core at the moment.
 #[derive(Default)]
@@ -68,8 +68,8 @@ pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
 fn end(py: Python<'_>) {
     py.detach(|| {
         crate::log::end();
-        mcpline::foreign::flush_traffic(PATIENCE);
-        let deadline = Instant::now() + PATIENCE;
+        mcpline::foreign::flush_traffic(END_TIMEOUT);
+        let deadline = Instant::now() + END_TIMEOUT;
         let threads = THREADS.get();
         let mut entered = lock(&threads.entered);
         let had_ended = std::mem::replace(&mut entered.has_ended, true);

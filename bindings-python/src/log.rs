@@ -18,7 +18,7 @@ use pyo3::types::{PyBytes, PyDict};
 use tracing::Level;
 
 use crate::event_loop::lock;
-use crate::exit::{self, InInterpreter, PATIENCE};
+use crate::exit::{self, END_TIMEOUT, InInterpreter};
 use crate::per_process::PerProcess;
 use crate::runtime::{keep_state_of_this_thread, release_thread_state};
 
@@ -230,11 +230,11 @@ fn send(entry: Entry) {
     }
 }
 
-/// Passes on what is waiting, and flushes `sys.stdout`; takes at most [`PATIENCE`].
+/// Passes on what is waiting, and flushes `sys.stdout`; takes at most [`END_TIMEOUT`].
 pub(crate) async fn flush() {
     let flushing = tokio::task::spawn_blocking(|| {
         wait_for_entries();
-        foreign::flush_traffic(PATIENCE);
+        foreign::flush_traffic(END_TIMEOUT);
         if let Some(_entered) = InInterpreter::enter() {
             // Errors of other code's streams cannot be reported.
             let _ = Python::try_attach(|py| {
@@ -247,7 +247,7 @@ pub(crate) async fn flush() {
         }
     });
     // An error either way: Python is busy, or flushing takes too long.
-    let _ = tokio::time::timeout(PATIENCE, flushing).await;
+    let _ = tokio::time::timeout(END_TIMEOUT, flushing).await;
 }
 
 /// Waits until the entries that are waiting now were passed on.
@@ -262,7 +262,7 @@ fn wait_for_entries() {
     };
     if is_queued {
         // An error: the entry was dropped, or it takes too long.
-        let _ = flushed.recv_timeout(PATIENCE);
+        let _ = flushed.recv_timeout(END_TIMEOUT);
     }
 }
 
@@ -286,7 +286,7 @@ fn start() -> Option<LogThread> {
     })
 }
 
-/// Passes on what is waiting and ends the thread, which takes at most [`PATIENCE`]. Later entries are dropped.
+/// Passes on what is waiting and ends the thread, which takes at most [`END_TIMEOUT`]. Later entries are dropped.
 pub(crate) fn end() {
     let none = LogThread {
         sender: None,
@@ -296,7 +296,7 @@ pub(crate) fn end() {
     if let Some(LogThread { sender, ended }) = running {
         drop(sender);
         // An error either way: the thread has ended, or it takes too long.
-        let _ = ended.recv_timeout(PATIENCE);
+        let _ = ended.recv_timeout(END_TIMEOUT);
     }
 }
 
@@ -334,7 +334,7 @@ pub(crate) fn report_lost_entries() {
         foreign::print_line(format!(
             "mcpline: logging was too slow: {lost} log records were lost at the end of the program"
         ));
-        foreign::flush_traffic(PATIENCE);
+        foreign::flush_traffic(END_TIMEOUT);
     }
 }
 

@@ -105,15 +105,15 @@ impl Workers {
     }
 
     /// If nothing else serves the server, ends the threads that wait for calls, and waits for their end, up to
-    /// `patience` seconds. Threads that run a handler had the server's grace period, and get [`LAST_MOMENT`]; they end
+    /// `timeout` seconds. Threads that run a handler had the server's grace period, and get [`LAST_MOMENT`]; they end
     /// after their handler, or with the process.
-    fn close(&self, py: Python<'_>, patience: f64) {
+    fn close(&self, py: Python<'_>, timeout: f64) {
         let pool = &self.pool;
         if self.is_closed.swap(true, Ordering::AcqRel) || !pool.close() {
             return;
         }
         let now = Instant::now();
-        let deadline = now + Duration::from_secs_f64(patience.clamp(0.0, 3600.0));
+        let deadline = now + Duration::from_secs_f64(timeout.clamp(0.0, 3600.0));
         py.detach(|| {
             pool.wait_for_end(
                 |threads| match threads.all > threads.running + threads.blocked {

@@ -871,7 +871,7 @@ def test_cancelling_a_request_drops_the_reports_that_wait_for_its_listener(run, 
 
 
 def test_observers_that_do_not_end_are_cancelled_with_a_true_warning(monkeypatch, caplog):
-    monkeypatch.setattr("mcpline._hosts._LISTENER_PATIENCE", 0.01)
+    monkeypatch.setattr("mcpline._hosts._LISTENER_END_TIMEOUT", 0.01)
 
     async def test():
         began, ended = trio.Event(), []
@@ -1009,7 +1009,7 @@ def test_ctrl_c_while_the_first_client_opens_leaves_no_thread(monkeypatch):
 
 
 def test_ctrl_c_while_a_client_waits_for_its_handlers_leaves_nothing_behind(monkeypatch):
-    monkeypatch.setattr("mcpline._hosts._LISTENER_PATIENCE", 0.01)
+    monkeypatch.setattr("mcpline._hosts._LISTENER_END_TIMEOUT", 0.01)
     events = []
 
     async def test():
@@ -1163,7 +1163,7 @@ def test_a_handler_can_close_a_client_that_is_being_closed():
 @pytest.mark.parametrize("event", ["notification", "connection"])
 def test_a_client_does_not_wait_for_the_observer_that_closes_it(task, event, monkeypatch, caplog):
     # Longer than the test may take.
-    monkeypatch.setattr("mcpline._hosts._LISTENER_PATIENCE", 10 * PATIENCE)
+    monkeypatch.setattr("mcpline._hosts._LISTENER_END_TIMEOUT", 10 * PATIENCE)
 
     async def test():
         opened, closed = trio.Event(), trio.Event()

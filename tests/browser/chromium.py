@@ -13,7 +13,7 @@ from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Seconds after which the browser counts as hanging; operations take about a second.
-PATIENCE = 60
+TEST_TIMEOUT = 60
 
 
 def found() -> str | None:
@@ -125,8 +125,8 @@ class Page:
 
     def _receive(self) -> dict:
         while b"\0" not in self._rest:
-            if not select.select([self._read], [], [], PATIENCE)[0]:
-                raise BrowserFailed(f"nothing came for {PATIENCE} s")
+            if not select.select([self._read], [], [], TEST_TIMEOUT)[0]:
+                raise BrowserFailed(f"nothing came for {TEST_TIMEOUT} s")
             if not (read := os.read(self._read, 1 << 20)):
                 raise BrowserFailed("the browser is gone")
             self._rest += read

@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 # Seconds without input or output after which a server counts as hanging. Nothing is timed.
-PATIENCE = 60
+TEST_TIMEOUT = 60
 # Seconds after which a server that still writes counts as endless.
 LIFETIME = 600
 
@@ -57,7 +57,7 @@ class Child:
                 return
 
     def _deadline(self) -> float:
-        return min(self._moved + PATIENCE, self._ends_at)
+        return min(self._moved + TEST_TIMEOUT, self._ends_at)
 
     def raw(self, data: bytes) -> None:
         self.process.stdin.write(data)
@@ -79,6 +79,6 @@ class Child:
     def ended(self) -> Any:
         """Returns the exit code; None if the server does not exit."""
         try:
-            return self.process.wait(PATIENCE)
+            return self.process.wait(TEST_TIMEOUT)
         except subprocess.TimeoutExpired:
             return None

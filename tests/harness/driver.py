@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 # Seconds after which a job counts as hanging. Nothing is timed.
-PATIENCE = 120.0
+TEST_TIMEOUT = 120.0
 # Reports contain whatever a server has listed.
 LONGEST_REPORT = 64 * 1024 * 1024
 
@@ -60,9 +60,9 @@ class Driver:
         try:
             self._process.stdin.write(json.dumps(job).encode() + b"\n")
             await self._process.stdin.drain()
-            return await asyncio.wait_for(report, PATIENCE)
+            return await asyncio.wait_for(report, TEST_TIMEOUT)
         except asyncio.TimeoutError:
-            return {"error": {"kind": "hung", "text": f"no end within {PATIENCE:.0f} s"}, "steps": []}
+            return {"error": {"kind": "hung", "text": f"no end within {TEST_TIMEOUT:.0f} s"}, "steps": []}
         except OSError as error:
             return {"error": {"kind": "driver", "text": f"the driver is gone: {error}"}, "steps": []}
 

@@ -18,7 +18,7 @@ from neighbour import ADDRESS as NEIGHBOUR_ADDRESS, Neighbour
 from targets import Target
 
 # Seconds without activity on its connections after which an attack counts as hanging. Nothing is timed.
-PATIENCE_SECONDS = 240.0
+TIMEOUT_SECONDS = 240.0
 # Seconds of the server's processor time after which an attack counts as endless.
 MOST_WORK_SECONDS = 480.0
 # The system closes sockets asynchronously: it has this many seconds since the last one was closed. The server's own
@@ -319,14 +319,14 @@ async def _played(case: Case, attack: Attack) -> None:
     playing = asyncio.ensure_future(case.play(attack))
     while True:
         before = _steps(attack.port)
-        ended, _ = await asyncio.wait({playing}, timeout=PATIENCE_SECONDS)
+        ended, _ = await asyncio.wait({playing}, timeout=TIMEOUT_SECONDS)
         if ended:
             playing.result()
             return
         if not attack.meter.is_alive():
             break
         if _steps(attack.port) == before:
-            attack.problems.append(f"the attack hangs: nothing happened for {PATIENCE_SECONDS:.0f} s")
+            attack.problems.append(f"the attack hangs: nothing happened for {TIMEOUT_SECONDS:.0f} s")
             break
         if attack.meter.cpu_seconds() > MOST_WORK_SECONDS:
             attack.problems.append(f"the attack had not ended after {MOST_WORK_SECONDS:.0f} s of the server's work")
@@ -352,6 +352,6 @@ async def settled(count: Callable[[], int], meter: Meter, bound: int) -> int:
             continue
         waited = time.monotonic() - changed
         is_done = meter.is_idle() or meter.cpu_seconds() - worked > SETTLED_WITHIN_WORK_SECONDS
-        if waited > PATIENCE_SECONDS or (waited > SETTLED_WITHIN_SECONDS and is_done):
+        if waited > TIMEOUT_SECONDS or (waited > SETTLED_WITHIN_SECONDS and is_done):
             break
     return count()

@@ -18,7 +18,7 @@ from targets import built
 from wire import Wire
 
 # Seconds after which an attack counts as hanging. Nothing is timed.
-PATIENCE_SECONDS = 150.0
+TIMEOUT_SECONDS = 150.0
 WARM_UP_JOBS = 10
 LEAST_SERVED = 5
 # Pause between two jobs of the neighbour, so that it causes no load.
@@ -124,9 +124,9 @@ async def play(case: ClientCase, language: str, scratch: Path, *, scale: int) ->
         working = asyncio.ensure_future(work.run())
         calling = asyncio.ensure_future(neighbour())
         try:
-            await asyncio.wait_for(case.play(attack), PATIENCE_SECONDS)
+            await asyncio.wait_for(case.play(attack), TIMEOUT_SECONDS)
         except asyncio.TimeoutError:
-            attack.problems.append(f"the attack did not end within {PATIENCE_SECONDS:.0f} s")
+            attack.problems.append(f"the attack did not end within {TIMEOUT_SECONDS:.0f} s")
         attack_is_over = True
         await calling
         working.cancel()

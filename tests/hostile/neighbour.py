@@ -12,7 +12,7 @@ ADDRESS = "127.0.0.2"
 # Pause between two calls, so that the neighbour causes no load.
 PAUSE_SECONDS = 0.02
 # Seconds after which a call counts as never answered. Nothing is timed.
-PATIENCE_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 
 
 class Neighbour:
@@ -53,7 +53,7 @@ class Neighbour:
                 self._connection = None
                 answer = await self._answer(number)
         except asyncio.TimeoutError:
-            self.problem = f"the neighbour's call {number} was not answered within {PATIENCE_SECONDS:.0f} s"
+            self.problem = f"the neighbour's call {number} was not answered within {TIMEOUT_SECONDS:.0f} s"
             return
         except (Gone, OSError) as error:
             self.problem = f"the neighbour's call {number} lost its connection: {error}"
@@ -70,7 +70,7 @@ class Neighbour:
         if self._connection is None:
             self._connection = await Connection.open(self._port, ADDRESS)
         answering = self._connection.exchange("POST", "/mcp", headers, body)
-        return await asyncio.wait_for(answering, PATIENCE_SECONDS)
+        return await asyncio.wait_for(answering, TIMEOUT_SECONDS)
 
     def close(self) -> None:
         if self._connection:

@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 HANDSHAKE, MODERN, HTTP_SSE = "2025-11-25", "2026-07-28", "2024-11-05"
-PATIENCE = 60
+TEST_TIMEOUT = 60
 """Seconds after which a server that has not responded or exited counts as hanging. Nothing is timed."""
 
 
@@ -55,7 +55,7 @@ class Exchange:
         self.failure: BaseException | None = None
         self._changed = threading.Condition()
         self._ended = False
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TEST_TIMEOUT)
         body = None if message is None else json.dumps(message)
         given = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         self._connection.request(method, path, body, given | (headers or {}))
@@ -115,4 +115,4 @@ class Exchange:
 
     def _wait(self, condition: Any) -> None:
         with self._changed:
-            assert self._changed.wait_for(condition, PATIENCE), f"nothing came: {self.status} {self.events}"
+            assert self._changed.wait_for(condition, TEST_TIMEOUT), f"nothing came: {self.status} {self.events}"

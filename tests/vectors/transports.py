@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
-from harness.child import PATIENCE, Child
+from harness.child import TEST_TIMEOUT, Child
 
 MODERN = "2026-07-28"
 MAIN = "main"
@@ -83,7 +83,7 @@ class Answer(Channel):
 
     def __init__(self, port: int, method: str, path: str, headers: dict[str, str], body: bytes | None) -> None:
         super().__init__()
-        self._connection = http.client.HTTPConnection("localhost", port, timeout=PATIENCE)
+        self._connection = http.client.HTTPConnection("localhost", port, timeout=TEST_TIMEOUT)
         self._connection.request(method, path, body, headers)
         self._response: http.client.HTTPResponse | None = None
         self._over = False
@@ -119,7 +119,7 @@ class Answer(Channel):
     def _event(self) -> Arrived | None:
         event: dict[str, Any] = {}
         data: list[bytes] = []
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TEST_TIMEOUT
         while line := self.response.readline():
             text = line.rstrip(b"\r\n")
             if text.startswith(b":"):

@@ -301,13 +301,13 @@ mod tests {
         closes
     }
 
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
     #[test]
     fn closes_after_the_io_thread_has_ended() {
         let (library, client) = client();
         library.end();
-        assert!(close(&client).recv_timeout(PATIENCE).unwrap());
+        assert!(close(&client).recv_timeout(TEST_TIMEOUT).unwrap());
     }
 
     /// Sets the latch that `user` points to. Sets a clone, because the test may end, and drop its latch, as soon as it
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(handlers.count_open(), 1);
         received.take(None);
         drop(running);
-        assert!(closes.recv_timeout(PATIENCE).unwrap());
+        assert!(closes.recv_timeout(TEST_TIMEOUT).unwrap());
         assert_eq!(handlers.count_open(), 0);
         drop(answer);
         library.end();
@@ -375,7 +375,7 @@ mod tests {
         let planned = client.kernel.connection().check_planned();
         assert!(planned.is_err(), "it does not close");
         drop((running, client));
-        let until = std::time::Instant::now() + PATIENCE;
+        let until = std::time::Instant::now() + TEST_TIMEOUT;
         assert!(released.take(Some(until)).is_some(), "it is still open");
     }
 }

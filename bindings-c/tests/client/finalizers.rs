@@ -135,10 +135,10 @@ fn end_within_a_finalizer(release: impl FnOnce(*mut mcpl_client) + Send + 'stati
         release(std::ptr::without_provenance_mut(handle));
         ended.send(()).unwrap();
     });
-    let patience = Duration::from_secs(60);
-    let seen = receiver.recv_timeout(patience).expect("it does not wait");
+    let timeout = Duration::from_secs(60);
+    let seen = receiver.recv_timeout(timeout).expect("it does not wait");
     assert_eq!(seen, [MCPL_WOULD_DEADLOCK, MCPL_STALE_HANDLE]);
-    ends.recv_timeout(patience).expect("nothing waits");
+    ends.recv_timeout(timeout).expect("nothing waits");
     // The client ends in the background, unless `release` has ended it.
     while released.get() == 0 {
         std::thread::yield_now();

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::service::Service;
 
 /// A generous limit that only prevents a test from hanging.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A call of a callback, with its arguments.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,7 +61,7 @@ impl EventReceiver {
     #[track_caller]
     pub(crate) fn next_on(&self) -> (Event, ThreadId) {
         self.receiver
-            .recv_timeout(PATIENCE)
+            .recv_timeout(TEST_TIMEOUT)
             .expect("something is told in time")
     }
 

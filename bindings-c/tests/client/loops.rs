@@ -225,14 +225,14 @@ fn no_progress_callback_runs_after_a_failed_wait() {
         std::mem::forget(host);
         outcome
     });
-    let patience = Duration::from_secs(60);
-    let events = std::ptr::without_provenance_mut(opens.recv_timeout(patience).unwrap());
+    let timeout = Duration::from_secs(60);
+    let events = std::ptr::without_provenance_mut(opens.recv_timeout(timeout).unwrap());
     let call = service.kept();
     // The waiting thread dispatches this callback and is blocked in it.
     let user = done.user();
     // SAFETY: the data outlives the request.
     ok(unsafe { mcpl_client_ping_async(host.0, null(), Some(held_done), user, null_mut()) });
-    done_runs.recv_timeout(patience).unwrap();
+    done_runs.recv_timeout(timeout).unwrap();
     // Its progress is queued on the loop, and moves to the workers when the loop is freed.
     for reported in [1.0, 2.0] {
         // SAFETY: NULL is allowed.
@@ -240,7 +240,7 @@ fn no_progress_callback_runs_after_a_failed_wait() {
     }
     host.call("echo", "{}").unwrap();
     mcpl_loop_free(events);
-    progress_runs.recv_timeout(patience).unwrap();
+    progress_runs.recv_timeout(timeout).unwrap();
     drop(let_done);
     // A wait that did not wait for the callback would return now.
     std::thread::sleep(Duration::from_millis(100));

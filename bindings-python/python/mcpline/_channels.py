@@ -24,7 +24,7 @@ __all__ = ["Carrier", "ThreadCarrier", "open_channel"]
 
 _LOGGER = logging.getLogger("mcpline")
 
-_PATIENCE = 1.0
+_END_TIMEOUT = 1.0
 """Seconds to wait for the end of a thread: somewhat longer than sending a last message may take."""
 
 
@@ -214,7 +214,7 @@ class ThreadCarrier:
     def end(self) -> None:
         """Wait for the end of the channel, which the core has closed."""
         if threading.current_thread() is not self._thread:
-            self._thread.join(_PATIENCE)
+            self._thread.join(_END_TIMEOUT)
         self._close()
 
     def _run(self) -> None:
@@ -238,12 +238,12 @@ class ThreadCarrier:
             self._native.opened(_reason(error))
         else:
             self._native.opened(None)
-            patience = self._native.ended()
+            timeout = self._native.ended()
             # Abandons a `send` that takes longer.
-            started[-1].join(patience)
+            started[-1].join(timeout)
         self._close()
         for thread in started:
-            thread.join(_PATIENCE)
+            thread.join(_END_TIMEOUT)
 
     def _read(self, channel: SyncChannel) -> None:
         try:

@@ -15,7 +15,7 @@ if typing.TYPE_CHECKING:
 
 __all__ = ["forget", "watch", "watch_thread"]
 
-PATIENCE = 5.0
+END_TIMEOUT = 5.0
 """Maximum time to wait at exit for connections to end, in seconds: a child process has two seconds to exit by itself,
 and two more after SIGTERM."""
 
@@ -62,7 +62,7 @@ def _end() -> None:
     if os.getpid() != _PROCESS:
         return
     if clients := list(_OPEN):
-        _native.Client.close_all(clients, PATIENCE)
+        _native.Client.close_all(clients, END_TIMEOUT)
     for end, _ in _THREADS:
         end()
     for _, thread in _THREADS:

@@ -31,7 +31,7 @@ _INVALID_PARAMS = -32602
 _EXTENDED_RESULT = "host/extended_result"
 
 # Time in seconds that handlers of notifications and events have to end when their client is closed.
-_LISTENER_PATIENCE = 5.0
+_LISTENER_END_TIMEOUT = 5.0
 
 
 def check_function(name: str, function: object) -> None:
@@ -302,11 +302,11 @@ class LoopHost:
         worker = self._worker
         if worker is None or worker is asyncio.current_task() or self._loop is not asyncio.get_running_loop():
             return
-        _, unfinished = await asyncio.wait([worker], timeout=_LISTENER_PATIENCE)
+        _, unfinished = await asyncio.wait([worker], timeout=_LISTENER_END_TIMEOUT)
         if unfinished:
             _LOGGER.warning(
                 "the client is closed, but its handlers of notifications did not end within %s s; they %s",
-                _LISTENER_PATIENCE,
+                _LISTENER_END_TIMEOUT,
                 "are cancelled" if self._handlers.are_cancelled_at_close else "continue",
             )
 

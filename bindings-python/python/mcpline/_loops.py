@@ -129,7 +129,7 @@ class Attachment:
         with contextlib.suppress(NotImplementedError, ValueError):
             self.loop.remove_reader(self._bridge.fileno())
         self._bridge.close()
-        self.workers.close(_workers.PATIENCE)
+        self.workers.close(_workers.END_TIMEOUT)
         self._call_context.leave()
 
 

@@ -153,7 +153,7 @@ def _run_without_loop(server: Server, serving: _native.Serving) -> None:
     finally:
         server._serving -= 1
         serving.close()
-        workers.close(_workers.PATIENCE)
+        workers.close(_workers.END_TIMEOUT)
 
 
 def _wait(serving: _native.Serving) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CallContext", "Workers"]
 
-PATIENCE = 1.0
+END_TIMEOUT = 1.0
 """Maximum time that the end of serving waits for idle threads to end, in seconds. They end at once, unless the machine
 is very busy. Threads whose handlers still run are abandoned, like any daemon thread."""
 
@@ -56,9 +56,9 @@ class Workers:
             self.close(0.0)
             raise RuntimeError("no thread can be started for the server's handlers")
 
-    def close(self, patience: float) -> None:
-        """End this use; the last one ends the threads, and waits for them up to `patience` seconds."""
-        self._native.close(patience)
+    def close(self, timeout: float) -> None:
+        """End this use; the last one ends the threads, and waits for them up to `timeout` seconds."""
+        self._native.close(timeout)
 
 
 def _spawn(workers: _native.Workers, contexts: list[Context]) -> bool:

@@ -31,8 +31,8 @@ struct FutureResolver(Option<(Arc<EventQueue>, Py<PyAny>)>);
 
 impl FutureResolver {
     fn resolve(&mut self, given: ClientFutureValue) {
-        if let Some((outlet, future)) = self.0.take() {
-            outlet.post_at_once(Event::Resolve(future, given));
+        if let Some((event_queue, future)) = self.0.take() {
+            event_queue.post_at_once(Event::Resolve(future, given));
         }
     }
 }
@@ -147,7 +147,7 @@ impl Channel {
         future: Py<PyAny>,
         given: impl Future<Output = ClientFutureValue> + Send + 'static,
     ) {
-        let mut resolver = FutureResolver(Some((loop_queue.outlet().clone(), future)));
+        let mut resolver = FutureResolver(Some((loop_queue.event_queue().clone(), future)));
         self.runtime.spawn(async move {
             let given = given.await;
             resolver.resolve(given);
@@ -171,7 +171,7 @@ impl Channel {
 
 /// Makes the host open channels, on its loop or thread.
 pub(super) struct ChannelOpener {
-    pub(super) outlet: Arc<EventQueue>,
+    pub(super) event_queue: Arc<EventQueue>,
     pub(super) host: Arc<Host>,
     pub(super) runtime: Handle,
 }
@@ -179,7 +179,7 @@ pub(super) struct ChannelOpener {
 impl OpenChannel for ChannelOpener {
     fn open(&self, core: Arc<CoreChannel>) {
         let runtime = self.runtime.clone();
-        self.outlet.post(Event::OpenChannel {
+        self.event_queue.post(Event::OpenChannel {
             host: self.host.clone(),
             channel: Channel {
                 core,

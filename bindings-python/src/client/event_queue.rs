@@ -106,7 +106,7 @@ pub(crate) struct HeldBacklogSlot(#[expect(dead_code, reason = "dropped with it"
 /// The queue that an event loop drains, and the actions that it hands over.
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct LoopQueue {
-    outlet: Arc<EventQueue>,
+    event_queue: Arc<EventQueue>,
     wake: Arc<Wake>,
     /// The actions for each I/O thread in this iteration of the loop.
     pending: Mutex<Vec<(Arc<Runtime>, Vec<IoAction>)>>,
@@ -125,7 +125,7 @@ impl LoopQueue {
         let wake = Arc::new(wake);
         let own = wake.clone();
         Ok(Self {
-            outlet: Arc::new(EventQueue {
+            event_queue: Arc::new(EventQueue {
                 events: Mutex::default(),
                 wake: match notify {
                     Some(notify) => crate::event_loop::notifier(notify),
@@ -147,7 +147,7 @@ impl LoopQueue {
     /// Handles all events that were posted since the last drain.
     fn drain(&self, py: Python<'_>) -> PyResult<()> {
         self.wake.clear();
-        let events = std::mem::take(&mut *lock(&self.outlet.events));
+        let events = std::mem::take(&mut *lock(&self.event_queue.events));
         let mut failed = None;
         for event in events {
             if let Err(error) = happen(py, event) {
@@ -165,7 +165,7 @@ impl LoopQueue {
                 self.wake.clear();
                 let is_closed = self.closed.load(Ordering::Acquire);
                 // Events from before the end are handled, such as the one that the client is closed.
-                if !lock(&self.outlet.events).is_empty() {
+                if !lock(&self.event_queue.events).is_empty() {
                     return true;
                 }
                 if is_closed {
@@ -189,7 +189,7 @@ impl LoopQueue {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        if let Ok(events) = self.outlet.events.try_lock() {
+        if let Ok(events) = self.event_queue.events.try_lock() {
             for event in &*events {
                 if let Event::Resolve(future, _) = event {
                     visit.call(future)?;
@@ -201,8 +201,8 @@ impl LoopQueue {
 }
 
 impl LoopQueue {
-    pub(super) fn outlet(&self) -> &Arc<EventQueue> {
-        &self.outlet
+    pub(super) fn event_queue(&self) -> &Arc<EventQueue> {
+        &self.event_queue
     }
 
     /// Hands an action to the I/O thread after this iteration of the loop, together with others.

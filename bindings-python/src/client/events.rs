@@ -79,7 +79,7 @@ impl Drop for Answer {
 
 /// The queue for the events of one client, and its host.
 pub(super) struct Events {
-    pub(super) outlet: Arc<EventQueue>,
+    pub(super) event_queue: Arc<EventQueue>,
     pub(super) host: Arc<Host>,
 }
 
@@ -90,7 +90,7 @@ impl ClientEvents for Events {
             number: request.number,
         };
         let host = self.host.clone();
-        self.outlet.post(Event::InputRequest {
+        self.event_queue.post(Event::InputRequest {
             host,
             request,
             answer,
@@ -99,11 +99,11 @@ impl ClientEvents for Events {
 
     fn withdrawn(&self, number: u64) {
         let host = self.host.clone();
-        self.outlet.post(Event::Withdrawn { host, number });
+        self.event_queue.post(Event::Withdrawn { host, number });
     }
 
     fn notification(&self, method: &str, params: Option<Raw>, slot: BacklogSlot) {
-        self.outlet.post(Event::Notification {
+        self.event_queue.post(Event::Notification {
             host: self.host.clone(),
             method: method.to_owned(),
             params,
@@ -113,11 +113,12 @@ impl ClientEvents for Events {
 
     fn connection(&self, event: &ConnectionEvent, slot: Option<BacklogSlot>) {
         let (host, event) = (self.host.clone(), event.clone());
-        self.outlet.post(Event::Connection { host, event, slot });
+        self.event_queue
+            .post(Event::Connection { host, event, slot });
     }
 
     fn stderr(&self, line: &str, slot: BacklogSlot) {
         let (host, line) = (self.host.clone(), line.to_owned());
-        self.outlet.post(Event::Stderr { host, line, slot });
+        self.event_queue.post(Event::Stderr { host, line, slot });
     }
 }

@@ -47,8 +47,8 @@ enum RequestWaiter {
 impl Reply for RequestWaiter {
     fn settle(self, outcome: Outcome) {
         match self {
-            Self::Future(outlet, future) => {
-                outlet.post(Event::Resolve(future, ClientFutureValue::Outcome(outcome)));
+            Self::Future(event_queue, future) => {
+                event_queue.post(Event::Resolve(future, ClientFutureValue::Outcome(outcome)));
             }
             Self::Thread(waiter) => waiter.give(outcome),
         }
@@ -100,7 +100,7 @@ impl Client {
         let runtime = super::shared_runtime(py)?;
         let host = Host::new(host);
         let opener = ChannelOpener {
-            outlet: channels.outlet().clone(),
+            event_queue: channels.event_queue().clone(),
             host: host.clone(),
             runtime: runtime.handle().clone(),
         };
@@ -179,9 +179,10 @@ impl Client {
         let client = self.client(py)?;
         let (mut options, listener) = request_options(py, &self.handle, options)?;
         if let Some(listener) = listener {
-            let (outlet, listener) = (loop_queue.get().outlet().clone(), Arc::new(listener));
+            let (event_queue, listener) =
+                (loop_queue.get().event_queue().clone(), Arc::new(listener));
             options.progress = Some(self.handle.progress_listener(move |progress, slot| {
-                outlet.post(Event::Progress(listener.clone(), progress, slot));
+                event_queue.post(Event::Progress(listener.clone(), progress, slot));
             }));
         }
         let request = ClientCommand::Request(method.to_owned().into(), params.map(trusted));
@@ -284,7 +285,7 @@ impl Client {
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
     ) -> PyResult<()> {
-        let reply = RequestWaiter::Future(loop_queue.get().outlet().clone(), future);
+        let reply = RequestWaiter::Future(loop_queue.get().event_queue().clone(), future);
         LoopQueue::send(loop_queue, event_loop, &self.runtime, self.closing(reply))
     }
 
@@ -299,16 +300,16 @@ impl Client {
         waiter.wait(py, None).map(drop)
     }
 
-    /// Closes these clients when the interpreter ends. Waits at most `patience` seconds.
+    /// Closes these clients when the interpreter ends. Waits at most `timeout` seconds.
     #[staticmethod]
-    fn close_all(py: Python<'_>, clients: Vec<PyRef<'_, Client>>, patience: f64) {
+    fn close_all(py: Python<'_>, clients: Vec<PyRef<'_, Client>>, timeout: f64) {
         let closing = ClientCloser::default();
         for client in clients.iter().filter(|client| !client.runtime.is_foreign()) {
             let task = closing.task(client.handle.closing());
             let task = IoAction::Run(Box::new(task));
             client.runtime.completions().push(task);
         }
-        let timeout = Duration::try_from_secs_f64(patience).unwrap_or_default();
+        let timeout = Duration::try_from_secs_f64(timeout).unwrap_or_default();
         py.detach(move || closing.wait(timeout));
     }
 
@@ -379,8 +380,8 @@ impl Client {
         target: Target,
         runtime: Arc<Runtime>,
     ) -> PyResult<Self> {
-        let outlet = loop_queue.outlet().clone();
-        let events = Arc::new(Events { outlet, host });
+        let event_queue = loop_queue.event_queue().clone();
+        let events = Arc::new(Events { event_queue, host });
         let handle = ClientHandle::new(events, offer, settings, target);
         let handle = handle.map_err(|error| errors::core(py, &error))?;
         Ok(Self {
@@ -455,7 +456,7 @@ impl Client {
     ) -> PyResult<u64> {
         let py = event_loop.py();
         let unawaited = future.clone_ref(py);
-        let reply = RequestWaiter::Future(loop_queue.get().outlet().clone(), future);
+        let reply = RequestWaiter::Future(loop_queue.get().event_queue().clone(), future);
         let (number, completion) = self.task(reply, work);
         if let Err(error) = LoopQueue::send(loop_queue, event_loop, &self.runtime, completion) {
             self.cancel_number(number);

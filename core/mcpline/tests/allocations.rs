@@ -23,7 +23,7 @@ use mcpline::transport::Stop;
 use mcpline::transport::http::{HttpOptions, http};
 use mcpline::{Context, Revision, Server};
 use serde_json::{Value, json};
-use support::connection::PATIENCE;
+use support::connection::TEST_TIMEOUT;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -80,7 +80,7 @@ fn measure_each<T: AsRef<[u8]>>(
         let length = bytes.len();
         measure(&shown, length, || {
             runtime.block_on(async {
-                let work = tokio::time::timeout(PATIENCE, work(runtime.handle(), sent));
+                let work = tokio::time::timeout(TEST_TIMEOUT, work(runtime.handle(), sent));
                 work.await.unwrap_or_else(|_| panic!("{shown}: it hangs"));
             });
         });

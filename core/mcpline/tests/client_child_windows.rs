@@ -24,7 +24,7 @@ use serde_json::json;
 const ROLE: &str = "MCPLINE_TEST_ROLE";
 
 /// How long a process may take to end. The bound only prevents hanging.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
@@ -111,7 +111,7 @@ fn child() {
         }
         "sleeper" => {
             println!("\nport {}", accepting());
-            std::thread::sleep(PATIENCE * 10);
+            std::thread::sleep(TEST_TIMEOUT * 10);
         }
         "host" => runtime.block_on(async {
             let client = Client::connect(serving()).await.expect("connects");
@@ -153,7 +153,9 @@ async fn gone(port: &str) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, ends).await.expect("ends");
+    tokio::time::timeout(TEST_TIMEOUT, ends)
+        .await
+        .expect("ends");
 }
 
 /// A folder with files, removed at the end.
@@ -248,7 +250,7 @@ async fn a_server_stops_while_its_input_is_open() {
         .await
         .expect("connects");
     assert_eq!(call(&client, "stop").await, "stopping");
-    let ended = tokio::time::timeout(PATIENCE, async {
+    let ended = tokio::time::timeout(TEST_TIMEOUT, async {
         loop {
             match client.call_tool("port", json!({})).await {
                 Err(ClientError::ServerExited { exit, .. }) => return exit,

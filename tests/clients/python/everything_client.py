@@ -22,10 +22,10 @@ def host(url: str, **handlers: Any) -> Client:
     revision = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION", "")
     revisions = MODERN if revision in MODERN else LEGACY if revision in LEGACY else LEGACY + MODERN
     # The suite starts everything at once: a busy machine must not look like a server of another era.
-    patience = {"probe_timeout": 25.0}
+    slow_start = {"probe_timeout": 25.0}
     # Servers of the suite answer `tools/list` without declaring tools.
     handlers["allow_undeclared_capabilities"] = True
-    return Client.connect(url, name="everything-client", version="1.0.0", revisions=revisions, **patience, **handlers)
+    return Client.connect(url, name="everything-client", version="1.0.0", revisions=revisions, **slow_start, **handlers)
 
 
 async def lists_tools(url: str) -> None:

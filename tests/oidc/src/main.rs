@@ -16,7 +16,7 @@ use std::time::Duration;
 use world::Provider;
 
 /// A behaviour that takes longer counts as hanging.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -34,8 +34,8 @@ async fn main() -> ExitCode {
             continue;
         }
         let running = tokio::spawn(behaviour(provider.clone()));
-        let outcome = match tokio::time::timeout(PATIENCE, running).await {
-            Err(_) => Err(format!("no end within {} s", PATIENCE.as_secs())),
+        let outcome = match tokio::time::timeout(TEST_TIMEOUT, running).await {
+            Err(_) => Err(format!("no end within {} s", TEST_TIMEOUT.as_secs())),
             Ok(Ok(outcome)) => outcome,
             Ok(Err(panicked)) => Err(panicked.to_string()),
         };

@@ -24,7 +24,7 @@ const TASKS: u64 = 16;
 
 /// A round that takes longer counts as not answered. Rounds take microseconds; a busy machine may delay a few for a
 /// second.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Default number of rounds, which takes seconds.
 const ROUNDS: u64 = 20_000;
@@ -90,7 +90,7 @@ async fn rounds_of_one_task(
     let take = |left: u64| left.checked_sub(1);
     while let Ok(number) = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
         let round = scenario.round(&client, number);
-        if tokio::time::timeout(PATIENCE, round).await.is_err() {
+        if tokio::time::timeout(TEST_TIMEOUT, round).await.is_err() {
             unanswered += 1;
         }
     }

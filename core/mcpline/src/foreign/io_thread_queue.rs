@@ -302,14 +302,14 @@ mod tests {
             });
         }
         runtime.block_on(async {
-            let patience = std::time::Duration::from_secs(60);
+            let limit = std::time::Duration::from_secs(60);
             let ended = async {
                 while tasks.iter().any(|task| task.strong_count() > 0) {
                     tokio::task::yield_now().await;
                 }
             };
             let leaked = || tasks.iter().filter(|task| task.strong_count() > 0).count();
-            let timeout = tokio::time::timeout(patience, ended).await;
+            let timeout = tokio::time::timeout(limit, ended).await;
             assert!(timeout.is_ok(), "{} tasks leaked", leaked());
         });
     }

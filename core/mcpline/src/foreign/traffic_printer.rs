@@ -94,14 +94,14 @@ impl Queue {
     }
 
     /// Closes the queue, and waits until the thread has printed everything. Returns `false` if that takes longer than
-    /// `patience`.
-    fn close(&self, patience: Duration) -> bool {
+    /// `timeout`.
+    fn close(&self, timeout: Duration) -> bool {
         let mut state = self.lock();
         state.is_closed = true;
         self.changed.notify_all();
         let waited = self
             .changed
-            .wait_timeout_while(state, patience, |state| !state.has_ended);
+            .wait_timeout_while(state, timeout, |state| !state.has_ended);
         waited.unwrap_or_else(PoisonError::into_inner).0.has_ended
     }
 
@@ -146,11 +146,11 @@ pub fn print_debug_warning(server: &Server) {
     });
 }
 
-/// Prints what is waiting, which takes at most `patience`, and ends the thread. If the log is slower, the thread continues in
+/// Prints what is waiting, which takes at most `timeout`, and ends the thread. If the log is slower, the thread continues in
 /// the background. Then writes what is waiting for traffic files, with the same limit. Call it before the process ends.
-pub fn flush_traffic(patience: Duration) {
-    flush_printer(patience);
-    flush_files(patience);
+pub fn flush_traffic(timeout: Duration) {
+    flush_printer(timeout);
+    flush_files(timeout);
 }
 
 /// Whether messages of this server are recorded: in debug mode, or for a traffic file.
@@ -158,11 +158,11 @@ pub fn records_traffic(server: &Server) -> bool {
     server.inner().traffic.is_some()
 }
 
-fn flush_printer(patience: Duration) {
+fn flush_printer(timeout: Duration) {
     let process = std::process::id();
     let printer = lock().take_if(|printer| printer.process == process);
     if let Some(Printer { queue, thread, .. }) = printer
-        && queue.close(patience)
+        && queue.close(timeout)
     {
         // It only returns now. After that the library may be unloaded.
         let _ = thread.join();

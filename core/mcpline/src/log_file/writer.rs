@@ -164,8 +164,8 @@ impl LogWriter {
         lock(&self.queue.state).bytes < MAX_WAITING_BYTES
     }
 
-    /// Waits until the lines that wait are written, at most for `patience`.
-    pub(crate) fn flush(&self, patience: Duration) {
+    /// Waits until the lines that wait are written, at most for `timeout`.
+    pub(crate) fn flush(&self, timeout: Duration) {
         let thread = lock(&self.thread);
         let is_running = thread.as_ref().is_some_and(Thread::is_of_this_process);
         drop(thread);
@@ -174,7 +174,7 @@ impl LogWriter {
             let waited = self
                 .queue
                 .changed
-                .wait_timeout_while(state, patience, |state| state.bytes > 0);
+                .wait_timeout_while(state, timeout, |state| state.bytes > 0);
             let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             // So that freeing it does not wait again.
             state.is_stuck |= timeout.timed_out();

@@ -106,9 +106,9 @@ impl TrafficFile {
         Ok(file)
     }
 
-    /// Writes the records that wait, which takes at most `patience`. Blocks.
-    pub(crate) fn flush(&self, patience: Duration) {
-        self.writer.flush(patience);
+    /// Writes the records that wait, which takes at most `timeout`. Blocks.
+    pub(crate) fn flush(&self, timeout: Duration) {
+        self.writer.flush(timeout);
     }
 
     /// Appends a record. If too many bytes wait for the disk, it is left out: the peer must not wait for it.
@@ -216,11 +216,11 @@ fn json_string(out: &mut Vec<u8>, text: &str) {
     let _ = serde_json::to_writer(out, text);
 }
 
-/// Writes the records that wait, which takes at most `patience`. Call it before the process ends.
-pub(crate) fn flush_files(patience: Duration) {
+/// Writes the records that wait, which takes at most `timeout`. Call it before the process ends.
+pub(crate) fn flush_files(timeout: Duration) {
     let files: Vec<_> = lock().iter().filter_map(Weak::upgrade).collect();
     for file in files {
-        file.flush(patience);
+        file.flush(timeout);
     }
 }
 

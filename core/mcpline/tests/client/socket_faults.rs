@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use crate::support::Nothing;
-use crate::support::connection::PATIENCE;
+use crate::support::connection::TEST_TIMEOUT;
 use mcpline::client::{Address, Client, ClientError, HttpSettings, Proxy as ProxySetting};
 use mcpline::protocol::Raw;
 use mcpline::protocol::vocabulary::{ElicitAction, ElicitResult, Resource};
@@ -245,7 +245,7 @@ async fn attempt<T>(
     attempt: impl AsyncFn() -> Result<T, ClientError>,
 ) -> T {
     let in_time = async || {
-        tokio::time::timeout(PATIENCE, attempt())
+        tokio::time::timeout(TEST_TIMEOUT, attempt())
             .await
             .unwrap_or_else(|_| panic!("{:?}, {what}: it hangs", proxy.cut))
     };
@@ -315,11 +315,11 @@ async fn play(server: SocketAddr, revision: Revision, cut: Cut) -> bool {
             }
         }
     };
-    let received = tokio::time::timeout(PATIENCE, received).await;
+    let received = tokio::time::timeout(TEST_TIMEOUT, received).await;
     received.unwrap_or_else(|_| panic!("{cut:?}: the stream never came back"));
     let list = async || client.list_tools().await;
     assert_eq!(attempt(&proxy, "listing", list).await.len(), 4);
-    let closing = tokio::time::timeout(PATIENCE, client.close()).await;
+    let closing = tokio::time::timeout(TEST_TIMEOUT, client.close()).await;
     closing.unwrap_or_else(|_| panic!("{cut:?}: it can't be closed"));
     drop(client);
     let left = async {
@@ -328,7 +328,7 @@ async fn play(server: SocketAddr, revision: Revision, cut: Cut) -> bool {
             tokio::task::yield_now().await;
         }
     };
-    let left = tokio::time::timeout(PATIENCE, left).await;
+    let left = tokio::time::timeout(TEST_TIMEOUT, left).await;
     left.unwrap_or_else(|_| panic!("{cut:?}: tasks or connections are left"));
     proxy.has_cut()
 }

@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 /// How long to wait for something that has to happen. Only a failing test waits this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
@@ -65,7 +65,7 @@ impl Running {
 
     async fn end(self) {
         self.stop.stop();
-        let ended = tokio::time::timeout(PATIENCE, self.serving).await;
+        let ended = tokio::time::timeout(TEST_TIMEOUT, self.serving).await;
         ended
             .expect("it ends")
             .expect("no panic")
@@ -127,7 +127,7 @@ async fn an_unencrypted_request_is_told_to_use_https() {
     let request = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
     stream.write_all(request).await.expect("sent");
     let mut answer = String::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_string(&mut answer)).await;
+    let read = tokio::time::timeout(TEST_TIMEOUT, stream.read_to_string(&mut answer)).await;
     read.expect("it answers").expect("text");
     let (head, body) = answer.split_once("\r\n\r\n").expect("a response");
     assert!(head.starts_with("HTTP/1.1 400 "), "{answer}");
@@ -150,7 +150,7 @@ async fn a_client_that_does_not_complete_its_handshake_is_disconnected() {
         let mut stream = TcpStream::connect(running.address).await.expect("listens");
         stream.write_all(sent).await.expect("sent");
         let mut rest = Vec::new();
-        let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
+        let read = tokio::time::timeout(TEST_TIMEOUT, stream.read_to_end(&mut rest)).await;
         // The end, or a reset.
         let _ = read.expect("it is disconnected");
     }
@@ -197,7 +197,7 @@ async fn a_handshake_occupies_a_place_among_the_connections_only_until_its_timeo
 async fn a_server_that_stops_does_not_wait_for_handshakes() {
     let (certificate, key) = certificate(&authority());
     let tls = Tls::from_pem(certificate, key).expect("valid");
-    let running = Running::start(tls, |options| options.read_timeout = PATIENCE * 10).await;
+    let running = Running::start(tls, |options| options.read_timeout = TEST_TIMEOUT * 10).await;
     let mut stream = TcpStream::connect(running.address).await.expect("listens");
     stream.write_all(b"\x16").await.expect("sent");
     running.end().await;

@@ -13,7 +13,7 @@ use mcpline::transport::http::{HttpOptions, http};
 use serde_json::Value;
 #[cfg(target_os = "linux")]
 use {
-    crate::support::{Nothing, connection::PATIENCE},
+    crate::support::{Nothing, connection::TEST_TIMEOUT},
     mcpline::Context,
     serde_json::json,
     tokio::io::AsyncWriteExt,
@@ -148,7 +148,7 @@ async fn disconnecting_with_unread_pipelined_bytes_ends_the_call() {
         tokio::task::yield_now().await;
         assert!(events.try_recv().is_err(), "{ahead}");
         drop(connection);
-        let ended = tokio::time::timeout(PATIENCE, events.recv()).await;
+        let ended = tokio::time::timeout(TEST_TIMEOUT, events.recv()).await;
         assert_eq!(ended, Ok(Some("ended")), "{ahead} bytes");
     }
 }

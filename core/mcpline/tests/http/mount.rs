@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::support::Nothing;
-use crate::support::connection::{Connection, PATIENCE};
+use crate::support::connection::{Connection, TEST_TIMEOUT};
 use crate::support::requests::{call, initialize};
 use axum::Router;
 use axum::routing::get;
@@ -116,7 +116,7 @@ async fn disconnecting_cancels_a_modern_call_of_a_mounted_service() {
     }
     send(&mut connection, &headers, &body).await;
     // A request that is dropped before its handler starts has nothing to cancel.
-    tokio::time::timeout(PATIENCE, started.notified())
+    tokio::time::timeout(TEST_TIMEOUT, started.notified())
         .await
         .expect("the call has started");
     let mut other = Connection::open(address).await;
@@ -124,7 +124,7 @@ async fn disconnecting_cancels_a_modern_call_of_a_mounted_service() {
     send(&mut other, &headers, &body).await;
     other.until(Some("\"done\"")).await;
     drop(connection);
-    tokio::time::timeout(PATIENCE, cancelled.notified())
+    tokio::time::timeout(TEST_TIMEOUT, cancelled.notified())
         .await
         .expect("the call is cancelled");
 }

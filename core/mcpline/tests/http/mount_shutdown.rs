@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::Nothing;
-use crate::support::connection::PATIENCE;
+use crate::support::connection::TEST_TIMEOUT;
 use axum::Router;
 use mcpline::client::{Client, ClientError};
 use mcpline::transport::http::{HttpOptions, HttpService};
@@ -82,7 +82,7 @@ impl Application {
     }
 
     async fn ends(self) {
-        tokio::time::timeout(PATIENCE, self.served)
+        tokio::time::timeout(TEST_TIMEOUT, self.served)
             .await
             .expect("axum's shutdown ends")
             .expect("no panic")
@@ -93,7 +93,7 @@ impl Application {
 #[runtimes::test]
 async fn ends_while_clients_of_every_revision_keep_their_streams_open() {
     for revision in Revision::ALL {
-        let application = application(PATIENCE).await;
+        let application = application(TEST_TIMEOUT).await;
         let client = application.client(*revision).await;
         client.list_tools().await.expect("tools");
         application.signal.notify_one();
@@ -104,7 +104,7 @@ async fn ends_while_clients_of_every_revision_keep_their_streams_open() {
 
 #[runtimes::test]
 async fn lets_calls_in_flight_finish() {
-    let application = application(PATIENCE).await;
+    let application = application(TEST_TIMEOUT).await;
     let client = application.client(Revision::V2025_11_25).await;
     let calling = client.clone();
     let call = tokio::spawn(async move { calling.call_tool("waits", json!({})).await });
@@ -140,9 +140,9 @@ async fn the_signal_completes_without_waiting_for_calls() {
     // axum stops accepting connections when the future completes, and waits for the responses itself.
     let (started, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let service: HttpService =
-        server(PATIENCE, &started, &go_on).http_service(HttpOptions::default());
+        server(TEST_TIMEOUT, &started, &go_on).http_service(HttpOptions::default());
     let server_of_calls = service.clone();
-    tokio::time::timeout(PATIENCE, service.shut_down_after(async {}))
+    tokio::time::timeout(TEST_TIMEOUT, service.shut_down_after(async {}))
         .await
         .expect("it does not wait");
     drop(server_of_calls);

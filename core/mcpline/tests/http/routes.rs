@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::authorized::{Rig, ask};
-use crate::support::connection::{Connection, PATIENCE};
+use crate::support::connection::{Connection, TEST_TIMEOUT};
 use crate::support::requests::{initialize, request};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
@@ -390,7 +390,7 @@ fn waiting(began: &Arc<Notify>, go_on: &Arc<Notify>, dropped: &Arc<AtomicBool>) 
         }
     }
     let mut settings = Settings::default();
-    settings.shutdown_grace = PATIENCE;
+    settings.shutdown_grace = TEST_TIMEOUT;
     settings.max_calls = 4;
     let (began, go_on, dropped) = (began.clone(), go_on.clone(), dropped.clone());
     let builder = Server::builder("waiting", "1").settings(settings);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::support::Nothing;
-use crate::support::connection::{Connection, PATIENCE};
+use crate::support::connection::{Connection, TEST_TIMEOUT};
 use crate::support::requests::initialize;
 use mcpline::transport::Stop;
 use mcpline::transport::http::{HttpOptions, http};
@@ -122,7 +122,7 @@ impl Served {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        let settled = tokio::time::timeout(PATIENCE, settling).await;
+        let settled = tokio::time::timeout(TEST_TIMEOUT, settling).await;
         let left = (self.running.load(Ordering::SeqCst), self.tasks());
         assert!(
             settled.is_ok(),
@@ -164,7 +164,7 @@ impl Served {
         let mut reached = true;
         while seen.len() < most {
             let room = buffer.len().min(most - seen.len());
-            let read = tokio::time::timeout(PATIENCE, stream.read(&mut buffer[..room])).await;
+            let read = tokio::time::timeout(TEST_TIMEOUT, stream.read(&mut buffer[..room])).await;
             match read.expect("the server answers") {
                 Ok(0) | Err(_) => {
                     reached = false;
@@ -276,7 +276,7 @@ impl Served {
 
     async fn end(mut self) {
         self.stop.stop();
-        let served = tokio::time::timeout(PATIENCE, &mut self.served).await;
+        let served = tokio::time::timeout(TEST_TIMEOUT, &mut self.served).await;
         let served = served.expect("the server ends").expect("no panic");
         served.expect("in good order");
     }

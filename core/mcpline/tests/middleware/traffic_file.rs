@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::support::Nothing;
-use crate::support::connection::PATIENCE;
+use crate::support::connection::TEST_TIMEOUT;
 use mcpline::client::{Client, ClientError};
 use mcpline::protocol::vocabulary::Root;
 use mcpline::server::HandlerError;
@@ -89,7 +89,7 @@ async fn records(path: &Path, expected: usize) -> Vec<Value> {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waited)
+    tokio::time::timeout(TEST_TIMEOUT, waited)
         .await
         .expect("all records are written")
 }

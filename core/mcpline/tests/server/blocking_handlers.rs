@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Condvar, Mutex};
 
-use crate::support::connection::PATIENCE;
+use crate::support::connection::TEST_TIMEOUT;
 use crate::support::requests::{call, initialize};
 use mcpline::middleware::{MiddlewareRequest, Next};
 use mcpline::server::Blocking;
@@ -107,7 +107,7 @@ async fn middleware_leaves_the_pipe(blocks_at_once: bool) {
         write(&mut writer, &message).await;
     }
     for _ in 0..CALLS {
-        tokio::time::timeout(PATIENCE, starting.recv())
+        tokio::time::timeout(TEST_TIMEOUT, starting.recv())
             .await
             .expect("all start while all block");
     }
@@ -146,11 +146,11 @@ async fn pings_and_cancellations_pass(server: impl FnOnce(Blocks) -> Server) {
         write(&mut writer, &message).await;
     }
     for _ in 0..CALLS {
-        tokio::time::timeout(PATIENCE, starting.recv())
+        tokio::time::timeout(TEST_TIMEOUT, starting.recv())
             .await
             .expect("all start while all block");
     }
-    tokio::time::timeout(PATIENCE, cancelling.recv())
+    tokio::time::timeout(TEST_TIMEOUT, cancelling.recv())
         .await
         .expect("the cancellation arrives");
     let (_, ping) = (next(&mut lines).await, next(&mut lines).await);
@@ -196,7 +196,7 @@ async fn write(writer: &mut WriteHalf<DuplexStream>, message: &Value) {
 }
 
 async fn next(lines: &mut Lines) -> Value {
-    let line = tokio::time::timeout(PATIENCE, lines.next_line()).await;
+    let line = tokio::time::timeout(TEST_TIMEOUT, lines.next_line()).await;
     let line = line.expect("in time").expect("read").expect("a line");
     serde_json::from_str(&line).expect("JSON")
 }
@@ -229,7 +229,7 @@ async fn a_function_that_outlives_its_cancelled_call_is_told() {
     ] {
         client.send(message.to_string());
     }
-    tokio::time::timeout(PATIENCE, starting.recv())
+    tokio::time::timeout(TEST_TIMEOUT, starting.recv())
         .await
         .expect("it starts");
     for message in [
@@ -245,6 +245,6 @@ async fn a_function_that_outlives_its_cancelled_call_is_told() {
             .expect("the handshake, then the ping");
     }
     gate.open();
-    let notified = tokio::time::timeout(PATIENCE, cancelling.recv()).await;
+    let notified = tokio::time::timeout(TEST_TIMEOUT, cancelling.recv()).await;
     notified.expect("the callback runs").expect("once");
 }

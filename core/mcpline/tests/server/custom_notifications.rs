@@ -21,7 +21,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, Semaphore};
 
 /// How long something that must happen may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -62,7 +62,7 @@ fn note(number: i64) -> Raw {
 }
 
 async fn next<T>(received: &mut UnboundedReceiver<T>) -> T {
-    let next = tokio::time::timeout(PATIENCE, received.recv()).await;
+    let next = tokio::time::timeout(TEST_TIMEOUT, received.recv()).await;
     next.expect("in time").expect("a sender")
 }
 
@@ -168,7 +168,7 @@ async fn closing_the_connection_cancels_notification_handlers() {
     client.send(json!({"jsonrpc": "2.0", "method": "acme/wait"}));
     started.notified().await;
     drop(client);
-    let gone = tokio::time::timeout(PATIENCE, dropped.notified()).await;
+    let gone = tokio::time::timeout(TEST_TIMEOUT, dropped.notified()).await;
     gone.expect("the handler is dropped");
 }
 
@@ -273,7 +273,7 @@ fn waiting(
 ) -> (Server, UnboundedReceiver<&'static str>) {
     let (sender, ended) = unbounded_channel();
     let mut settings = Settings::default();
-    settings.shutdown_grace = PATIENCE;
+    settings.shutdown_grace = TEST_TIMEOUT;
     let server = Server::builder("acme", "1").settings(settings).build();
     let (started, go_on) = (started.clone(), go_on.clone());
     let server =
@@ -395,7 +395,7 @@ async fn large_notifications_are_handled_and_released_with_their_session() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    let gone = tokio::time::timeout(PATIENCE, gone).await;
+    let gone = tokio::time::timeout(TEST_TIMEOUT, gone).await;
     gone.expect("no call holds the handler");
 }
 

@@ -10,7 +10,7 @@ use mcpline::{Context, ErrorKind, Server, Settings};
 use serde_json::json;
 
 use crate::support::Nothing;
-use crate::support::connection::PATIENCE;
+use crate::support::connection::TEST_TIMEOUT;
 
 fn unique_name() -> String {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
@@ -108,7 +108,9 @@ async fn calls_are_cancelled_and_answered_when_serving_stops() {
     });
     assert_eq!(hello(&client).await, "hello");
     stop.stop();
-    let answer = tokio::time::timeout(PATIENCE, call).await.expect("ends");
+    let answer = tokio::time::timeout(TEST_TIMEOUT, call)
+        .await
+        .expect("ends");
     let error = answer.expect("no panic").expect_err("cancelled");
     assert!(error.to_string().contains("shut"), "{error}");
     served.await.expect("no panic").expect("served");

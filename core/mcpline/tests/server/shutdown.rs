@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::support::Nothing;
-use crate::support::connection::{Connection, PATIENCE};
+use crate::support::connection::{Connection, TEST_TIMEOUT};
 use crate::support::requests::{body, call, initialize, request};
 use http::Method;
 use mcpline::transport::http::{HttpOptions, http};
@@ -175,7 +175,7 @@ async fn listening(address: SocketAddr) -> (String, Connection) {
 }
 
 async fn ended(running: Running) {
-    let ended = tokio::time::timeout(PATIENCE, running.served).await;
+    let ended = tokio::time::timeout(TEST_TIMEOUT, running.served).await;
     ended
         .expect("it ends")
         .expect("without a panic")
@@ -184,7 +184,7 @@ async fn ended(running: Running) {
 
 #[runtimes::test]
 async fn finishes_a_call_in_flight_and_closes_a_hundred_open_streams() {
-    let running = start(PATIENCE, HttpOptions::default()).await;
+    let running = start(TEST_TIMEOUT, HttpOptions::default()).await;
     let mut streams = Vec::new();
     let mut sessions = Vec::new();
     for _ in 0..STREAMS {
@@ -272,7 +272,7 @@ async fn answers_2026_07_28_calls_that_outlive_the_grace_period() {
 
 #[runtimes::test]
 async fn waits_for_2026_07_28_calls_within_the_grace_period() {
-    let running = start(PATIENCE, HttpOptions::default()).await;
+    let running = start(TEST_TIMEOUT, HttpOptions::default()).await;
     let mut calling = Connection::open(running.address).await;
     send_modern(&mut calling, &modern_call(1, "waits")).await;
     calling.until(Some("notifications/progress")).await;
@@ -363,7 +363,7 @@ fn on_a_pipe(
 #[runtimes::test]
 async fn cancels_calls_and_refuses_others_on_a_pipe_within_the_grace_period() {
     let (go_on, handlers, stop) = (Arc::new(Notify::new()), Handlers::default(), Stop::new());
-    let (client, served) = on_a_pipe(server(PATIENCE, &go_on, &handlers), &stop, 1 << 16);
+    let (client, served) = on_a_pipe(server(TEST_TIMEOUT, &go_on, &handlers), &stop, 1 << 16);
     let (reader, mut writer) = tokio::io::split(client);
     let mut answers = BufReader::new(reader).lines();
     // The last line begins before the stop and ends after it.
@@ -465,7 +465,7 @@ async fn ends_within_a_second_of_the_grace_period_though_the_client_reads_nothin
 #[runtimes::test]
 async fn writes_the_rest_of_an_answer_that_was_begun_before_the_stop() {
     let (go_on, handlers, stop) = (Arc::new(Notify::new()), Handlers::default(), Stop::new());
-    let server = server(PATIENCE, &go_on, &handlers).tool(
+    let server = server(TEST_TIMEOUT, &go_on, &handlers).tool(
         "is_long",
         "Is long",
         |_: Nothing, _: Context| async { "x".repeat(1 << 20) },
@@ -493,7 +493,7 @@ async fn writes_the_rest_of_an_answer_that_was_begun_before_the_stop() {
 async fn closes_connections_whose_headers_never_end() {
     let mut options = HttpOptions::default();
     options.read_timeout = Duration::from_millis(10);
-    let running = start(PATIENCE, options).await;
+    let running = start(TEST_TIMEOUT, options).await;
     let mut slow = Connection::open(running.address).await;
     let begun = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n";
     slow.stream.write_all(begun).await.expect("it reads");
@@ -506,7 +506,7 @@ async fn closes_connections_whose_headers_never_end() {
 async fn answers_408_to_requests_whose_body_never_ends() {
     let mut options = HttpOptions::default();
     options.read_timeout = Duration::from_millis(100);
-    let running = start(PATIENCE, options).await;
+    let running = start(TEST_TIMEOUT, options).await;
     let head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
                  Accept: application/json, text/event-stream\r\nContent-Length: 1000\r\n\r\n{";
     let answered = async {
@@ -521,7 +521,7 @@ async fn answers_408_to_requests_whose_body_never_ends() {
             }
         }
     };
-    let answer = tokio::time::timeout(PATIENCE, answered).await;
+    let answer = tokio::time::timeout(TEST_TIMEOUT, answered).await;
     let answer = answer.expect("an answer");
     assert!(
         answer.starts_with("HTTP/1.1 408 Request Timeout"),
@@ -534,7 +534,7 @@ async fn answers_408_to_requests_whose_body_never_ends() {
 #[runtimes::test]
 async fn a_closed_service_refuses_requests() {
     let (go_on, handlers) = (Arc::new(Notify::new()), Handlers::default());
-    let server = server(PATIENCE, &go_on, &handlers);
+    let server = server(TEST_TIMEOUT, &go_on, &handlers);
     let service = server.http_service(HttpOptions::default());
     service.close();
     let request = request(Method::POST, &[], initialize("2025-11-25"));
@@ -546,7 +546,7 @@ async fn a_closed_service_refuses_requests() {
 #[runtimes::test]
 async fn answers_calls_in_memory_that_outlive_the_grace_period() {
     let (go_on, handlers) = (Arc::new(Notify::new()), Handlers::default());
-    let server = server(PATIENCE, &go_on, &handlers);
+    let server = server(TEST_TIMEOUT, &go_on, &handlers);
     let memory = server.connect();
     memory.send(modern_call(1, "is_silent").to_string());
     memory.wind_down();
@@ -564,7 +564,7 @@ async fn answers_calls_in_memory_that_outlive_the_grace_period() {
 #[runtimes::test]
 async fn new_listen_streams_do_not_delay_the_shutdown_of_a_mounted_server() {
     let (go_on, handlers) = (Arc::new(Notify::new()), Handlers::default());
-    let server = server(PATIENCE, &go_on, &handlers);
+    let server = server(TEST_TIMEOUT, &go_on, &handlers);
     let service = server.http_service(HttpOptions::default());
     let wanted = json!({"notifications": {"toolsListChanged": true}});
     let headers = [
@@ -588,7 +588,7 @@ async fn new_listen_streams_do_not_delay_the_shutdown_of_a_mounted_server() {
     assert!(polled_once(calling.as_mut()).is_none());
     let ending = tokio::spawn({
         let service = service.clone();
-        async move { service.shut_down(PATIENCE).await }
+        async move { service.shut_down(TEST_TIMEOUT).await }
     });
     let ended = events(listening).await;
     assert_eq!(
@@ -632,7 +632,7 @@ async fn events(response: http::Response<mcpline::transport::http::Body>) -> Vec
 #[runtimes::test]
 async fn refuses_new_listen_streams_while_a_connection_winds_down() {
     let (go_on, handlers) = (Arc::new(Notify::new()), Handlers::default());
-    let memory = server(PATIENCE, &go_on, &handlers).connect();
+    let memory = server(TEST_TIMEOUT, &go_on, &handlers).connect();
     memory.send(modern_call(1, "is_silent").to_string());
     memory.wind_down();
     let wanted = json!({"notifications": {"toolsListChanged": true}});

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::support::connection::PATIENCE;
+use crate::support::connection::TEST_TIMEOUT;
 use crate::support::{Client, Nothing};
 use mcpline::protocol::Raw;
 use mcpline::protocol::session::InputRequestError;
@@ -117,7 +117,7 @@ async fn cancels_a_handler_that_is_not_retried_in_time() {
         input_required.expect("a question")["resultType"],
         "input_required"
     );
-    let cancelled = tokio::time::timeout(PATIENCE, dropped.recv()).await;
+    let cancelled = tokio::time::timeout(TEST_TIMEOUT, dropped.recv()).await;
     assert_eq!(cancelled, Ok(Some(())));
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::support::Nothing;
-use crate::support::connection::PATIENCE;
+use crate::support::connection::TEST_TIMEOUT;
 use mcpline::client::{Address, Client, ClientError};
 use mcpline::protocol::limits::MAX_LINE;
 use mcpline::protocol::vocabulary::LoggingLevel;
@@ -63,7 +63,7 @@ impl Running {
 
     async fn end(self) {
         self.stop.stop();
-        let served = tokio::time::timeout(PATIENCE, self.served).await;
+        let served = tokio::time::timeout(TEST_TIMEOUT, self.served).await;
         let served = served.expect("it ends").expect("no panic");
         served.expect("it ends well");
         assert!(!self.folder.path().exists(), "the file is removed");
@@ -131,7 +131,7 @@ impl RawClient {
 
     /// Returns the next message; `None` if the connection has ended.
     async fn next(&mut self) -> Option<Value> {
-        let line = tokio::time::timeout(PATIENCE, self.lines.next_line());
+        let line = tokio::time::timeout(TEST_TIMEOUT, self.lines.next_line());
         // A connection that is closed while it has unread messages is reset.
         let line = line.await.expect("in time").ok().flatten()?;
         Some(serde_json::from_str(&line).expect("a message"))
@@ -419,7 +419,7 @@ async fn closes_connections_above_the_limit_until_another_ends() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, served)
+    tokio::time::timeout(TEST_TIMEOUT, served)
         .await
         .expect("served");
     running.end().await;

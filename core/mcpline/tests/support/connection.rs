@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// How long to wait for something that has to happen. Only a failing test waits this long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One HTTP connection.
 pub(crate) struct Connection {
@@ -66,7 +66,7 @@ impl Connection {
             }
             true
         };
-        let arrived = tokio::time::timeout(PATIENCE, read).await;
+        let arrived = tokio::time::timeout(TEST_TIMEOUT, read).await;
         assert_eq!(arrived, Ok(true), "{text:?} after {:?}", self.seen);
     }
 }

@@ -31,7 +31,7 @@ const STALE: Duration = Duration::from_secs(3_600);
 /// server.
 const PAUSE: Duration = Duration::from_secs(30);
 /// How long a fetch may take: requests wait for it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A fetched document, and how long its server allows to keep it.
 pub(super) type Fetched<T> = Result<(T, Option<Duration>), String>;
@@ -136,7 +136,7 @@ impl<T: PartialEq + Send + Sync + 'static> DocumentCache<T> {
         let this = self.clone();
         background::spawn_here(async move {
             let issuer = this.issuer.as_deref();
-            match tokio::time::timeout(PATIENCE, (this.fetch)()).await {
+            match tokio::time::timeout(FETCH_TIMEOUT, (this.fetch)()).await {
                 Ok(Ok((document, fresh))) => this.keep(document, fresh),
                 Ok(Err(error)) => {
                     tracing::warn!(
@@ -147,7 +147,7 @@ impl<T: PartialEq + Send + Sync + 'static> DocumentCache<T> {
                 }
                 Err(_) => tracing::warn!(
                     issuer,
-                    seconds = PATIENCE.as_secs(),
+                    seconds = FETCH_TIMEOUT.as_secs(),
                     "fetching a document of an authorization server took too long"
                 ),
             }

@@ -62,9 +62,9 @@ impl Dialler for Command {
                 None => LastLines::none(),
             };
             let pid = process.id();
-            let patience = self.grace;
+            let grace = self.grace;
             let end = move |stdout: ChildStdout, closed, _: io::Result<()>| {
-                end(process, descendants, stdout, lines, patience, closed)
+                end(process, descendants, stdout, lines, grace, closed)
             };
             let link: Arc<dyn Link> =
                 PipeLink::open(stdout, stdin, self.line_limit, sink, pid, end);

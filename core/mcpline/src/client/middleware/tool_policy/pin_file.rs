@@ -16,7 +16,7 @@ use super::pins::{Definitions, MAX_BYTES};
 /// How long a writer waits for others. Each takes milliseconds; a process that is stopped while it writes does not stop others for
 /// longer.
 #[cfg(windows)]
-const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Reads a file, which need not exist.
 pub(super) fn read(file: &Path) -> io::Result<Definitions> {
@@ -91,7 +91,7 @@ fn lock(file: &Path) -> io::Result<File> {
     let mut options = private();
     options.create(true).truncate(false);
     std::os::windows::fs::OpenOptionsExt::share_mode(&mut options, 0);
-    let deadline = Instant::now() + LOCK_PATIENCE;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         match options.open(file) {
             Err(error)
