@@ -9,6 +9,7 @@
 
 mod address;
 mod builder;
+mod cancelled_before_start;
 mod channel;
 #[cfg(feature = "stdio")]
 mod child;
@@ -19,7 +20,6 @@ mod cursors;
 mod decoding;
 mod extension;
 mod features;
-mod given_up;
 mod handlers;
 mod handshake_servers;
 #[cfg(feature = "http")]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::support::ways;
+use crate::support::served_transports::served_transports;
 use mcpline::client::{Client, ClientBuilder, ClientError, RequestOptions};
 use mcpline::protocol::vocabulary::{
     ElicitAction, ElicitParams, ElicitResult, FieldSchema, FormSchema, LoggingLevel, Resource,
@@ -108,11 +108,11 @@ async fn every_revision_works_over_every_transport() {
     for revision in Revision::ALL {
         let seen = Arc::new(Seen::default());
         let server = server(&seen);
-        for way in ways::ways(&server, *revision).await {
+        for transport in served_transports(&server, *revision).await {
             let client = host(*revision)
-                .connect((way.address)())
+                .connect((transport.address)())
                 .await
-                .expect(way.name);
+                .expect(transport.name);
             assert_eq!(client.revision(), *revision);
             assert_eq!(client.instructions(), Some("be kind"));
             assert_eq!(
@@ -170,7 +170,7 @@ async fn the_same_handlers_answer_input_requests_of_every_revision() {
         Revision::V2026_07_28,
     ] {
         let server = server(&Arc::default());
-        for way in ways::ways(&server, revision).await {
+        for transport in served_transports(&server, revision).await {
             let messages = Arc::new(Mutex::new(Vec::new()));
             let sink = messages.clone();
             let client = host(revision)
@@ -183,9 +183,9 @@ async fn the_same_handlers_answer_input_requests_of_every_revision() {
                         .unwrap_or_default();
                     async move { Ok(ElicitResult::new(ElicitAction::Accept).with_content(content)) }
                 })
-                .connect((way.address)())
+                .connect((transport.address)())
                 .await
-                .expect(way.name);
+                .expect(transport.name);
             let result = client.call_tool("ask", json!({})).await.expect("a result");
             let text = serde_json::to_value(&result.content).expect("JSON")[0]["text"].clone();
             assert_eq!(text, "accept \"Ada\" file:///home", "{revision}");
@@ -198,11 +198,11 @@ async fn the_same_handlers_answer_input_requests_of_every_revision() {
 async fn input_requests_without_a_handler_fail_only_the_tool() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let server = server(&Arc::default());
-        for way in ways::ways(&server, revision).await {
+        for transport in served_transports(&server, revision).await {
             let client = host(revision)
-                .connect((way.address)())
+                .connect((transport.address)())
                 .await
-                .expect(way.name);
+                .expect(transport.name);
             let error = client.call_tool("ask", json!({})).await;
             let refused = match &error {
                 Ok(result) => result.is_error == Some(true),
@@ -221,11 +221,11 @@ async fn input_requests_without_a_handler_fail_only_the_tool() {
 async fn progress_arrives_in_order_at_the_call_that_requested_it() {
     for revision in Revision::ALL {
         let server = server(&Arc::default());
-        for way in ways::ways(&server, *revision).await {
+        for transport in served_transports(&server, *revision).await {
             let client = host(*revision)
-                .connect((way.address)())
+                .connect((transport.address)())
                 .await
-                .expect(way.name);
+                .expect(transport.name);
             let reports = Arc::new(Mutex::new(Vec::new()));
             let listener = reports.clone();
             let options = RequestOptions::new().on_progress(move |progress| {
@@ -251,11 +251,11 @@ async fn dropping_a_call_cancels_it_at_the_server() {
     for revision in Revision::ALL {
         let seen = Arc::new(Seen::default());
         let server = server(&seen);
-        for way in ways::ways(&server, *revision).await {
+        for transport in served_transports(&server, *revision).await {
             let client = host(*revision)
-                .connect((way.address)())
+                .connect((transport.address)())
                 .await
-                .expect(way.name);
+                .expect(transport.name);
             let call = tokio::spawn({
                 let client = client.clone();
                 async move { client.call_tool("wait", json!({})).await.map(|_| ()) }
@@ -327,16 +327,16 @@ async fn subscriptions_and_list_changes_are_delivered_on_every_revision() {
         let server = Server::new("test", "1")
             .resource(Resource::new("test://a", "a"), || async { "text" })
             .tool("one", "One", |_: Nothing, _: Context| async { "one" });
-        for way in ways::ways(&server, *revision).await {
+        for transport in served_transports(&server, *revision).await {
             let (sender, mut methods) = tokio::sync::mpsc::unbounded_channel();
             let client = host(*revision)
                 .on_notification(move |notification| {
                     // The test may be over.
                     let _ = sender.send(notification.method.clone());
                 })
-                .connect((way.address)())
+                .connect((transport.address)())
                 .await
-                .expect(way.name);
+                .expect(transport.name);
             client.subscribe("test://a").await.expect("subscribed");
             server.notify_resource_updated("test://a");
             let mut next = async || loop {
@@ -353,7 +353,7 @@ async fn subscriptions_and_list_changes_are_delivered_on_every_revision() {
             client.unsubscribe("test://a").await.expect("unsubscribed");
             server.notify_resource_updated("test://a");
             let server = server.clone().tool(
-                &way.name.replace(' ', "_"),
+                &transport.name.replace(' ', "_"),
                 "More",
                 |_: Nothing, _: Context| async { "more" },
             );
@@ -372,11 +372,11 @@ async fn late_listeners_get_subsequent_notifications() {
     for revision in Revision::ALL {
         let server =
             Server::new("test", "1").tool("one", "One", |_: Nothing, _: Context| async { "one" });
-        for way in ways::ways(&server, *revision).await {
+        for transport in served_transports(&server, *revision).await {
             let client = host(*revision)
-                .connect((way.address)())
+                .connect((transport.address)())
                 .await
-                .expect(way.name);
+                .expect(transport.name);
             let (sender, mut methods) = tokio::sync::mpsc::unbounded_channel();
             client.on_notification(move |notification| {
                 // The test may be over.
@@ -389,7 +389,7 @@ async fn late_listeners_get_subsequent_notifications() {
                 );
             }
             let server = server.clone().tool(
-                &way.name.replace(' ', "_"),
+                &transport.name.replace(' ', "_"),
                 "More",
                 |_: Nothing, _: Context| async { "more" },
             );

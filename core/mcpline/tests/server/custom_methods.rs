@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use crate::support::log::Log;
-use crate::support::ways;
+use crate::support::served_transports::served_transports;
 use crate::support::{Client, Nothing};
 use mcpline::client::{Client as McpClient, ClientBuilder, ClientError, RequestOptions};
 use mcpline::protocol::vocabulary::{
@@ -73,12 +73,12 @@ fn as_json(raw: &Raw) -> Value {
 #[runtimes::test]
 async fn custom_requests_are_served_on_every_revision_and_transport() {
     for revision in Revision::ALL {
-        for way in ways::ways(&server(), *revision).await {
-            let place = format!("{revision}, {}", way.name);
+        for transport in served_transports(&server(), *revision).await {
+            let place = format!("{revision}, {}", transport.name);
             let client = host(*revision)
-                .connect((way.address)())
+                .connect((transport.address)())
                 .await
-                .expect(way.name);
+                .expect(transport.name);
             let reports = Arc::new(Mutex::new(0));
             let seen = reports.clone();
             let options = RequestOptions::new().on_progress(move |_| {
@@ -131,7 +131,7 @@ async fn handlers_of_custom_requests_can_send_input_requests() {
         Revision::V2025_11_25,
         Revision::V2026_07_28,
     ] {
-        for way in ways::ways(&server(), revision).await {
+        for transport in served_transports(&server(), revision).await {
             let accept = |_| async {
                 let content = json!({"name": "Ada"})
                     .as_object()
@@ -140,12 +140,15 @@ async fn handlers_of_custom_requests_can_send_input_requests() {
                 Ok(ElicitResult::new(ElicitAction::Accept).with_content(content))
             };
             let client = host(revision).on_elicit(accept);
-            let client = client.connect((way.address)()).await.expect(way.name);
+            let client = client
+                .connect((transport.address)())
+                .await
+                .expect(transport.name);
             let answered = client
                 .request("acme/ask", None, &RequestOptions::new())
                 .await;
-            let answered = as_json(&answered.expect(way.name));
-            assert_eq!(answered["name"], "Ada", "{revision}, {}", way.name);
+            let answered = as_json(&answered.expect(transport.name));
+            assert_eq!(answered["name"], "Ada", "{revision}, {}", transport.name);
             client.close().await;
         }
     }
@@ -170,8 +173,8 @@ struct Pick {
 #[runtimes::test]
 async fn clients_serve_custom_requests_on_every_revision_and_transport() {
     for revision in Revision::ALL {
-        for way in ways::ways(&choosing(), *revision).await {
-            let place = format!("{revision}, {}", way.name);
+        for transport in served_transports(&choosing(), *revision).await {
+            let place = format!("{revision}, {}", transport.name);
             let client = host(*revision)
                 .on_request("acme/pick", |pick: Pick| async move {
                     Ok(json!({"picked": pick.from.last()}))
@@ -180,7 +183,7 @@ async fn clients_serve_custom_requests_on_every_revision_and_transport() {
                 .on_request("acme/refuse", |_: Pick| async {
                     Err::<Value, _>(RpcError::new(ErrorCode(-7), "not now"))
                 });
-            let client = client.connect((way.address)()).await.expect(&place);
+            let client = client.connect((transport.address)()).await.expect(&place);
             let plain = RequestOptions::new();
             let answer = client.request("acme/choose", None, &plain).await;
             assert_eq!(as_json(&answer.expect(&place))["picked"], 3, "{place}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::ways;
+use crate::support::served_transports::served_transports;
 use crate::support::{Client, Nothing};
 use mcpline::client::{Client as McpClient, ClientBuilder, RequestOptions};
 use mcpline::protocol::Raw;
@@ -79,9 +79,9 @@ impl Drop for OnDrop {
 async fn custom_notifications_are_handled_on_every_revision_and_transport() {
     for revision in Revision::ALL {
         let (server, mut handled) = server();
-        for way in ways::ways(&server, *revision).await {
-            let place = format!("{revision}, {}", way.name);
-            let client = host(*revision).connect((way.address)()).await;
+        for transport in served_transports(&server, *revision).await {
+            let place = format!("{revision}, {}", transport.name);
+            let client = host(*revision).connect((transport.address)()).await;
             let client = client.expect(&place);
             for number in 0..3 {
                 let sent = client.notify("acme/note", Some(&note(number))).await;

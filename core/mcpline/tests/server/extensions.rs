@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::support::ways;
+use crate::support::served_transports::served_transports;
 use crate::support::{Client, Nothing};
 use mcpline::client::{self, Client as McpClient, ClientBuilder, ClientError, RequestOptions};
 use mcpline::protocol::Raw;
@@ -91,9 +91,9 @@ async fn both_sides_find_an_extension_on_every_revision_and_transport() {
     let plain = RequestOptions::new();
     let issue = raw(&json!({"color": "red"}));
     for revision in Revision::ALL {
-        for way in ways::ways(&server, *revision).await {
-            let place = format!("{revision}, {}", way.name);
-            let client = collector(*revision).connect((way.address)()).await;
+        for transport in served_transports(&server, *revision).await {
+            let place = format!("{revision}, {}", transport.name);
+            let client = collector(*revision).connect((transport.address)()).await;
             let client = client.expect(&place);
             let declared = client.server_capabilities().extensions.clone();
             let declared = declared.unwrap_or_default();
@@ -113,10 +113,10 @@ async fn a_client_without_the_extension_is_refused_its_methods() {
     let (server, _) = stamping();
     let plain = RequestOptions::new();
     for revision in Revision::ALL {
-        for way in ways::ways(&server, *revision).await {
-            let place = format!("{revision}, {}", way.name);
+        for transport in served_transports(&server, *revision).await {
+            let place = format!("{revision}, {}", transport.name);
             let client = host(*revision)
-                .connect((way.address)())
+                .connect((transport.address)())
                 .await
                 .expect(&place);
             let needed = json!({"requiredCapabilities": {"extensions": {STAMPS: {}}}});
@@ -388,28 +388,44 @@ fn receipts(taken: &Arc<AtomicUsize>) -> client::Extension {
 async fn the_client_resolves_results_of_an_extensions_type() {
     let taken = Arc::new(AtomicUsize::new(0));
     let server = selling();
-    for way in ways::ways(&server, Revision::V2026_07_28).await {
+    for transport in served_transports(&server, Revision::V2026_07_28).await {
         let before = taken.load(Ordering::SeqCst);
         let client = host(Revision::V2026_07_28).extension(receipts(&taken));
-        let client = client.connect((way.address)()).await.expect(way.name);
-        let bought = client.call_tool("buy", json!({})).await.expect(way.name);
-        client.list_tools().await.expect(way.name);
+        let client = client
+            .connect((transport.address)())
+            .await
+            .expect(transport.name);
+        let bought = client
+            .call_tool("buy", json!({}))
+            .await
+            .expect(transport.name);
+        client.list_tools().await.expect(transport.name);
         let bought = serde_json::to_value(&bought).expect("JSON");
         assert_eq!(
             bought["content"][0]["text"], "bought for t-1",
             "{}",
-            way.name
+            transport.name
         );
-        assert_eq!(taken.load(Ordering::SeqCst), before + 1, "{}", way.name);
+        assert_eq!(
+            taken.load(Ordering::SeqCst),
+            before + 1,
+            "{}",
+            transport.name
+        );
         let mut manual_results = RequestOptions::new();
         manual_results.manual_results = true;
         let call = raw(&json!({"name": "buy", "arguments": {}}));
         let receipt = client
             .request("tools/call", Some(&call), &manual_results)
             .await;
-        let receipt = as_json(&receipt.expect(way.name));
-        assert_eq!(receipt["resultType"], "acme/receipt", "{}", way.name);
-        assert_eq!(taken.load(Ordering::SeqCst), before + 1, "{}", way.name);
+        let receipt = as_json(&receipt.expect(transport.name));
+        assert_eq!(receipt["resultType"], "acme/receipt", "{}", transport.name);
+        assert_eq!(
+            taken.load(Ordering::SeqCst),
+            before + 1,
+            "{}",
+            transport.name
+        );
         client.close().await;
     }
 }
@@ -919,14 +935,17 @@ async fn an_extension_serves_methods_that_only_other_revisions_define() {
         .iter()
         .flat_map(|&revision| [(revision, true), (revision, false)])
     {
-        for way in ways::ways(&server, revision).await {
+        for transport in served_transports(&server, revision).await {
             let mut client = host(revision);
             if declares {
                 client = client.extension(client::Extension::new(TASKS));
             }
-            let client = client.connect((way.address)()).await.expect(way.name);
+            let client = client
+                .connect((transport.address)())
+                .await
+                .expect(transport.name);
             for method in TASK_METHODS {
-                let place = format!("{revision}, {}, {method}, {declares}", way.name);
+                let place = format!("{revision}, {}, {method}, {declares}", transport.name);
                 let outcome = client.request(method, Some(&params), &plain).await;
                 if defines(revision, method) {
                     // The server does not declare tasks of that revision.
@@ -961,11 +980,11 @@ async fn task_updates_keep_their_own_input_responses() {
     let server = server.expect("a server");
     let given = json!({"taskId": "t", "inputResponses": {"a": {"action": "accept"}}});
     for revision in Revision::ALL {
-        for way in ways::ways(&server, *revision).await {
-            let place = format!("{revision}, {}", way.name);
+        for transport in served_transports(&server, *revision).await {
+            let place = format!("{revision}, {}", transport.name);
             let client = host(*revision).extension(client::Extension::new(TASKS));
             let client = client.on_request("acme/choose", |_: Value| async { Ok(json!({})) });
-            let client = client.connect((way.address)()).await.expect(&place);
+            let client = client.connect((transport.address)()).await.expect(&place);
             let plain = RequestOptions::new();
             let params = raw(&given);
             let result = client.request("tasks/update", Some(&params), &plain);
@@ -999,13 +1018,13 @@ async fn clients_serve_methods_that_only_other_revisions_define() {
             Ok::<_, HandlerError>(json!({"status": as_json(&task)["status"]}))
         });
     for revision in Revision::ALL {
-        for way in ways::ways(&server, *revision).await {
-            let place = format!("{revision}, {}", way.name);
+        for transport in served_transports(&server, *revision).await {
+            let place = format!("{revision}, {}", transport.name);
             let client = host(*revision).on_request("tasks/get", |params: Value| async move {
                 assert_eq!(params["taskId"], "t");
                 Ok(json!({"status": "working"}))
             });
-            let client = client.connect((way.address)()).await.expect(&place);
+            let client = client.connect((transport.address)()).await.expect(&place);
             let plain = RequestOptions::new();
             let relayed = client.request("acme/relay", None, &plain).await;
             if defines(*revision, "tasks/get") {

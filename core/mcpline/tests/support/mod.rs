@@ -9,8 +9,8 @@ pub(crate) mod log;
 pub(crate) mod peer;
 pub(crate) mod requests;
 pub(crate) mod scripted;
+pub(crate) mod served_transports;
 pub(crate) mod tasks;
-pub(crate) mod ways;
 
 use std::cell::RefCell;
 

@@ -96,7 +96,7 @@ impl ClientMiddleware for AuditLog {
         })
     }
 
-    fn record_given_up(&self, request: &ClientRequest) {
+    fn record_cancelled_before_start(&self, request: &ClientRequest) {
         // Dropped, it is recorded as cancelled.
         drop(
             self.begin_now()

@@ -86,7 +86,7 @@ pub trait ClientMiddleware: Send + Sync + 'static {
     /// Records a request that a program of another language has given up before it began, so that [`handle`](Self::handle) was not
     /// called. For those of the library.
     #[doc(hidden)]
-    fn record_given_up(&self, request: &ClientRequest) {
+    fn record_cancelled_before_start(&self, request: &ClientRequest) {
         let _ = request;
     }
 

@@ -135,7 +135,8 @@ impl Drop for GivenCommand {
             ClientCommand::List(list) => (list.as_str(), None),
             _ => return,
         };
-        self.client.record_given_up(method, params, &self.options);
+        self.client
+            .record_cancelled_before_start(method, params, &self.options);
     }
 }
 

@@ -353,7 +353,7 @@ impl RecordedClient {
     }
 
     /// Asserts that a call was recorded as cancelled, and closes the client.
-    async fn assert_given_up(self) {
+    async fn assert_cancelled(self) {
         assert_eq!(*self.ended.lock().unwrap(), ["tools/call echo: cancelled"]);
         #[cfg(feature = "metrics")]
         {
@@ -402,7 +402,7 @@ fn records_a_call_that_is_cancelled_before_it_begins() {
         assert!(running.cancel(1));
         settle_tasks().await;
         assert_eq!(kind(&only(&outcomes)), Some(ErrorKind::RequestCancelled));
-        recorded.assert_given_up().await;
+        recorded.assert_cancelled().await;
     });
 }
 
@@ -417,7 +417,7 @@ fn records_a_call_that_is_cancelled_before_it_is_started() {
         assert!(running.cancel(1));
         running.start(runtime.handle(), 1, reply, recorded.call());
         assert_eq!(kind(&only(&outcomes)), Some(ErrorKind::RequestCancelled));
-        recorded.assert_given_up().await;
+        recorded.assert_cancelled().await;
     });
 }
 

@@ -2,9 +2,9 @@
 //! redaction, and tool policies.
 
 mod audit_log;
+mod no_bypass;
 mod redaction;
 mod tool_policy;
-mod ways_around;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};

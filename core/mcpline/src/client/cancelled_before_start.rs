@@ -15,7 +15,7 @@ use super::settings::RequestOptions;
 impl Client {
     /// Records that a request was cancelled before it was sent: in the audit logs of the client's middleware, in the log of
     /// requests and in the metrics. A request with invalid parameters has no record, whether it begins or not.
-    pub(crate) fn record_given_up(
+    pub(crate) fn record_cancelled_before_start(
         &self,
         method: &str,
         params: Option<&Raw>,
@@ -40,7 +40,7 @@ impl Client {
         let until = clock::now().saturating_add(MAX_RECORD_REDACTION_TIME);
         let mut request = ClientRequest::new(client, method, params, &options);
         for middleware in inner.handlers.middlewares.iter() {
-            middleware.record_given_up(&request);
+            middleware.record_cancelled_before_start(&request);
             // Those after a redaction must not see what it replaces.
             request.redact_arguments(|arguments| middleware.redact_recorded(arguments, until));
         }

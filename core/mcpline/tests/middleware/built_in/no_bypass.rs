@@ -86,9 +86,9 @@ fn features(work: &Work, options: ToolOptions) -> Server {
     server
 }
 
-/// A way to a handler.
+/// A path to a handler.
 #[derive(Debug, Clone, Copy)]
-struct Way {
+struct CallPath {
     revision: &'static str,
     method: &'static str,
     /// The name or URI at the server that has the feature.
@@ -106,8 +106,8 @@ const FEATURES: [(&str, &str); 6] = [
     ("tasks/get", ""),
 ];
 
-fn ways() -> Vec<Way> {
-    let mut ways = Vec::new();
+fn call_paths() -> Vec<CallPath> {
+    let mut call_paths = Vec::new();
     for (method, name) in FEATURES {
         for (revision, in_batch) in [
             ("2024-11-05", false),
@@ -118,7 +118,7 @@ fn ways() -> Vec<Way> {
             for is_mounted in [false, true] {
                 // The revision has its own.
                 if (method, revision) != ("tasks/get", "2025-11-25") {
-                    ways.push(Way {
+                    call_paths.push(CallPath {
                         revision,
                         method,
                         name,
@@ -129,10 +129,10 @@ fn ways() -> Vec<Way> {
             }
         }
     }
-    ways
+    call_paths
 }
 
-impl Way {
+impl CallPath {
     /// Returns the server that is served, and the one of the middleware: a mount changes the names of all features.
     fn server(&self, work: &Work, options: ToolOptions) -> Server {
         let inner = features(work, options);
@@ -219,8 +219,8 @@ fn are_refused(responses: &[Value]) -> usize {
 }
 
 /// Adds a middleware to the server that is served, for requests of one method: the handshake has none, and lists are not counted.
-fn with(way: &Way, server: Server, middleware: impl Middleware) -> Server {
-    let scope = MiddlewareScope::all().with_methods([way.method]);
+fn with(path: &CallPath, server: Server, middleware: impl Middleware) -> Server {
+    let scope = MiddlewareScope::all().with_methods([path.method]);
     server
         .add_middleware(scope, Arc::new(middleware))
         .expect("a middleware");
@@ -228,62 +228,62 @@ fn with(way: &Way, server: Server, middleware: impl Middleware) -> Server {
 }
 
 #[runtimes::test]
-async fn a_rate_limit_counts_requests_on_every_way() {
-    for way in ways() {
+async fn a_rate_limit_counts_requests_on_every_path() {
+    for path in call_paths() {
         let work = Work::new();
         let limit = RateLimit::new(1, Duration::from_secs(3_600));
-        let server = with(&way, way.server(&work, ToolOptions::default()), limit);
-        let mut client = way.client(&server).await;
-        let responses = way.responses(&mut client).await;
-        assert_eq!(are_refused(&responses), 1, "{way:?}: {responses:?}");
-        assert_eq!(work.runs(), 1, "{way:?}");
+        let server = with(&path, path.server(&work, ToolOptions::default()), limit);
+        let mut client = path.client(&server).await;
+        let responses = path.responses(&mut client).await;
+        assert_eq!(are_refused(&responses), 1, "{path:?}: {responses:?}");
+        assert_eq!(work.runs(), 1, "{path:?}");
     }
 }
 
 #[runtimes::test]
-async fn a_concurrency_limit_holds_on_every_way() {
-    for way in ways() {
+async fn a_concurrency_limit_holds_on_every_path() {
+    for path in call_paths() {
         let mut work = Work::new();
         work.gate = Arc::new(Semaphore::new(0));
         let limit = ConcurrencyLimit::new(1);
-        let server = with(&way, way.server(&work, ToolOptions::default()), limit);
-        let mut client = way.client(&server).await;
-        let ids = way.begin(&mut client);
-        if !way.in_batch {
+        let server = with(&path, path.server(&work, ToolOptions::default()), limit);
+        let mut client = path.client(&server).await;
+        let ids = path.begin(&mut client);
+        if !path.in_batch {
             let refused = client.next().await;
-            assert_eq!(are_refused(&[refused]), 1, "{way:?}");
+            assert_eq!(are_refused(&[refused]), 1, "{path:?}");
             work.gate.add_permits(1);
-            assert!(client.next().await.get("result").is_some(), "{way:?}");
+            assert!(client.next().await.get("result").is_some(), "{path:?}");
         } else {
             // A batch is answered as a whole. Both requests have arrived before the ping.
             let ping = client.begin("ping", json!({}));
             client.response(&ping).await.expect("an answer");
             work.gate.add_permits(1);
             let responses = received(&client, &ids).await;
-            assert_eq!(are_refused(&responses), 1, "{way:?}");
+            assert_eq!(are_refused(&responses), 1, "{path:?}");
         }
-        assert_eq!(work.runs(), 1, "{way:?}");
+        assert_eq!(work.runs(), 1, "{path:?}");
     }
 }
 
 #[cfg(feature = "redaction")]
 #[runtimes::test]
-async fn a_redaction_replaces_values_on_every_way() {
+async fn a_redaction_replaces_values_on_every_path() {
     use mcpline::middleware::Redaction;
 
-    for way in ways() {
+    for path in call_paths() {
         let work = Work::new();
         let redaction = Redaction::new()
             .with_patterns(["secret"])
             .expect("a pattern");
-        let server = way.server(&work, ToolOptions::default());
+        let server = path.server(&work, ToolOptions::default());
         let server = server.middleware(redaction);
-        let mut client = way.client(&server).await;
-        let responses = way.responses(&mut client).await;
+        let mut client = path.client(&server).await;
+        let responses = path.responses(&mut client).await;
         for response in responses {
             let text = response["result"].to_string();
-            assert!(text.contains("a [redacted]"), "{way:?}: {response}");
-            assert!(!text.contains("secret"), "{way:?}: {response}");
+            assert!(text.contains("a [redacted]"), "{path:?}: {response}");
+            assert!(!text.contains("secret"), "{path:?}: {response}");
         }
     }
 }
@@ -291,68 +291,74 @@ async fn a_redaction_replaces_values_on_every_way() {
 #[runtimes::test]
 async fn an_audit_log_has_a_record_of_every_request() {
     let folder = super::audit_log::Folder::new();
-    for way in ways() {
-        let path = folder.log();
-        let _ = std::fs::remove_file(&path);
-        let log = AuditLog::open(&path).expect("a file");
-        let server = with(&way, way.server(&Work::new(), ToolOptions::default()), log);
-        let mut client = way.client(&server).await;
-        way.responses(&mut client).await;
-        let records = super::audit_log::records(&path);
-        assert_eq!(records.len(), 2, "{way:?}: {records:?}");
+    for path in call_paths() {
+        let file = folder.log();
+        let _ = std::fs::remove_file(&file);
+        let log = AuditLog::open(&file).expect("a file");
+        let server = with(
+            &path,
+            path.server(&Work::new(), ToolOptions::default()),
+            log,
+        );
+        let mut client = path.client(&server).await;
+        path.responses(&mut client).await;
+        let records = super::audit_log::records(&file);
+        assert_eq!(records.len(), 2, "{path:?}: {records:?}");
         for record in records {
-            assert_eq!(record["method"], way.method, "{way:?}");
-            let params = way.params();
+            assert_eq!(record["method"], path.method, "{path:?}");
+            let params = path.params();
             let name = ["name", "uri"].map(|name| params[name].clone());
             let name = name.into_iter().find(|name| !name.is_null());
-            assert_eq!(record.get("name").cloned(), name, "{way:?}: {record}");
+            assert_eq!(record.get("name").cloned(), name, "{path:?}: {record}");
         }
     }
 }
 
-fn calls() -> impl Iterator<Item = Way> {
-    let ways = ways().into_iter();
-    ways.filter(|way| way.method == "tools/call")
+fn calls() -> impl Iterator<Item = CallPath> {
+    let call_paths = call_paths().into_iter();
+    call_paths.filter(|path| path.method == "tools/call")
 }
 
 #[runtimes::test]
-async fn a_size_limit_cuts_results_of_tools_on_every_way() {
-    for way in calls() {
+async fn a_size_limit_cuts_results_of_tools_on_every_path() {
+    for path in calls() {
         let mut work = Work::new();
         work.text = "a".repeat(5_000).into();
         let limit = ResponseSizeLimit::new(1_000);
-        let server = with(&way, way.server(&work, ToolOptions::default()), limit);
-        let mut client = way.client(&server).await;
-        for response in way.responses(&mut client).await {
+        let server = with(&path, path.server(&work, ToolOptions::default()), limit);
+        let mut client = path.client(&server).await;
+        for response in path.responses(&mut client).await {
             let result = response["result"].to_string();
-            assert!(result.len() < 1_100, "{way:?}: {}", result.len());
-            assert!(result.contains("bytes are left out"), "{way:?}: {result}");
+            assert!(result.len() < 1_100, "{path:?}: {}", result.len());
+            assert!(result.contains("bytes are left out"), "{path:?}: {result}");
         }
     }
 }
 
 #[runtimes::test]
-async fn a_policy_denies_tools_on_every_way() {
-    for way in calls() {
+async fn a_policy_denies_tools_on_every_path() {
+    for path in calls() {
         let work = Work::new();
-        let name = way.params()["name"].clone();
+        let name = path.params()["name"].clone();
         let policy = ToolPolicy::new().with_denied([name.as_str().expect("a name")]);
-        let server = way.server(&work, ToolOptions::default()).middleware(policy);
-        let mut client = way.client(&server).await;
-        for response in way.responses(&mut client).await {
-            assert_eq!(response["error"]["code"], -32_602, "{way:?}");
+        let server = path
+            .server(&work, ToolOptions::default())
+            .middleware(policy);
+        let mut client = path.client(&server).await;
+        for response in path.responses(&mut client).await {
+            assert_eq!(response["error"]["code"], -32_602, "{path:?}");
         }
-        assert_eq!(work.runs(), 0, "{way:?}");
+        assert_eq!(work.runs(), 0, "{path:?}");
     }
 }
 
 #[runtimes::test]
 async fn a_cache_gives_no_caller_the_results_of_another_one_on_any_way() {
-    for way in ways() {
+    for path in call_paths() {
         let work = Work::new();
-        let tool = way.params()["name"].as_str().unwrap_or("none").to_owned();
+        let tool = path.params()["name"].as_str().unwrap_or("none").to_owned();
         let cache = ResponseCache::new(Duration::from_secs(60)).with_tools([tool]);
-        let server = with(&way, way.server(&work, ToolOptions::default()), cache);
+        let server = with(&path, path.server(&work, ToolOptions::default()), cache);
         for (subject, scopes) in [
             ("ann", &["a"][..]),
             ("bob", &["a"]),
@@ -361,34 +367,34 @@ async fn a_cache_gives_no_caller_the_results_of_another_one_on_any_way() {
         ] {
             let caller = Caller::new().with_subject(subject).with_scopes(scopes);
             let client = Client::over(server.connect_as(caller));
-            let mut client = match way.revision {
+            let mut client = match path.revision {
                 "2026-07-28" => client,
                 revision => client.shake_hands(revision).await,
             };
             let before = work.runs();
-            way.responses(&mut client).await;
-            assert!(work.runs() > before, "{way:?}: {subject}");
+            path.responses(&mut client).await;
+            assert!(work.runs() > before, "{path:?}: {subject}");
         }
     }
 }
 
 #[runtimes::test]
 async fn tools_that_need_scopes_are_not_served_from_a_cache_without_them() {
-    for way in calls() {
+    for path in calls() {
         let work = Work::new();
-        let tool = way.params()["name"].as_str().expect("a name").to_owned();
+        let tool = path.params()["name"].as_str().expect("a name").to_owned();
         let cache = ResponseCache::new(Duration::from_secs(60)).with_tools([tool]);
         let options = ToolOptions::default().with_scopes(["secret"]);
-        let server = with(&way, way.server(&work, options), cache);
+        let server = with(&path, path.server(&work, options), cache);
         for (scopes, is_served) in [(&["secret"][..], true), (&[], false)] {
             let caller = Caller::new().with_subject("ann").with_scopes(scopes);
             let client = Client::over(server.connect_as(caller));
-            let mut client = match way.revision {
+            let mut client = match path.revision {
                 "2026-07-28" => client,
                 revision => client.shake_hands(revision).await,
             };
-            for response in way.responses(&mut client).await {
-                assert_eq!(response.get("result").is_some(), is_served, "{way:?}");
+            for response in path.responses(&mut client).await {
+                assert_eq!(response.get("result").is_some(), is_served, "{path:?}");
             }
         }
     }

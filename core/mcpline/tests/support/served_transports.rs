@@ -13,24 +13,24 @@ use tokio::sync::mpsc;
 use super::tasks::Tasks;
 
 /// A transport to a server, and what keeps it open.
-pub(crate) struct Way {
+pub(crate) struct ServedTransport {
     pub(crate) name: &'static str,
     pub(crate) address: Box<dyn Fn() -> Address>,
     stop: Stop,
     _tasks: Tasks,
 }
 
-impl Drop for Way {
+impl Drop for ServedTransport {
     fn drop(&mut self) {
         self.stop.stop();
     }
 }
 
 /// Returns every transport that this revision supports.
-pub(crate) async fn ways(server: &Server, revision: Revision) -> Vec<Way> {
-    let mut ways = Vec::new();
+pub(crate) async fn served_transports(server: &Server, revision: Revision) -> Vec<ServedTransport> {
+    let mut transports = Vec::new();
     let memory = server.clone();
-    ways.push(Way {
+    transports.push(ServedTransport {
         name: "in memory",
         address: Box::new(move || Address::from(&memory)),
         stop: Stop::new(),
@@ -44,7 +44,7 @@ pub(crate) async fn ways(server: &Server, revision: Revision) -> Vec<Way> {
     let tasks = Tasks::default();
     tasks.spawn(async move { serving.serve_until(http, stopped).await.expect("serves") });
     if revision == Revision::V2024_11_05 {
-        ways.push(Way {
+        transports.push(ServedTransport {
             name: "HTTP+SSE",
             address: Box::new(move || Address::from(format!("http://127.0.0.1:{port}/sse"))),
             // The same server serves the next transport.
@@ -52,35 +52,35 @@ pub(crate) async fn ways(server: &Server, revision: Revision) -> Vec<Way> {
             _tasks: Tasks::default(),
         });
     }
-    ways.push(Way {
+    transports.push(ServedTransport {
         name: "Streamable HTTP",
         address: Box::new(move || Address::from(format!("http://127.0.0.1:{port}/mcp"))),
         stop,
         _tasks: tasks,
     });
     #[cfg(unix)]
-    ways.push(socket(server, revision).await);
+    transports.push(socket(server, revision).await);
     #[cfg(windows)]
-    ways.push(named_pipe(server, revision));
+    transports.push(named_pipe(server, revision));
     let tasks = Tasks::default();
     let dialled = Arc::new(Dialled(server.clone(), revision, tasks.clone()));
-    ways.push(Way {
+    transports.push(ServedTransport {
         name: "a channel",
         address: Box::new(move || Address::Custom(dialled.clone())),
         stop: Stop::new(),
         _tasks: tasks,
     });
-    ways
+    transports
 }
 
 /// A named pipe.
 #[cfg(windows)]
-fn named_pipe(server: &Server, revision: Revision) -> Way {
+fn named_pipe(server: &Server, revision: Revision) -> ServedTransport {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = format!(
-        r"\\.\pipe\mcpline-ways-{}-{revision}-{number}",
+        r"\\.\pipe\mcpline-transports-{}-{revision}-{number}",
         std::process::id()
     );
     let pipe = transport::named_pipe(&name, transport::NamedPipeOptions::default());
@@ -89,7 +89,7 @@ fn named_pipe(server: &Server, revision: Revision) -> Way {
     let (serving, stopped) = (server.clone(), stop.clone());
     let tasks = Tasks::default();
     tasks.spawn(async move { serving.serve_until(pipe, stopped).await.expect("serves") });
-    Way {
+    ServedTransport {
         name: "a named pipe",
         address: Box::new(move || Address::Socket(name.clone().into())),
         stop,
@@ -99,7 +99,7 @@ fn named_pipe(server: &Server, revision: Revision) -> Way {
 
 /// A Unix socket.
 #[cfg(unix)]
-async fn socket(server: &Server, revision: Revision) -> Way {
+async fn socket(server: &Server, revision: Revision) -> ServedTransport {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -111,7 +111,7 @@ async fn socket(server: &Server, revision: Revision) -> Way {
     let (serving, stopped) = (server.clone(), stop.clone());
     let tasks = Tasks::default();
     tasks.spawn(async move { serving.serve_until(unix, stopped).await.expect("serves") });
-    Way {
+    ServedTransport {
         name: "a Unix socket",
         address: Box::new(move || Address::Socket(path.clone())),
         stop,
