@@ -10,8 +10,8 @@ use crate::server::Server;
 
 use super::options::{
     BuiltInMiddleware, ConcurrencyLimitOptions, MiddlewareDefinition, RateLimitOptions,
-    ResponseCacheOptions, ResponseSizeLimitOptions, ToolPolicyOptions, at_least_one, named_seconds,
-    read, the_only,
+    ResponseCacheOptions, ResponseSizeLimitOptions, ToolPolicyOptions, check_positive,
+    checked_duration, read, single_middleware,
 };
 
 /// Adds a middleware that the library provides to a server. `definition` is JSON: a [`BuiltInMiddleware`]; `scope` is a
@@ -59,7 +59,7 @@ impl BuiltInMiddleware {
             redaction,
             tool_policy.map(|options| shared(options.middleware())),
         ];
-        the_only(made.into_iter().flatten())
+        single_middleware(made.into_iter().flatten())
     }
 }
 
@@ -69,11 +69,11 @@ fn shared(made: Result<impl Middleware, Error>) -> Result<Arc<dyn Middleware>, E
 
 impl RateLimitOptions {
     fn middleware(self) -> Result<RateLimit, Error> {
-        at_least_one("requests", self.requests.into())?;
-        let period = named_seconds("period", self.period.unwrap_or(1.0))?;
+        check_positive("requests", self.requests.into())?;
+        let period = checked_duration("period", self.period.unwrap_or(1.0))?;
         let mut limit = RateLimit::new(self.requests, period).per(keys(&self.per)?);
         if let Some(burst) = self.burst {
-            at_least_one("burst", burst.into())?;
+            check_positive("burst", burst.into())?;
             limit = limit.with_burst(burst);
         }
         Ok(limit)
@@ -82,7 +82,7 @@ impl RateLimitOptions {
 
 impl ConcurrencyLimitOptions {
     fn middleware(self) -> Result<ConcurrencyLimit, Error> {
-        at_least_one("max_running", self.max_running as u64)?;
+        check_positive("max_running", self.max_running as u64)?;
         Ok(ConcurrencyLimit::new(self.max_running)
             .with_queue(self.max_waiting)
             .per(keys(&self.per)?))
@@ -91,7 +91,7 @@ impl ConcurrencyLimitOptions {
 
 impl ResponseCacheOptions {
     fn middleware(self) -> Result<ResponseCache, Error> {
-        let cache = ResponseCache::new(named_seconds("ttl", self.ttl)?).with_tools(self.tools);
+        let cache = ResponseCache::new(checked_duration("ttl", self.ttl)?).with_tools(self.tools);
         Ok(match self.max_bytes {
             Some(max_bytes) => cache.with_max_bytes(max_bytes),
             None => cache,
@@ -101,7 +101,7 @@ impl ResponseCacheOptions {
 
 impl ResponseSizeLimitOptions {
     fn middleware(self) -> Result<ResponseSizeLimit, Error> {
-        at_least_one("max_bytes", self.max_bytes as u64)?;
+        check_positive("max_bytes", self.max_bytes as u64)?;
         let limit = ResponseSizeLimit::new(self.max_bytes);
         if !self.pages {
             let needless = [
@@ -114,7 +114,7 @@ impl ResponseSizeLimitOptions {
             };
         }
         let lifetime = match self.lifetime {
-            Some(lifetime) => named_seconds("lifetime", lifetime)?,
+            Some(lifetime) => checked_duration("lifetime", lifetime)?,
             None => ResponseSizeLimit::DEFAULT_LIFETIME,
         };
         let max_kept_bytes = self.max_kept_bytes;

@@ -7,7 +7,7 @@ use crate::error::Error;
 
 use super::options_macro::options;
 use super::shared_middleware::{
-    AuditLogOptions, RedactionOptions, at_least_one, named_seconds, the_only,
+    AuditLogOptions, RedactionOptions, check_positive, checked_duration, single_middleware,
 };
 
 options! {
@@ -113,7 +113,7 @@ impl BuiltInClientMiddleware {
                 .map(|options| shared(options.middleware())),
             redaction,
         ];
-        the_only(made.into_iter().flatten())
+        single_middleware(made.into_iter().flatten())
     }
 }
 
@@ -123,9 +123,9 @@ fn shared(made: Result<impl ClientMiddleware, Error>) -> Result<Arc<dyn ClientMi
 
 impl RetryOptions {
     fn middleware(&self) -> Result<Retry, Error> {
-        at_least_one("attempts", self.attempts.into())?;
-        let first = named_seconds("first_delay", self.first_delay)?;
-        let max = named_seconds("max_delay", self.max_delay)?;
+        check_positive("attempts", self.attempts.into())?;
+        let first = checked_duration("first_delay", self.first_delay)?;
+        let max = checked_duration("max_delay", self.max_delay)?;
         Ok(Retry::new(self.attempts)
             .with_delays(first, max)
             .with_tools(&self.tools))
@@ -134,8 +134,8 @@ impl RetryOptions {
 
 impl CircuitBreakerOptions {
     fn middleware(&self) -> Result<CircuitBreaker, Error> {
-        at_least_one("failures", self.failures.into())?;
-        let reset = named_seconds("reset", self.reset)?;
+        check_positive("failures", self.failures.into())?;
+        let reset = checked_duration("reset", self.reset)?;
         Ok(CircuitBreaker::new(self.failures, reset))
     }
 }

@@ -102,7 +102,7 @@ pub(super) use server::cache_hints;
 pub use server::{ServerOptions, no_sharing};
 pub use shared_middleware::{AuditLogOptions, RedactionOptions};
 #[cfg(feature = "server")]
-pub(super) use shared_middleware::{at_least_one, named_seconds, the_only};
+pub(super) use shared_middleware::{check_positive, checked_duration, single_middleware};
 #[cfg(feature = "otlp")]
 pub use span_export::SpanExportOptions;
 #[cfg(all(feature = "server", feature = "tls"))]

@@ -101,7 +101,7 @@ impl RedactionOptions {
 }
 
 /// Returns the only middleware of a definition.
-pub(in crate::foreign) fn the_only<M>(
+pub(in crate::foreign) fn single_middleware<M>(
     mut made: impl Iterator<Item = Result<M, Error>>,
 ) -> Result<M, Error> {
     match (made.next(), made.next()) {
@@ -111,7 +111,7 @@ pub(in crate::foreign) fn the_only<M>(
 }
 
 /// Refuses 0 as the value of an option.
-pub(in crate::foreign) fn at_least_one(name: &str, value: u64) -> Result<(), Error> {
+pub(in crate::foreign) fn check_positive(name: &str, value: u64) -> Result<(), Error> {
     match value {
         0 => Err(Error::usage(format!("`{name}` is 0"))),
         _ => Ok(()),
@@ -119,6 +119,6 @@ pub(in crate::foreign) fn at_least_one(name: &str, value: u64) -> Result<(), Err
 }
 
 /// Reads a time. The error names the option.
-pub(in crate::foreign) fn named_seconds(name: &str, value: f64) -> Result<Duration, Error> {
+pub(in crate::foreign) fn checked_duration(name: &str, value: f64) -> Result<Duration, Error> {
     seconds(value).map_err(|error| Error::usage(format!("`{name}`: {error}")))
 }
