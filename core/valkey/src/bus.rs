@@ -15,7 +15,10 @@ use crate::backoff::Backoff;
 use crate::connection::{Connection, Connector};
 use crate::failure::Failure;
 use crate::keys::Keys;
-use crate::limits::{BUS_READ_TIMEOUT, MAX_READ_EVENTS, MAX_SENDERS};
+use crate::limits::{
+    BUS_READ_TIMEOUT, MAX_BATCH_BYTES, MAX_READ_EVENTS, MAX_READ_TIMEOUTS, MAX_SENDERS,
+};
+use crate::scripts;
 use crate::warning_limiter::WarningLimiter;
 
 /// What is called with each message.
@@ -103,6 +106,8 @@ pub(crate) struct Listener {
     positions: Positions,
     /// How many messages to read at once.
     read_count: usize,
+    /// How many times in a row one message was not read in time, although the server answered before.
+    timeouts: u32,
     senders: Senders,
     warnings: WarningLimiter,
     losses: WarningLimiter,
@@ -124,6 +129,7 @@ impl Listener {
             own,
             positions: Positions::default(),
             read_count: MAX_READ_EVENTS,
+            timeouts: 0,
             senders: Senders::default(),
             warnings: WarningLimiter::default(),
             losses: WarningLimiter::default(),
@@ -141,10 +147,6 @@ impl Listener {
             };
             let Err(failure) = failure else { return };
             self.joined.note_tried();
-            if matches!(failure, Failure::TimedOut(_)) {
-                // As many messages at once may be too many for the timeout.
-                self.read_count = 1;
-            }
             if let Some(suppressed) = self.warnings.admit() {
                 tracing::warn!(
                     error = %failure,
@@ -163,9 +165,14 @@ impl Listener {
         mut demotions: watch::Receiver<u64>,
         backoff: &mut Backoff,
     ) -> Result<(), Failure> {
-        let last = self.last(connection).await?;
-        let mut position = self.positions.resume(last);
+        let after = self.positions.latest.unwrap_or_default();
+        let found = BusPosition::find(connection, &self.bus, after).await?;
+        let mut position = self.positions.resume(found.latest);
         self.joined.note_tried();
+        if self.timeouts >= MAX_READ_TIMEOUTS && position == after {
+            self.timeouts = 0;
+            position = self.skip_large(position, &found);
+        }
         loop {
             self.positions.latest = Some(position);
             let mut wait = redis::cmd("XREAD");
@@ -182,9 +189,11 @@ impl Listener {
                     let demoted = demoted.as_mut().poll(context);
                     demoted.map(|_| Err(Failure::Demoted("as the writer found".to_owned())))
                 })
-                .await?
-            };
+                .await
+            }
+            .inspect_err(|failure| self.note_failed_read(failure))?;
             self.read_count = MAX_READ_EVENTS;
+            self.timeouts = 0;
             backoff.reset();
             let Some(subscribers) = self.subscribers.upgrade() else {
                 return Ok(());
@@ -197,13 +206,28 @@ impl Listener {
         }
     }
 
-    /// Returns the position of the latest message.
-    async fn last(&self, connection: &mut Connection) -> Result<EntryId, Failure> {
-        let mut ask = redis::cmd("XREVRANGE");
-        ask.arg(&self.bus).arg("+").arg("-").arg("COUNT").arg(1);
-        let latest: Entries = connection.query(&ask).await?;
-        let id = latest.first().and_then(|(id, _)| EntryId::parse(id));
-        Ok(id.unwrap_or_default())
+    fn note_failed_read(&mut self, failure: &Failure) {
+        if matches!(failure, Failure::TimedOut(_)) {
+            self.timeouts += u32::from(self.read_count == 1);
+            // As many messages at once may be too many for the timeout.
+            self.read_count = 1;
+        }
+    }
+
+    /// Returns the position after the next message if that one is large: it cannot be read within the timeout, and all later
+    /// ones wait for it. A small one is not the reason for timeouts.
+    fn skip_large(&self, position: EntryId, found: &BusPosition) -> EntryId {
+        let Some(next) = found.next.filter(|_| found.next_bytes > MAX_BATCH_BYTES) else {
+            return position;
+        };
+        if let Some(suppressed) = self.losses.admit() {
+            tracing::warn!(
+                bytes = found.next_bytes,
+                suppressed,
+                "dropped a message of another process: it cannot be read within the timeout"
+            );
+        }
+        next
     }
 
     fn receive(&mut self, subscribers: &Subscribers, fields: Vec<Vec<u8>>) {
@@ -239,6 +263,33 @@ fn message(fields: Vec<Vec<u8>>) -> Option<(String, u64, Bytes)> {
     }
     let number = std::str::from_utf8(&number).ok()?.parse().ok()?;
     Some((String::from_utf8(sender).ok()?, number, message.into()))
+}
+
+/// Where the messages on the bus are.
+struct BusPosition {
+    latest: EntryId,
+    /// The first message after a position.
+    next: Option<EntryId>,
+    next_bytes: usize,
+}
+
+impl BusPosition {
+    /// Finds the latest message and the first one after this position. Does not transfer them, however large they are.
+    async fn find(
+        connection: &mut Connection,
+        bus: &str,
+        after: EntryId,
+    ) -> Result<Self, Failure> {
+        let mut find = redis::cmd("EVAL");
+        find.arg(scripts::POSITION).arg(1).arg(bus);
+        find.arg(EntryId(after.0, after.1.saturating_add(1)).to_string());
+        let (latest, next, next_bytes): (String, String, usize) = connection.query(&find).await?;
+        Ok(Self {
+            latest: EntryId::parse(&latest).unwrap_or_default(),
+            next: EntryId::parse(&next),
+            next_bytes,
+        })
+    }
 }
 
 /// The id of an entry of a stream.

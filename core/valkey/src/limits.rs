@@ -51,14 +51,21 @@ pub(crate) const REMOVED_LIFETIME: Duration = Duration::from_secs(300);
 /// service.
 pub(crate) const MAX_BUS_EVENTS: usize = 10_000;
 
-/// Bytes of the events on the bus in Valkey, for the same reason. An event is at most as large as a message.
+/// Bytes of the events on the bus in Valkey, for the same reason.
 pub(crate) const MAX_BUS_BYTES: usize = 16 * 1024 * 1024;
+
+/// Bytes of one message for the bus: the largest message that a server accepts by default, and its envelope. A larger one would
+/// push all others out of the bus, and every process would have to read it.
+pub(crate) const MAX_BUS_MESSAGE_BYTES: usize = MAX_BUS_BYTES + 1024;
 
 /// How long events stay on the bus after the latest one: longer than any process needs to reconnect.
 pub(crate) const BUS_LIFETIME: Duration = Duration::from_secs(3_600);
 
 /// Events of the bus that are read at once.
 pub(crate) const MAX_READ_EVENTS: usize = 256;
+
+/// How many times in a row one message of the bus is not read in time before it is dropped, if it is large: others wait for it.
+pub(crate) const MAX_READ_TIMEOUTS: u32 = 2;
 
 /// Streams that are read at once: each may have [`MAX_STREAM_BYTES`] and its latest event, which are held in memory until they
 /// are passed on.

@@ -9,7 +9,9 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::failure::Failure;
 use crate::keys;
-use crate::limits::{ENTRY_BYTES, MAX_BATCH_BYTES, MAX_BATCH_OPERATIONS, MAX_QUEUED_BYTES};
+use crate::limits::{
+    ENTRY_BYTES, MAX_BATCH_BYTES, MAX_BATCH_OPERATIONS, MAX_BUS_MESSAGE_BYTES, MAX_QUEUED_BYTES,
+};
 use crate::warning_limiter::WarningLimiter;
 
 /// An operation that writes.
@@ -97,6 +99,7 @@ pub(crate) struct Queue {
     /// Wakes what waits until everything is written.
     finished: Notify,
     overflows: WarningLimiter,
+    large_messages: WarningLimiter,
 }
 
 #[derive(Default)]
@@ -128,8 +131,19 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Adds a message for the bus.
+    /// Adds a message for the bus, unless it is too large for it.
     pub(crate) fn publish(&self, message: Bytes) {
+        if message.len() > MAX_BUS_MESSAGE_BYTES {
+            if let Some(suppressed) = self.large_messages.admit() {
+                tracing::warn!(
+                    bytes = message.len(),
+                    limit = MAX_BUS_MESSAGE_BYTES,
+                    suppressed,
+                    "dropped a message for other processes: it is too large for the bus"
+                );
+            }
+            return;
+        }
         let mut state = self.lock();
         state.published += 1;
         let operation = Operation::Publish {

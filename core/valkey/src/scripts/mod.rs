@@ -1,4 +1,4 @@
-//! The script that Valkey executes.
+//! The scripts that Valkey executes.
 
 use std::borrow::Cow;
 
@@ -6,6 +6,9 @@ use redis::Cmd;
 
 use crate::connection::Connection;
 use crate::failure::Failure;
+
+/// Finds positions on the bus.
+pub(crate) const POSITION: &str = include_str!("position.lua");
 
 /// The operations, each of which explains its keys and arguments, as functions; and what calls them.
 const SOURCE: &str = concat!(

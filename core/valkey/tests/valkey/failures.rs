@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use mcpline::sharing::Sharing;
 
+use crate::link::NarrowLink;
 use crate::server::{
     LIFETIME, Server, Subscriber, TIMEOUT, connect_briefly, until, until_loaded, until_read,
 };
@@ -315,6 +316,19 @@ async fn lost_data_does_not_stop_the_bus() {
     let _: u64 = server.command("CLIENT KILL TYPE normal SKIPME yes").await;
     a.bus.publish(Bytes::from_static(b"message"));
     assert_eq!(at_b.until("message").await, ["message"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_cannot_be_read_in_time_does_not_hold_back_the_next_ones() {
+    let server = Server::start();
+    let link = NarrowLink::start(server.port, 2 * 1024 * 1024).await;
+    let a = connect_briefly(&server.url());
+    let b = connect_briefly(&link.url());
+    let at_b = Subscriber::join(&b.bus, &a.bus).await;
+    a.bus.publish(Bytes::from_static(b"first"));
+    a.bus.publish(Bytes::from(vec![b'x'; 4 * 1024 * 1024]));
+    a.bus.publish(Bytes::from_static(b"last"));
+    assert_eq!(at_b.until("last").await, ["first", "last"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,5 +3,6 @@
 
 mod failures;
 mod kinds;
+mod link;
 mod server;
 mod traits;

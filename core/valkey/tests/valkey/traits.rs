@@ -325,6 +325,16 @@ async fn the_bus_is_bounded() {
 }
 
 #[tokio::test]
+async fn a_message_that_is_too_large_for_the_bus_is_dropped_and_the_next_one_arrives() {
+    let server = Server::start();
+    let (a, b) = (server.connect(), server.connect());
+    let at_b = Subscriber::join(&b.bus, &a.bus).await;
+    a.bus.publish(Bytes::from(vec![b'x'; 17 * 1024 * 1024]));
+    a.bus.publish(Bytes::from_static(b"next"));
+    assert_eq!(at_b.until("next").await, ["next"]);
+}
+
+#[tokio::test]
 async fn services_with_different_prefixes_do_not_see_each_other() {
     let server = Server::start();
     let a = server.connect();
