@@ -275,11 +275,7 @@ struct BusPosition {
 
 impl BusPosition {
     /// Finds the latest message and the first one after this position. Does not transfer them, however large they are.
-    async fn find(
-        connection: &mut Connection,
-        bus: &str,
-        after: EntryId,
-    ) -> Result<Self, Failure> {
+    async fn find(connection: &mut Connection, bus: &str, after: EntryId) -> Result<Self, Failure> {
         let mut find = redis::cmd("EVAL");
         find.arg(scripts::POSITION).arg(1).arg(bus);
         find.arg(EntryId(after.0, after.1.saturating_add(1)).to_string());

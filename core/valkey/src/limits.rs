@@ -67,13 +67,20 @@ pub(crate) const MAX_READ_EVENTS: usize = 256;
 /// How many times in a row one message of the bus is not read in time before it is dropped, if it is large: others wait for it.
 pub(crate) const MAX_READ_TIMEOUTS: u32 = 2;
 
-/// Streams that are read at once: each may have [`MAX_STREAM_BYTES`] and its latest event, which are held in memory until they
-/// are passed on.
+/// Streams that are read at once: each may take [`MAX_PART_BYTES`], or one event, which are held in memory until they are passed
+/// on.
 pub(crate) const MAX_READ_STREAMS: usize = 8;
 
 /// How long one request for events of the bus waits in Valkey. A connection that is lost without a trace is noticed
 /// after this time and the timeout.
 pub(crate) const BUS_READ_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Events of a stream that are read at once: a quarter of those that a stream of a single process keeps by default, so that the
+/// next part fits while the client reads this one.
+pub(crate) const MAX_PART_EVENTS: usize = 256;
+
+/// Bytes of the events of a stream that are read at once, for the same reason. One event is always read.
+pub(crate) const MAX_PART_BYTES: usize = 1024 * 1024;
 
 /// Senders whose latest message number is remembered: ten times the processes of a large service, because a process
 /// that is restarted counts as a new sender.

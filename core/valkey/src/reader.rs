@@ -13,7 +13,8 @@ use crate::backoff::Backoff;
 use crate::connection::{Connection, Connector};
 use crate::failure::Failure;
 use crate::keys::{self, Keys};
-use crate::limits::MAX_READ_STREAMS;
+use crate::limits::{MAX_PART_BYTES, MAX_PART_EVENTS, MAX_READ_STREAMS};
+use crate::scripts;
 
 /// Reads over one connection, which it opens when it is needed. While connecting fails, operations fail at once, except
 /// for one attempt after each delay.
@@ -54,13 +55,12 @@ impl Reader {
     pub(crate) async fn load(&self, session: &str) -> Result<Option<Bytes>, Failure> {
         let mut get = redis::cmd("GET");
         get.arg(self.keys.session(session));
-        let [value] = self.ask([get]).await?;
-        let value: Option<Vec<u8>> = read(value)?;
+        let value: Option<Vec<u8>> = read(self.ask(&get).await?)?;
         // A removed session leaves an empty value.
         Ok(value.filter(|value| !value.is_empty()).map(Bytes::from))
     }
 
-    /// Returns the events of a stream after `after`; `None` if some of them are not kept.
+    /// Returns events of a stream after `after`, within limits; `None` if some of them are not kept.
     pub(crate) async fn read(
         &self,
         stream: &str,
@@ -73,32 +73,40 @@ impl Reader {
         let permit = tokio::time::timeout(self.timeout, self.streams.acquire());
         let _permit = permit.await.map_err(|_| Failure::TimedOut(self.timeout))?;
         let (session, name) = keys::split_stream_name(stream);
-        let mut entry = redis::cmd("HGET");
-        entry.arg(self.keys.index(session)).arg(name);
-        let mut events = redis::cmd("XRANGE");
-        events.arg(self.keys.stream(session, name));
-        events.arg(format!("{next}-1")).arg("+");
-        // Events that arrive in between are more than the entry says, never fewer.
-        let [entry, events] = self.ask([entry, events]).await?;
-        let Some(entry) = read::<Option<String>>(entry)? else {
+        let mut command = redis::cmd("EVAL");
+        command.arg(scripts::READ).arg(2);
+        command.arg(self.keys.index(session));
+        command.arg(self.keys.stream(session, name));
+        command.arg(name).arg(format!("{next}-1"));
+        command.arg(MAX_PART_EVENTS).arg(MAX_PART_BYTES);
+        let part: Option<Vec<Value>> = read(self.ask(&command).await?)?;
+        let Some(part) = part else {
             return Ok(None);
         };
+        let mut values = part.into_iter();
+        let (Some(entry), Some(has_more)) = (values.next(), values.next()) else {
+            return Err(Failure::Unreadable("a stream without an entry".to_owned()));
+        };
+        let entry: String = read(entry)?;
         let entry = StreamEntry::parse(&entry)
             .ok_or_else(|| Failure::Unreadable(format!("the entry {entry:?} of a stream")))?;
         if next < entry.first || after > entry.last {
             return Ok(None);
         }
-        let logged: Vec<(String, Vec<Vec<u8>>)> = read(events)?;
-        let mut events = Vec::with_capacity(logged.len());
-        for (number, (id, mut fields)) in (next..).zip(logged) {
-            let (Some(event), 2) = (fields.pop(), fields.len() + 1) else {
+        let mut events = Vec::with_capacity(values.len() / 2);
+        for number in next.. {
+            let Some(id) = values.next() else { break };
+            let Some(event) = values.next() else {
                 return Err(Failure::Unreadable("an event without a message".to_owned()));
             };
-            if id != format!("{number}-1") {
+            if read::<String>(id)? != format!("{number}-1") {
                 // An event in between was removed.
                 return Ok(None);
             }
-            events.push(Bytes::from(event));
+            events.push(Bytes::from(read::<Vec<u8>>(event)?));
+        }
+        if read::<u8>(has_more)? == 1 {
+            return Ok(Some(LoggedEvents::part(events)));
         }
         // Valkey may have evicted the events.
         if (events.len() as u64) < entry.last - after {
@@ -107,20 +115,13 @@ impl Reader {
         Ok(Some(LoggedEvents::new(events, entry.has_ended)))
     }
 
-    /// Sends commands. If the connection was lost, sends them once more, because they only read.
-    async fn ask<const N: usize>(&self, commands: [Cmd; N]) -> Result<[Value; N], Failure> {
+    /// Sends a command. If the connection was lost, sends it once more, because it only reads.
+    async fn ask(&self, command: &Cmd) -> Result<Value, Failure> {
         let mut may_repeat = true;
         loop {
             let (number, mut connection) = self.connection().await?;
-            let failure = match connection.query_all(commands.to_vec()).await {
-                Ok(outcomes) => match outcomes.into_iter().collect::<Result<Vec<Value>, _>>() {
-                    Ok(values) => {
-                        return values.try_into().map_err(|_| {
-                            Failure::Unreadable("another number of answers".to_owned())
-                        });
-                    }
-                    Err(failure) => failure,
-                },
+            let failure = match connection.query(command).await {
+                Ok(value) => return Ok(value),
                 Err(failure) => failure,
             };
             let is_lost = matches!(failure, Failure::Unreachable(_) | Failure::Demoted(_));

@@ -26,6 +26,9 @@ pub trait EventLog: Send + Sync + 'static {
     }
 
     /// Returns the events after `after`; `None` if the stream is unknown or some of them are no longer kept.
+    ///
+    /// The caller holds the events in memory. An implementation that reads them from elsewhere should return a part of a long
+    /// stream ([`LoggedEvents::part`]); the caller reads on once it has passed the events on.
     fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>>;
 }
 
@@ -37,11 +40,26 @@ pub struct LoggedEvents {
     pub events: Vec<Bytes>,
     /// Whether the stream ended after them.
     pub ended: bool,
+    /// Whether there are further events already.
+    pub has_more: bool,
 }
 
 impl LoggedEvents {
     /// Creates a part of a stream; `ended` if the stream ended after it.
     pub fn new(events: Vec<Bytes>, ended: bool) -> Self {
-        Self { events, ended }
+        Self {
+            events,
+            ended,
+            has_more: false,
+        }
+    }
+
+    /// Creates a part of a stream that further events follow.
+    pub fn part(events: Vec<Bytes>) -> Self {
+        Self {
+            events,
+            ended: false,
+            has_more: true,
+        }
     }
 }

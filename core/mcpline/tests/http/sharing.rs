@@ -436,6 +436,74 @@ impl EventLog for Late {
 /// A log that counts how often it was flushed, and how many events it had before.
 struct Flushed {
     log: Arc<dyn EventLog>,
+/// A log with one ended stream, of which it returns one large event at a time.
+#[derive(Default)]
+struct Parts {
+    reads: AtomicUsize,
+}
+
+impl Parts {
+    const EVENTS: u64 = 12;
+
+    fn event() -> Bytes {
+        let text = "x".repeat(900 * 1024);
+        notification(
+            "notifications/message",
+            json!({"level": "info", "data": text}),
+        )
+        .to_string()
+        .into()
+    }
+}
+
+impl EventLog for Parts {
+    fn append(&self, _: &str, _: u64, _: Bytes) {}
+
+    fn end(&self, _: &str) {}
+
+    fn read<'a>(&'a self, _: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        let part = match after + 1 < Self::EVENTS {
+            true => LoggedEvents::part(vec![Self::event()]),
+            false => LoggedEvents::new(vec![Self::event()], true),
+        };
+        Box::pin(async { Ok(Some(part)) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_is_read_only_as_far_as_the_client_reads_the_resumed_stream() {
+    let log = Arc::new(Parts::default());
+    let mut sharing = Sharing::in_memory();
+    sharing.events = log.clone();
+    let a = Process::start(&sharing);
+    let id = a.begin().await;
+    let headers = [
+        ("mcp-session-id", id.as_str()),
+        ("last-event-id", "1.ffff-0"),
+    ];
+    let resume = || {
+        a.service
+            .handle(request(Method::GET, &headers, Value::Null))
+    };
+    let mut resumed = resume().await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let read = log.reads.load(Ordering::SeqCst);
+    assert!(read < 4, "{read} parts without a reader");
+    assert_eq!(rest(resumed.body_mut()).await.len() as u64, Parts::EVENTS);
+    // A client that leaves ends the reading.
+    let left = resume().await;
+    drop(left);
+    let before = log.reads.load(Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let after = log.reads.load(Ordering::SeqCst);
+    assert!(
+        after - before < 2,
+        "{} parts for a client that left",
+        after - before
+    );
+}
+
     events: AtomicUsize,
     at_flush: Mutex<Vec<usize>>,
 }

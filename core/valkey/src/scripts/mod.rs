@@ -10,6 +10,9 @@ use crate::failure::Failure;
 /// Finds positions on the bus.
 pub(crate) const POSITION: &str = include_str!("position.lua");
 
+/// Reads a part of a stream.
+pub(crate) const READ: &str = include_str!("read.lua");
+
 /// The operations, each of which explains its keys and arguments, as functions; and what calls them.
 const SOURCE: &str = concat!(
     "local operations = {}\n",

@@ -104,6 +104,32 @@ async fn a_stream_is_read_from_any_event_on() {
 }
 
 #[tokio::test]
+async fn a_long_stream_is_read_in_parts() {
+    let server = Server::start();
+    let a = server.connect();
+    let large = Bytes::from(vec![b'x'; 600 * 1024]);
+    for number in 0..5 {
+        a.events.append("large/1", number, large.clone());
+    }
+    for number in 0..1_000 {
+        a.events.append("many/1", number, Bytes::new());
+    }
+    a.events.end("large/1");
+    a.events.end("many/1");
+    save(&a, "last", "value", LIFETIME).await;
+    for (stream, last, most) in [("large/1", 4, 1), ("many/1", 999, 256)] {
+        let mut after = 0;
+        while after < last {
+            let part = a.events.read(stream, after).await.expect("reads");
+            let part = part.expect("it is kept");
+            assert!((1..=most).contains(&part.events.len()), "{stream}");
+            after += part.events.len() as u64;
+            assert_eq!(part.ended, after == last, "{stream} after {after}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_removed_session_takes_its_streams_along() {
     let server = Server::start();
     let a = server.connect();
@@ -147,16 +173,7 @@ async fn a_stream_keeps_its_latest_events_within_its_limits() {
     a.events
         .append("huge/1", 1, Bytes::from(vec![b'x'; 5 * 1024 * 1024]));
     save(&a, "last", "value", LIFETIME).await;
-    let count = |stream, after| {
-        let events = a.events.clone();
-        async move {
-            events
-                .read(stream, after)
-                .await
-                .expect("reads")
-                .map(|read| read.events.len())
-        }
-    };
+    let count = |stream, after| count(&a, stream, after);
     assert_eq!(count("many/1", 1_499 - 1_024).await, Some(1_024));
     assert_eq!(count("many/1", 1_499 - 1_025).await, None);
     assert_eq!(count("large/1", 4).await, Some(3));
@@ -205,6 +222,18 @@ async fn events_after_a_gap_cannot_be_resumed_from_before_it() {
     assert_eq!(a.events.read("one/1", 1).await.expect("reads"), None);
 }
 
+/// Counts the events after this one, in all parts.
+async fn count(a: &mcpline::sharing::Sharing, stream: &str, after: u64) -> Option<u64> {
+    let mut next = after;
+    loop {
+        let part = a.events.read(stream, next).await.expect("reads")?;
+        next += part.events.len() as u64;
+        if !part.has_more {
+            return Some(next - after);
+        }
+    }
+}
+
 /// Appends events with these numbers, and waits until they are written.
 async fn append(a: &mcpline::sharing::Sharing, stream: &str, numbers: std::ops::Range<u64>) {
     for number in numbers {
@@ -227,8 +256,7 @@ async fn a_stream_goes_on_after_its_events_were_evicted_without_the_index() {
         None,
         "more events followed than are kept"
     );
-    let kept = a.events.read("one/1", 2_299 - 1_024).await.expect("reads");
-    assert_eq!(kept.expect("they are kept").events.len(), 1_024);
+    assert_eq!(count(&a, "one/1", 2_299 - 1_024).await, Some(1_024));
     let total: String = server.command("HGET mcpline:1:{one}:streams *").await;
     assert_eq!(total, format!("2 {}", (1_024 + 10) * 228));
 }

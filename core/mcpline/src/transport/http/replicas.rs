@@ -272,9 +272,7 @@ impl Replicas {
         };
         if name.is_general() {
             // From here on the client listens at this process.
-            for event in logged.events {
-                session.general.repeat(event);
-            }
+            repeat_all(&session.general, &stream_log, after, logged).await;
             return Ok(Some(session.general.clone()));
         }
         let Some(first) = after.checked_add(1) else {
@@ -282,37 +280,97 @@ impl Replicas {
         };
         let (options, client) = (session.options(), session.connection.client());
         let stream = Stream::continued(name, first, options, client);
-        let mut next = after.saturating_add(logged.events.len() as u64);
+        let mut followed = FollowedStream {
+            log: stream_log,
+            stream: Arc::downgrade(&stream),
+            next: after,
+            retry,
+        };
+        if let Some(has_more) = followed.repeat(&stream, logged) {
+            background::spawn(session.connection.runtime(), followed.follow(has_more));
+        }
+        Ok(Some(stream))
+    }
+}
+
+/// Repeats a stream's events in another stream, from `logged` on, which are those after `after`.
+async fn repeat_all(stream: &Stream, log: &StreamLog, after: u64, mut logged: LoggedEvents) {
+    let mut next = after;
+    loop {
+        next = next.saturating_add(logged.events.len() as u64);
+        for event in logged.events {
+            stream.repeat(event);
+        }
+        if !logged.has_more {
+            return;
+        }
+        match log.log.read(&log.name, next).await {
+            Ok(Some(further)) => logged = further,
+            Ok(None) => return,
+            Err(error) => return warn_limited!(%error, "the event log failed"),
+        }
+    }
+}
+
+/// A stream of another process, which that process may still write to.
+struct FollowedStream {
+    log: StreamLog,
+    /// Its continuation in this process.
+    stream: Weak<Stream>,
+    /// The number of the latest event that was repeated.
+    next: u64,
+    retry: Duration,
+}
+
+impl FollowedStream {
+    /// Repeats events in the continuation. Returns whether there are more already; `None` if the stream has ended.
+    fn repeat(&mut self, stream: &Stream, logged: LoggedEvents) -> Option<bool> {
+        self.next = self.next.saturating_add(logged.events.len() as u64);
         for event in logged.events {
             stream.repeat(event);
         }
         if logged.ended {
             stream.end();
-            return Ok(Some(stream));
+            return None;
         }
-        // The process with the request keeps writing to the log. Poll it as often as a client would that was asked to
-        // reconnect.
-        let rest = Arc::downgrade(&stream);
-        background::spawn(session.connection.runtime(), async move {
-            loop {
-                tokio::time::sleep(retry).await;
-                let Some(stream) = rest.upgrade() else { return };
-                match stream_log.log.read(&stream_log.name, next).await {
-                    Ok(Some(logged)) => {
-                        next += logged.events.len() as u64;
-                        for event in logged.events {
-                            stream.repeat(event);
-                        }
-                        if logged.ended {
-                            return stream.end();
-                        }
+        Some(logged.has_more)
+    }
+
+    /// Reads the log until the stream has ended or its client is gone: at once while there are more events and the client reads
+    /// them, else as often as a client would that was asked to reconnect.
+    async fn follow(mut self, mut has_more: bool) {
+        loop {
+            let Some(stream) = self.stream.upgrade() else {
+                return;
+            };
+            if !has_more || stream.is_congested() {
+                let progress = stream.progress();
+                drop(stream);
+                match (has_more, progress) {
+                    (true, Some(progress)) => {
+                        // Returns every now and then to notice that the client is gone.
+                        let _ = tokio::time::timeout(self.retry, progress.notified()).await;
+                        continue;
                     }
-                    Ok(None) => return stream.end(),
-                    Err(error) => warn_limited!(%error, "the event log failed"),
+                    _ => tokio::time::sleep(self.retry).await,
                 }
             }
-        });
-        Ok(Some(stream))
+            let read = self.log.log.read(&self.log.name, self.next).await;
+            let Some(stream) = self.stream.upgrade() else {
+                return;
+            };
+            match read {
+                Ok(Some(logged)) => match self.repeat(&stream, logged) {
+                    Some(more) => has_more = more,
+                    None => return,
+                },
+                Ok(None) => return stream.end(),
+                Err(error) => {
+                    has_more = false;
+                    warn_limited!(%error, "the event log failed");
+                }
+            }
+        }
     }
 }
 
@@ -353,6 +411,8 @@ pub(super) struct Shareable {
     /// Messages about requests of either side that another process may hold, with their charges.
     messages: Vec<(Raw, [Charge; 2])>,
 }
+            } else {
+                drop(stream);
 
 fn changes_state(message: &Message) -> bool {
     let method = match message {

@@ -13,6 +13,7 @@ mod tests;
 use std::task::Waker;
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 
 use crate::message_sink::{MessageKind, MessageSink};
 use crate::quota::{Charge, ClientQuota, Exceeded, Reclaim, UNCHARGED_BYTES};
@@ -69,7 +70,9 @@ impl Stream {
         options: &HttpOptions,
         client: &Arc<ClientQuota>,
     ) -> Arc<Self> {
-        Self::new(name, true, None, first, options, client)
+        let stream = Self::new(name, true, None, first, options, client);
+        stream.lock().progress = Some(Arc::default());
+        stream
     }
 
     /// Creates a stream that ends with its connection.
@@ -239,6 +242,11 @@ impl Stream {
     /// Whether unread events take half of the limits: more would push out unread messages.
     pub(super) fn is_congested(&self) -> bool {
         self.retention.resumable && self.lock().is_half_full(self.retention)
+    }
+
+    /// Returns what is notified when the reader of a continuation has read events.
+    pub(super) fn progress(&self) -> Option<Arc<Notify>> {
+        self.lock().progress.clone()
     }
 
     /// Whether it has ended and no connection reads it.

@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 use std::task::Waker;
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 
 use crate::message_sink::MessageKind;
 use crate::quota::Charge;
+use crate::sync::Arc;
 
 /// Approximate memory size of an event without its message: its slot in the queue, and the overhead of `Bytes` and the
 /// allocator. Most messages are shorter than that.
@@ -51,6 +53,8 @@ pub(super) struct State {
     /// The reader's connection has to be closed while the stream continues.
     pub(super) close_reader: bool,
     pub(super) waker: Option<Waker>,
+    /// Notified when events were read, if they come from another process's log: it is read as fast as the client reads.
+    pub(super) progress: Option<Arc<Notify>>,
     pub(super) dropped: u64,
     /// Of the events before this number, only requests are still kept.
     pub(super) reclaimed_before: u64,

@@ -159,6 +159,9 @@ impl Reader {
             self.cursor += 1;
         }
         state.unread = state.unread.max(self.cursor);
+        if let Some(progress) = &state.progress {
+            progress.notify_one();
+        }
         if !retention.resumable {
             while state.first < self.cursor {
                 state.forget_first();
