@@ -17,6 +17,10 @@ pub(crate) const MAX_BATCH_BYTES: usize = 1024 * 1024;
 /// Operations that are sent together, for the same reason.
 pub(crate) const MAX_BATCH_OPERATIONS: usize = 256;
 
+/// Values that a queued session may replace: the one that the caller names, and those of earlier attempts that Valkey may have
+/// executed. Above it the oldest is forgotten; then the session may not be saved, and its process merges it with what is stored.
+pub(crate) const MAX_REPLACED: usize = 4;
+
 /// How many times an operation that exceeds a batch is sent without an answer in time, before it is dropped: others wait for
 /// it. With the delays in between, this is 10 s or more, so that most interruptions cost nothing.
 pub(crate) const MAX_TIMEOUTS: u32 = 5;
@@ -71,16 +75,16 @@ pub(crate) const MAX_READ_TIMEOUTS: u32 = 2;
 /// on.
 pub(crate) const MAX_READ_STREAMS: usize = 8;
 
-/// How long one request for events of the bus waits in Valkey. A connection that is lost without a trace is noticed
-/// after this time and the timeout.
-pub(crate) const BUS_READ_TIMEOUT: Duration = Duration::from_secs(2);
-
 /// Events of a stream that are read at once: a quarter of those that a stream of a single process keeps by default, so that the
 /// next part fits while the client reads this one.
 pub(crate) const MAX_PART_EVENTS: usize = 256;
 
 /// Bytes of the events of a stream that are read at once, for the same reason. One event is always read.
 pub(crate) const MAX_PART_BYTES: usize = 1024 * 1024;
+
+/// How long one request for events of the bus waits in Valkey. A connection that is lost without a trace is noticed
+/// after this time and the timeout.
+pub(crate) const BUS_READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Senders whose latest message number is remembered: ten times the processes of a large service, because a process
 /// that is restarted counts as a new sender.

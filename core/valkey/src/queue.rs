@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::keys;
 use crate::limits::{
     ENTRY_BYTES, MAX_BATCH_BYTES, MAX_BATCH_OPERATIONS, MAX_BUS_MESSAGE_BYTES, MAX_QUEUED_BYTES,
+    MAX_REPLACED,
 };
 use crate::warning_limiter::WarningLimiter;
 
@@ -20,6 +21,8 @@ pub(crate) enum Operation {
     Save {
         session: String,
         value: Bytes,
+        /// The values that it may replace, the oldest first.
+        replaces: Vec<Bytes>,
         lifetime: Duration,
     },
     Remove {
@@ -52,10 +55,23 @@ impl Operation {
         }
     }
 
+    /// Lets a session that is saved also replace these values.
+    fn may_replace(&mut self, mut earlier: Vec<Bytes>) {
+        if let Self::Save { replaces, .. } = self {
+            earlier.retain(|value| !replaces.contains(value));
+            earlier.append(replaces);
+            let surplus = earlier.len().saturating_sub(MAX_REPLACED);
+            earlier.drain(..surplus);
+            *replaces = earlier;
+        }
+    }
+
     fn bytes(&self) -> usize {
         ENTRY_BYTES
             + match self {
-                Self::Save { value, .. } => value.len(),
+                Self::Save {
+                    value, replaces, ..
+                } => value.len() + replaces.iter().map(Bytes::len).sum::<usize>(),
                 Self::Append { event, .. } => event.len(),
                 Self::Publish { message, .. } => message.len(),
                 Self::Remove { .. } | Self::End { .. } => 0,
@@ -63,7 +79,10 @@ impl Operation {
     }
 }
 
-type Waiter = oneshot::Sender<Result<(), Failure>>;
+/// What became of an operation: the session that is stored instead if another process has changed it.
+pub(crate) type Written = Result<Option<Bytes>, Failure>;
+
+type Waiter = oneshot::Sender<Written>;
 
 /// A queued operation, and what waits for its outcome.
 pub(crate) struct Entry {
@@ -72,17 +91,35 @@ pub(crate) struct Entry {
     number: u64,
     /// How many times the server did not answer in time when it was sent alone.
     pub(crate) timeouts: u32,
+    /// Whether the server may have executed it.
+    was_sent: bool,
     waiters: Vec<Waiter>,
 }
 
 impl Entry {
+    /// Returns the values that a later save of the session may replace: those that this one may, and its own if it may be
+    /// stored.
+    fn replaced(self) -> Vec<Bytes> {
+        match self.operation {
+            Operation::Save {
+                mut replaces,
+                value,
+                ..
+            } => {
+                replaces.extend(self.was_sent.then_some(value));
+                replaces
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether it exceeds a batch, so that it is sent alone.
     pub(crate) fn is_large(&self) -> bool {
         self.operation.bytes() > MAX_BATCH_BYTES
     }
 
     /// Reports the outcome to what waits for it.
-    fn report(&mut self, outcome: &Result<(), Failure>) {
+    fn report(&mut self, outcome: &Written) {
         for waiter in self.waiters.drain(..) {
             // Fails if nothing waits any more.
             let _ = waiter.send(outcome.clone());
@@ -158,11 +195,7 @@ impl Queue {
 
     /// Adds an operation and waits for its outcome, but not while writing fails: then the operation is done later, and
     /// the failure is returned at once.
-    pub(crate) async fn push_and_wait(
-        &self,
-        operation: Operation,
-        timeout: Duration,
-    ) -> Result<(), Failure> {
+    pub(crate) async fn push_and_wait(&self, operation: Operation, timeout: Duration) -> Written {
         let (waiter, outcome) = oneshot::channel();
         let (failure, dropped) = {
             let mut state = self.lock();
@@ -286,19 +319,20 @@ impl Queue {
 
 impl State {
     /// Adds an operation; returns how many were dropped for it.
-    fn push(&mut self, operation: Operation, mut waiters: Vec<Waiter>) -> usize {
+    fn push(&mut self, mut operation: Operation, mut waiters: Vec<Waiter>) -> usize {
         let number = self.next;
         self.next += 1;
-        self.bytes += operation.bytes();
         let replaces = match &operation {
             Operation::Save { session, .. } | Operation::Remove { session } => Some(session),
             _ => None,
         };
         let Some(session) = replaces else {
+            self.bytes += operation.bytes();
             self.events.push_back(Entry {
                 operation,
                 number,
                 timeouts: 0,
+                was_sent: false,
                 waiters,
             });
             return self.shrink();
@@ -307,11 +341,14 @@ impl State {
         if let Some(mut earlier) = earlier.and_then(|earlier| self.sessions.remove(&earlier)) {
             self.bytes -= earlier.operation.bytes();
             waiters.append(&mut earlier.waiters);
+            operation.may_replace(earlier.replaced());
         }
+        self.bytes += operation.bytes();
         let entry = Entry {
             operation,
             number,
             timeouts: 0,
+            was_sent: false,
             waiters,
         };
         self.sessions.insert(number, entry);
@@ -325,10 +362,15 @@ impl State {
                 && let Some(later) = self.sessions.get_mut(later)
             {
                 later.waiters.append(&mut entry.waiters);
+                self.bytes -= later.operation.bytes();
+                entry.was_sent = true;
+                later.operation.may_replace(entry.replaced());
+                self.bytes += later.operation.bytes();
                 return;
             }
             self.by_session.insert(session.clone(), entry.number);
             self.bytes += entry.operation.bytes();
+            entry.was_sent = true;
             self.sessions.insert(entry.number, entry);
         } else {
             self.bytes += entry.operation.bytes();
@@ -395,7 +437,7 @@ impl State {
 }
 
 /// Reports the outcome of an operation that was not kept.
-pub(crate) fn report_outcome(mut entry: Entry, outcome: Result<(), Failure>) {
+pub(crate) fn report_outcome(mut entry: Entry, outcome: Written) {
     entry.report(&outcome);
 }
 
@@ -417,6 +459,7 @@ mod tests {
         Operation::Save {
             session: session.to_owned(),
             value: Bytes::from(vec![0; bytes]),
+            replaces: Vec::new(),
             lifetime: Duration::MAX,
         }
     }
@@ -524,12 +567,12 @@ mod tests {
                 }
             );
             assert!(batch.is_empty());
-            report_outcome(remove, Ok(()));
+            report_outcome(remove, Ok(None));
             queue.finish_batch(Vec::new(), None);
             assert_eq!(queue.bytes(), 0);
         };
         let (saved, ()) = tokio::join!(queue.push_and_wait(save("one", 7), Duration::MAX), again);
-        assert_eq!(saved, Ok(()));
+        assert_eq!(saved, Ok(None));
     }
 
     #[tokio::test]
@@ -541,7 +584,31 @@ mod tests {
         queue.finish_batch(batch, Some(Failure::TimedOut(Duration::ZERO)));
         let batch = queue.take().await.expect("a batch");
         let operations: Vec<_> = batch.iter().map(|entry| &entry.operation).collect();
-        assert_eq!(operations, [&save("one", 2)]);
+        let mut later = save("one", 2);
+        // The server may have executed the first one.
+        later.may_replace(vec![Bytes::from(vec![0; 1])]);
+        assert_eq!(operations, [&later]);
+        queue.finish_batch(Vec::new(), None);
+        assert_eq!(queue.bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_save_may_replace_what_queued_ones_before_it_may_replace() {
+        let queue = Queue::default();
+        let value = |number: u8| Bytes::from(vec![number]);
+        for number in 1..10 {
+            queue.push(Operation::Save {
+                session: "one".to_owned(),
+                value: value(number),
+                replaces: vec![value(number / 2)],
+                lifetime: Duration::MAX,
+            });
+        }
+        let batch = queue.take().await.expect("a batch");
+        let Operation::Save { replaces, .. } = &batch[0].operation else {
+            panic!("not a save");
+        };
+        assert_eq!(replaces[..], [1, 2, 3, 4].map(value));
         queue.finish_batch(Vec::new(), None);
         assert_eq!(queue.bytes(), 0);
     }

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline::sharing::{Bus, EventLog, LoggedEvents, Pending, SessionStore, Sharing, Subscription};
+use mcpline::sharing::{
+    Bus, EventLog, LoggedEvents, Pending, SaveOutcome, SessionStore, Sharing, SharingError,
+    Subscription,
+};
 use mcpline_runtime::{background, clock};
 use tokio::runtime::Handle;
 
@@ -114,7 +117,7 @@ impl Valkey {
         })
     }
 
-    async fn write(&self, operation: Operation) -> Result<(), mcpline::sharing::SharingError> {
+    async fn write(&self, operation: Operation) -> Result<Option<Bytes>, SharingError> {
         // The operation waits for the previous batch or for a connection, and then for its own batch.
         let timeout = self.timeout.saturating_mul(2);
         Ok(self.queue.push_and_wait(operation, timeout).await?)
@@ -137,15 +140,25 @@ fn start_thread(writer: Writer) -> Result<Handle, ValkeyError> {
 }
 
 impl SessionStore for Valkey {
-    fn save<'a>(&'a self, id: &'a str, session: Bytes, lifetime: Duration) -> Pending<'a, ()> {
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        session: Bytes,
+        replaces: Bytes,
+        lifetime: Duration,
+    ) -> Pending<'a, SaveOutcome> {
         Box::pin(async move {
             self.joined.wait(self.timeout).await;
             let session = Operation::Save {
                 session: id.to_owned(),
                 value: session,
+                replaces: vec![replaces],
                 lifetime,
             };
-            self.write(session).await
+            Ok(match self.write(session).await? {
+                None => SaveOutcome::Saved,
+                Some(stored) => SaveOutcome::Conflict(stored),
+            })
         })
     }
 
@@ -157,9 +170,11 @@ impl SessionStore for Valkey {
     }
 
     fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()> {
-        Box::pin(self.write(Operation::Remove {
-            session: id.to_owned(),
-        }))
+        Box::pin(async move {
+            let session = id.to_owned();
+            self.write(Operation::Remove { session }).await?;
+            Ok(())
+        })
     }
 }
 

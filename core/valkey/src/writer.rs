@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use mcpline_runtime::background;
 use redis::{Cmd, Value, from_redis_value};
 use tokio::task::JoinSet;
@@ -89,7 +90,7 @@ impl Writer {
                 is_link_broken |= !matches!(failure, Failure::NotNow(_) | Failure::Refused(_));
             }
             match outcome {
-                Outcome::Done => report_outcome(entry, Ok(())),
+                Outcome::Done(instead) => report_outcome(entry, Ok(instead)),
                 Outcome::NotTried => kept.push(entry),
                 Outcome::Failed(failure)
                     if failure.is_temporary()
@@ -188,10 +189,14 @@ impl Writer {
             Operation::Save {
                 session,
                 value,
+                replaces,
                 lifetime,
-            } => ScriptCall::new("save", [keys.session(session), keys.index(session)])
-                .bytes(value)
-                .number(lifetime_ms(*lifetime)),
+            } => {
+                let call = ScriptCall::new("save", [keys.session(session), keys.index(session)])
+                    .bytes(value)
+                    .number(lifetime_ms(*lifetime));
+                replaces.iter().fold(call, |call, value| call.bytes(value))
+            }
             Operation::Remove { session } => {
                 ScriptCall::new("remove", [keys.session(session), keys.index(session)])
                     .number(lifetime_ms(REMOVED_LIFETIME))
@@ -245,7 +250,8 @@ fn is_too_large(entry: &mut Entry, failure: &Failure) -> bool {
 /// What became of an operation.
 #[derive(Debug, Clone)]
 enum Outcome {
-    Done,
+    /// It was executed; or another process has changed the session, which has this value.
+    Done(Option<Bytes>),
     Failed(Failure),
     /// An earlier operation on the same session, or on the bus, failed: later ones must not overtake it.
     NotTried,
@@ -266,7 +272,7 @@ fn without_removed(mut batch: Vec<Entry>) -> Vec<Entry> {
         if let Some(session) = entry.operation.session()
             && removed.contains(session)
         {
-            report_outcome(entry, Ok(()));
+            report_outcome(entry, Ok(None));
             continue;
         }
         if let Operation::Remove { session } = &entry.operation {
@@ -329,8 +335,8 @@ async fn send(connection: &mut Connection, count: usize, groups: Vec<Group>) -> 
     outcomes
 }
 
-/// How many operations of a group succeeded, and the error of the next one.
-type Answer = (usize, Vec<u8>);
+/// How many operations of a group succeeded, the error of the next one, and what operations returned, by their places.
+type Answer = (usize, Vec<u8>, Vec<(usize, Vec<u8>)>);
 
 fn read_answer(answer: Value) -> Result<Answer, Failure> {
     from_redis_value(answer).map_err(|error| Failure::Unreadable(error.to_string()))
@@ -338,11 +344,16 @@ fn read_answer(answer: Value) -> Result<Answer, Failure> {
 
 /// Returns the outcomes of the operations of a group.
 fn outcomes_of(count: usize, answer: Result<Answer, Failure>) -> Vec<Outcome> {
-    let (done, error) = match answer {
+    let (done, error, returned) = match answer {
         Ok(answer) => answer,
         Err(failure) => return vec![Outcome::Failed(failure); count],
     };
-    let mut outcomes = vec![Outcome::Done; done.min(count)];
+    let mut outcomes = vec![Outcome::Done(None); done.min(count)];
+    for (place, value) in returned {
+        if let Some(outcome) = outcomes.get_mut(place) {
+            *outcome = Outcome::Done(Some(value.into()));
+        }
+    }
     if outcomes.len() < count {
         let failure = Failure::of_text(&String::from_utf8_lossy(&error));
         outcomes.push(Outcome::Failed(failure));
@@ -372,13 +383,14 @@ mod tests {
 
     #[test]
     fn operations_after_a_failed_one_of_the_same_group_are_not_tried() {
-        let outcomes = outcomes_of(4, Ok((2, b"OOM command not allowed".to_vec())));
+        let error = b"OOM command not allowed".to_vec();
+        let outcomes = outcomes_of(4, Ok((2, error, vec![(1, b"other".to_vec())])));
         assert!(
             matches!(
                 outcomes[..],
                 [
-                    Outcome::Done,
-                    Outcome::Done,
+                    Outcome::Done(None),
+                    Outcome::Done(Some(_)),
                     Outcome::Failed(Failure::NotNow(_)),
                     Outcome::NotTried
                 ]

@@ -1036,8 +1036,17 @@ impl Connection {
 
     /// Takes over another process's state of this session.
     pub(crate) fn adopt(self: &Arc<Self>, state: &SessionState) {
+        self.change_state(|session| session.adopt(state));
+    }
+
+    /// Merges the changes of this process that are not saved with the state that the store has.
+    pub(crate) fn merge_stored(self: &Arc<Self>, stored: &SessionState) {
+        self.change_state(|session| session.merge_stored(stored));
+    }
+
+    fn change_state(&self, change: impl FnOnce(&mut Session) -> Vec<Outgoing>) {
         let mut session = self.lock_session();
-        for outgoing in session.adopt(state) {
+        for outgoing in change(&mut session) {
             self.send(&mut session, MessageKind::Request, &outgoing);
         }
         if let Some(peer) = session.peer() {

@@ -26,8 +26,8 @@ pub use bus::{Bus, Subscription};
 pub(crate) use bus_event::{BusEndpoint, BusEvent};
 pub use log::{EventLog, LoggedEvents};
 pub use memory::Memory;
-pub use store::SessionStore;
 pub(crate) use store::StoredSession;
+pub use store::{SaveOutcome, SessionStore};
 
 /// The future of an operation on shared state.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, SharingError>> + Send + 'a>>;

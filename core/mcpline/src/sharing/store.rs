@@ -16,16 +16,36 @@ use super::{Pending, SharingError};
 ///
 /// An error of the store fails no request: the process logs a warning and continues with its own state.
 pub trait SessionStore: Send + Sync + 'static {
-    /// Stores `session` under `id` for at least `lifetime`, and replaces an earlier one. Sessions in use are saved
-    /// again before their lifetime is over. `Duration::MAX` means that it does not end.
-    fn save<'a>(&'a self, id: &'a str, session: Bytes, lifetime: Duration) -> Pending<'a, ()>;
+    /// Stores `session` under `id` for at least `lifetime`, if the store has `replaces`, `session` itself or nothing under this
+    /// id: it may have lost what it had. Otherwise another process has changed the session: returns what is stored, and changes
+    /// nothing. Comparing and storing must be one step. Sessions in use are saved again before their lifetime is over.
+    /// `Duration::MAX` means that it does not end.
+    ///
+    /// A store that fails may store the session later, under the same conditions.
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        session: Bytes,
+        replaces: Bytes,
+        lifetime: Duration,
+    ) -> Pending<'a, SaveOutcome>;
 
     /// Returns the session saved last under `id`; `None` if there is none, or its lifetime is over.
     fn load<'a>(&'a self, id: &'a str) -> Pending<'a, Option<Bytes>>;
 
     /// Removes the session. Its id is never used again: a `save` of another process that arrives shortly afterwards, before
-    /// that process has received that the session ended, should have no effect.
+    /// that process has received that the session ended, should have no effect, and no conflict.
     fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()>;
+}
+
+/// Whether a session was saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum SaveOutcome {
+    /// It is stored, or it was removed.
+    Saved,
+    /// Another process has changed it. This is stored, and stays.
+    Conflict(Bytes),
 }
 
 /// A session as stored.

@@ -13,7 +13,8 @@ use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use mcpline::protocol::vocabulary::{ElicitParams, FormSchema, LoggingLevel, Resource};
 use mcpline::sharing::{
-    Bus, EventLog, LoggedEvents, Pending, SessionStore, Sharing, SharingError, Subscription,
+    Bus, EventLog, LoggedEvents, Pending, SaveOutcome, SessionStore, Sharing, SharingError,
+    Subscription,
 };
 use mcpline::transport::http::{Body, HttpOptions, HttpService, Principal};
 use mcpline::{Context, Server, Settings};
@@ -44,6 +45,8 @@ impl Process {
             .build()
             .expect("a server")
             .resource(Resource::new("file:///a", "a"), || async { "a" })
+            .resource(Resource::new("file:///b", "b"), || async { "b" })
+            .resource(Resource::new("file:///c", "c"), || async { "c" })
             .tool("plain", "Answers at once", |_: Nothing, _: Context| async {
                 "done"
             })
@@ -362,7 +365,7 @@ async fn a_session_outlives_the_process_that_began_it() {
 struct Unreachable;
 
 impl SessionStore for Unreachable {
-    fn save<'a>(&'a self, _: &'a str, _: Bytes, _: Duration) -> Pending<'a, ()> {
+    fn save<'a>(&'a self, _: &'a str, _: Bytes, _: Bytes, _: Duration) -> Pending<'a, SaveOutcome> {
         Box::pin(async { Err(SharingError::new("unreachable")) })
     }
 
@@ -433,9 +436,6 @@ impl EventLog for Late {
     }
 }
 
-/// A log that counts how often it was flushed, and how many events it had before.
-struct Flushed {
-    log: Arc<dyn EventLog>,
 /// A log with one ended stream, of which it returns one large event at a time.
 #[derive(Default)]
 struct Parts {
@@ -504,6 +504,9 @@ async fn a_log_is_read_only_as_far_as_the_client_reads_the_resumed_stream() {
     );
 }
 
+/// A log that counts how often it was flushed, and how many events it had before.
+struct Flushed {
+    log: Arc<dyn EventLog>,
     events: AtomicUsize,
     at_flush: Mutex<Vec<usize>>,
 }
@@ -643,6 +646,85 @@ async fn changes_at_several_processes_add_up_although_the_bus_is_behind_the_clie
     }
 }
 
+/// A store from which sessions are loaded as they were before, until it is released.
+struct Behind {
+    store: Arc<dyn SessionStore>,
+    before: Mutex<Option<Bytes>>,
+}
+
+impl SessionStore for Behind {
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        session: Bytes,
+        replaces: Bytes,
+        lifetime: Duration,
+    ) -> Pending<'a, SaveOutcome> {
+        self.store.save(id, session, replaces, lifetime)
+    }
+
+    fn load<'a>(&'a self, id: &'a str) -> Pending<'a, Option<Bytes>> {
+        match self.before.lock().expect("no panic").clone() {
+            Some(before) => Box::pin(async { Ok(Some(before)) }),
+            None => self.store.load(id),
+        }
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()> {
+        self.store.remove(id)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_that_a_client_makes_at_several_processes_at_once_add_up() {
+    let mut sharing = Sharing::in_memory();
+    let (recorded, recording) = Recording::wrap(sharing.clone());
+    let bus = Arc::new(LateBus {
+        bus: sharing.bus.clone(),
+        held: Mutex::new(Some(Vec::new())),
+    });
+    let store = Arc::new(Behind {
+        store: recorded.sessions,
+        before: Mutex::default(),
+    });
+    sharing.bus = bus.clone();
+    sharing.sessions = store.clone();
+    let processes = [(); 3].map(|()| Process::start(&sharing));
+    let id = processes[0].begin().await;
+    let ready = notification("notifications/initialized", json!({}));
+    processes[0].post(&id, ready).await;
+    // All of them have the session as it is now, and do not know of each other's changes.
+    for process in &processes {
+        process.post(&id, call(1, "plain")).await;
+    }
+    let saved = {
+        let seen = recording.seen.lock().expect("not poisoned");
+        let mut saved = seen.iter().filter(|(_, bytes)| bytes.ends_with(b"}"));
+        let (_, saved) = saved.next_back().expect("a saved session");
+        let begin = saved.iter().position(|byte| *byte == b'{');
+        Bytes::copy_from_slice(&saved[begin.expect("JSON")..])
+    };
+    *store.before.lock().expect("no panic") = Some(saved);
+    let uris = ["file:///a", "file:///b", "file:///c"];
+    for (uri, process) in uris.iter().zip(&processes) {
+        let subscribe = json!({"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe",
+                               "params": {"uri": uri}});
+        assert_eq!(process.post(&id, subscribe).await.status(), StatusCode::OK);
+    }
+    *store.before.lock().expect("no panic") = None;
+    bus.release();
+    settle().await;
+    let restarted = Process::start(&sharing);
+    for process in processes.iter().chain([&restarted]) {
+        let mut listening = process.send(Method::GET, &id, Value::Null).await;
+        for uri in uris {
+            process.server.notify_resource_updated(uri);
+            let (_, update) = message(listening.body_mut()).await;
+            assert_eq!(update["params"]["uri"], uri);
+        }
+    }
+}
+
 /// Counts the sessions that a store holds. Each `save` waits for a permit.
 struct Counting {
     store: Arc<dyn SessionStore>,
@@ -670,13 +752,19 @@ impl Counting {
 }
 
 impl SessionStore for Counting {
-    fn save<'a>(&'a self, id: &'a str, session: Bytes, lifetime: Duration) -> Pending<'a, ()> {
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        session: Bytes,
+        replaces: Bytes,
+        lifetime: Duration,
+    ) -> Pending<'a, SaveOutcome> {
         Box::pin(async move {
             // The session may be stored even if the caller no longer waits for it.
             self.ids.lock().expect("not poisoned").insert(id.to_owned());
             self.started.fetch_add(1, Ordering::SeqCst);
             self.go_on.acquire().await.expect("open").forget();
-            self.store.save(id, session, lifetime).await
+            self.store.save(id, session, replaces, lifetime).await
         })
     }
 
@@ -759,9 +847,15 @@ impl Recording {
 }
 
 impl SessionStore for Recording {
-    fn save<'a>(&'a self, id: &'a str, session: Bytes, lifetime: Duration) -> Pending<'a, ()> {
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        session: Bytes,
+        replaces: Bytes,
+        lifetime: Duration,
+    ) -> Pending<'a, SaveOutcome> {
         self.saw("store", id, &session);
-        self.parts.sessions.save(id, session, lifetime)
+        self.parts.sessions.save(id, session, replaces, lifetime)
     }
 
     fn load<'a>(&'a self, id: &'a str) -> Pending<'a, Option<Bytes>> {
@@ -892,8 +986,8 @@ async fn messages_for_other_processes_are_limited_until_the_bus_has_taken_them()
 struct Unreadable;
 
 impl SessionStore for Unreadable {
-    fn save<'a>(&'a self, _: &'a str, _: Bytes, _: Duration) -> Pending<'a, ()> {
-        Box::pin(async { Ok(()) })
+    fn save<'a>(&'a self, _: &'a str, _: Bytes, _: Bytes, _: Duration) -> Pending<'a, SaveOutcome> {
+        Box::pin(async { Ok(SaveOutcome::Saved) })
     }
 
     fn load<'a>(&'a self, _: &'a str) -> Pending<'a, Option<Bytes>> {

@@ -16,7 +16,8 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use mcpline::protocol::vocabulary::Resource;
 use mcpline::sharing::{
-    Bus, EventLog, LoggedEvents, Pending, SessionStore, Sharing, SharingError, Subscription,
+    Bus, EventLog, LoggedEvents, Pending, SaveOutcome, SessionStore, Sharing, SharingError,
+    Subscription,
 };
 use mcpline::transport::http::{HttpOptions, HttpService};
 use mcpline::transport::lines;
@@ -72,10 +73,16 @@ impl Faulty {
 }
 
 impl SessionStore for Faulty {
-    fn save<'a>(&'a self, id: &'a str, session: Bytes, lifetime: Duration) -> Pending<'a, ()> {
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        session: Bytes,
+        replaces: Bytes,
+        lifetime: Duration,
+    ) -> Pending<'a, SaveOutcome> {
         match self.fault.strikes() {
             true => Self::failure(),
-            false => self.sound.sessions.save(id, session, lifetime),
+            false => self.sound.sessions.save(id, session, replaces, lifetime),
         }
     }
 

@@ -19,6 +19,7 @@ mod request_meta;
 mod sending;
 mod server;
 mod server_requests;
+mod shared_state;
 mod snapshot;
 mod subscriptions;
 mod timing;
@@ -36,5 +37,6 @@ pub use server::{
 pub use server_requests::{
     InputRequestError, InputRequestTimeouts, ServerRequest, ServerRequestKey,
 };
-pub use snapshot::{SessionSnapshot, SessionState};
+pub use shared_state::SessionState;
+pub use snapshot::SessionSnapshot;
 pub use subscriptions::{Change, subscribed_uris};

@@ -17,6 +17,7 @@ use super::incoming_requests::{IncomingRequests, RequestKey};
 use super::notification_limiter::{LogMessage, NotificationLimiter, Rate};
 use super::peer::Peer;
 use super::server_requests::{InputRequestError, ServerRequestKey, ServerRequests};
+use super::shared_state::SessionState;
 use super::subscriptions::{SubscribedUris, SubscriptionStream};
 use super::url_elicitations::SentUrlElicitations;
 use super::writing::cancellation;
@@ -234,6 +235,8 @@ pub struct ServerSession<C, A> {
     pub(super) subscribed: SubscribedUris,
     /// How many changes led to the state that processes share.
     pub(super) state_version: u64,
+    /// The state that other processes have, while changes of this process are not saved.
+    pub(super) shared_base: Option<Box<SessionState>>,
     pub(super) subscription_streams: Vec<SubscriptionStream>,
     pub(super) url_elicitations: SentUrlElicitations,
     pub(super) held: HandshakeQueue,
@@ -260,6 +263,7 @@ impl<C, A> ServerSession<C, A> {
             log: NotificationLimiter::default(),
             subscribed: SubscribedUris::new(),
             state_version: 0,
+            shared_base: None,
             subscription_streams: Vec::new(),
             url_elicitations: SentUrlElicitations::default(),
             held: HandshakeQueue::default(),

@@ -4,10 +4,8 @@
 //! ones. Times are on the driver's clock and only make sense while that continues.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::Duration;
 
-use mcpline_derive::Members;
 use serde::{Deserialize, Serialize};
 
 use crate::input_method::InputMethod;
@@ -18,26 +16,13 @@ use crate::wire::{Raw, RequestId};
 
 use super::handshake_queue::QueuedMessage;
 use super::incoming_requests::{IncomingRequest, IncomingRequests, RequestKey};
-use super::peer::Peer;
-use super::server::{Outgoing, Phase, ServerSession, SessionLimits, SessionScope};
+use super::server::{Outgoing, ServerSession, SessionLimits, SessionScope};
 use super::server_requests::{
     InputRequestTimeouts, ServerRequest, ServerRequestKey, ServerRequests,
 };
+use super::shared_state::SessionState;
 use super::subscriptions::SubscriptionStream;
 use super::url_elicitations::{SentUrlElicitation, SentUrlElicitations};
-
-/// The part of a handshake-era session that holds in any process where its next message arrives: the client's identity,
-/// and its subscriptions and log level. Requests in flight, in both directions, stay in their process.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Members)]
-pub struct SessionState {
-    ready: bool,
-    peer: Option<PeerSnapshot>,
-    log_level: Option<LoggingLevel>,
-    subscribed: Vec<String>,
-    /// How many changes led to it.
-    #[members(optional)]
-    version: u64,
-}
 
 /// A complete saved [`ServerSession`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -54,18 +39,6 @@ pub struct SessionSnapshot {
     next_ping: Option<Duration>,
     ping: Option<u64>,
     pings_missed: u32,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Members)]
-#[members(start = PeerSnapshot {
-        revision: Revision::LATEST_LEGACY,
-        info: None,
-        capabilities: Raw::NULL,
-    })]
-struct PeerSnapshot {
-    revision: Revision,
-    info: Option<Raw>,
-    capabilities: Raw,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -99,55 +72,6 @@ struct QueuedMessageSnapshot {
 }
 
 impl<C, A> ServerSession<C, A> {
-    /// Returns the state that another process needs to continue this session.
-    pub fn state(&self) -> SessionState {
-        SessionState {
-            ready: self.is_ready(),
-            peer: self.peer().map(|peer| PeerSnapshot {
-                revision: peer.revision,
-                info: peer.info.clone(),
-                capabilities: peer.capabilities.clone(),
-            }),
-            log_level: self.log_level,
-            subscribed: self.subscribed.iter().cloned().collect(),
-            version: self.state_version,
-        }
-    }
-
-    /// Counts a change of the state, before it is passed to other processes.
-    pub fn count_change(&mut self) {
-        // The version may be one that was read from a store.
-        self.state_version = self.state_version.saturating_add(1);
-    }
-
-    /// Takes over the state of this session from another process. Returns the messages that were queued until the
-    /// handshake was complete, if it is now. Ignores a state that is not newer than its own: it has been overtaken.
-    pub fn adopt(&mut self, state: &SessionState) -> Vec<Outgoing> {
-        if state.version <= self.state_version && self.state_version > 0 {
-            return Vec::new();
-        }
-        self.state_version = state.version;
-        if let Some(peer) = &state.peer {
-            let peer = Arc::new(Peer {
-                revision: peer.revision,
-                info: peer.info.clone(),
-                capabilities: peer.capabilities.clone(),
-            });
-            self.phase = if state.ready {
-                Phase::Ready(peer)
-            } else {
-                Phase::Initializing(peer)
-            };
-        }
-        self.log_level = state.log_level;
-        self.subscribed = state.subscribed.iter().cloned().collect();
-        if self.is_ready() {
-            self.held.take(&self.server_requests)
-        } else {
-            Vec::new()
-        }
-    }
-
     /// Sets the next number for requests to the client: several processes that send requests to one client must not use
     /// a number twice.
     pub fn number_server_requests_from(&mut self, first: u64) {
@@ -320,26 +244,6 @@ mod tests {
 
     fn session() -> ServerSession<(), ()> {
         ServerSession::new(SessionScope::Session, SessionLimits::default())
-    }
-
-    #[test]
-    fn a_version_from_a_store_does_not_overflow() {
-        let mut session = session();
-        let state = SessionState {
-            version: u64::MAX,
-            ..SessionState::default()
-        };
-        assert!(session.adopt(&state).is_empty());
-        session.count_change();
-        assert_eq!(session.state().version, u64::MAX);
-    }
-
-    #[test]
-    fn a_stored_state_without_a_version_is_read() {
-        let stored = r#"{"ready": true, "subscribed": []}"#;
-        let state: SessionState = serde_json::from_str(stored).expect("readable");
-        assert!(state.ready);
-        assert_eq!(state.version, 0);
     }
 
     #[test]

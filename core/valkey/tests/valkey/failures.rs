@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use mcpline::sharing::Sharing;
+use mcpline::sharing::{SaveOutcome, Sharing};
 
 use crate::link::NarrowLink;
 use crate::server::{
@@ -11,9 +11,21 @@ use crate::server::{
 };
 
 async fn save(sharing: &Sharing, id: &str, value: &'static str) -> Result<(), String> {
-    let value = Bytes::from_static(value.as_bytes());
-    let saved = sharing.sessions.save(id, value, LIFETIME).await;
-    saved.map_err(|error| error.to_string())
+    save_instead_of(sharing, id, value, "").await
+}
+
+async fn save_instead_of(
+    sharing: &Sharing,
+    id: &str,
+    value: &'static str,
+    replaces: &'static str,
+) -> Result<(), String> {
+    let [value, replaces] = [value, replaces].map(|text| Bytes::from_static(text.as_bytes()));
+    let saved = sharing.sessions.save(id, value, replaces, LIFETIME).await;
+    match saved.map_err(|error| error.to_string())? {
+        SaveOutcome::Saved => Ok(()),
+        SaveOutcome::Conflict(stored) => Err(format!("{stored:?} is stored")),
+    }
 }
 
 /// Operations end within twice the timeout. The rest is for a busy machine.
@@ -83,7 +95,9 @@ async fn a_restart_between_two_operations_fails_neither() {
     a.sessions.load("one").await.expect("loads");
     server.kill();
     server.run();
-    save(&a, "one", "second").await.expect("saves");
+    save_instead_of(&a, "one", "second", "first")
+        .await
+        .expect("saves");
     let loaded = a.sessions.load("one").await.expect("loads");
     assert_eq!(loaded.as_deref(), Some(&b"second"[..]));
 }
@@ -160,6 +174,25 @@ async fn what_was_sent_to_a_paused_server_is_not_done_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_changes_while_its_save_may_be_executed_is_saved() {
+    let server = Server::start();
+    let (a, b) = (
+        connect_briefly(&server.url()),
+        connect_briefly(&server.url()),
+    );
+    save(&a, "one", "first").await.expect("saves");
+    // The server has the second value in its socket when it goes on.
+    server.pause();
+    for value in ["second", "third", "fourth"] {
+        save_instead_of(&a, "one", value, "first")
+            .await
+            .expect_err("not in time");
+    }
+    server.resume();
+    until_loaded(&b, "one", Some("fourth")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_out_of_memory_refuses_writes_and_is_read() {
     let server = Server::start();
     let (a, b) = (
@@ -225,7 +258,9 @@ async fn a_session_that_is_removed_while_memory_is_short_does_not_come_back() {
     );
     save(&a, "one", "first").await.expect("saves");
     let _: String = server.command("CONFIG SET maxmemory 1").await;
-    save(&a, "one", "second").await.expect_err("no memory");
+    save_instead_of(&a, "one", "second", "first")
+        .await
+        .expect_err("no memory");
     // Removing needs no memory, and gives some back.
     let _ = a.sessions.remove("one").await;
     until_loaded(&b, "one", None).await;
@@ -249,7 +284,10 @@ async fn a_slow_server_is_waited_for() {
     let _: String = server
         .command(&format!("CLIENT PAUSE {} ALL", pause.as_millis()))
         .await;
-    let (saved, loaded) = tokio::join!(save(&a, "one", "second"), b.sessions.load("one"));
+    let (saved, loaded) = tokio::join!(
+        save_instead_of(&a, "one", "second", "first"),
+        b.sessions.load("one")
+    );
     saved.expect("saves");
     assert!(loaded.expect("loads").is_some());
 }
@@ -274,7 +312,9 @@ async fn a_server_that_becomes_a_replica_is_left_by_all_connections() {
     assert!(before.len() >= 3, "{before:?}");
     // Its primary is unreachable, so that it stays as it is.
     let _: String = server.command("REPLICAOF 127.0.0.1 1").await;
-    let error = save(&a, "one", "second").await.expect_err("a replica");
+    let error = save_instead_of(&a, "one", "second", "first")
+        .await
+        .expect_err("a replica");
     assert!(error.contains("is a replica"), "{error}");
     until("all connections are new", || async {
         a.sessions.load("one").await.expect("loads");
@@ -284,7 +324,7 @@ async fn a_server_that_becomes_a_replica_is_left_by_all_connections() {
     .await;
     let _: String = server.command("REPLICAOF NO ONE").await;
     until("saving succeeds", || async {
-        save(&a, "one", "third").await.ok()
+        save_instead_of(&a, "one", "third", "first").await.ok()
     })
     .await;
 }
@@ -301,7 +341,9 @@ async fn forgotten_scripts_are_loaded_again() {
     a.events.append("one/1", 0, Bytes::from_static(b"zero"));
     a.events.append("one/1", 1, Bytes::from_static(b"one"));
     until_read(&b, "one/1", 0, &["one"]).await;
-    save(&a, "one", "second").await.expect("saves");
+    save_instead_of(&a, "one", "second", "first")
+        .await
+        .expect("saves");
 }
 
 #[tokio::test(flavor = "multi_thread")]

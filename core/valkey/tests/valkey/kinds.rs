@@ -1,7 +1,7 @@
 //! Servers with TLS, on Unix sockets, in clusters and behind sentinels.
 
 use bytes::Bytes;
-use mcpline::sharing::Sharing;
+use mcpline::sharing::{SaveOutcome, Sharing};
 use mcpline_valkey::{TlsIdentity, Valkey, ValkeyError};
 
 use crate::server::{
@@ -10,8 +10,12 @@ use crate::server::{
 
 async fn save(sharing: &Sharing, id: &str, value: &'static str) -> Result<(), String> {
     let value = Bytes::from_static(value.as_bytes());
-    let saved = sharing.sessions.save(id, value, LIFETIME).await;
-    saved.map_err(|error| error.to_string())
+    let stored = sharing.sessions.load(id).await;
+    let replaces = stored.ok().flatten().unwrap_or_default();
+    let saved = sharing.sessions.save(id, value, replaces, LIFETIME).await;
+    let saved = saved.map_err(|error| error.to_string())?;
+    assert_eq!(saved, SaveOutcome::Saved);
+    Ok(())
 }
 
 /// Uses all three parts between two processes.

@@ -3,23 +3,45 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline::sharing::LoggedEvents;
+use mcpline::sharing::{LoggedEvents, SaveOutcome, Sharing};
 use mcpline_valkey::Valkey;
 
 use crate::server::{LIFETIME, Server, Subscriber, options, until, until_loaded, until_read};
 
-async fn save(
-    sharing: &mcpline::sharing::Sharing,
-    id: &str,
-    value: &'static str,
-    lifetime: Duration,
-) {
+async fn save(sharing: &Sharing, id: &str, value: &'static str, lifetime: Duration) {
     let value = Bytes::from_static(value.as_bytes());
-    sharing
-        .sessions
-        .save(id, value, lifetime)
-        .await
-        .expect("saves");
+    let stored = sharing.sessions.load(id).await.expect("loads");
+    let replaces = stored.unwrap_or_default();
+    let saved = sharing.sessions.save(id, value, replaces, lifetime).await;
+    assert_eq!(saved.expect("saves"), SaveOutcome::Saved);
+}
+
+#[tokio::test]
+async fn a_session_that_another_process_has_changed_is_not_replaced() {
+    let server = Server::start();
+    let (a, b) = (server.connect(), server.connect());
+    let save = async |sharing: &Sharing, value: &'static str, replaces: &'static str| {
+        let [value, replaces] = [value, replaces].map(|text| Bytes::from_static(text.as_bytes()));
+        let saved = sharing
+            .sessions
+            .save("one", value, replaces, LIFETIME)
+            .await;
+        saved.expect("saves or not")
+    };
+    let conflict =
+        |stored: &'static str| SaveOutcome::Conflict(Bytes::from_static(stored.as_bytes()));
+    assert_eq!(save(&a, "first", "").await, SaveOutcome::Saved);
+    assert_eq!(save(&a, "second", "first").await, SaveOutcome::Saved);
+    assert_eq!(save(&b, "third", "first").await, conflict("second"));
+    assert_eq!(save(&b, "first", "first").await, conflict("second"));
+    until_loaded(&b, "one", Some("second")).await;
+    // The same again only lives longer.
+    assert_eq!(save(&a, "second", "first").await, SaveOutcome::Saved);
+    assert_eq!(save(&b, "third", "second").await, SaveOutcome::Saved);
+    until_loaded(&a, "one", Some("third")).await;
+    b.sessions.remove("one").await.expect("removes");
+    assert_eq!(save(&a, "fourth", "second").await, SaveOutcome::Saved);
+    until_loaded(&a, "one", None).await;
 }
 
 #[tokio::test]
@@ -223,7 +245,7 @@ async fn events_after_a_gap_cannot_be_resumed_from_before_it() {
 }
 
 /// Counts the events after this one, in all parts.
-async fn count(a: &mcpline::sharing::Sharing, stream: &str, after: u64) -> Option<u64> {
+async fn count(a: &Sharing, stream: &str, after: u64) -> Option<u64> {
     let mut next = after;
     loop {
         let part = a.events.read(stream, next).await.expect("reads")?;
@@ -235,7 +257,7 @@ async fn count(a: &mcpline::sharing::Sharing, stream: &str, after: u64) -> Optio
 }
 
 /// Appends events with these numbers, and waits until they are written.
-async fn append(a: &mcpline::sharing::Sharing, stream: &str, numbers: std::ops::Range<u64>) {
+async fn append(a: &Sharing, stream: &str, numbers: std::ops::Range<u64>) {
     for number in numbers {
         a.events
             .append(stream, number, Bytes::from(vec![b'x'; 100]));

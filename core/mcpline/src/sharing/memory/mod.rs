@@ -15,7 +15,7 @@ use mcpline_runtime::clock;
 use super::Pending;
 use super::bus::{Bus, Subscription};
 use super::log::{EventLog, LoggedEvents};
-use super::store::SessionStore;
+use super::store::{SaveOutcome, SessionStore};
 
 use sessions::SavedSessions;
 use streams::LoggedStreams;
@@ -40,17 +40,32 @@ struct Receivers {
 }
 
 impl SessionStore for Memory {
-    fn save<'a>(&'a self, id: &'a str, session: Bytes, lifetime: Duration) -> Pending<'a, ()> {
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        session: Bytes,
+        replaces: Bytes,
+        lifetime: Duration,
+    ) -> Pending<'a, SaveOutcome> {
         Box::pin(async move {
             let now = clock::now();
-            let lapsed = lock(&self.sessions).save(id, session, now.saturating_add(lifetime), now);
+            let lapsed = {
+                let mut sessions = lock(&self.sessions);
+                if let Some(stored) = sessions.load(id, now)
+                    && stored != replaces
+                    && stored != session
+                {
+                    return Ok(SaveOutcome::Conflict(stored));
+                }
+                sessions.save(id, session, now.saturating_add(lifetime), now)
+            };
             if !lapsed.is_empty() {
                 let mut streams = lock(&self.streams);
                 for id in lapsed {
                     streams.forget_session(&id);
                 }
             }
-            Ok(())
+            Ok(SaveOutcome::Saved)
         })
     }
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::sharing::{EventLog, Memory, SessionStore};
+use crate::sharing::{EventLog, Memory, SaveOutcome, SessionStore};
 
 use super::lock;
 use super::sessions::{MAX_SESSION_BYTES, SESSION_MEMORY_BYTES};
@@ -20,7 +20,8 @@ fn large() -> Bytes {
 }
 
 async fn save(memory: &Memory, id: &str, session: Bytes, lifetime: Duration) {
-    memory.save(id, session, lifetime).await.expect("saves");
+    let saved = memory.save(id, session.clone(), session, lifetime).await;
+    assert_eq!(saved.expect("saves"), SaveOutcome::Saved);
 }
 
 async fn is_held(memory: &Memory, stream: &str, after: u64) -> bool {

@@ -149,10 +149,11 @@ async fn serve(
         Ok(shareable) => shareable,
         Err(refusal) => return refusal.response(),
     };
-    if let (Some(replicas), Some(Shareable { state: true, .. })) = (replicas, &shareable)
-        && session.connection.peer().is_some()
-    {
-        replicas.refresh(session).await;
+    if let (Some(replicas), Some(Shareable { state: true, .. })) = (replicas, &shareable) {
+        if session.connection.peer().is_some() {
+            replicas.refresh(session).await;
+        }
+        session.connection.lock_session().begin_change();
     }
     let exchange = match hand_on(shared, session, parts, incoming) {
         Ok(exchange) => exchange,

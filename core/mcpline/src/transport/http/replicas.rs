@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
 use http::StatusCode;
+use mcpline_protocol::session::SessionState;
 use mcpline_protocol::wire::{self, Incoming, Message, Raw, encode};
 use mcpline_runtime::clock;
 use sha2::{Digest as _, Sha256};
@@ -15,7 +17,9 @@ use crate::background;
 use crate::message_sink::MessageSink;
 use crate::quota::{Budget, Charge, ClientQuota, Exceeded};
 use crate::server::connection::Connection;
-use crate::sharing::{BusEndpoint, BusEvent, LoggedEvents, Sharing, StoredSession};
+use crate::sharing::{
+    BusEndpoint, BusEvent, LoggedEvents, SaveOutcome, Sharing, SharingError, StoredSession,
+};
 use crate::warning_limit::warn_limited;
 
 use super::service::{Refusal, Shared};
@@ -24,6 +28,10 @@ use super::stream::{Stream, StreamLog, StreamName};
 
 /// How many times an active session is saved during its lifetime in the store.
 const SAVES_PER_LIFETIME: u32 = 2;
+
+/// How many times a session that other processes change at the same time is merged and saved again: often enough for any number
+/// of messages that a client sends at once, and few enough for a store that stores nothing.
+const MAX_SAVES: usize = 16;
 
 /// Bytes of the clients' messages about requests that other processes may hold, which wait until the bus has taken them. One
 /// message is always taken, whatever its size. As large as the largest message that a server accepts by default. Messages with
@@ -122,17 +130,18 @@ impl Replicas {
         }
         // A session whose handshake failed cannot be continued.
         if shareable.state && session.connection.peer().is_some() && !session.has_ended() {
-            let state = {
-                let mut session = session.connection.lock_session();
-                session.count_change();
-                session.state()
-            };
-            self.exchange.publish(&BusEvent::State {
-                session: session.shared_key().to_owned(),
-                state,
-            });
+            session.connection.lock_session().count_change();
+            self.publish_state(session);
             self.save(session).await;
         }
+    }
+
+    fn publish_state(&self, session: &Session) {
+        let state = session.connection.lock_session().state();
+        self.exchange.publish(&BusEvent::State {
+            session: session.shared_key().to_owned(),
+            state,
+        });
     }
 
     /// Takes over what other processes have changed. Done before a message changes the state here: the bus may be behind
@@ -149,30 +158,64 @@ impl Replicas {
         }
     }
 
-    /// Saves a session, unless it has ended.
+    /// Saves a session, unless it has ended. Merges it with changes that other processes have saved in the meantime.
     async fn save(&self, session: &Session) {
         if session.has_ended() {
             return;
         }
-        let stored = StoredSession {
-            principal: session.principal().to_owned(),
-            state: session.connection.lock_session().state(),
-        };
-        let lifetime = session.idle_limit().saturating_mul(SAVES_PER_LIFETIME);
-        let saved = match stored.write() {
-            Ok(bytes) => {
-                let store = &self.sharing.sessions;
-                store.save(session.shared_key(), bytes, lifetime).await
+        match self.merge_and_save(session).await {
+            Ok(true) => {}
+            Ok(false) => warn_limited!(
+                "a session could not be saved for other processes: they change it all the time"
+            ),
+            Err(error) => {
+                warn_limited!(%error, "a session could not be saved for other processes");
             }
-            Err(error) => Err(error),
-        };
-        if let Err(error) = saved {
-            warn_limited!(%error, "a session could not be saved for other processes");
         }
         // It may have ended meanwhile.
         if session.has_ended() {
             self.removal(session).await;
         }
+    }
+
+    /// Returns whether it was saved. What was not saved stays a change of this process.
+    async fn merge_and_save(&self, session: &Session) -> Result<bool, SharingError> {
+        let lifetime = session.idle_limit().saturating_mul(SAVES_PER_LIFETIME);
+        let mut stored: Option<Bytes> = None;
+        for _ in 0..MAX_SAVES {
+            let (state, base) = {
+                let machine = session.connection.lock_session();
+                (machine.state(), machine.shared_base().cloned())
+            };
+            let (value, replaces) = match (&stored, base) {
+                // Nothing to merge: what is stored only lives longer.
+                (Some(stored), None) => (stored.clone(), stored.clone()),
+                (Some(stored), Some(_)) => (written(session, &state)?, stored.clone()),
+                (None, Some(base)) => (written(session, &state)?, written(session, &base)?),
+                (None, None) => {
+                    let value = written(session, &state)?;
+                    (value.clone(), value)
+                }
+            };
+            let store = &self.sharing.sessions;
+            let saving = store.save(session.shared_key(), value, replaces, lifetime);
+            match saving.await? {
+                SaveOutcome::Saved => {
+                    session.connection.lock_session().note_saved(&state);
+                    return Ok(true);
+                }
+                SaveOutcome::Conflict(current) => {
+                    let theirs = StoredSession::read(&current)?.state;
+                    let had_changes = session.connection.lock_session().shared_base().is_some();
+                    if had_changes {
+                        session.connection.merge_stored(&theirs);
+                        self.publish_state(session);
+                    }
+                    stored = Some(current);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// Saves an active session again before its lifetime is over.
@@ -354,6 +397,8 @@ impl FollowedStream {
                     }
                     _ => tokio::time::sleep(self.retry).await,
                 }
+            } else {
+                drop(stream);
             }
             let read = self.log.log.read(&self.log.name, self.next).await;
             let Some(stream) = self.stream.upgrade() else {
@@ -372,6 +417,15 @@ impl FollowedStream {
             }
         }
     }
+}
+
+/// Returns a session with this state as stored.
+fn written(session: &Session, state: &SessionState) -> Result<Bytes, SharingError> {
+    let stored = StoredSession {
+        principal: session.principal().to_owned(),
+        state: state.clone(),
+    };
+    stored.write()
 }
 
 /// Reads a stream after this event, which the client has: it will be in the log if the stream is kept.
@@ -411,8 +465,6 @@ pub(super) struct Shareable {
     /// Messages about requests of either side that another process may hold, with their charges.
     messages: Vec<(Raw, [Charge; 2])>,
 }
-            } else {
-                drop(stream);
 
 fn changes_state(message: &Message) -> bool {
     let method = match message {
