@@ -50,6 +50,10 @@ impl Subscribers {
         drop(receive);
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().by_number.is_empty()
+    }
+
     pub(crate) fn deliver(&self, message: &Bytes) {
         let receivers: Vec<Receiver> = self.lock().by_number.values().cloned().collect();
         for receive in receivers {

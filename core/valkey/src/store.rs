@@ -1,6 +1,6 @@
 //! Implements the traits of `mcpline::sharing` over Valkey.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use crate::address::Address;
 use crate::bus::{BusReadiness, Listener, Subscribers};
 use crate::connection::Connector;
 use crate::error::ValkeyError;
+use crate::failure::Failure;
 use crate::keys::Keys;
 use crate::options::ValkeyOptions;
 use crate::queue::{Operation, Queue};
@@ -24,17 +25,74 @@ use crate::warning_limiter::WarningLimiter;
 use crate::writer::Writer;
 
 /// State that several servers share over Valkey. [`connect`](Self::connect) returns it as [`Sharing`].
+///
+/// A process that is forked afterwards connects anew, on a thread of its own, when it first uses the state.
 pub struct Valkey {
+    process: RwLock<Arc<ConnectedProcess>>,
+    subscribers: Arc<Subscribers>,
+    address: Address,
+    options: ValkeyOptions,
+    restarts: WarningLimiter,
+}
+
+/// What one process has: tasks and connections do not survive a fork.
+struct ConnectedProcess {
+    /// The id of the process.
+    id: u32,
     queue: Arc<Queue>,
     reader: Reader,
-    subscribers: Arc<Subscribers>,
     joined: Arc<BusReadiness>,
     connector: Arc<Connector>,
     keys: Keys,
-    /// The name of this process on the bus.
+    /// Its name on the bus.
     name: String,
-    timeout: Duration,
     runtime: Handle,
+}
+
+impl ConnectedProcess {
+    /// Starts the writer by this function, which returns the runtime that it runs on.
+    fn start(
+        address: &Address,
+        options: &ValkeyOptions,
+        start: impl FnOnce(Writer) -> Result<Handle, ValkeyError>,
+    ) -> Result<Self, ValkeyError> {
+        let connector = Arc::new(Connector::new(address.clone(), options)?);
+        let keys = Keys::new(&options.key_prefix);
+        let queue = Arc::new(Queue::default());
+        let name = clock::token();
+        let writer = Writer {
+            queue: queue.clone(),
+            connector: connector.clone(),
+            keys: keys.clone(),
+            sender: name.clone(),
+            warnings: WarningLimiter::default(),
+        };
+        let runtime = start(writer)?;
+        Ok(Self {
+            id: std::process::id(),
+            queue,
+            reader: Reader::new(connector.clone(), keys.clone(), options.timeout),
+            joined: Arc::default(),
+            connector,
+            keys,
+            name,
+            runtime,
+        })
+    }
+
+    /// Starts to listen, unless it does already.
+    fn listen(&self, subscribers: &Arc<Subscribers>) {
+        if self.joined.listen() {
+            let listener = Listener::new(
+                subscribers,
+                self.connector.clone(),
+                self.joined.clone(),
+                &self.keys,
+                self.name.clone(),
+            );
+            background::spawn(&self.runtime, listener.run());
+        }
+    }
 }
 
 impl Valkey {
@@ -63,7 +121,7 @@ impl Valkey {
             background::spawn(&runtime, writer.run());
             Ok(runtime)
         };
-        Self::start(url, &options, start)
+        Ok(Self::start(url, &options, start)?.share())
     }
 
     /// Returns state that is shared over the Valkey at this URL, for programs without a tokio runtime or with several.
@@ -77,7 +135,7 @@ impl Valkey {
     /// The URL or an option is invalid, a feature is not enabled, or the thread cannot be started.
     pub fn connect_on_own_thread(url: &str) -> Result<Sharing, ValkeyError> {
         let (url, options) = url_options::separate(url)?;
-        Self::start(&url, &options, start_thread)
+        Ok(Self::start(&url, &options, start_thread)?.share())
     }
 
     /// Starts the writer by this function, which returns the runtime that it runs on.
@@ -85,42 +143,75 @@ impl Valkey {
         url: &str,
         options: &ValkeyOptions,
         start: impl FnOnce(Writer) -> Result<Handle, ValkeyError>,
-    ) -> Result<Sharing, ValkeyError> {
+    ) -> Result<Arc<Self>, ValkeyError> {
         options.check()?;
-        let connector = Arc::new(Connector::new(Address::parse(url)?, options)?);
-        let keys = Keys::new(&options.key_prefix);
-        let queue = Arc::new(Queue::default());
-        let name = clock::token();
-        let writer = Writer {
-            queue: queue.clone(),
-            connector: connector.clone(),
-            keys: keys.clone(),
-            sender: name.clone(),
-            warnings: WarningLimiter::default(),
-        };
-        let runtime = start(writer)?;
-        let shared = Arc::new(Self {
-            queue,
-            reader: Reader::new(connector.clone(), keys.clone(), options.timeout),
+        let address = Address::parse(url)?;
+        let process = ConnectedProcess::start(&address, options, start)?;
+        Ok(Arc::new(Self {
+            process: RwLock::new(Arc::new(process)),
             subscribers: Arc::default(),
-            joined: Arc::default(),
-            connector,
-            keys,
-            name,
-            timeout: options.timeout,
-            runtime,
-        });
-        Ok(Sharing {
-            sessions: shared.clone(),
-            events: shared.clone(),
-            bus: shared,
-        })
+            address,
+            options: options.clone(),
+            restarts: WarningLimiter::default(),
+        }))
+    }
+
+    fn share(self: Arc<Self>) -> Sharing {
+        Sharing {
+            sessions: self.clone(),
+            events: self.clone(),
+            bus: self,
+        }
+    }
+
+    /// Returns the connections of this process. A process that was forked from the one that had them opens its own.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be opened in a forked process.
+    fn process(&self) -> Result<Arc<ConnectedProcess>, Failure> {
+        let process = self
+            .process
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        if process.id == std::process::id() {
+            return Ok(process);
+        }
+        let mut current = self.process.write().unwrap_or_else(PoisonError::into_inner);
+        if current.id == std::process::id() {
+            return Ok(current.clone());
+        }
+        let started = ConnectedProcess::start(&self.address, &self.options, start_thread);
+        let started = Arc::new(started.map_err(|error| {
+            Failure::Unreachable(format!("cannot connect in a forked process: {error}"))
+        })?);
+        if !self.subscribers.is_empty() {
+            started.listen(&self.subscribers);
+        }
+        // What the parent's threads use is not dropped: they do not exist here, and may have held locks.
+        std::mem::forget(std::mem::replace(&mut *current, started.clone()));
+        std::mem::forget(process);
+        Ok(started)
+    }
+
+    /// Adds to the queue, which cannot fail but in a forked process.
+    fn enqueue(&self, add: impl FnOnce(&Queue)) {
+        match self.process() {
+            Ok(process) => add(&process.queue),
+            Err(error) => {
+                if let Some(suppressed) = self.restarts.admit() {
+                    tracing::warn!(%error, suppressed, "dropped what other processes should know");
+                }
+            }
+        }
     }
 
     async fn write(&self, operation: Operation) -> Result<Option<Bytes>, SharingError> {
         // The operation waits for the previous batch or for a connection, and then for its own batch.
-        let timeout = self.timeout.saturating_mul(2);
-        Ok(self.queue.push_and_wait(operation, timeout).await?)
+        let timeout = self.options.timeout.saturating_mul(2);
+        let process = self.process()?;
+        Ok(process.queue.push_and_wait(operation, timeout).await?)
     }
 }
 
@@ -148,7 +239,7 @@ impl SessionStore for Valkey {
         lifetime: Duration,
     ) -> Pending<'a, SaveOutcome> {
         Box::pin(async move {
-            self.joined.wait(self.timeout).await;
+            self.process()?.joined.wait(self.options.timeout).await;
             let session = Operation::Save {
                 session: id.to_owned(),
                 value: session,
@@ -164,8 +255,9 @@ impl SessionStore for Valkey {
 
     fn load<'a>(&'a self, id: &'a str) -> Pending<'a, Option<Bytes>> {
         Box::pin(async move {
-            self.joined.wait(self.timeout).await;
-            Ok(self.reader.load(id).await?)
+            let process = self.process()?;
+            process.joined.wait(self.options.timeout).await;
+            Ok(process.reader.load(id).await?)
         })
     }
 
@@ -180,48 +272,44 @@ impl SessionStore for Valkey {
 
 impl EventLog for Valkey {
     fn append(&self, stream: &str, number: u64, event: Bytes) {
-        self.queue.push(Operation::Append {
-            stream: stream.to_owned(),
-            number,
-            event,
+        let stream = stream.to_owned();
+        self.enqueue(|queue| {
+            queue.push(Operation::Append {
+                stream,
+                number,
+                event,
+            })
         });
     }
 
     fn end(&self, stream: &str) {
-        self.queue.push(Operation::End {
-            stream: stream.to_owned(),
-        });
+        let stream = stream.to_owned();
+        self.enqueue(|queue| queue.push(Operation::End { stream }));
     }
 
     fn flush(&self) -> Pending<'_, ()> {
         Box::pin(async move {
-            self.queue.flush().await;
+            self.process()?.queue.flush().await;
             Ok(())
         })
     }
 
     fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>> {
-        Box::pin(async move { Ok(self.reader.read(stream, after).await?) })
+        Box::pin(async move { Ok(self.process()?.reader.read(stream, after).await?) })
     }
 }
 
 impl Bus for Valkey {
     fn publish(&self, message: Bytes) {
-        self.queue.publish(message.clone());
+        self.enqueue(|queue| queue.publish(message.clone()));
         self.subscribers.deliver(&message);
     }
 
     fn subscribe(&self, receive: Arc<dyn Fn(Bytes) + Send + Sync>) -> Subscription {
         let number = self.subscribers.add(receive);
-        if self.joined.listen() {
-            let listener = Listener::new(
-                &self.subscribers,
-                self.connector.clone(),
-                self.joined.clone(),
-                &self.keys,
-                self.name.clone(),
-            );
-            background::spawn(&self.runtime, listener.run());
+        // A process that cannot connect tries again when it uses the state.
+        if let Ok(process) = self.process() {
+            process.listen(&self.subscribers);
         }
         // Does not keep the listener.
         let subscribers = Arc::downgrade(&self.subscribers);
@@ -235,13 +323,56 @@ impl Bus for Valkey {
 
 impl Drop for Valkey {
     fn drop(&mut self) {
-        // The writer ends once everything is written.
-        self.queue.close();
+        let process = self
+            .process
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        // The writer ends once everything is written. In a forked process it is the parent's.
+        if process.id == std::process::id() {
+            process.queue.close();
+        }
     }
 }
 
 impl std::fmt::Debug for Valkey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Valkey").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A fork copies everything but the threads, and changes the id of the process.
+    #[tokio::test]
+    async fn a_process_with_another_id_connects_anew() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let options = ValkeyOptions {
+            // The server never answers.
+            timeout: Duration::from_secs(3_600),
+            ..ValkeyOptions::default()
+        };
+        let url = format!("valkey://127.0.0.1:{port}");
+        let shared = Valkey::start(&url, &options, start_thread).expect("starts");
+        let connected = async || {
+            let accepting = tokio::time::timeout(Duration::from_secs(60), listener.accept());
+            accepting.await.expect("a connection").expect("accepts")
+        };
+        shared.append("one/1", 0, Bytes::new());
+        let _parent = connected().await;
+        let before = shared.process().expect("connected").name.clone();
+        {
+            let mut process = shared.process.write().expect("no panic");
+            Arc::get_mut(&mut process).expect("not in use").id = 0;
+        }
+        shared.append("one/1", 1, Bytes::new());
+        let _child = connected().await;
+        let process = shared.process().expect("connected");
+        assert_eq!(process.id, std::process::id());
+        assert_ne!(process.name, before);
     }
 }
