@@ -9,6 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
+use mcpline_runtime::WarningLimit;
 use tokio::sync::watch;
 
 use crate::backoff::Backoff;
@@ -16,10 +17,9 @@ use crate::connection::{Connection, Connector};
 use crate::failure::Failure;
 use crate::keys::Keys;
 use crate::limits::{
-    BUS_READ_TIMEOUT, MAX_BATCH_BYTES, MAX_READ_EVENTS, MAX_READ_TIMEOUTS, MAX_SENDERS,
+    BUS_READ_TIMEOUT, MAX_BATCH_BYTES, MAX_READ_EVENTS, MAX_READ_TIMEOUTS, MAX_SENDERS, WARNINGS,
 };
 use crate::scripts;
-use crate::warning_limiter::WarningLimiter;
 
 /// What is called with each message.
 pub(crate) type Receiver = Arc<dyn Fn(Bytes) + Send + Sync>;
@@ -113,8 +113,8 @@ pub(crate) struct Listener {
     /// How many times in a row one message was not read in time, although the server answered before.
     timeouts: u32,
     senders: Senders,
-    warnings: WarningLimiter,
-    losses: WarningLimiter,
+    warnings: WarningLimit,
+    losses: WarningLimit,
 }
 
 impl Listener {
@@ -135,8 +135,8 @@ impl Listener {
             read_count: MAX_READ_EVENTS,
             timeouts: 0,
             senders: Senders::default(),
-            warnings: WarningLimiter::default(),
-            losses: WarningLimiter::default(),
+            warnings: WarningLimit::new(WARNINGS),
+            losses: WarningLimit::new(WARNINGS),
         }
     }
 

@@ -35,7 +35,6 @@ mod reader;
 mod scripts;
 mod store;
 mod url_options;
-mod warning_limiter;
 mod writer;
 
 pub use error::ValkeyError;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use mcpline_protocol::session::Rate;
+
 /// Bytes of the operations that wait in this process to be written; above it the oldest events and messages are dropped, and
 /// then the oldest changes of sessions. It holds two of the
 /// largest messages that a server accepts by default, or half a minute without Valkey at 1 MB/s of events.
@@ -99,3 +101,9 @@ pub(crate) const MAX_DELAY: Duration = Duration::from_secs(2);
 
 /// How long a server that shuts down tries to write what is queued.
 pub(crate) const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Warnings of one kind: enough to notice an outage, and too few to fill the log during one.
+pub(crate) const WARNINGS: Rate = Rate {
+    burst: 4,
+    per_second: 1,
+};

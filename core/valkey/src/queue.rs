@@ -5,15 +5,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use mcpline_runtime::WarningLimit;
 use tokio::sync::{Notify, oneshot};
 
 use crate::failure::Failure;
 use crate::keys;
 use crate::limits::{
     ENTRY_BYTES, MAX_BATCH_BYTES, MAX_BATCH_OPERATIONS, MAX_BUS_MESSAGE_BYTES, MAX_QUEUED_BYTES,
-    MAX_REPLACED,
+    MAX_REPLACED, WARNINGS,
 };
-use crate::warning_limiter::WarningLimiter;
 
 /// An operation that writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,15 +128,26 @@ impl Entry {
 }
 
 /// The queue. One task takes batches from it.
-#[derive(Default)]
 pub(crate) struct Queue {
     state: Mutex<State>,
     /// Wakes the task that takes.
     changed: Notify,
     /// Wakes what waits until everything is written.
     finished: Notify,
-    overflows: WarningLimiter,
-    large_messages: WarningLimiter,
+    overflows: WarningLimit,
+    large_messages: WarningLimit,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self {
+            state: Mutex::default(),
+            changed: Notify::default(),
+            finished: Notify::default(),
+            overflows: WarningLimit::new(WARNINGS),
+            large_messages: WarningLimit::new(WARNINGS),
+        }
+    }
 }
 
 #[derive(Default)]

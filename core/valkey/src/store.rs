@@ -8,7 +8,7 @@ use mcpline::sharing::{
     Bus, EventLog, LoggedEvents, Pending, SaveOutcome, SessionStore, Sharing, SharingError,
     Subscription,
 };
-use mcpline_runtime::{background, clock};
+use mcpline_runtime::{WarningLimit, background, clock};
 use tokio::runtime::Handle;
 
 use crate::address::Address;
@@ -17,11 +17,11 @@ use crate::connection::Connector;
 use crate::error::ValkeyError;
 use crate::failure::Failure;
 use crate::keys::Keys;
+use crate::limits::WARNINGS;
 use crate::options::ValkeyOptions;
 use crate::queue::{Operation, Queue};
 use crate::reader::Reader;
 use crate::url_options;
-use crate::warning_limiter::WarningLimiter;
 use crate::writer::Writer;
 
 /// State that several servers share over Valkey. [`connect`](Self::connect) returns it as [`Sharing`].
@@ -32,7 +32,7 @@ pub struct Valkey {
     subscribers: Arc<Subscribers>,
     address: Address,
     options: ValkeyOptions,
-    restarts: WarningLimiter,
+    restarts: WarningLimit,
 }
 
 /// What one process has: tasks and connections do not survive a fork.
@@ -65,7 +65,7 @@ impl ConnectedProcess {
             connector: connector.clone(),
             keys: keys.clone(),
             sender: name.clone(),
-            warnings: WarningLimiter::default(),
+            warnings: WarningLimit::new(WARNINGS),
         };
         let runtime = start(writer)?;
         Ok(Self {
@@ -152,7 +152,7 @@ impl Valkey {
             subscribers: Arc::default(),
             address,
             options: options.clone(),
-            restarts: WarningLimiter::default(),
+            restarts: WarningLimit::new(WARNINGS),
         }))
     }
 

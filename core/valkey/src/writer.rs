@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline_runtime::background;
+use mcpline_runtime::{WarningLimit, background};
 use redis::{Cmd, Value, from_redis_value};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -21,7 +21,6 @@ use crate::limits::{
 };
 use crate::queue::{Entry, Operation, Queue, report_outcome};
 use crate::scripts::{LoadedScript, ScriptCall};
-use crate::warning_limiter::WarningLimiter;
 
 /// Writes batches of the queue, one after the other, until the queue is closed. Operations that fail for a temporary
 /// reason are written again, in order; scripts and receivers recognize repetitions.
@@ -31,7 +30,7 @@ pub(crate) struct Writer {
     pub(crate) keys: Keys,
     /// The name of this process on the bus.
     pub(crate) sender: String,
-    pub(crate) warnings: WarningLimiter,
+    pub(crate) warnings: WarningLimit,
 }
 
 impl Writer {
