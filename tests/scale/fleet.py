@@ -115,6 +115,12 @@ class Process:
     def runs(self) -> bool:
         return self._process is not None
 
+    @property
+    def id(self) -> int:
+        """The process id."""
+        assert self._process
+        return self._process.pid
+
     def tail(self) -> str:
         return self.log.read_text(errors="replace")[-3000:]
 

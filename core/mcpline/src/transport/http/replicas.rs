@@ -36,6 +36,9 @@ const MAX_SAVES: usize = 16;
 /// Bytes of the clients' messages about requests that other processes may hold, which wait until the bus has taken them. One
 /// message is always taken, whatever its size. As large as the largest message that a server accepts by default. Messages with
 /// made-up ids, of which there may be any number, then take this much of the bus and no more.
+///
+/// Each process has this limit, and the share of one client holds in each of them: a limit for all processes would cost a round
+/// trip for each message. The bus limits what all put on it together.
 const MAX_FORWARDED_BYTES: usize = 16 * 1024 * 1024;
 
 /// The delays between lookups of another process's stream. A client may resume a stream before the log has the latest
