@@ -1,12 +1,17 @@
-//! System calls of Windows: jobs of processes, standard handles, named pipes, blocked threads. Empty on other systems.
+//! System calls of Windows: jobs of processes, standard handles, named pipes, private files, blocked threads. Empty on other systems.
 #![cfg(windows)]
 
 mod job;
 mod pipe;
+mod private_file;
+mod security_descriptor;
 mod standard_handles;
 mod thread;
 
 pub use job::{Job, START_FLAGS};
 pub use pipe::{PIPE_PREFIX, create_pipe};
+pub use private_file::{
+    AccessOfOthers, create_private_directory, create_private_file, lock_private_file, set_access,
+};
 pub use standard_handles::StandardHandles;
 pub use thread::cancel_blocking_io;

@@ -2,10 +2,10 @@
 
 #[cfg(unix)]
 mod directory;
-#[cfg(not(unix))]
-#[path = "portable.rs"]
+#[cfg(windows)]
+#[path = "windows_directory.rs"]
 mod directory;
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;
 
 use std::fmt::Write as _;
@@ -39,7 +39,8 @@ const FORMAT: &str = "mcpline-store 1 ";
 /// read or have created is rejected with [`StoreError::Unsafe`]: a symbolic link in place of the directory or a file, a
 /// file that others can read or that belongs to another user, a directory that others can write to. A value is written
 /// to a temporary file that then replaces the old one atomically, so that readers see one or the other, also after a
-/// crash. On systems other than Unix, the permissions of the user's profile apply.
+/// crash. On Windows, access control lists take the place of modes: directory and files belong to this user, and only it and
+/// the system have access. An entry for any other user but administrators is rejected, as on Unix.
 ///
 /// The lock works between all processes that use the same directory and ends with the process that holds it. Clones
 /// share their values.
