@@ -83,6 +83,8 @@ class Toolchain:
 
 def is_of_build(name: str) -> bool:
     """Whether a variable of the environment changes what is built."""
+    if name == "CARGO_BUILD_JOBS":
+        return False
     return name in {"RUSTFLAGS", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CC", "AR", "MAKEFLAGS", "MAKELEVEL"} or name.startswith(
         ("CARGO_TARGET_", "CARGO_BUILD_", "CARGO_PROFILE_", "CARGO_ENCODED_")
     )
