@@ -1,0 +1,235 @@
+//! The directory of a service: where it is, whether it is safe, and the names of its files.
+
+use std::fs::{self, DirBuilder, Metadata};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::address::Address;
+use crate::error::LocalError;
+
+/// The version of the layout: processes that use different layouts never read each other's files.
+const LAYOUT: &str = "1";
+
+/// Permissions of all directories: nothing for other users.
+const MODE: u32 = 0o700;
+
+/// The permissions of others to write, and the bit that keeps them from renaming what is not theirs.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+const STICKY: u32 = 0o1000;
+
+/// The directory of a service.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    /// The directories that are checked, the outer one first.
+    checked: Vec<PathBuf>,
+    /// `ROOT/1`.
+    layout: PathBuf,
+    /// The first part of the names of temporary files of this process.
+    own: String,
+    temporary_files: AtomicU64,
+}
+
+impl Directory {
+    /// Creates the directory at this address unless it exists, and checks that no other user can read or replace it.
+    pub(crate) fn open(address: Address, own: String) -> Result<Self, LocalError> {
+        let checked = match address {
+            Address::Path(path) => vec![path],
+            Address::Name(name) => {
+                let services = services();
+                vec![services.clone(), services.join(name)]
+            }
+        };
+        let layout = checked.last().map(|root| root.join(LAYOUT));
+        let directory = Self {
+            checked,
+            layout: layout.unwrap_or_default(),
+            own,
+            temporary_files: AtomicU64::new(0),
+        };
+        directory.create()?;
+        Ok(directory)
+    }
+
+    /// Creates what is missing, and checks the rest.
+    pub(crate) fn create(&self) -> Result<(), LocalError> {
+        for (index, path) in self.checked.iter().enumerate() {
+            if index == 0 {
+                check_parent(path)?;
+            }
+            make(path)?;
+            check(path)?;
+        }
+        for folder in [
+            &self.layout,
+            &self.sessions(),
+            &self.ended(),
+            &self.streams(),
+            &self.temporary(),
+            &self.bus(),
+        ] {
+            make(folder)?;
+        }
+        Ok(())
+    }
+
+    /// A file for each session: see `sessions.rs`.
+    pub(crate) fn sessions(&self) -> PathBuf {
+        self.layout.join("sessions")
+    }
+
+    /// An empty file for each session that was removed.
+    pub(crate) fn ended(&self) -> PathBuf {
+        self.layout.join("ended")
+    }
+
+    /// A directory for each session, with a file for each stream: see `streams.rs`.
+    pub(crate) fn streams(&self) -> PathBuf {
+        self.layout.join("streams")
+    }
+
+    /// Files that are being written.
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.layout.join("tmp")
+    }
+
+    /// A socket for each process. Names that begin with a dot are not yet listened on.
+    pub(crate) fn bus(&self) -> PathBuf {
+        self.layout.join("bus")
+    }
+
+    /// An empty file, whose time is that of the latest sweep.
+    pub(crate) fn swept(&self) -> PathBuf {
+        self.layout.join("swept")
+    }
+
+    /// A path for a file that is being written.
+    pub(crate) fn new_temporary(&self) -> PathBuf {
+        let number = self.temporary_files.fetch_add(1, Ordering::Relaxed);
+        self.temporary().join(format!("{}-{number}", self.own))
+    }
+
+    /// Writes a file so that readers find the previous one or all of this one.
+    pub(crate) fn replace(&self, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+        use io::Write as _;
+
+        let temporary = self.new_temporary();
+        let written = private_file()
+            .write(true)
+            .create_new(true)
+            .open(&temporary)
+            .and_then(|mut file| parts.iter().try_for_each(|part| file.write_all(part)))
+            .and_then(|()| fs::rename(&temporary, path));
+        if written.is_err() {
+            // It may not even exist.
+            let _ = fs::remove_file(&temporary);
+        }
+        written
+    }
+}
+
+/// Options of a file that only this user may read.
+pub(crate) fn private_file() -> fs::OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt as _;
+
+    let mut options = fs::OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+/// Returns the name of the file for an id: a digest, so that it is a valid name whatever the id is, on file systems that ignore
+/// case, too.
+pub(crate) fn file_name(id: &str) -> String {
+    let digest = Sha256::digest(id.as_bytes());
+    digest[..20]
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)]))
+        .collect()
+}
+
+/// The directory of this user's services: in memory and private to the user where there is such a place.
+fn services() -> PathBuf {
+    let user = rustix::process::geteuid().as_raw();
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    // It is another user's in a program that was started with `sudo`.
+    let runtime = runtime.filter(|path| {
+        let found = fs::metadata(path);
+        path.is_absolute() && found.is_ok_and(|found| found.is_dir() && found.uid() == user)
+    });
+    match runtime {
+        Some(runtime) => runtime.join("mcpline"),
+        None => std::env::temp_dir().join(format!("mcpline-{user}")),
+    }
+}
+
+fn make(path: &Path) -> Result<(), LocalError> {
+    match DirBuilder::new().mode(MODE).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(unusable(path, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that no other user can read what is in the directory, and that it is no link, which another user may have made.
+fn check(path: &Path) -> Result<(), LocalError> {
+    let found = fs::symlink_metadata(path).map_err(|error| unusable(path, &error))?;
+    if !found.is_dir() {
+        return Err(refused(path, "is not a directory"));
+    }
+    let user = rustix::process::geteuid().as_raw();
+    if found.uid() != user {
+        let owner = found.uid();
+        return Err(refused(
+            path,
+            &format!("belongs to user {owner}, and this process runs as user {user}"),
+        ));
+    }
+    if permissions(&found) != MODE {
+        let mode = permissions(&found);
+        return Err(refused(
+            path,
+            &format!("has mode {mode:o}, and must have mode 700"),
+        ));
+    }
+    Ok(())
+}
+
+/// Checks that no other user can replace the directory.
+fn check_parent(path: &Path) -> Result<(), LocalError> {
+    let Some(parent) = path.parent() else {
+        return Err(refused(path, "must be in another directory"));
+    };
+    let found = fs::metadata(parent).map_err(|error| unusable(parent, &error))?;
+    let user = rustix::process::geteuid().as_raw();
+    let is_ours = found.uid() == user || found.uid() == 0;
+    let is_writable = permissions(&found) & WRITABLE_BY_OTHERS != 0;
+    let is_sticky = found.mode() & STICKY != 0;
+    if !is_ours || is_writable && !is_sticky {
+        return Err(refused(
+            parent,
+            "other users can replace what is in this directory",
+        ));
+    }
+    Ok(())
+}
+
+fn permissions(found: &Metadata) -> u32 {
+    found.mode() & 0o777
+}
+
+fn refused(path: &Path, reason: &str) -> LocalError {
+    LocalError::UnsafeDirectory {
+        path: path.to_owned(),
+        reason: reason.to_owned(),
+    }
+}
+
+pub(crate) fn unusable(path: &Path, error: &io::Error) -> LocalError {
+    LocalError::Unusable {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    }
+}

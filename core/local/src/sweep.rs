@@ -1,0 +1,333 @@
+//! Removes what has expired, and what exceeds the limits of the directory.
+//!
+//! Each process looks now and then whether the latest sweep of any process is long ago. Two that sweep at the same time do no harm.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs::{self, DirEntry, File, Metadata};
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::directory::{Directory, private_file};
+use crate::limits::{
+    MAX_SESSIONS_BYTES, MAX_STREAMS_BYTES, REMOVED_LIFETIME, STREAM_LIFETIME, SWEEP_INTERVAL,
+    TEMPORARY_LIFETIME,
+};
+use crate::sessions::{Expiry, HEADER, remove_file};
+
+/// Limits of a directory in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) sessions: u64,
+    pub(crate) streams: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            sessions: MAX_SESSIONS_BYTES,
+            streams: MAX_STREAMS_BYTES,
+        }
+    }
+}
+
+impl Directory {
+    /// Whether it is time to sweep. The process that learns this sweeps.
+    pub(crate) fn is_sweep_due(&self) -> io::Result<bool> {
+        let path = self.swept();
+        match fs::metadata(&path) {
+            Ok(found) if age(&found)? < SWEEP_INTERVAL => return Ok(false),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut options = private_file();
+        let stamp = options
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
+        stamp.set_modified(SystemTime::now())?;
+        Ok(true)
+    }
+
+    /// Removes what has expired, and the oldest sessions and streams above the limits.
+    pub(crate) fn sweep(&self, limits: Limits) -> io::Result<()> {
+        for entry in entries(&self.temporary())? {
+            remove_older(&entry, TEMPORARY_LIFETIME)?;
+        }
+        for entry in entries(&self.bus())? {
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                remove_older(&entry, TEMPORARY_LIFETIME)?;
+            }
+        }
+        for entry in entries(&self.ended())? {
+            remove_older(&entry, REMOVED_LIFETIME)?;
+        }
+        let kept = self.sweep_sessions(limits.sessions)?;
+        self.sweep_streams(&kept, limits.streams)
+    }
+
+    /// Returns the names of the sessions that are left.
+    fn sweep_sessions(&self, limit: u64) -> io::Result<HashSet<OsString>> {
+        let mut kept = HashSet::new();
+        let mut files: Vec<(SystemTime, OsString, u64)> = Vec::new();
+        let mut bytes = 0;
+        for entry in entries(&self.sessions())? {
+            // Another process may have removed it.
+            let Ok(found) = entry.metadata() else {
+                continue;
+            };
+            let name = entry.file_name();
+            let path = entry.path();
+            if has_expired(&path)? || self.ended().join(&name).try_exists()? {
+                remove_file(&path)?;
+                continue;
+            }
+            let size = size(&found);
+            bytes += size;
+            files.push((found.modified()?, name.clone(), size));
+            kept.insert(name);
+        }
+        if bytes > limit {
+            files.sort();
+            for (_, name, size) in files {
+                if bytes <= limit {
+                    break;
+                }
+                remove_file(&self.sessions().join(&name))?;
+                kept.remove(&name);
+                bytes -= size;
+            }
+            tracing::warn!(
+                limit,
+                "the sessions of this machine exceeded their limit in bytes: the oldest were removed"
+            );
+        }
+        Ok(kept)
+    }
+
+    fn sweep_streams(&self, sessions: &HashSet<OsString>, limit: u64) -> io::Result<()> {
+        let mut files: Vec<(SystemTime, PathBuf, u64)> = Vec::new();
+        let mut bytes = 0;
+        for session in entries(&self.streams())? {
+            let name = session.file_name();
+            let folder = session.path();
+            let is_saved = sessions.contains(&name) && !self.ended().join(&name).try_exists()?;
+            let mut is_in_use = is_saved;
+            let mut streams = Vec::new();
+            for stream in entries(&folder)? {
+                let Ok(found) = stream.metadata() else {
+                    continue;
+                };
+                is_in_use |= age(&found)? < STREAM_LIFETIME;
+                streams.push((found.modified()?, stream.path(), size(&found)));
+            }
+            let has_ended = self.ended().join(&name).try_exists()?;
+            if has_ended || !is_in_use {
+                remove_folder(&folder)?;
+                continue;
+            }
+            bytes += streams.iter().map(|(_, _, bytes)| bytes).sum::<u64>();
+            files.append(&mut streams);
+        }
+        if bytes > limit {
+            files.sort();
+            for (_, path, size) in files {
+                if bytes <= limit {
+                    break;
+                }
+                remove_file(&path)?;
+                bytes -= size;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the entries of a directory; none if it was removed.
+fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
+    match fs::read_dir(folder) {
+        Ok(entries) => entries.collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+fn has_expired(session: &Path) -> io::Result<bool> {
+    let mut header = [0; HEADER];
+    match File::open(session).and_then(|mut file| file.read_exact(&mut header)) {
+        Ok(()) => Ok(Expiry::of_file(header).is_over()),
+        // It is no session.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn remove_older(entry: &DirEntry, lifetime: Duration) -> io::Result<()> {
+    match entry.metadata() {
+        Ok(found) if age(&found)? >= lifetime => remove_file(&entry.path()),
+        _ => Ok(()),
+    }
+}
+
+fn remove_folder(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the time since the latest change. After the clock was set back, that is the time until then.
+fn age(found: &Metadata) -> io::Result<Duration> {
+    let modified = found.modified()?;
+    let age = modified.elapsed();
+    Ok(age.unwrap_or_else(|ahead| ahead.duration()))
+}
+
+/// Returns what a file takes in the file system.
+fn size(found: &Metadata) -> u64 {
+    found.blocks() * 512
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::Address;
+    use crate::streams::Records;
+
+    const LIFETIME: Duration = Duration::from_secs(3_600);
+
+    struct Scratch(PathBuf);
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn directory(name: &str) -> (Scratch, Directory) {
+        let name = format!("mcpline-sweep-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let scratch = Scratch(path.clone());
+        let directory = Directory::open(Address::Path(path), "own".to_owned());
+        (scratch, directory.expect("a directory"))
+    }
+
+    fn save(directory: &Directory, id: &str, bytes: usize, lifetime: Duration) {
+        let saved = directory.save(id, &vec![b'x'; bytes], Expiry::after(lifetime));
+        saved.expect("saved");
+    }
+
+    fn append(directory: &Directory, stream: &str, bytes: usize) {
+        let mut records = Records::default();
+        records.event(0, &vec![b'x'; bytes]);
+        directory.append(stream, &records).expect("appended");
+    }
+
+    fn is_kept(directory: &Directory, stream: &str) -> bool {
+        directory.read(stream, 0).expect("reads").is_some()
+    }
+
+    /// Makes all files in a folder older.
+    fn make_older(folder: &Path, by: Duration) {
+        for entry in entries(folder).expect("listed") {
+            let path = entry.path();
+            if path.is_dir() {
+                make_older(&path, by);
+                continue;
+            }
+            let file = fs::OpenOptions::new().append(true).open(&path);
+            let earlier = SystemTime::now() - by;
+            file.and_then(|file| file.set_modified(earlier))
+                .expect("changed");
+        }
+    }
+
+    fn count(folder: &Path) -> usize {
+        entries(folder).expect("listed").len()
+    }
+
+    #[test]
+    fn expired_sessions_are_removed_with_their_streams() {
+        let (_scratch, directory) = directory("expired");
+        save(&directory, "over", 10, Duration::ZERO);
+        save(&directory, "kept", 10, LIFETIME);
+        append(&directory, "over/1", 10);
+        append(&directory, "kept/1", 10);
+        make_older(&directory.streams(), STREAM_LIFETIME);
+        directory.sweep(Limits::default()).expect("swept");
+        assert_eq!(count(&directory.sessions()), 1);
+        assert!(directory.load("kept").expect("loads").is_some());
+        assert!(!is_kept(&directory, "over/1"));
+        assert!(is_kept(&directory, "kept/1"));
+    }
+
+    #[test]
+    fn streams_of_sessions_that_are_not_saved_yet_are_kept_for_an_hour() {
+        let (_scratch, directory) = directory("unsaved");
+        append(&directory, "old/1", 10);
+        make_older(&directory.streams(), STREAM_LIFETIME);
+        append(&directory, "new/1", 10);
+        directory.sweep(Limits::default()).expect("swept");
+        assert!(!is_kept(&directory, "old/1"));
+        assert!(is_kept(&directory, "new/1"));
+    }
+
+    #[test]
+    fn what_killed_processes_left_is_removed() {
+        let (_scratch, directory) = directory("left");
+        fs::write(directory.new_temporary(), "half").expect("written");
+        fs::write(directory.bus().join(".unnamed"), "").expect("written");
+        directory.remove("ended").expect("removes");
+        directory.sweep(Limits::default()).expect("swept");
+        let folders = [directory.temporary(), directory.bus(), directory.ended()];
+        for folder in &folders {
+            assert_eq!(count(folder), 1, "{}", folder.display());
+            make_older(folder, REMOVED_LIFETIME);
+        }
+        directory.sweep(Limits::default()).expect("swept");
+        for folder in &folders {
+            assert_eq!(count(folder), 0, "{}", folder.display());
+        }
+    }
+
+    #[test]
+    fn the_oldest_sessions_and_streams_above_the_limits_are_removed() {
+        let (_scratch, directory) = directory("limits");
+        save(&directory, "first", 100_000, LIFETIME);
+        append(&directory, "first/1", 100_000);
+        make_older(&directory.sessions(), Duration::from_secs(2));
+        make_older(&directory.streams(), Duration::from_secs(2));
+        for id in ["second", "third"] {
+            save(&directory, id, 100_000, LIFETIME);
+            append(&directory, &format!("{id}/1"), 100_000);
+        }
+        let limits = Limits {
+            sessions: 250_000,
+            streams: 250_000,
+        };
+        directory.sweep(limits).expect("swept");
+        assert!(directory.load("first").expect("loads").is_none());
+        assert!(!is_kept(&directory, "first/1"));
+        for id in ["second", "third"] {
+            assert!(directory.load(id).expect("loads").is_some());
+            assert!(is_kept(&directory, &format!("{id}/1")));
+        }
+    }
+
+    #[test]
+    fn one_process_sweeps_in_each_interval() {
+        let (_scratch, directory) = directory("interval");
+        assert!(directory.is_sweep_due().expect("known"));
+        assert!(!directory.is_sweep_due().expect("known"));
+        let stamp = fs::OpenOptions::new().append(true).open(directory.swept());
+        let earlier = SystemTime::now() - SWEEP_INTERVAL;
+        stamp
+            .and_then(|stamp| stamp.set_modified(earlier))
+            .expect("changed");
+        assert!(directory.is_sweep_due().expect("known"));
+    }
+}
