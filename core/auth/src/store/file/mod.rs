@@ -49,27 +49,27 @@ const FORMAT: &str = "mcpline-store 1 ";
 #[derive(Debug, Clone)]
 pub struct FileStore {
     path: Arc<Path>,
-    patience: Duration,
+    lock_timeout: Duration,
     locks: Locks,
 }
 
 impl FileStore {
     /// How long to wait for a lock by default: longer than any refresh that ends at all.
-    pub const PATIENCE: Duration = Duration::from_secs(60);
+    pub const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 
     /// A store in the directory `path`, which need not exist yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into().into(),
-            patience: Self::PATIENCE,
+            lock_timeout: Self::LOCK_TIMEOUT,
             locks: Locks::default(),
         }
     }
 
-    /// How long to wait for a lock before failing with [`StoreError::Locked`]; [`PATIENCE`](Self::PATIENCE) by default.
+    /// How long to wait for a lock before failing with [`StoreError::Locked`]; [`LOCK_TIMEOUT`](Self::LOCK_TIMEOUT) by default.
     #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn lock_timeout(mut self, lock_timeout: Duration) -> Self {
+        self.lock_timeout = lock_timeout;
         self
     }
 
@@ -84,8 +84,8 @@ impl FileStore {
     }
 
     async fn acquire(&self, key: &str) -> Result<Box<dyn Send>, StoreError> {
-        let until = Instant::now() + self.patience;
-        let late = || StoreError::Locked(self.patience);
+        let until = Instant::now() + self.lock_timeout;
+        let late = || StoreError::Locked(self.lock_timeout);
         // Callers in this process queue up, and only the first one polls the file lock.
         let turn = tokio::time::timeout_at(until, self.locks.lock(key));
         let turn = turn.await.map_err(|_| late())?;

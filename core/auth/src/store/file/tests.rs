@@ -220,7 +220,7 @@ async fn one_at_a_time_holds_the_lock_of_a_key() {
 async fn times_out_waiting_for_a_lock() {
     let scratch = Scratch::new();
     let _held = scratch.store().lock("k").await.expect("locked");
-    let elsewhere = scratch.store().patience(Duration::from_millis(20));
+    let elsewhere = scratch.store().lock_timeout(Duration::from_millis(20));
     assert_eq!(code(elsewhere.lock("k").await), "locked");
     let in_line = elsewhere.clone();
     let (one, other) = tokio::join!(elsewhere.lock("k"), in_line.lock("k"));
@@ -293,8 +293,8 @@ async fn the_lock_of_a_process_that_was_killed_is_free() {
         assert!(child.try_wait().expect("waited").is_none());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let impatient = scratch.store().patience(Duration::from_millis(1));
-    assert_eq!(code(impatient.lock("k").await), "locked");
+    let brief = scratch.store().lock_timeout(Duration::from_millis(1));
+    assert_eq!(code(brief.lock("k").await), "locked");
     child.kill().expect("killed");
     child.wait().expect("ended");
     scratch.store().lock("k").await.expect("free");

@@ -178,8 +178,8 @@ async fn the_lock_of_a_key_excludes_other_stores_of_the_same_service() {
     let keyring = keyring();
     let first = store(&keyring, 10_000).lock_directory(&directory);
     let mut second = store(&keyring, 10_000).lock_directory(&directory);
-    let impatient = FileStore::new(&directory).patience(Duration::from_millis(10));
-    second.lock_files = Some(impatient);
+    let brief = FileStore::new(&directory).lock_timeout(Duration::from_millis(10));
+    second.lock_files = Some(brief);
     let held = first.lock("k").await.expect("locked");
     let failed = second.lock("k").await.err().expect("held by the other");
     assert_eq!(failed.code(), "locked");
