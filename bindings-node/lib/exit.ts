@@ -15,8 +15,18 @@ export function exitSoon(condition: () => boolean): void {
   setTimeout(exit, EXIT_AFTER).unref();
 }
 
+let closesOnSignals = false;
+
+/** Ends a worker process that its supervisor has stopped, or a supervisor that has failed, if the program ends on signals. */
+export function exitIfClosedOnSignals(): void {
+  if (closesOnSignals) {
+    exitSoon(() => true);
+  }
+}
+
 /** On SIGINT or SIGTERM, closes a server and ends the process. A second signal ends the process at once. */
 export function closeOnSignals(close: () => Promise<void>): void {
+  closesOnSignals = true;
   const closeOnce = () => {
     process.off("SIGINT", closeOnce).off("SIGTERM", closeOnce);
     void close().finally(() => {

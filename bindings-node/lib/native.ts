@@ -126,6 +126,7 @@ export interface NativeServer {
     tls?: string,
     workers?: string,
   ): NativeServedChannel;
+  reportReady(): void;
   httpApp(options: string, verifier?: NativeVerifier): NativeHttpApp;
 }
 

@@ -6,7 +6,7 @@ import { type AsyncContext, beginOrigin, captureContext, endOrigin } from "./asy
 import { principalJson, registerVerifier, type Verified } from "./auth.js";
 import { type Channel, Channels, type MessageReceiver } from "./channel.js";
 import { attempt, RpcError, TransportError, UsageError } from "./errors.js";
-import { exitSoon } from "./exit.js";
+import { exitIfClosedOnSignals, exitSoon } from "./exit.js";
 import { type Exchange, HttpApp } from "./http.js";
 import {
   allowCollection,
@@ -94,6 +94,9 @@ export interface ChannelOptions {
 
 const LISTEN = [...HTTP_NAMES, "port", "host", "workers", "tls"];
 const MAX_PORT = 65_535;
+
+/** Host, port, URL, start-up message, and role in a program with workers. */
+type Bound = [string, number, string, string | null, "worker" | "supervisor" | null];
 
 /** A transport that is being served. */
 interface ServedTransport {
@@ -247,8 +250,17 @@ export class Serving {
     } catch (error) {
       throw error instanceof TransportError ? unboundError(error, host, port) : error;
     }
-    const [actualHost, actualPort, url, message] = JSON.parse(facts ?? "[]") as [string, number, string, string | null];
+    const [actualHost, actualPort, url, message, role] = JSON.parse(facts ?? "[]") as Bound;
     announce(message);
+    if (role === "worker") {
+      // It is for this process, not for programs that handlers start.
+      delete process.env["MCPLINE_WORKER"];
+      this.native.reportReady();
+      transport.ended.then(exitIfClosedOnSignals, exitIfClosedOnSignals);
+    }
+    if (role === "supervisor") {
+      transport.ended.catch(failProgram);
+    }
     const close = closing(transport);
     return {
       host: actualHost,
@@ -361,8 +373,16 @@ function closing({ native, ended }: ServedTransport): () => Promise<void> {
 /** Adds the address to the error of a server that cannot listen on it. */
 function unboundError({ source, operation }: TransportError, host: string, port: number): TransportError {
   const shown = host.includes(":") ? `[${host}]` : host;
+  const place = host.startsWith("fd://") ? host : `${shown}:${String(port)}`;
   const reason = source instanceof RpcError ? source.message : (source ?? "unknown reason");
-  return new TransportError(`cannot listen on ${shown}:${String(port)}: ${reason}`, { source, operation });
+  return new TransportError(`cannot listen on ${place}: ${reason}`, { source, operation });
+}
+
+/** Lets a program fail whose workers do not start. It need not handle the rejection of `closed`. */
+function failProgram(error: unknown): void {
+  process.exitCode = 1;
+  announce(String(error));
+  exitIfClosedOnSignals();
 }
 
 /** Writes the line that says that a transport is ready, if there is to be one. Stdout may carry the protocol. */

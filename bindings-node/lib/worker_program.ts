@@ -20,8 +20,14 @@ export function workerProgram(count: unknown): string {
   }
   // A debugger's port is that of the first process.
   const options = process.execArgv.filter((option) => !option.startsWith("--inspect"));
+  if ("Deno" in globalThis) {
+    throw new UsageError("`workers`: Deno does not say with which permissions it was started");
+  }
   const [, ...file] = process.argv;
-  if (file.length === 0 && !options.some((option) => PROGRAM_OPTIONS.includes(option))) {
+  if (file[0] === process.execPath || file[0]?.startsWith("/$bunfs/") === true) {
+    // A program in one executable, which puts itself there.
+    file.shift();
+  } else if (file.length === 0 && !options.some((option) => PROGRAM_OPTIONS.includes(option))) {
     throw new UsageError("`workers`: a program that is typed or piped in cannot be started again: put it into a file");
   }
   return JSON.stringify({ program: process.execPath, arguments: [...options, ...file], count });

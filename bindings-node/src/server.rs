@@ -389,8 +389,8 @@ impl Server {
         Ok(serving)
     }
 
-    /// Begins to serve HTTP, or to supervise the workers ([`WorkerProgram`] as JSON) that do so. The promise `bound` is settled with host, port, URL and
-    /// start-up message, `ended` at the end.
+    /// Begins to serve HTTP, or to supervise the workers ([`WorkerProgram`] as JSON) that do so. The promise `bound` is settled with host, port, URL,
+    /// start-up message and role (`worker` or `supervisor`), `ended` at the end.
     #[napi(catch_unwind)]
     #[allow(clippy::too_many_arguments, reason = "called in one place")]
     pub fn serve_http(
@@ -416,26 +416,33 @@ impl Server {
         let stop = serving.signal();
         let (core, shared) = (self.core.clone(), self.shared.clone());
         runtime.spawn(async move {
+            let signal = stop.clone();
             let listening = match workers {
                 None => foreign::listen(&core, (host, port), options)
                     .await
                     .map(Listening::Server),
                 Some(workers) => {
-                    foreign::listen_with_workers(&core, (host, port), options, workers).await
+                    foreign::listen_with_workers(&core, (host, port), options, workers, &signal)
+                        .await
                 }
+            };
+            let role = match &listening {
+                Ok(Listening::Worker(_)) => Some("worker"),
+                Ok(Listening::Supervisor(_)) => Some("supervisor"),
+                _ => None,
             };
             let ready = |address: SocketAddr, url: String| {
                 let message = foreign::startup_message(&core, Some(&url));
-                let facts = serde_json::json!([address.ip(), address.port(), url, message]);
+                let facts = serde_json::json!([address.ip(), address.port(), url, message, role]);
                 let facts = Settled::Json(Raw::from_trusted(facts.to_string()));
                 shared.post(Event::Settled(bound, facts));
             };
             match (listening, tls) {
-                (Ok(Listening::Server(http)), None) => {
+                (Ok(Listening::Server(http) | Listening::Worker(http)), None) => {
                     ready(http.address(), http.url());
                     serve(core, http, stop, shared, ended).await;
                 }
-                (Ok(Listening::Server(http)), Some(tls)) => {
+                (Ok(Listening::Server(http) | Listening::Worker(http)), Some(tls)) => {
                     let address = http.address();
                     let https = http.tls(tls);
                     ready(address, https.url());
@@ -454,6 +461,12 @@ impl Server {
             }
         });
         Ok(serving)
+    }
+
+    /// Says that handlers can run, if this process is a worker.
+    #[napi(catch_unwind)]
+    pub fn report_ready(&self) {
+        foreign::report_ready();
     }
 
     /// Returns the server as an HTTP application.

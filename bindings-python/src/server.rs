@@ -496,7 +496,7 @@ impl Server {
         let runtime = self.start_runtime(py)?;
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let address = (host.to_owned(), port);
-        let core = self.core().clone();
+        let (core, signal) = (self.core().clone(), stop.clone());
         runtime.handle().spawn(async move {
             // The receiver waits below.
             let _ = sender.send(match workers {
@@ -509,7 +509,7 @@ impl Server {
                         arguments,
                         count,
                     };
-                    foreign::listen_with_workers(&core, address, options, workers).await
+                    foreign::listen_with_workers(&core, address, options, workers, &signal).await
                 }
             });
         });
@@ -525,11 +525,11 @@ impl Server {
             has_workers: false,
         };
         match (bound, tls) {
-            (Listening::Server(bound), None) => {
+            (Listening::Server(bound) | Listening::Worker(bound), None) => {
                 let description = description(bound.address(), bound.url());
                 Serving::start(py, runtime, core, bound, stop, description)
             }
-            (Listening::Server(bound), Some(tls)) => {
+            (Listening::Server(bound) | Listening::Worker(bound), Some(tls)) => {
                 let address = bound.address();
                 let bound = bound.tls(tls);
                 let description = description(address, bound.url());

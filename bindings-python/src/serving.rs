@@ -121,6 +121,12 @@ impl Serving {
         self.has_workers
     }
 
+    /// Says that handlers can run, if this process is a worker.
+    #[allow(clippy::unused_self, reason = "called for what is served")]
+    fn report_ready(&self) {
+        mcpline::foreign::report_ready();
+    }
+
     /// A descriptor for the interpreter to write to when a signal arrives, so that `wait` does not miss it.
     #[getter]
     fn signal_fd(&self) -> i64 {

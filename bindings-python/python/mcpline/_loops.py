@@ -355,6 +355,7 @@ async def follow(server: Server, serving: _native.Serving, *, driven: bool = Fal
     try:
         async with lifespan(server):
             attachment = attach(server)
+            serving.report_ready()
             try:
                 with contextlib.ExitStack() as stack:
                     if driven:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from . import _native
 
 TYPE_CHECKING = False
@@ -34,6 +36,8 @@ def start(server: Server, transport: str, options: dict[str, Any], *, has_own_lo
 
     _request_log.install(server)
     serving = _started(server, transport, options)
+    # It is for this process, not for programs that handlers start.
+    os.environ.pop("MCPLINE_WORKER", None)
     message = serving.startup_message
     if message is not None:
         from . import _startup
@@ -99,9 +103,10 @@ def _worker_program(count: Any) -> tuple[str, list[str], int] | None:
     if count == 1:
         return None
     arguments = sys.orig_argv[1:]
-    # A program of one file has no arguments of the interpreter.
-    is_frozen = getattr(sys, "frozen", False)
-    if not sys.executable or (not is_frozen and arguments[-1:] in ([], ["-"], ["-i"])):
+    # A file, a module or a package, or the text of `-c`.
+    program = sys.modules["__main__"]
+    has_source = hasattr(program, "__file__") or program.__spec__ is not None or sys.argv[:1] == ["-c"]
+    if not sys.executable or not has_source:
         raise UsageError("`workers`: a program that is typed or piped in cannot be started again: put it into a file")
     return sys.executable, arguments, count
 
@@ -148,6 +153,7 @@ def _run_without_loop(server: Server, serving: _native.Serving) -> None:
 
     server._serving += 1
     workers = _workers.Workers(server)
+    serving.report_ready()
     try:
         _wait(serving)
     finally:

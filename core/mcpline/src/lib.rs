@@ -171,6 +171,8 @@ pub mod transport;
 mod turn_queue;
 #[cfg(any(feature = "server", feature = "client"))]
 mod warning_limit;
+#[cfg(all(feature = "server", feature = "http"))]
+mod worker_process;
 
 /// Runs the code blocks of the Rust guide as tests.
 #[cfg(all(doctest, feature = "default"))]

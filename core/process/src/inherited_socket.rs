@@ -6,7 +6,8 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 use rustix::net::sockopt::socket_acceptconn;
 
-/// Returns a listener for a listening TCP socket that this process has inherited. The descriptor itself stays open.
+/// Returns a listener for a listening TCP socket that this process has inherited. The descriptor itself stays open, but
+/// programs that are started do not inherit it any more.
 ///
 /// # Errors
 ///
@@ -20,7 +21,10 @@ pub fn inherited_listener(descriptor: RawFd) -> Result<TcpListener> {
     }
     // SAFETY: the system has just opened it, for this call.
     let duplicate = unsafe { OwnedFd::from_raw_fd(duplicate) };
-    if !socket_acceptconn(&duplicate)? {
+    // SAFETY: the call has no pointers, and the descriptor is open.
+    unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
+    // Apple's systems do not say.
+    if !cfg!(target_vendor = "apple") && !socket_acceptconn(&duplicate)? {
         let message = "the socket is not listening";
         return Err(Error::new(ErrorKind::InvalidInput, message));
     }

@@ -12,7 +12,7 @@ use std::process::Command;
 #[cfg(unix)]
 pub use inherited_socket::inherited_listener;
 #[cfg(unix)]
-pub use supervision::{follow_supervisor, has_served, inheritable, terminate, wait_for_end};
+pub use supervision::{adopt, pass_descriptors, terminate, wait_for_end};
 
 /// Makes the child receive SIGKILL when the *thread* that starts it ends, and therefore also when the process ends
 /// (Linux, `PR_SET_PDEATHSIG`). Start children from a long-lived thread.

@@ -23,30 +23,47 @@ pub async fn listen(
     (host, port): (String, u16),
     options: HttpOptions,
 ) -> Result<Http, Error> {
-    #[cfg(feature = "routes")]
-    crate::transport::http::check_routes(server, &options)?;
-    check_metrics(server, &options)?;
     match host.strip_prefix("fd://") {
-        Some(descriptor) => Http::from_listener(inherited(&host, descriptor)?, options),
-        None => http((host, port), options).await,
+        Some(descriptor) => listen_on(server, inherited(&host, descriptor)?, options),
+        None => {
+            check(server, &options)?;
+            http((host, port), options).await
+        }
     }
 }
 
+/// Like [`listen`], on a socket that listens already.
+pub(super) fn listen_on(
+    server: &Server,
+    socket: std::net::TcpListener,
+    options: HttpOptions,
+) -> Result<Http, Error> {
+    check(server, &options)?;
+    let listener = TcpListener::from_std(socket);
+    let listener =
+        listener.map_err(|error| Error::transport("listen", "cannot use the socket", error))?;
+    Http::from_listener(listener, options)
+}
+
+fn check(server: &Server, options: &HttpOptions) -> Result<(), Error> {
+    #[cfg(feature = "routes")]
+    crate::transport::http::check_routes(server, options)?;
+    check_metrics(server, options)
+}
+
 #[cfg(unix)]
-fn inherited(host: &str, descriptor: &str) -> Result<TcpListener, Error> {
+fn inherited(host: &str, descriptor: &str) -> Result<std::net::TcpListener, Error> {
     let descriptor = descriptor
         .parse()
         .map_err(|_| Error::usage(format!("host: {host:?} has no descriptor: use `fd://3`")))?;
-    mcpline_process::inherited_listener(descriptor)
-        .and_then(TcpListener::from_std)
-        .map_err(|error| {
-            let message = format!("cannot listen on the inherited socket {host}");
-            Error::transport("listen", message, error)
-        })
+    mcpline_process::inherited_listener(descriptor).map_err(|error| {
+        let message = format!("cannot listen on the inherited socket {host}");
+        Error::transport("listen", message, error)
+    })
 }
 
 #[cfg(not(unix))]
-fn inherited(host: &str, _descriptor: &str) -> Result<TcpListener, Error> {
+fn inherited(host: &str, _descriptor: &str) -> Result<std::net::TcpListener, Error> {
     Err(Error::usage(format!(
         "host: {host:?}: sockets are inherited on Unix systems only"
     )))

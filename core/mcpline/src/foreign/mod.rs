@@ -135,7 +135,9 @@ pub use traffic_printer::{
     records_traffic,
 };
 #[cfg(all(feature = "server", feature = "http"))]
-pub use worker_processes::{Listening, WorkerProcesses, WorkerProgram, listen_with_workers};
+pub use worker_processes::{
+    Listening, WorkerProcesses, WorkerProgram, listen_with_workers, report_ready,
+};
 #[cfg(feature = "server")]
 pub use workers::MAX_WAITING_CALLS;
 
@@ -148,7 +150,7 @@ pub use crate::turn_queue::{PeerId, TurnQueue};
 #[cfg(feature = "server")]
 pub fn startup_message(server: &crate::server::Server, url: Option<&str>) -> Option<String> {
     #[cfg(feature = "http")]
-    if url.is_some() && worker_processes::is_worker() {
+    if url.is_some() && crate::worker_process::WorkerProcess::current().is_some() {
         // Its supervisor has written it.
         return None;
     }

@@ -9,13 +9,18 @@ use crate::error::Error;
 
 use super::settings::STATE_SECRETS_VARIABLE;
 
-/// Chooses the configured key ring, or else that of the environment, or else a random one of this process.
+/// Chooses the configured key ring, or else that of the environment, or else that of all workers, or else a random one of this
+/// process.
 pub(super) fn choose(given: Option<KeyRing>) -> Result<KeyRing, Error> {
     if let Some(ring) = given {
         return Ok(ring);
     }
     if let Ok(text) = std::env::var(STATE_SECRETS_VARIABLE) {
         return from_text(&text);
+    }
+    #[cfg(feature = "http")]
+    if let Some(worker) = crate::worker_process::WorkerProcess::current() {
+        return from_text(&worker.secret);
     }
     KeyRing::new([clock::random::<32>()]).map_err(|error| Error::usage(error.to_string()))
 }

@@ -8,7 +8,6 @@ mod supervisor;
 #[cfg(not(unix))]
 #[path = "unsupported.rs"]
 mod supervisor;
-mod worker;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -17,12 +16,13 @@ use serde::Deserialize;
 
 use crate::error::Error;
 use crate::server::Server;
+use crate::transport::Stop;
 use crate::transport::http::{Http, HttpOptions};
+use crate::worker_process::WorkerProcess;
 
 use super::listening;
 
 pub use supervisor::WorkerProcesses;
-pub(super) use worker::is_worker;
 
 /// A program, and how many processes of it serve.
 #[derive(Debug, Clone, Deserialize)]
@@ -35,17 +35,19 @@ pub struct WorkerProgram {
     pub count: NonZeroUsize,
 }
 
-/// A transport of a program with worker processes.
+/// A transport of a program that may have worker processes.
 #[derive(Debug)]
 pub enum Listening {
     /// This process serves.
     Server(Http),
+    /// This process serves, as one of several. The binding calls [`report_ready`] when handlers can run.
+    Worker(Http),
     /// This process starts workers and waits for them.
     Supervisor(WorkerProcesses),
 }
 
 /// Like [`listen`](super::listen), with worker processes: the first process of the program opens the socket, and the
-/// others serve on it.
+/// others serve on it. `stop` is given when the supervisor of a worker stops.
 ///
 /// # Errors
 ///
@@ -58,6 +60,7 @@ pub async fn listen_with_workers(
     address: (String, u16),
     options: HttpOptions,
     workers: WorkerProgram,
+    stop: &Stop,
 ) -> Result<Listening, Error> {
     let settings = server.settings();
     let has_sessions = settings.revisions.iter().any(|each| !each.is_modern());
@@ -68,12 +71,28 @@ pub async fn listen_with_workers(
         ));
     }
     let name = format!("{}:{}", address.0, address.1);
-    if let Some(address) = worker::socket_of(&name)? {
-        let http = listening::listen(server, (address, 0), options).await?;
-        worker::follow_supervisor()?;
-        return Ok(Listening::Server(http));
+    let Some(worker) = WorkerProcess::current() else {
+        let http = listening::listen(server, address, options).await?;
+        let workers = WorkerProcesses::new(http, name, workers)?;
+        return Ok(Listening::Supervisor(workers));
+    };
+    let socket = (worker.address == name).then(|| worker.take_socket());
+    let Some(socket) = socket.flatten() else {
+        return Err(Error::usage(
+            "workers: one server of a program can have worker processes, once",
+        ));
+    };
+    let http = listening::listen_on(server, socket, options)?;
+    let stop = stop.clone();
+    worker
+        .on_stop(move || stop.stop())
+        .map_err(|error| Error::transport("listen", "cannot start a thread", error))?;
+    Ok(Listening::Worker(http))
+}
+
+/// Tells the supervisor, if this process is a worker, that its handlers can run.
+pub fn report_ready() {
+    if let Some(worker) = WorkerProcess::current() {
+        worker.report_ready();
     }
-    let http = listening::listen(server, address, options).await?;
-    let workers = WorkerProcesses::new(http, name, workers)?;
-    Ok(Listening::Supervisor(workers))
 }

@@ -1,49 +1,54 @@
-//! The supervisor: starts workers, replaces those that fail, and stops them together.
+//! The supervisor: starts workers, replaces those that end, and stops them together.
 
 use std::collections::HashMap;
-use std::io;
-use std::net::SocketAddr;
+use std::io::{self, Read};
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use mcpline_process::{has_served, inheritable, terminate, wait_for_end};
+use mcpline_process::{pass_descriptors, terminate, wait_for_end};
 use mcpline_runtime::clock::random;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::error::Error;
-use crate::server::{STATE_SECRETS_VARIABLE, Server};
+use crate::server::Server;
 use crate::transport::http::Http;
 use crate::transport::{LAST_ANSWERS, Stop, Transport};
+use crate::worker_process::{Assignment, VARIABLE};
 
 use super::WorkerProgram;
-use super::worker::Assignment;
 
-/// How long a worker that ends by itself, with an error, must have lived to count as one that has started: a lifespan that
-/// fails needs some time.
-const START_TIME: Duration = Duration::from_secs(10);
-
-/// Maximum number of workers in a row that do not start. Then the program has an error that another start does not correct.
+/// Maximum number of workers in a row that end before they serve. Then the program has an error that another start does not
+/// correct.
 const MAX_FAILED_STARTS: u32 = 5;
 
-/// Pause before a worker that has not started is replaced; doubled each time.
+/// A worker that lives shorter is replaced after a pause.
+const SHORT_LIFE: Duration = Duration::from_secs(10);
+
+/// The pause before the first worker with a [`SHORT_LIFE`] is replaced. It is doubled for each further one in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a worker may take to end after its calls and last responses: the program may close files and connections.
-const END_TIME: Duration = Duration::from_secs(5);
+/// How often the pause is doubled at most: a request that crashes its handler must not end the service for long.
+const MAX_DOUBLINGS: u32 = 4;
+
+/// How long a worker may take to end by itself after its calls and last responses, then after SIGTERM: the program may close
+/// files and connections.
+const END_TIME: Duration = Duration::from_secs(3);
 
 /// Worker processes that serve on one socket.
 #[derive(Debug)]
 pub struct WorkerProcesses {
-    /// Not served. It keeps the socket open, and knows the address and the URL.
+    /// Not served. It knows the address and the URL.
     http: Http,
     /// The socket for workers.
-    socket: OwnedFd,
+    socket: Arc<OwnedFd>,
     /// The address as the program names it.
     name: String,
     program: WorkerProgram,
@@ -51,12 +56,11 @@ pub struct WorkerProcesses {
 
 impl WorkerProcesses {
     pub(super) fn new(http: Http, name: String, program: WorkerProgram) -> Result<Self, Error> {
-        let socket = inheritable(http.socket());
-        let socket =
-            socket.map_err(|error| transport("cannot open the socket for workers", error))?;
+        let socket = http.socket().try_clone_to_owned();
+        let socket = socket.map_err(|error| failed("cannot open the socket for workers", error))?;
         Ok(Self {
             http,
-            socket,
+            socket: Arc::new(socket),
             name,
             program,
         })
@@ -71,16 +75,61 @@ impl WorkerProcesses {
     pub fn url(&self, scheme: &str) -> String {
         self.http.url_with(scheme)
     }
+}
 
-    /// Returns the command that starts a worker.
-    fn command(&self) -> Command {
+impl Transport for WorkerProcesses {
+    async fn serve(self, server: Server, stop: Stop) -> Result<(), Error> {
+        let settings = server.settings();
+        let grace = settings.shutdown_grace.saturating_add(LAST_ANSWERS);
+        let mut workers = Workers {
+            starter: Starter {
+                socket: self.socket,
+                secret: STANDARD.encode(random::<32>()),
+                name: self.name,
+                program: self.program,
+            },
+            running: Running::default(),
+            failed_starts: 0,
+            short_lives: 0,
+        };
+        let outcome = workers.run(&stop).await;
+        let Workers {
+            starter, running, ..
+        } = workers;
+        // Without the socket, new connections are refused as soon as the workers refuse them.
+        drop((starter, self.http));
+        running.stop(grace).await;
+        outcome
+    }
+}
+
+/// How workers are started.
+struct Starter {
+    socket: Arc<OwnedFd>,
+    /// Seals `requestState` in all workers, so that calls continue at any of them.
+    secret: String,
+    name: String,
+    program: WorkerProgram,
+}
+
+impl Starter {
+    fn start(&self) -> io::Result<(Child, UnixStream)> {
+        let (line, other) = UnixStream::pair()?;
+        let other = Arc::new(OwnedFd::from(other));
         let assignment = Assignment {
             supervisor: std::process::id(),
             socket: self.socket.as_raw_fd(),
+            line: other.as_raw_fd(),
+            secret: self.secret.clone(),
             address: self.name.clone(),
         };
         let mut command = Command::new(&self.program.program);
-        command.args(&self.program.arguments);
+        command
+            .args(&self.program.arguments)
+            .env(VARIABLE, assignment.to_string())
+            .stdin(Stdio::null())
+            // Ctrl-C reaches the supervisor alone, which then stops the workers.
+            .process_group(0);
         // Node closes its own when another program is started.
         if let Ok(stdout) = io::stdout().as_fd().try_clone_to_owned() {
             command.stdout(stdout);
@@ -88,94 +137,57 @@ impl WorkerProcesses {
         if let Ok(stderr) = io::stderr().as_fd().try_clone_to_owned() {
             command.stderr(stderr);
         }
-        let (name, value) = assignment.variable();
-        command.env(name, value);
-        // Ctrl-C reaches the supervisor alone, which then stops the workers.
-        command.process_group(0);
-        if std::env::var_os(STATE_SECRETS_VARIABLE).is_none() {
-            // Calls continue at any worker.
-            command.env(STATE_SECRETS_VARIABLE, STANDARD.encode(random::<32>()));
-        }
-        command
+        pass_descriptors(&mut command, vec![self.socket.clone(), other]);
+        Ok((command.spawn()?, line))
     }
 }
 
-impl Transport for WorkerProcesses {
-    async fn serve(self, server: Server, stop: Stop) -> Result<(), Error> {
-        let settings = server.settings();
-        let end_time = settings
-            .shutdown_grace
-            .saturating_add(LAST_ANSWERS + END_TIME);
-        let mut workers = Workers::new(self.command());
-        let outcome = workers.run(self.program.count.get(), &stop).await;
-        workers.stop(end_time).await;
-        outcome
-    }
-}
-
-/// The workers that run.
 struct Workers {
-    command: Command,
-    running: HashMap<u32, Worker>,
-    ended: UnboundedReceiver<u32>,
-    /// Sends the process id of each worker when it has ended: at most once for each.
-    sender: UnboundedSender<u32>,
+    starter: Starter,
+    running: Running,
     failed_starts: u32,
-}
-
-struct Worker {
-    process: Child,
-    /// The other end of its stdin: says whether it serves, and ends with the supervisor.
-    line: UnixStream,
-    started: Instant,
+    short_lives: u32,
 }
 
 impl Workers {
-    fn new(command: Command) -> Self {
-        let (sender, ended) = unbounded_channel();
-        Self {
-            command,
-            running: HashMap::new(),
-            ended,
-            sender,
-            failed_starts: 0,
-        }
-    }
-
-    /// Keeps `count` workers running until `stop` is given, or one of them ends with success: its program was stopped.
-    async fn run(&mut self, count: usize, stop: &Stop) -> Result<(), Error> {
-        for _ in 0..count {
+    /// Keeps workers running until `stop` is given.
+    async fn run(&mut self, stop: &Stop) -> Result<(), Error> {
+        for _ in 0..self.starter.program.count.get() {
             self.start()?;
         }
         loop {
-            let pid = tokio::select! {
+            let ended = tokio::select! {
                 () = stop.stopped() => return Ok(()),
-                Some(pid) = self.ended.recv() => pid,
+                ended = self.running.next_end() => ended,
             };
-            let Some((has_started, status)) = self.remove(pid) else {
+            let Some(ended) = ended else {
                 continue;
             };
-            if status.is_some_and(|status| status.success()) {
-                return Ok(());
-            }
-            let status =
-                status.map_or_else(|| "unknown status".to_owned(), |status| status.to_string());
-            self.failed_starts = if has_started {
+            self.failed_starts = if ended.has_served {
                 0
             } else {
                 self.failed_starts + 1
             };
+            self.short_lives = if ended.lived < SHORT_LIFE {
+                self.short_lives + 1
+            } else {
+                0
+            };
+            let status = match ended.status {
+                Some(status) => status.to_string(),
+                None => "unknown status".to_owned(),
+            };
             if self.failed_starts >= MAX_FAILED_STARTS {
                 let message =
                     format!("{MAX_FAILED_STARTS} worker processes in a row did not start");
-                return Err(Error::transport("serve", message, io::Error::other(status)));
+                return Err(failed(message, io::Error::other(status)));
             }
-            tracing::warn!(pid, %status, "a worker process has ended; another one takes its place");
-            if self.failed_starts > 0 {
-                let pause = FIRST_PAUSE * 2_u32.pow(self.failed_starts - 1);
+            tracing::warn!(pid = ended.pid, %status, "a worker process has ended; another one takes its place");
+            if self.short_lives > 0 {
+                let doublings = (self.short_lives - 1).min(MAX_DOUBLINGS);
                 tokio::select! {
                     () = stop.stopped() => return Ok(()),
-                    () = sleep(pause) => {}
+                    () = sleep(FIRST_PAUSE * 2_u32.pow(doublings)) => {}
                 }
             }
             self.start()?;
@@ -183,82 +195,125 @@ impl Workers {
     }
 
     fn start(&mut self) -> Result<(), Error> {
-        let (line, stdin) =
-            UnixStream::pair().map_err(|error| transport("cannot open a socket pair", error))?;
-        self.command.stdin(OwnedFd::from(stdin));
-        let process = self
-            .command
-            .spawn()
-            .map_err(|error| transport("cannot start a worker process", error))?;
-        // The worker alone has its end of the pair from now on.
-        self.command.stdin(Stdio::null());
+        let started = self.starter.start();
+        let (process, line) =
+            started.map_err(|error| failed("cannot start a worker process", error))?;
+        let added = self.running.add(process, line);
+        added.map_err(|error| failed("cannot start a thread for a worker process", error))
+    }
+}
+
+/// The workers that run, by their process ids.
+struct Running {
+    workers: HashMap<u32, Worker>,
+    ended: UnboundedReceiver<u32>,
+    /// Sends the process id of each worker when it has ended: at most once for each.
+    sender: UnboundedSender<u32>,
+}
+
+struct Worker {
+    process: Child,
+    /// The worker writes to it when it serves, and stops when it is closed.
+    line: UnixStream,
+    started: Instant,
+}
+
+/// A worker that has ended.
+struct Ended {
+    pid: u32,
+    has_served: bool,
+    lived: Duration,
+    /// `None` if the program ignores SIGCHLD.
+    status: Option<ExitStatus>,
+}
+
+impl Default for Running {
+    fn default() -> Self {
+        let (sender, ended) = unbounded_channel();
+        Self {
+            workers: HashMap::new(),
+            ended,
+            sender,
+        }
+    }
+}
+
+impl Running {
+    fn add(&mut self, process: Child, line: UnixStream) -> io::Result<()> {
         let pid = process.id();
         let sender = self.sender.clone();
+        let worker = Worker {
+            process,
+            line,
+            started: Instant::now(),
+        };
+        self.workers.insert(pid, worker);
         let thread = std::thread::Builder::new().name("mcpline-worker".to_owned());
-        let waits = thread.spawn(move || {
+        thread.spawn(move || {
             // On errors, it has ended as well.
             let _ = wait_for_end(pid);
             let _ = sender.send(pid);
-        });
-        self.running.insert(
+        })?;
+        Ok(())
+    }
+
+    /// Waits until a worker ends.
+    async fn next_end(&mut self) -> Option<Ended> {
+        let pid = self.ended.recv().await?;
+        let mut worker = self.workers.remove(&pid)?;
+        let has_served = worker.line.set_nonblocking(true).is_ok()
+            && matches!(worker.line.read(&mut [0]), Ok(1));
+        Some(Ended {
             pid,
-            Worker {
-                process,
-                line,
-                started: Instant::now(),
-            },
-        );
-        waits
-            .map(drop)
-            .map_err(|error| transport("cannot start a thread for a worker process", error))
+            has_served,
+            lived: worker.started.elapsed(),
+            status: worker.process.wait().ok(),
+        })
     }
 
-    /// Removes a worker that has ended. Returns whether it had started to serve, and its status unless the program's
-    /// handling of SIGCHLD hides it.
-    fn remove(&mut self, pid: u32) -> Option<(bool, Option<ExitStatus>)> {
-        let mut worker = self.running.remove(&pid)?;
-        let status = worker.process.wait().ok();
-        let has_failed = status.is_some_and(|status| status.code().is_some())
-            && worker.started.elapsed() < START_TIME;
-        Some((has_served(&worker.line) && !has_failed, status))
-    }
-
-    /// Stops all workers; kills those that take longer than `end_time`.
-    async fn stop(&mut self, end_time: Duration) {
-        for worker in self.running.values() {
+    /// Stops all workers: they have `grace` for their calls. Those that do not end after that are terminated, then killed.
+    async fn stop(mut self, grace: Duration) {
+        for worker in self.workers.values() {
             // It may have ended.
+            let _ = worker.line.shutdown(Shutdown::Write);
+        }
+        if self.ends_within(grace.saturating_add(END_TIME)).await {
+            return;
+        }
+        for worker in self.workers.values() {
             let _ = terminate(&worker.process);
         }
-        let deadline = Instant::now().checked_add(end_time);
-        while !self.running.is_empty() {
-            let next = self.ended.recv();
-            let ended = match deadline {
-                Some(deadline) => timeout_at(deadline, next).await,
-                None => Ok(next.await),
-            };
-            match ended {
-                Ok(Some(pid)) => drop(self.remove(pid)),
-                Ok(None) => return,
-                Err(_) => break,
-            }
+        if self.ends_within(END_TIME).await {
+            return;
         }
-        for (pid, mut worker) in self.running.drain() {
+        for (pid, mut worker) in self.workers.drain() {
             tracing::warn!(pid, "a worker process did not end, and is killed");
             let _ = worker.process.kill();
             let _ = worker.process.wait();
         }
     }
-}
 
-/// Workers do not outlive a supervisor that is dropped without its end: they get SIGTERM, and stop as they do with it.
-impl Drop for Workers {
-    fn drop(&mut self) {
-        for worker in self.running.values() {
-            let _ = terminate(&worker.process);
+    /// Waits for the end of all workers. Returns whether they have ended in time.
+    async fn ends_within(&mut self, time: Duration) -> bool {
+        // Without a deadline if it is beyond the end of time.
+        let deadline = Instant::now().checked_add(time);
+        while !self.workers.is_empty() {
+            let next = self.next_end();
+            match deadline {
+                Some(deadline) => {
+                    if timeout_at(deadline, next).await.is_err() {
+                        return false;
+                    }
+                }
+                None => {
+                    next.await;
+                }
+            }
         }
+        true
     }
 }
 
-fn transport(message: &'static str, error: io::Error) -> Error {
-    Error::transport("serve", message, error)
+fn failed(message: impl Into<String>, error: io::Error) -> Error {
+    Error::transport("serve", message.into(), error)
 }
