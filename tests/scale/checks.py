@@ -158,6 +158,22 @@ def a_result_survives_the_replica_that_computed_it(fleet: Fleet) -> None:
 
 
 @check
+def a_call_whose_replica_is_killed_ends_with_an_error(fleet: Fleet) -> None:
+    session = Session(fleet.balancer.port)
+    stream = session.call("test_gate", {"name": f"killed-{session.id}"})
+    next(stream.events())
+    last, backend = stream.last_id, stream.backend
+    assert last
+    fleet.replicas[backend].kill()
+    stream.close()
+    again = resumed(session, last, next(port for port in fleet.replicas if port != backend))
+    error = again.message()["error"]
+    assert error["code"] == -31003 and error["data"] == {"retryable": True, "outcomeKnown": False}, error
+    again.close()
+    fleet.replicas[backend].start()
+
+
+@check
 def a_subscription_outlives_its_replica(fleet: Fleet) -> None:
     session = Session(fleet.balancer.port)
     subscribed = session.request("resources/subscribe", {"uri": "test://watched-resource"})

@@ -103,6 +103,14 @@ impl RpcError {
             .with_data(&serde_json::json!({ "retryable": true }))
     }
 
+    /// A [`PROCESS_ENDED`](ErrorCode::PROCESS_ENDED): another process has served the request and ended before the response. Its
+    /// data say that the request may be sent again, and that it may have run.
+    pub fn process_ended() -> Self {
+        let message = "the process that served the request has ended; the request may have run";
+        let data = serde_json::json!({ "retryable": true, "outcomeKnown": false });
+        Self::new(ErrorCode::PROCESS_ENDED, message).with_data(&data)
+    }
+
     /// A [`HEADER_MISMATCH`](ErrorCode::HEADER_MISMATCH).
     pub fn header_mismatch(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::HEADER_MISMATCH, message)

@@ -504,6 +504,103 @@ async fn a_log_is_read_only_as_far_as_the_client_reads_the_resumed_stream() {
     );
 }
 
+/// What a process shares until it is killed.
+struct Mortal {
+    parts: Sharing,
+    is_killed: AtomicBool,
+}
+
+impl SessionStore for Mortal {
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        session: Bytes,
+        replaces: Bytes,
+        lifetime: Duration,
+    ) -> Pending<'a, SaveOutcome> {
+        match self.is_killed.load(Ordering::SeqCst) {
+            true => Box::pin(std::future::pending()),
+            false => self.parts.sessions.save(id, session, replaces, lifetime),
+        }
+    }
+
+    fn load<'a>(&'a self, id: &'a str) -> Pending<'a, Option<Bytes>> {
+        self.parts.sessions.load(id)
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()> {
+        self.parts.sessions.remove(id)
+    }
+}
+
+impl EventLog for Mortal {
+    fn append(&self, stream: &str, number: u64, event: Bytes) {
+        if !self.is_killed.load(Ordering::SeqCst) {
+            self.parts.events.append(stream, number, event);
+        }
+    }
+
+    fn end(&self, stream: &str) {
+        if !self.is_killed.load(Ordering::SeqCst) {
+            self.parts.events.end(stream);
+        }
+    }
+
+    fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>> {
+        self.parts.events.read(stream, after)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_process_was_killed_ends_with_an_error_on_the_resumed_stream() {
+    let sharing = Sharing::in_memory();
+    let mortal = Arc::new(Mortal {
+        parts: sharing.clone(),
+        is_killed: AtomicBool::new(false),
+    });
+    let a = Process::start(&Sharing {
+        sessions: mortal.clone(),
+        events: mortal.clone(),
+        bus: sharing.bus.clone(),
+    });
+    let b = Process::start(&sharing);
+    let id = a.begin().await;
+    let mut lost = a.post(&id, call(7, "streams")).await;
+    let (seen, _) = message(lost.body_mut()).await;
+    drop(lost);
+    let headers = [("mcp-session-id", id.as_str()), ("last-event-id", &seen)];
+    let resumed = b
+        .service
+        .handle(request(Method::GET, &headers, Value::Null))
+        .await;
+    let mut resumed = resumed.into_body();
+    let mut messages = async |time: Duration| {
+        let found = async {
+            while let Some(found) = events(&mut resumed).await {
+                let mut messages = found.into_iter().map(|(_, message)| message);
+                if let Some(message) = messages.find(|message| !message.is_null()) {
+                    return Some(message);
+                }
+            }
+            None
+        };
+        tokio::time::timeout(time, found).await
+    };
+    // A call may take any time while its process is alive.
+    let long = Duration::from_secs(40);
+    messages(long).await.expect_err("the call goes on");
+    mortal.is_killed.store(true, Ordering::SeqCst);
+    let answer = messages(Duration::from_secs(30)).await;
+    let answer = answer.expect("in time").expect("an answer");
+    assert_eq!(
+        (&answer["id"], &answer["error"]["code"]),
+        (&json!(7), &json!(-31_003))
+    );
+    let data = json!({"retryable": true, "outcomeKnown": false});
+    assert_eq!(answer["error"]["data"], data);
+    assert_eq!(messages(long).await.expect("it ends"), None);
+}
+
 /// A log that counts how often it was flushed, and how many events it had before.
 struct Flushed {
     log: Arc<dyn EventLog>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use mcpline_protocol::Revision;
-use mcpline_protocol::wire::{Incoming, Message, Method, ReadError};
+use mcpline_protocol::wire::{Incoming, Message, Method, ReadError, RequestId};
 
 use crate::header_names::{PROTOCOL_VERSION, SESSION_ID};
 use crate::message_sink::{MessageSink, ResponseStatus};
@@ -206,8 +206,9 @@ fn hand_on(
     };
     let client = session.connection.client().clone();
     let reader = client.clone();
+    let request = id.clone();
     let exchange = Exchange::new(client, id, move || match opener.upgrade() {
-        Some(session) => open_stream(&session, primes),
+        Some(session) => open_stream(&session, primes, request.as_ref()),
         None => Stream::transient(&options, &reader),
     });
     let sink: Arc<dyn MessageSink> = exchange.clone();
@@ -229,8 +230,13 @@ pub(super) fn awaits_response(incoming: &Incoming) -> bool {
 
 /// Opens a stream for the response to one POST. Called while the connection's session may be locked, so it must not
 /// lock it.
-fn open_stream(session: &Session, primes: bool) -> Arc<Stream> {
+fn open_stream(session: &Session, primes: bool, request: Option<&RequestId>) -> Arc<Stream> {
     let stream = session.open_stream();
+    if let Some(request) = request
+        && stream.is_logged()
+    {
+        stream.name_request(request);
+    }
     if primes {
         stream.prime();
     }

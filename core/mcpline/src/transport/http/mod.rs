@@ -14,6 +14,7 @@ mod caller;
 mod cors;
 mod endpoints;
 mod exchange;
+mod heartbeats;
 mod http_sse;
 mod hyper_buffers;
 mod in_flight;

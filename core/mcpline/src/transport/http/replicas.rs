@@ -8,10 +8,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http::StatusCode;
+use mcpline_protocol::RpcError;
 use mcpline_protocol::session::SessionState;
-use mcpline_protocol::wire::{self, Incoming, Message, Raw, encode};
+use mcpline_protocol::wire::{self, Incoming, Message, Raw, RequestId, encode};
 use mcpline_runtime::clock;
 use sha2::{Digest as _, Sha256};
+use tokio::runtime::Handle;
 
 use crate::background;
 use crate::message_sink::MessageSink;
@@ -22,9 +24,10 @@ use crate::sharing::{
 };
 use crate::warning_limit::warn_limited;
 
+use super::heartbeats::{Heartbeats, OtherProcess};
 use super::service::{Refusal, Shared};
 use super::sessions::{Session, Sessions};
-use super::stream::{Stream, StreamLog, StreamName};
+use super::stream::{EventId, Stream, StreamLog, StreamName};
 
 /// How many times an active session is saved during its lifetime in the store.
 const SAVES_PER_LIFETIME: u32 = 2;
@@ -58,6 +61,7 @@ pub(super) struct Replicas {
     process: u32,
     /// Bytes of messages that wait until the bus has taken them.
     forwarded: Arc<Budget>,
+    heartbeats: Heartbeats,
 }
 
 impl Replicas {
@@ -72,12 +76,19 @@ impl Replicas {
             exchange,
             process: u32::from_le_bytes(clock::random()),
             forwarded: Budget::of_server("messages for other processes", MAX_FORWARDED_BYTES),
+            heartbeats: Heartbeats::default(),
         }
     }
 
     /// Returns the number that distinguishes this process's streams from those of others.
     pub(super) fn process(&self) -> u32 {
         self.process
+    }
+
+    /// Lets other processes know from now on that this one, which has streams that they may continue, is alive.
+    pub(super) fn send_heartbeats(&self, runtime: &Handle) {
+        let store = &self.sharing.sessions;
+        self.heartbeats.start(runtime, store, self.process);
     }
 
     /// Returns the log where other processes find the events of a stream of the session with this key.
@@ -308,10 +319,10 @@ impl Replicas {
     pub(super) async fn continue_stream(
         &self,
         session: &Arc<Session>,
-        name: StreamName,
-        after: u64,
+        from: EventId,
         retry: Duration,
     ) -> Result<Option<Arc<Stream>>, Refusal> {
+        let (name, after) = (from.stream, from.event);
         let stream_log = self.stream_log(session.shared_key(), name);
         let Some(logged) = look_up(&stream_log, after).await? else {
             return Ok(None);
@@ -326,7 +337,15 @@ impl Replicas {
         };
         let (options, client) = (session.options(), session.connection.client());
         let stream = Stream::continued(name, first, options, client);
+        if let Some(request) = &from.request {
+            stream.name_request(request);
+        }
+        let owner = name.process.zip(from.request);
         let mut followed = FollowedStream {
+            owner: owner.map(|(process, request)| {
+                let store = self.sharing.sessions.clone();
+                (OtherProcess::new(store, process), request)
+            }),
             log: stream_log,
             stream: Arc::downgrade(&stream),
             next: after,
@@ -361,6 +380,8 @@ async fn repeat_all(stream: &Stream, log: &StreamLog, after: u64, mut logged: Lo
 /// A stream of another process, which that process may still write to.
 struct FollowedStream {
     log: StreamLog,
+    /// The process, and the request that it answers on the stream.
+    owner: Option<(OtherProcess, RequestId)>,
     /// Its continuation in this process.
     stream: Weak<Stream>,
     /// The number of the latest event that was repeated.
@@ -380,6 +401,24 @@ impl FollowedStream {
             return None;
         }
         Some(logged.has_more)
+    }
+
+    async fn has_lost_owner(&mut self) -> bool {
+        match &mut self.owner {
+            Some((process, _)) => process.is_lost().await,
+            None => false,
+        }
+    }
+
+    /// Answers the request of a process that has ended.
+    fn answer_for_owner(&self) {
+        let (Some(stream), Some((_, request))) = (self.stream.upgrade(), &self.owner) else {
+            return;
+        };
+        let mut message = Vec::new();
+        encode::error(&mut message, Some(request), &RpcError::process_ended());
+        stream.repeat(message.into());
+        stream.end();
     }
 
     /// Reads the log until the stream has ended or its client is gone: at once while there are more events and the client reads
@@ -408,6 +447,13 @@ impl FollowedStream {
                 return;
             };
             match read {
+                Ok(Some(logged)) if logged.events.is_empty() && !logged.ended => {
+                    has_more = false;
+                    drop(stream);
+                    if self.has_lost_owner().await {
+                        return self.answer_for_owner();
+                    }
+                }
                 Ok(Some(logged)) => match self.repeat(&stream, logged) {
                     Some(more) => has_more = more,
                     None => return,

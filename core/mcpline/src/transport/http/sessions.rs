@@ -473,6 +473,11 @@ impl Session {
 
     /// Opens a resumable stream for the response to one request.
     pub(super) fn open_stream(&self) -> Arc<Stream> {
+        if let Some(sessions) = self.sessions.upgrade()
+            && let Some(replicas) = sessions.replicas()
+        {
+            replicas.send_heartbeats(self.connection.runtime());
+        }
         let client = self.connection.client();
         self.lock_streams().add(self.options.kept_bytes, |number| {
             match self.sessions.upgrade() {

@@ -14,7 +14,7 @@ use super::post::events;
 use super::response_body::Body;
 use super::service::{Shared, refusal};
 use super::sessions::Session;
-use super::stream::StreamName;
+use super::stream::EventId;
 
 /// GET: the session's own stream, or the rest of a lost one.
 pub(super) async fn open_or_resume(
@@ -47,8 +47,9 @@ async fn resume_stream(
     session: &Arc<Session>,
     last: &HeaderValue,
 ) -> Response<Body> {
-    let event = last.to_str().ok().and_then(StreamName::of_event);
-    if let Some((name, after)) = event {
+    let event = last.to_str().ok().and_then(EventId::parse);
+    if let Some(event) = event {
+        let (name, after) = (event.stream, event.event);
         if let Some(stream) = session.stream(name) {
             return events(shared, &stream, Some(after));
         }
@@ -59,7 +60,7 @@ async fn resume_stream(
                 .is_general()
                 .then(|| events(shared, &session.general, None));
             match (
-                replicas.continue_stream(session, name, after, retry).await,
+                replicas.continue_stream(session, event, retry).await,
                 general,
             ) {
                 (Err(refusal), _) => return refusal.response(),

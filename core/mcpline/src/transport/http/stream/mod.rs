@@ -10,9 +10,11 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
+use std::sync::OnceLock;
 use std::task::Waker;
 
 use bytes::Bytes;
+use mcpline_protocol::wire::RequestId;
 use tokio::sync::Notify;
 
 use crate::message_sink::{MessageKind, MessageSink};
@@ -22,7 +24,7 @@ use crate::warning_limit::warn_limited;
 
 use super::options::HttpOptions;
 
-pub(super) use name::{StreamLog, StreamName};
+pub(super) use name::{EventId, StreamLog, StreamName};
 use queue::{Admission, Event, RetainedEvent, Retention, State, WaitingReader};
 pub(crate) use reader::Reader;
 
@@ -36,6 +38,8 @@ const MAX_STANDBYS: usize = 3;
 /// An event stream of one session or exchange.
 pub(crate) struct Stream {
     name: StreamName,
+    /// The request that it responds to, as a part of event ids.
+    request: OnceLock<Box<str>>,
     /// The log where other processes find its events, if there are others.
     log: Option<Box<StreamLog>>,
     retention: Retention,
@@ -94,6 +98,7 @@ impl Stream {
     ) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             name,
+            request: OnceLock::new(),
             log,
             client: client.clone(),
             this: this.clone(),
@@ -115,6 +120,20 @@ impl Stream {
 
     fn as_reclaimable(&self) -> Weak<dyn Reclaim> {
         self.this.clone()
+    }
+
+    /// Names the request that the stream responds to in the ids of its events, so that another process can answer it if this
+    /// one ends. Call it before the first event.
+    pub(super) fn name_request(&self, id: &RequestId) {
+        if let Some(encoded) = name::encoded_request(id) {
+            // Fails if it has a name.
+            let _ = self.request.set(encoded);
+        }
+    }
+
+    /// Whether other processes can continue it.
+    pub(super) fn is_logged(&self) -> bool {
+        self.log.is_some()
     }
 
     /// Whether the stream can be resumed.

@@ -140,6 +140,10 @@ impl Reader {
                 id.clear();
                 // Writing to a string cannot fail.
                 let _ = write!(id, "{}-{}", self.stream.name, self.cursor);
+                if let Some(request) = self.stream.request.get() {
+                    id.push('-');
+                    id.push_str(request);
+                }
             }
             let id = retention.resumable.then_some(id.as_str());
             match &kept.event {
