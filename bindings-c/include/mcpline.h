@@ -1284,10 +1284,12 @@ MCPL_API MCPL_NODISCARD mcpl_server *mcpl_server_new(const char *name, const cha
  *
  * Several processes:
  *
- * - `sharing`: the URL of a Valkey or Redis server over which they share sessions, event streams and notifications, so that a
- *   client may reach any of them: `valkey://host:6379/0`, or `valkeys://` with TLS. `?key_prefix=NAME` separates services that share
- *   a server; `timeout` is that of an operation in seconds (2). `MCPL_INVALID` unless the library has the feature `valkey`, which
- *   it lacks by default. A thread of the library talks to the server until the state is no longer used.
+ * - `sharing`: what they share sessions, event streams and notifications over, so that a client may reach any of them.
+ *   `local`: the processes of one user on one machine; `local://NAME` separates services whose servers have the same name,
+ *   and `local:///path` names the directory for it (not on Windows). `valkey://host:6379/0`, or `valkeys://` with TLS: a
+ *   Valkey or Redis server; `?key_prefix=NAME` separates services that share it, and `timeout` is that of an operation in
+ *   seconds (2). `MCPL_INVALID` unless the library has the feature `local` or `valkey`, which it lacks by default. A thread
+ *   of the library does the I/O until the state is no longer used.
  *
  * Limits of the server:
  *

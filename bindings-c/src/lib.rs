@@ -56,7 +56,6 @@ mod serving_http;
 #[cfg(feature = "unix")]
 mod serving_unix;
 mod shared_runtime;
-mod sharing;
 mod signals;
 mod span_export;
 mod status;

@@ -18,7 +18,6 @@ use crate::event_loop::{Loop, mcpl_loop};
 use crate::handles::{Table, Token};
 use crate::serving::Serving;
 use crate::shared_runtime;
-use crate::sharing::share;
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text::{self, Out};
 use crate::threads;
@@ -76,7 +75,11 @@ impl Configuration {
         let options: ServerOptions = decoded("the options", &Value::Object(self.options.clone()))?;
         // Sharing state starts a thread.
         let _blocked = threads::block_signals();
-        let builder = options.builder(self.info.clone(), self.instructions.clone(), share);
+        let builder = options.builder(
+            self.info.clone(),
+            self.instructions.clone(),
+            mcpline_sharing::share,
+        );
         Ok(builder.and_then(ServerBuilder::build)?)
     }
 }
@@ -250,10 +253,12 @@ pub unsafe extern "C" fn mcpl_server_new(
 ///
 /// Several processes:
 ///
-/// - `sharing`: the URL of a Valkey or Redis server over which they share sessions, event streams and notifications, so that a
-///   client may reach any of them: `valkey://host:6379/0`, or `valkeys://` with TLS. `?key_prefix=NAME` separates services that share
-///   a server; `timeout` is that of an operation in seconds (2). `MCPL_INVALID` unless the library has the feature `valkey`, which
-///   it lacks by default. A thread of the library talks to the server until the state is no longer used.
+/// - `sharing`: what they share sessions, event streams and notifications over, so that a client may reach any of them.
+///   `local`: the processes of one user on one machine; `local://NAME` separates services whose servers have the same name,
+///   and `local:///path` names the directory for it (not on Windows). `valkey://host:6379/0`, or `valkeys://` with TLS: a
+///   Valkey or Redis server; `?key_prefix=NAME` separates services that share it, and `timeout` is that of an operation in
+///   seconds (2). `MCPL_INVALID` unless the library has the feature `local` or `valkey`, which it lacks by default. A thread
+///   of the library does the I/O until the state is no longer used.
 ///
 /// Limits of the server:
 ///

@@ -19,7 +19,6 @@ mod runtime;
 mod server;
 mod serving;
 mod session_state;
-mod sharing;
 mod text;
 mod verify;
 mod waiting_records;

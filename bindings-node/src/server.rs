@@ -23,7 +23,6 @@ use crate::failure::Failure;
 use crate::hub::{Event, HandlerId, Hub, Settled, Shared};
 use crate::mount::HttpApp;
 use crate::serving::{Serving, serve};
-use crate::sharing::share;
 use crate::verify::Verifier;
 use crate::waiting_records::WaitingRecord;
 
@@ -96,7 +95,7 @@ impl Server {
             None => ServerOptions::default(),
         };
         let built = options
-            .builder(info, instructions, share)
+            .builder(info, instructions, mcpline_sharing::share)
             .and_then(mcpline::server::ServerBuilder::build);
         let core = built.map_err(|error| Failure::core(&error))?;
         foreign::print_traffic(&core);

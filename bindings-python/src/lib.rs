@@ -34,7 +34,6 @@ mod runtime;
 mod server;
 mod serving;
 mod session_states;
-mod sharing;
 mod verify;
 mod wake;
 mod workers;

@@ -34,7 +34,6 @@ use crate::plan::{Plan, SharedPlan};
 use crate::runtime::{Runtime, RuntimeSlot, keep_thread_state};
 use crate::serving::{Description, Serving};
 use crate::session_states::{SessionNumber, SessionStates};
-use crate::sharing::share;
 use crate::verify::Verify;
 use crate::workers::{self, Pool};
 
@@ -171,7 +170,7 @@ impl Server {
             Some(settings) => read(py, "the settings", settings)?,
             None => ServerOptions::default(),
         };
-        let builder = options.builder(info, instructions, share);
+        let builder = options.builder(info, instructions, mcpline_sharing::share);
         let core = builder.and_then(mcpline::ServerBuilder::build);
         let core = core.map_err(|error| errors::core(py, &error))?;
         crate::log::record_traffic(&core);

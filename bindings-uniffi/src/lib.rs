@@ -17,7 +17,6 @@ mod log;
 mod request_log;
 mod runtime;
 mod server;
-mod sharing;
 
 uniffi::setup_scaffolding!("mcpline");
 

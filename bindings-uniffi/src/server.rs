@@ -16,7 +16,6 @@ use crate::call::{ForeignHandler, Handler};
 use crate::failure::Failure;
 use crate::request_log::{self, RequestListener};
 use crate::runtime::Runtime;
-use crate::sharing::share;
 
 /// A server.
 #[derive(uniffi::Object)]
@@ -36,7 +35,9 @@ impl Server {
     ) -> Result<Arc<Self>, Failure> {
         let info: Implementation = read("the server's description", &info)?;
         let options: ServerOptions = read_or_default("the settings", settings.as_deref())?;
-        let core = options.builder(info, instructions, share)?.build()?;
+        let core = options
+            .builder(info, instructions, mcpline_sharing::share)?
+            .build()?;
         foreign::print_traffic(&core);
         let runtime = Runtime::shared()?;
         Ok(Arc::new(Self { core, runtime }))

@@ -97,9 +97,9 @@ pub use openapi::OpenApiOptions;
 #[cfg(all(feature = "client", feature = "stdio"))]
 pub use program::ProgramOptions;
 #[cfg(feature = "server")]
-pub(super) use server::cache_hints;
+pub use server::ServerOptions;
 #[cfg(feature = "server")]
-pub use server::{ServerOptions, no_sharing};
+pub(super) use server::cache_hints;
 pub use shared_middleware::{AuditLogOptions, RedactionOptions};
 #[cfg(feature = "server")]
 pub(super) use shared_middleware::{check_positive, checked_duration, single_middleware};

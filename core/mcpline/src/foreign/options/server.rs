@@ -69,8 +69,8 @@ options! {
 }
 
 impl ServerOptions {
-    /// Returns a builder for a server with this description and these options. `share` returns the state that is shared at
-    /// a URL, or why it can't be: [`no_sharing`] where the binding is built without it.
+    /// Returns a builder for a server with this description and these options. `share` returns the state that is
+    /// shared at a URL, for a server with this name, or why it can't be.
     ///
     /// # Errors
     ///
@@ -79,11 +79,12 @@ impl ServerOptions {
         self,
         info: Implementation,
         instructions: Option<String>,
-        share: impl FnOnce(&str) -> Result<Sharing, E>,
+        share: impl FnOnce(&str, &str) -> Result<Sharing, E>,
     ) -> Result<ServerBuilder, Error> {
         let mut settings = self.settings()?;
         if let Some(url) = &self.sharing {
-            let shared = share(url).map_err(|reason| Error::usage(format!("sharing: {reason}")))?;
+            let shared = share(url, &info.name);
+            let shared = shared.map_err(|reason| Error::usage(format!("sharing: {reason}")))?;
             settings.sharing = Some(shared);
         }
         let mut builder = Server::builder(info.name.clone(), info.version.clone())
@@ -183,15 +184,6 @@ impl ServerOptions {
         set(&mut session.ping_misses, self.ping_misses);
         Ok(settings)
     }
-}
-
-/// Refuses to share state, for [`ServerOptions::builder`].
-///
-/// # Errors
-///
-/// Always.
-pub fn no_sharing(_url: &str) -> Result<Sharing, String> {
-    Err("this build of mcpline cannot share state over Valkey".to_owned())
 }
 
 fn rate((per_second, burst): (u32, u32)) -> Rate {

@@ -5,6 +5,11 @@ use mcpline_protocol::vocabulary::Implementation;
 use super::*;
 use crate::client::{Address, Reissue};
 use crate::error_kind::ErrorKind;
+use crate::sharing::Sharing;
+
+fn refuse(url: &str, server: &str) -> Result<Sharing, String> {
+    Err(format!("no {url} for {server}"))
+}
 
 #[test]
 fn absent_options_keep_the_defaults() {
@@ -90,13 +95,16 @@ fn invalid_values_are_usage_errors_that_name_them() {
     let none: ClientOptions = read("the settings", br#"{"revisions":[]}"#).unwrap();
     assert!(misuse(none.settings().unwrap_err()).starts_with("`revisions` is empty"));
     let none: ServerOptions = read("the settings", br#"{"revisions":[]}"#).unwrap();
-    let unbuilt = none.builder(Implementation::new("s", "1"), None, no_sharing);
+    let unbuilt = none.builder(Implementation::new("s", "1"), None, refuse);
     assert!(misuse(unbuilt.unwrap_err()).starts_with("`revisions` is empty"));
     let negative: ClientOptions = read("the settings", br#"{"timeout":-1}"#).unwrap();
     assert!(misuse(negative.settings().unwrap_err()).starts_with("-1 seconds:"));
     let server: ServerOptions = read("the settings", br#"{"declare":["tolls"]}"#).unwrap();
-    let unbuilt = server.builder(Implementation::new("s", "1"), None, no_sharing);
+    let unbuilt = server.builder(Implementation::new("s", "1"), None, refuse);
     assert_eq!(misuse(unbuilt.unwrap_err()), "unknown capability tolls");
+    let server: ServerOptions = read("the settings", br#"{"sharing":"local"}"#).unwrap();
+    let unbuilt = server.builder(Implementation::new("s", "1"), None, refuse);
+    assert_eq!(misuse(unbuilt.unwrap_err()), "sharing: no local for s");
     let call = CallOptions {
         reissue: Some("often".to_owned()),
         ..CallOptions::default()

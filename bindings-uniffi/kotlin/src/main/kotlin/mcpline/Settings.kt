@@ -24,9 +24,11 @@ import kotlinx.serialization.json.jsonPrimitive
 @Serializable
 public class ServerSettings(
     /**
-     * URL of a Valkey or Redis server over which several processes share sessions, event streams and notifications, so that a client
-     * may reach any of them: `valkey://host:6379/0`, or `valkeys://` with TLS. `?key_prefix=NAME` separates services that share a
-     * server; `timeout` is that of an operation in seconds (2). Default: each process has its own sessions.
+     * What several processes share sessions, event streams and notifications over, so that a client may reach any of them.
+     * `local`: the processes of one user on one machine, such as the workers of one service; `local://NAME` separates services
+     * whose servers have the same name, and `local:///path` names the directory for it (not on Windows). `valkey://host:6379/0`,
+     * or `valkeys://` with TLS: a Valkey or Redis server; `?key_prefix=NAME` separates services that share it, and `timeout` is
+     * that of an operation in seconds (2). Default: each process has its own sessions.
      */
     public val sharing: String? = null,
     /** Protocol revisions to serve. Default: all. */
