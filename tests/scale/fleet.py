@@ -169,6 +169,12 @@ class Fleet:
     def url(self) -> str:
         return f"http://localhost:{self.balancer.port}/mcp"
 
+    def kill(self, port: int) -> None:
+        self.replicas[port].kill()
+
+    def start(self, port: int) -> None:
+        self.replicas[port].start()
+
     def __enter__(self) -> "Fleet":
         with ExitStack() as stack:
             for process in [self.valkey, *self.replicas.values(), self.balancer]:

@@ -1,6 +1,7 @@
 """The official Python client at a service of replicas: `official.py URL REVISION`.
 
-Asks the runner on stdout to kill and start replicas, one line each (`kill PORT`, `start PORT`), and waits for a line on stdin.
+Asks the runner on stdout to kill and start replicas by the numbers in their responses, one line each (`kill NUMBER`, `start NUMBER`),
+and waits for a line on stdin.
 """
 
 from __future__ import annotations
@@ -70,15 +71,20 @@ async def main(url: str, revision: str) -> None:
                 await anyio.sleep(0.1)
 
     types.LATEST_PROTOCOL_VERSION = revision
-    async with httpx.AsyncClient(timeout=60.0, event_hooks={"response": [note]}) as http:
+    # A connection for each request, so that any process may get it.
+    limits = httpx.Limits(max_keepalive_connections=0)
+    async with httpx.AsyncClient(timeout=60.0, limits=limits, event_hooks={"response": [note]}) as http:
         async with streamable_http_client(url, http_client=http) as (read, write, _):
             async with ClientSession(
                 read, write, elicitation_callback=elicit, sampling_callback=sample, message_handler=notified
             ) as session:
                 await session.initialize()
                 await calls(session, 10)
+                with anyio.fail_after(60):
+                    # Without a balancer, the system decides which process gets a connection.
+                    while len(set(backends)) == 1:
+                        await calls(session, 1)
                 replicas = set(backends)
-                assert len(replicas) > 1, replicas
                 await session.subscribe_resource(URI)
                 await update_arrives(session)
 

@@ -24,6 +24,7 @@ use std::time::Duration;
 use mcpline::protocol::vocabulary::Implementation;
 use mcpline::transport::http::HttpOptions;
 use mcpline::{Error, Server, Settings};
+use mcpline_local::Local;
 use mcpline_valkey::{Valkey, ValkeyOptions};
 
 use state::State;
@@ -59,7 +60,11 @@ impl Arguments {
         while let Some(argument) = arguments.next() {
             let value = arguments.next().unwrap_or_default();
             if argument == "--sharing" {
-                read.settings.sharing = Some(Valkey::connect(&value, ValkeyOptions::default())?);
+                let shared = match value.starts_with("local") {
+                    true => Local::at_url(&value, "mcpline-everything")?,
+                    false => Valkey::connect(&value, ValkeyOptions::default())?,
+                };
+                read.settings.sharing = Some(shared);
                 continue;
             }
             let number: usize = value.parse()?;
