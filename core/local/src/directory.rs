@@ -6,8 +6,6 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sha2::{Digest as _, Sha256};
-
 use crate::address::Address;
 use crate::error::LocalError;
 
@@ -138,17 +136,6 @@ pub(crate) fn private_file() -> fs::OpenOptions {
     let mut options = fs::OpenOptions::new();
     options.mode(0o600);
     options
-}
-
-/// Returns the name of the file for an id: a digest, so that it is a valid name whatever the id is, on file systems that ignore
-/// case, too.
-pub(crate) fn file_name(id: &str) -> String {
-    let digest = Sha256::digest(id.as_bytes());
-    digest[..20]
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)]))
-        .collect()
 }
 
 /// The directory of this user's services: in memory and private to the user where there is such a place.

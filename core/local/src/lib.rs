@@ -25,6 +25,8 @@ mod error;
 mod local;
 
 #[cfg(unix)]
+mod digest;
+#[cfg(unix)]
 mod directory;
 #[cfg(unix)]
 mod inbox;

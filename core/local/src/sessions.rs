@@ -13,7 +13,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 
-use crate::directory::{Directory, file_name, private_file};
+use crate::digest::file_name;
+use crate::directory::{Directory, private_file};
 use crate::limits::MAX_SESSION_STATE_BYTES;
 
 /// Bytes before the session.

@@ -12,7 +12,8 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use mcpline::sharing::LoggedEvents;
 
-use crate::directory::{Directory, file_name, private_file};
+use crate::digest::file_name;
+use crate::directory::{Directory, private_file};
 use crate::limits::{
     EVENT_BYTES, MAX_SESSION_STREAM_BYTES, MAX_SESSION_STREAMS, MAX_STREAM_BYTES,
     STREAM_CHECK_BYTES,
