@@ -65,6 +65,7 @@ impl Directory {
             &self.layout,
             &self.sessions(),
             &self.ended(),
+            &self.locks(),
             &self.streams(),
             &self.temporary(),
             &self.bus(),
@@ -82,6 +83,11 @@ impl Directory {
     /// An empty file for each session that was removed.
     pub(crate) fn ended(&self) -> PathBuf {
         self.layout.join("ended")
+    }
+
+    /// An empty file for the sessions whose names have the same first two digits, to lock them.
+    pub(crate) fn locks(&self) -> PathBuf {
+        self.layout.join("locks")
     }
 
     /// A directory for each session, with a file for each stream: see `streams.rs`.

@@ -45,8 +45,6 @@ mod streams;
 #[cfg(unix)]
 mod sweep;
 #[cfg(unix)]
-mod warnings;
-#[cfg(unix)]
 mod worker;
 
 pub use error::LocalError;

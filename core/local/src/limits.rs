@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use mcpline_protocol::session::Rate;
+
 /// Bytes of the operations that wait in this process for its thread. Above it new ones are dropped, or fail. It holds two of the
 /// largest messages that a server accepts by default, or seconds of events while the disk is busy.
 pub(crate) const MAX_QUEUED_BYTES: usize = 32 * 1024 * 1024;
@@ -15,12 +17,21 @@ pub(crate) const MAX_BATCH_OPERATIONS: usize = 256;
 /// How long an operation waits for its result. A file system that takes longer is stuck, and clients would give up.
 pub(crate) const OPERATION_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How long to wait for the lock on a session. It is held for less than a millisecond, unless the process that holds it is stopped.
+pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// The delay between two attempts to lock.
+pub(crate) const LOCK_RETRY: Duration = Duration::from_millis(1);
+
 /// Bytes of one session in its file: one of the largest messages that a server accepts by default.
 pub(crate) const MAX_SESSION_STATE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Bytes of the events of one stream: as many as a stream of a single process keeps by default (`kept_bytes`). A file grows to
 /// twice as many before its older half is dropped, and its latest event is kept whatever its size.
 pub(crate) const MAX_STREAM_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Bytes of the events of a stream that are returned at once: they are held in memory until they are passed on.
+pub(crate) const MAX_READ_BYTES: usize = 1024 * 1024;
 
 /// What an event takes in addition to its bytes in the process that reads it. It counts towards [`MAX_STREAM_BYTES`].
 pub(crate) const EVENT_BYTES: u64 = 128;
@@ -89,6 +100,12 @@ pub(crate) const BACKLOG: i32 = 1_024;
 
 /// How long a process that ends tries to send what waits for other processes.
 pub(crate) const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Warnings of one kind: enough to notice a failing disk, and too few to fill the log meanwhile.
+pub(crate) const WARNINGS: Rate = Rate {
+    burst: 4,
+    per_second: 1,
+};
 
 /// How old the latest change of a directory must be for a later one to have another time: file systems round times to the ticks
 /// of the kernel, which are at most 10 ms apart.

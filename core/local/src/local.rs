@@ -62,8 +62,8 @@ mod unix {
 
     use bytes::Bytes;
     use mcpline::sharing::{
-        Bus, EventLog, LoggedEvents, Memory, Pending, SessionStore, Sharing, SharingError,
-        Subscription,
+        Bus, EventLog, LoggedEvents, Memory, Pending, SaveOutcome, SessionStore, Sharing,
+        SharingError, Subscription,
     };
     use mcpline_runtime::clock;
     use tokio::sync::oneshot;
@@ -125,10 +125,17 @@ mod unix {
     }
 
     impl SessionStore for Local {
-        fn save<'a>(&'a self, id: &'a str, value: Bytes, lifetime: Duration) -> Pending<'a, ()> {
+        fn save<'a>(
+            &'a self,
+            id: &'a str,
+            value: Bytes,
+            replaces: Bytes,
+            lifetime: Duration,
+        ) -> Pending<'a, SaveOutcome> {
             Box::pin(self.ask(move |reply| Operation::Save {
                 session: id.to_owned(),
                 value,
+                replaces,
                 expiry: Expiry::after(lifetime),
                 reply,
             }))

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use mcpline::sharing::{LoggedEvents, SharingError};
+use mcpline::sharing::{LoggedEvents, SaveOutcome, SharingError};
+use mcpline_runtime::WarningLimit;
 use tokio::sync::{Notify, oneshot};
 
-use crate::limits::{ENTRY_BYTES, MAX_BATCH_OPERATIONS, MAX_QUEUED_BYTES};
+use crate::limits::{ENTRY_BYTES, MAX_BATCH_OPERATIONS, MAX_QUEUED_BYTES, WARNINGS};
 use crate::sessions::Expiry;
-use crate::warnings::Warnings;
 
 /// Where the outcome of an operation goes.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, SharingError>>;
@@ -20,8 +20,9 @@ pub(crate) enum Operation {
     Save {
         session: String,
         value: Bytes,
+        replaces: Bytes,
         expiry: Expiry,
-        reply: Reply<()>,
+        reply: Reply<SaveOutcome>,
     },
     Load {
         session: String,
@@ -53,7 +54,9 @@ pub(crate) enum Operation {
 impl Operation {
     fn bytes(&self) -> usize {
         let message = match self {
-            Self::Save { value, .. } => value.len(),
+            Self::Save {
+                value, replaces, ..
+            } => value.len() + replaces.len(),
             Self::Append { event, .. } => event.len(),
             Self::Publish(message) => message.len(),
             _ => 0,
@@ -63,11 +66,11 @@ impl Operation {
 }
 
 /// The operations that wait.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Queue {
     state: Mutex<State>,
     changed: Notify,
-    overflows: Warnings,
+    overflows: WarningLimit,
 }
 
 #[derive(Debug, Default)]
@@ -75,6 +78,16 @@ struct State {
     operations: VecDeque<Operation>,
     bytes: usize,
     is_closed: bool,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self {
+            state: Mutex::default(),
+            changed: Notify::new(),
+            overflows: WarningLimit::new(WARNINGS),
+        }
+    }
 }
 
 impl Queue {
@@ -85,8 +98,9 @@ impl Queue {
         if state.bytes > 0 && state.bytes + bytes > MAX_QUEUED_BYTES {
             drop(state);
             // A dropped reply fails the operation.
-            if self.overflows.admit() {
+            if let Some(suppressed) = self.overflows.admit() {
                 tracing::warn!(
+                    suppressed,
                     "too much waits to be written for other processes: sessions, events or messages are dropped"
                 );
             }
@@ -147,6 +161,7 @@ mod tests {
         queue.push(Operation::Save {
             session: "one".to_owned(),
             value,
+            replaces: Bytes::new(),
             expiry: Expiry::after(std::time::Duration::MAX),
             reply,
         });

@@ -1,21 +1,24 @@
 //! Sessions as files: `sessions/DIGEST`, replaced as a whole, and `ended/DIGEST` if the session was removed.
 //!
-//! No step takes a lock, so a process that is killed or stopped at any point blocks no other. `remove` first marks the session as
-//! ended and then removes its file; `save` first writes the file and then looks for the mark. Whatever their order, one of them
-//! removes the file.
+//! `save` compares and replaces under a lock that ends with its process. If the lock is held for longer than the step takes, its
+//! process was stopped: `save` then goes on without it, so that a stopped process blocks no other. `remove` takes no lock: it first
+//! marks the session as ended and then removes its file; `save` first writes the file and then looks for the mark. Whatever their
+//! order, one of them removes the file.
 //!
 //! A file has eight bytes for when the session expires, in milliseconds since 1970 (little-endian), and then the session.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use mcpline::sharing::SaveOutcome;
+use rustix::fs::FlockOperation;
 
 use crate::digest::file_name;
 use crate::directory::{Directory, private_file};
-use crate::limits::MAX_SESSION_STATE_BYTES;
+use crate::limits::{LOCK_RETRY, LOCK_TIMEOUT, MAX_SESSION_STATE_BYTES};
 
 /// Bytes before the session.
 pub(crate) const HEADER: usize = 8;
@@ -61,8 +64,14 @@ impl Directory {
         self.ended_file(id).try_exists()
     }
 
-    /// Saves a session, unless it was removed.
-    pub(crate) fn save(&self, id: &str, session: &[u8], expiry: Expiry) -> io::Result<()> {
+    /// Saves a session, unless it was removed, or another process has changed what it `replaces`.
+    pub(crate) fn save(
+        &self,
+        id: &str,
+        session: &[u8],
+        replaces: &[u8],
+        expiry: Expiry,
+    ) -> io::Result<SaveOutcome> {
         if session.len() > MAX_SESSION_STATE_BYTES {
             return Err(io::Error::other(format!(
                 "a session has {} bytes, more than {MAX_SESSION_STATE_BYTES}",
@@ -70,14 +79,41 @@ impl Directory {
             )));
         }
         if self.has_ended(id)? {
-            return Ok(());
+            return Ok(SaveOutcome::Saved);
         }
         let path = self.session_file(id);
-        self.replace(&path, &[&expiry.0.to_le_bytes(), session])?;
-        if self.has_ended(id)? {
-            return remove_file(&path);
+        {
+            let _lock = self.lock(id)?;
+            if let Some(stored) = self.load(id)?
+                && stored != replaces
+                && stored != session
+            {
+                return Ok(SaveOutcome::Conflict(stored));
+            }
+            self.replace(&path, &[&expiry.0.to_le_bytes(), session])?;
         }
-        Ok(())
+        if self.has_ended(id)? {
+            remove_file(&path)?;
+        }
+        Ok(SaveOutcome::Saved)
+    }
+
+    /// Locks the sessions whose names begin like this one's; `None` if a process keeps the lock, because it was stopped.
+    fn lock(&self, id: &str) -> io::Result<Option<File>> {
+        let mut options = private_file();
+        let file = options.write(true).create(true).truncate(false);
+        let file = file.open(self.locks().join(&file_name(id)[..2]))?;
+        let end = Instant::now() + LOCK_TIMEOUT;
+        loop {
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Some(file)),
+                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < end => {
+                    std::thread::sleep(LOCK_RETRY);
+                }
+                // Some file systems have no locks, either.
+                Err(_) => return Ok(None),
+            }
+        }
     }
 
     /// Returns the session saved last; `None` if there is none, it was removed, or its lifetime is over.

@@ -15,7 +15,7 @@ use mcpline::sharing::LoggedEvents;
 use crate::digest::file_name;
 use crate::directory::{Directory, private_file};
 use crate::limits::{
-    EVENT_BYTES, MAX_SESSION_STREAM_BYTES, MAX_SESSION_STREAMS, MAX_STREAM_BYTES,
+    EVENT_BYTES, MAX_READ_BYTES, MAX_SESSION_STREAM_BYTES, MAX_SESSION_STREAMS, MAX_STREAM_BYTES,
     STREAM_CHECK_BYTES,
 };
 use crate::sessions::remove_file;
@@ -112,16 +112,24 @@ impl<'a> Latest<'a> {
         latest
     }
 
-    /// Returns the events after this one, if it is the one before the first that is kept, or a later one.
+    /// Returns the events after this one, or a part of them, if it is the one before the first that is kept, or a later one.
     fn after(&self, after: u64) -> Option<LoggedEvents> {
         let from = after.checked_add(1)?.checked_sub(self.first)?;
         let events = self.events.get(usize::try_from(from).ok()?..)?;
         if self.events.is_empty() {
             return None;
         }
-        // Copies, so that one event does not keep the bytes of all.
-        let events = events.iter().map(|event| Bytes::copy_from_slice(event));
-        Some(LoggedEvents::new(events.collect(), self.ended))
+        let mut part = Vec::new();
+        let mut bytes = 0;
+        for event in events {
+            bytes += event.len();
+            if bytes > MAX_READ_BYTES && !part.is_empty() {
+                return Some(LoggedEvents::part(part));
+            }
+            // A copy, so that one event does not keep the bytes of all.
+            part.push(Bytes::copy_from_slice(event));
+        }
+        Some(LoggedEvents::new(part, self.ended))
     }
 
     /// Returns records with the latest events within the limit.

@@ -194,6 +194,8 @@ fn size(found: &Metadata) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use mcpline::sharing::SaveOutcome;
+
     use super::*;
     use crate::address::Address;
     use crate::streams::Records;
@@ -217,8 +219,9 @@ mod tests {
     }
 
     fn save(directory: &Directory, id: &str, bytes: usize, lifetime: Duration) {
-        let saved = directory.save(id, &vec![b'x'; bytes], Expiry::after(lifetime));
-        saved.expect("saved");
+        let session = vec![b'x'; bytes];
+        let saved = directory.save(id, &session, &session, Expiry::after(lifetime));
+        assert_eq!(saved.expect("saves"), SaveOutcome::Saved);
     }
 
     fn append(directory: &Directory, stream: &str, bytes: usize) {

@@ -5,17 +5,17 @@ use std::io;
 use std::sync::Arc;
 
 use mcpline::sharing::{Memory, SharingError};
+use mcpline_runtime::WarningLimit;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::directory::Directory;
 use crate::error::LocalError;
 use crate::inbox::{Inbox, Receiving};
-use crate::limits::{SWEEP_BYTES, TICK};
+use crate::limits::{SWEEP_BYTES, TICK, WARNINGS};
 use crate::peers::Peers;
 use crate::queue::{Operation, Queue, Reply};
 use crate::streams::Records;
 use crate::sweep::Limits;
-use crate::warnings::Warnings;
 
 /// What the thread has.
 pub(crate) struct Worker {
@@ -24,7 +24,7 @@ pub(crate) struct Worker {
     pub(crate) subscribers: Arc<Memory>,
     /// Bytes written since the latest sweep of this process.
     written: u64,
-    failures: Warnings,
+    failures: WarningLimit,
 }
 
 /// Starts the thread. It ends when the queue is closed.
@@ -45,7 +45,7 @@ pub(crate) fn start(
         directory: Arc::new(directory),
         subscribers,
         written: 0,
-        failures: Warnings::default(),
+        failures: WarningLimit::new(WARNINGS),
     };
     let thread = std::thread::Builder::new().name("mcpline-local".to_owned());
     thread
@@ -148,9 +148,9 @@ impl Worker {
         };
         self.written += records.bytes();
         if let Err(error) = self.again(|directory| directory.append(&stream, &records))
-            && self.failures.admit()
+            && let Some(suppressed) = self.failures.admit()
         {
-            tracing::warn!(%error, "events could not be written for other processes");
+            tracing::warn!(%error, suppressed, "events could not be written for other processes");
         }
     }
 
@@ -159,11 +159,13 @@ impl Worker {
             Operation::Save {
                 session,
                 value,
+                replaces,
                 expiry,
                 reply: to,
             } => {
                 self.written += value.len() as u64;
-                let saved = self.again(|directory| directory.save(&session, &value, expiry));
+                let saved =
+                    self.again(|directory| directory.save(&session, &value, &replaces, expiry));
                 reply(to, saved);
             }
             Operation::Load { session, reply: to } => reply(to, self.directory.load(&session)),

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use mcpline::sharing::{Sharing, Subscription};
+use mcpline::sharing::{SaveOutcome, Sharing, Subscription};
 use mcpline_local::Local;
 
 pub(crate) const LIFETIME: Duration = Duration::from_secs(3_600);
@@ -101,10 +101,19 @@ pub(crate) async fn until<F: Future<Output = bool>>(what: &str, is_so: impl Fn()
     }
 }
 
+/// Saves a session, whatever it replaces.
 pub(crate) async fn save(sharing: &Sharing, id: &str, value: &str, lifetime: Duration) {
     let value = Bytes::copy_from_slice(value.as_bytes());
-    let saved = sharing.sessions.save(id, value, lifetime).await;
-    saved.expect("saves");
+    let mut replaces = value.clone();
+    loop {
+        let saving = sharing
+            .sessions
+            .save(id, value.clone(), replaces.clone(), lifetime);
+        match saving.await.expect("saves") {
+            SaveOutcome::Saved => return,
+            SaveOutcome::Conflict(stored) => replaces = stored,
+        }
+    }
 }
 
 pub(crate) async fn load(sharing: &Sharing, id: &str) -> Option<Bytes> {

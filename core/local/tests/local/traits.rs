@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline::sharing::LoggedEvents;
+use mcpline::sharing::{LoggedEvents, SaveOutcome, Sharing};
 
 use crate::scratch::{LIFETIME, Scratch, Subscriber, load, read, save, until};
 
@@ -19,6 +19,60 @@ async fn a_session_is_found_by_other_processes_until_it_is_removed() {
     assert_eq!(load(&a, "one").await, None);
     // One that was never saved.
     b.sessions.remove("two").await.expect("removes");
+}
+
+#[tokio::test]
+async fn what_another_process_has_changed_is_not_replaced() {
+    let scratch = Scratch::new();
+    let (a, b) = (scratch.share(), scratch.share());
+    let save = async |sharing: &Sharing, value: &'static str, replaces: &'static str| {
+        let [value, replaces] = [value, replaces].map(|text| Bytes::from_static(text.as_bytes()));
+        let saved = sharing.sessions.save("one", value, replaces, LIFETIME);
+        saved.await.expect("saves or not")
+    };
+    let conflict =
+        |stored: &'static str| SaveOutcome::Conflict(Bytes::from_static(stored.as_bytes()));
+    assert_eq!(save(&a, "first", "").await, SaveOutcome::Saved);
+    assert_eq!(save(&a, "second", "first").await, SaveOutcome::Saved);
+    assert_eq!(save(&b, "third", "first").await, conflict("second"));
+    assert_eq!(load(&b, "one").await.as_deref(), Some(&b"second"[..]));
+    // Again, as if the answer was lost.
+    assert_eq!(save(&a, "second", "first").await, SaveOutcome::Saved);
+    assert_eq!(save(&b, "third", "second").await, SaveOutcome::Saved);
+    a.sessions.remove("one").await.expect("removes");
+    assert_eq!(save(&b, "fourth", "first").await, SaveOutcome::Saved);
+    assert_eq!(load(&b, "one").await, None);
+}
+
+#[tokio::test]
+async fn no_change_is_lost_if_processes_save_at_the_same_time() {
+    let scratch = Scratch::new();
+    let processes = [0, 1, 2].map(|number| (number, scratch.share()));
+    save(&processes[0].1, "counter", "0 by 0", LIFETIME).await;
+    let counted = |stored: &[u8]| -> u32 {
+        let text = std::str::from_utf8(stored).expect("text");
+        let (number, _) = text.split_once(' ').expect("a number and a process");
+        number.parse().expect("a number")
+    };
+    let count = |(process, sharing): (u32, Sharing)| async move {
+        for _ in 0..30 {
+            loop {
+                let stored = load(&sharing, "counter").await.expect("saved");
+                // Different from what the others save.
+                let next = format!("{} by {process}", counted(&stored) + 1);
+                let saving = sharing
+                    .sessions
+                    .save("counter", Bytes::from(next), stored, LIFETIME);
+                if saving.await.expect("saves or not") == SaveOutcome::Saved {
+                    break;
+                }
+            }
+        }
+    };
+    let [a, b, c] = processes.clone().map(count);
+    tokio::join!(a, b, c);
+    let stored = load(&processes[0].1, "counter").await.expect("saved");
+    assert_eq!(counted(&stored), 90);
 }
 
 #[tokio::test]
@@ -94,8 +148,8 @@ async fn a_stream_is_read_from_any_event_on() {
     }
     a.events.flush().await.expect("flushes");
     let events = |texts: &[&'static str]| {
-        Some(texts.iter().map(|text| Bytes::from_static(text.as_bytes())))
-            .map(Iterator::collect::<Vec<_>>)
+        let events = texts.iter().map(|text| Bytes::from_static(text.as_bytes()));
+        Some(events.collect::<Vec<_>>())
     };
     assert_eq!(read(&b, "one/1", 3).await, events(&["four", "", "six"]));
     assert_eq!(read(&b, "one/1", 5).await, events(&["six"]));
@@ -146,9 +200,12 @@ async fn a_stream_keeps_its_latest_events_within_its_limits() {
         assert!(bytes <= 9 * 1024 * 1024, "{bytes}");
     }
     assert_eq!(
-        read(&b, "large/1", 37).await.map(|kept| kept.len()),
-        Some(2)
+        read(&b, "large/1", 38).await.map(|kept| kept.len()),
+        Some(1)
     );
+    // A part, because events are held in memory.
+    let part = b.events.read("large/1", 37).await.expect("reads");
+    assert!(part.is_some_and(|part| part.has_more && part.events.len() == 1));
     assert_eq!(read(&b, "large/1", 10).await, None);
 }
 
