@@ -802,6 +802,8 @@ def test_every_setting_is_accepted():
         ("http://localhost", r"sharing: Valkey URL: has an unknown scheme"),
         ("valkey://localhost?timeout=soon", r"sharing: `timeout`: must be a number of seconds"),
         ("valkey://localhost?key_prefix={", r"sharing: `key_prefix`: must have 1 to 64 bytes"),
+        ("local://a/b", r"sharing: the name must have 1 to 32 letters"),
+        ("local://weather?timeout=1", r"sharing: `local` has no options"),
     ],
 )
 def test_an_invalid_url_of_shared_state_is_refused(url: str, reason: str):
