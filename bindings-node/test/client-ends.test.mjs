@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
+import { fileURLToPath } from "node:url";
 
 import { Client, Server } from "mcpline";
 
@@ -16,7 +17,7 @@ const listening = await makeServer().listen();
 after(() => listening.close());
 
 const PEER = JSON.stringify(new URL("client-peer.mjs", import.meta.url).href);
-const PROGRAM = JSON.stringify(new URL("client-program.mjs", import.meta.url).pathname);
+const PROGRAM = JSON.stringify(fileURLToPath(new URL("client-program.mjs", import.meta.url)));
 const CONNECT = {
   memory: "await Client.memory(makeServer(), options)",
   http: `await Client.connect(${JSON.stringify(listening.url)}, options)`,

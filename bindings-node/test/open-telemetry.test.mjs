@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { afterEach, test } from "node:test";
+import { fileURLToPath } from "node:url";
 
 import { context, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 
@@ -609,7 +610,7 @@ test("a trace continues in a server of another process", async () => {
     }
   };
   const args = ["--input-type=module", "--eval", PROGRAM];
-  const cwd = new URL("..", import.meta.url).pathname;
+  const cwd = fileURLToPath(new URL("..", import.meta.url));
   const client = await Client.spawn(process.execPath, args, { cwd, stderr });
   try {
     await client.callTool("echo");

@@ -85,7 +85,9 @@ class Process:
     def _read_lines(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self.lines.put(line)
+            # What is printed ends with CR LF on Windows; messages do not.
+            is_printed = sys.platform == "win32" and not line.startswith(b"{")
+            self.lines.put(line.replace(b"\r\n", b"\n") if is_printed else line)
         self.lines.put(b"")
 
     def _read_errors(self) -> None:

@@ -47,6 +47,9 @@ every_way = pytest.mark.parametrize("way", ["memory", "program", "http"])
 styles = pytest.mark.parametrize("style", ["sync", "async"])
 kinds = pytest.mark.parametrize("kind", ["async", "sync"])
 
+# Absolute on Windows too, where it begins with a drive.
+PATH = Path("/e").absolute()
+
 
 def styled(style: str, function: Any) -> Any:
     """Return a function unchanged, or as an async one for the async style."""
@@ -94,9 +97,9 @@ def test_every_input_request_reaches_its_handler(reach: Reach, way: str, revisio
         "asks_all",
         on_elicit=styled(style, elicit),
         on_sample=styled(style, sample),
-        roots=styled(style, lambda: [Root("file:///a"), "file:///x/../b", "/c d", Path("/e")]),
+        roots=styled(style, lambda: [Root("file:///a"), "file:///x/../b", "/c d", PATH]),
     )
-    uris = "['file:///a', 'file:///b', 'file:///c%20d', 'file:///e']"
+    uris = f"['file:///a', 'file:///b', 'file:///c%20d', '{PATH.as_uri()}']"
     assert result.text == f"{{'name': 'Ada', 'kind': 'plain'}} {uris} hello, you m1"
     elicited, sampled = requests
     assert (elicited.message, elicited.is_url) == ("Who?", False)
@@ -136,7 +139,7 @@ def test_a_hook_that_fails_refuses_the_call(reach: Reach, caplog: pytest.LogCapt
 
 
 def test_invalid_roots_are_rejected_when_they_are_set():
-    rows = json.loads((Path(__file__).parents[2] / "tests/roots/roots.json").read_text())
+    rows = json.loads((Path(__file__).parents[2] / "tests/roots/roots.json").read_text("utf-8"))
     for root, uri in rows["accepted"].items():
         assert _native.root_uri(os.fsencode(root)) == uri
     for root in [*rows["refused"], Root("http://x"), {"uri": "a/b"}, Path("a")]:

@@ -206,7 +206,7 @@ def test_a_policy_hides_refuses_and_pins_tools(revision: str, tmp_path: Path):
             assert [tool.name for tool in await client.list_tools()] == ["echo"]
             with pytest.raises(ToolCallRefused, match="does not allow the tool"):
                 await client.call_tool("delete", {"value": "all"})
-        assert list(json.loads(pins.read_text())) == ["echo"]
+        assert list(json.loads(pins.read_text("utf-8"))) == ["echo"]
 
         changed = Server("test", "1")
 
@@ -351,7 +351,7 @@ def test_mistakes_are_named(middleware: Any, error: type[Exception], text: str):
 
 
 def records_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

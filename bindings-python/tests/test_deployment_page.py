@@ -22,7 +22,7 @@ WELL_KNOWN = "/.well-known/oauth-protected-resource/mcp"
 @pytest.fixture
 def app(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The page's program is a module of its own, because its annotations are resolved in it."""
-    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     page = types.ModuleType("deployment_page")
     monkeypatch.setitem(sys.modules, page.__name__, page)
     # A server over Valkey would connect, and warn that it cannot, as long as it exists: see tests/scale.

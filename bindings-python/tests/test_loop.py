@@ -410,7 +410,7 @@ def test_nothing_undocumented_is_needed():
 
 def test_undocumented_parts_of_asyncio_are_named_in_one_module_only():
     reaches = re.compile(r"\b(?:_asyncio|_signal|ctypes)\b|\b(?:asyncio|tasks|events|selectors|loop|task)\._(?!_)\w+")
-    found = {path.name for path in (SOURCE / "mcpline").glob("*.py") if reaches.search(path.read_text())}
+    found = {path.name for path in (SOURCE / "mcpline").glob("*.py") if reaches.search(path.read_text("utf-8"))}
     assert found == {"_internals.py"}
 
 

@@ -1255,7 +1255,7 @@ async def test_an_audit_log_records_calls(tmp_path: Path) -> None:
             await client.call_tool("unknown")
     # The oldest first.
     files = sorted(tmp_path.iterdir(), reverse=True)
-    records = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    records = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
     assert [record["outcome"] for record in records] == ["ok", "ok", "ok", "error"]
     assert [(record["name"], record["subject"]) for record in records[2:]] == [("echo", "ann"), ("unknown", "ann")]
     assert records[0]["arguments"] == {"city": "[redacted]", "pin": "[redacted]"}

@@ -106,7 +106,7 @@ def test_the_dashboard_of_grafana_names_metrics_and_labels_that_exist():
 
     text = run(main())
     path = Path(__file__).resolve().parents[2] / "examples" / "grafana" / "mcpline.json"
-    panels = json.loads(path.read_text())["panels"]
+    panels = json.loads(path.read_text("utf-8"))["panels"]
     queries = [target["expr"] for panel in panels for target in panel["targets"]]
     assert queries
     for query in queries:

@@ -149,7 +149,7 @@ def test_a_file_that_is_not_a_socket_is_refused(path):
     path.write_text("kept")
     with pytest.raises(TransportError, match=r"not a socket"):
         make().run_unix(path)
-    assert path.read_text() == "kept"
+    assert path.read_text("utf-8") == "kept"
 
 
 def test_a_stale_socket_is_replaced(path):

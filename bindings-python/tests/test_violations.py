@@ -17,7 +17,7 @@ from mcpline import Server
 from msgspec import Meta
 from support import run, text
 
-CASES = json.loads((Path(__file__).resolve().parents[2] / "tests" / "arguments" / "violations.json").read_text())
+CASES = json.loads((Path(__file__).resolve().parents[2] / "tests" / "arguments" / "violations.json").read_text("utf-8"))
 GROUPS = {group["name"]: group for group in CASES["groups"]}
 
 
