@@ -347,18 +347,27 @@ def test_programs_without_a_file_and_running_loops_have_no_workers():
         assert b"put it into a file" in server.line()
 
 
-def test_one_process_serves_on_an_inherited_socket():
+@pytest.mark.parametrize("workers", [1, 2])
+def test_processes_serve_on_an_inherited_socket(workers: int):
+    """As systemd starts them: the socket is descriptor 3 of the program."""
     source = """
 import os, socket, sys
+if sys.argv[2:] == ["opens"]:
+    listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+    os.dup2(listener.fileno(), 3)
+    os.set_inheritable(3, True)
+    os.execv(sys.executable, [*sys.orig_argv[:-1], "serves"])
 from mcpline import Server
-listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
 server = Server("inherited")
 @server.tool
 def pid() -> int:
     return os.getpid()
-server.run("http", host=f"fd://{listener.fileno()}")
+server.run("http", host="fd://3", workers=WORKERS, stateless=True)
 """
-    with served(source) as (port, server):
-        assert asked(port) == server.process.pid
+    port = free_port()
+    with process(source.replace("WORKERS", str(workers)), str(port), "opens") as server:
+        wait_for_port(port, server)
+        pids = all_asked(port, workers)
+        assert (server.process.pid in pids) == (workers == 1)
         server.process.send_signal(signal.SIGTERM)
         assert server.wait() == 0
