@@ -26,7 +26,8 @@ def pid() -> int:
     return os.getpid()
 @server.tool
 def slow(seconds: float) -> str:
-    print("began", flush=True)
+    # In one piece: calls run at the same time.
+    os.write(1, b"began\\n")
     time.sleep(seconds)
     return "done"
 @server.tool
@@ -233,7 +234,8 @@ def child() -> str:
 """
     with served(PROGRAM + inherits + RUN) as (port, _):
         seen = text(post(port, "/mcp", "child", {})["result"])
-        assert "MCPLINE" not in seen
+        assert "MCPLINE_WORKER" not in seen
+        assert "MCPLINE_STATE_SECRETS" not in seen
         assert "PATH" in seen
         assert "socket:" not in seen
 

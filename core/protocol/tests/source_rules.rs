@@ -29,6 +29,11 @@ const CLOSED: &[(&str, &str, &str)] = &[
         "bindings construct it; only the kernel reads it",
     ),
     (
+        "mcpline/src/foreign/worker_processes/mod.rs",
+        "Listening",
+        "a binding must serve each",
+    ),
+    (
         "mcpline/src/foreign/workers/mod.rs",
         "Refused",
         "a binding must return every job that was not taken",
@@ -37,6 +42,11 @@ const CLOSED: &[(&str, &str, &str)] = &[
         "mcpline/src/foreign/workers/worker.rs",
         "WorkerStep",
         OUTPUT,
+    ),
+    (
+        "mcpline/src/sharing/store.rs",
+        "SaveOutcome",
+        "a change is saved, or it is not",
     ),
     (
         "mcpline/src/traffic/mod.rs",
