@@ -1,5 +1,6 @@
 //! Events between the processes of a service, and their encoding.
 
+use std::process;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -36,6 +37,8 @@ pub(crate) enum BusEvent {
 #[derive(Serialize, Deserialize)]
 struct Envelope<N> {
     from: String,
+    /// The process id: the forked children of a process that has joined have the same name.
+    process: u32,
     event: N,
 }
 
@@ -56,7 +59,7 @@ impl BusEndpoint {
         let own = name.clone();
         let subscription = bus.subscribe(Arc::new(move |bytes: Bytes| {
             match serde_json::from_slice::<Envelope<BusEvent>>(&bytes) {
-                Ok(envelope) if envelope.from == own => {}
+                Ok(envelope) if envelope.from == own && envelope.process == process::id() => {}
                 Ok(envelope) => hear(envelope.event),
                 // Another version of mcpline may send events that this one does not know.
                 Err(error) => {
@@ -84,6 +87,7 @@ impl BusEndpoint {
     ) {
         let envelope = Envelope {
             from: self.name.clone(),
+            process: process::id(),
             event,
         };
         match serde_json::to_vec(&envelope) {
@@ -93,5 +97,40 @@ impl BusEndpoint {
             }
             Err(error) => tracing::warn!(%error, "cannot encode a bus event"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::sharing::Sharing;
+
+    #[test]
+    fn an_endpoint_hears_its_forked_siblings_but_not_itself() {
+        let bus = Sharing::in_memory().bus;
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let (sent, received) = (Arc::new(Mutex::new(Vec::new())), heard.clone());
+        let all = sent.clone();
+        let _all = bus.subscribe(Arc::new(move |bytes| {
+            all.lock().expect("no panic").push(bytes)
+        }));
+        let endpoint = BusEndpoint::join(&bus, move |event| {
+            received.lock().expect("no panic").push(event);
+        });
+        endpoint.publish(&BusEvent::Ended {
+            session: "s".to_owned(),
+        });
+        assert!(heard.lock().expect("no panic").is_empty());
+        // What a process with the same memory sends.
+        let own = sent.lock().expect("no panic").pop().expect("an event");
+        let mut envelope: Value = serde_json::from_slice(&own).expect("JSON");
+        envelope["process"] = (process::id() + 1).into();
+        bus.publish(envelope.to_string().into());
+        let heard = heard.lock().expect("no panic");
+        assert!(matches!(&heard[..], [BusEvent::Ended { session }] if session == "s"));
     }
 }
