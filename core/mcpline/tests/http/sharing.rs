@@ -601,6 +601,71 @@ async fn a_call_whose_process_was_killed_ends_with_an_error_on_the_resumed_strea
     assert_eq!(messages(long).await.expect("it ends"), None);
 }
 
+/// A store that can be read, and written to unless it is full.
+struct Limited {
+    store: Arc<dyn SessionStore>,
+    is_full: AtomicBool,
+}
+
+impl SessionStore for Limited {
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        session: Bytes,
+        replaces: Bytes,
+        lifetime: Duration,
+    ) -> Pending<'a, SaveOutcome> {
+        match self.is_full.load(Ordering::SeqCst) {
+            true => Box::pin(async { Err(SharingError::new("full")) }),
+            false => self.store.save(id, session, replaces, lifetime),
+        }
+    }
+
+    fn load<'a>(&'a self, id: &'a str) -> Pending<'a, Option<Bytes>> {
+        self.store.load(id)
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()> {
+        self.store.remove(id)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_goes_on_while_the_store_takes_no_signs_of_life() {
+    let mut sharing = Sharing::in_memory();
+    let store = Arc::new(Limited {
+        store: sharing.sessions.clone(),
+        is_full: AtomicBool::new(false),
+    });
+    sharing.sessions = store.clone();
+    let (a, b) = (Process::start(&sharing), Process::start(&sharing));
+    let id = a.begin().await;
+    let mut begun = a.post(&id, call(7, "streams")).await;
+    let (seen, _) = message(begun.body_mut()).await;
+    drop(begun);
+    let headers = [("mcp-session-id", id.as_str()), ("last-event-id", &seen)];
+    let resumed = b
+        .service
+        .handle(request(Method::GET, &headers, Value::Null))
+        .await;
+    let mut resumed = resumed.into_body();
+    for is_full in [true, false] {
+        store.is_full.store(is_full, Ordering::SeqCst);
+        let answered = async {
+            while let Some(found) = events(&mut resumed).await {
+                if let Some((_, message)) =
+                    found.into_iter().find(|(_, message)| !message.is_null())
+                {
+                    return message;
+                }
+            }
+            Value::Null
+        };
+        let answered = tokio::time::timeout(Duration::from_secs(120), answered).await;
+        assert!(answered.is_err(), "{answered:?}");
+    }
+}
+
 /// A log that counts how often it was flushed, and how many events it had before.
 struct Flushed {
     log: Arc<dyn EventLog>,

@@ -85,17 +85,23 @@ impl OtherProcess {
             return false;
         }
         self.next_look = Some(now + HEARTBEAT_INTERVAL);
-        match self.store.load(&self.key).await {
-            Ok(None) => {
-                let since = *self.missing_since.get_or_insert(now);
-                now - since >= PROCESS_LOST_TIMEOUT
-            }
-            // While the store fails, nothing is known.
-            Ok(Some(_)) | Err(_) => {
-                self.missing_since = None;
-                false
-            }
+        let is_missing = matches!(self.store.load(&self.key).await, Ok(None));
+        // While the store fails, or takes no writes, nothing is known.
+        if !is_missing || !self.can_be_written().await {
+            self.missing_since = None;
+            return false;
         }
+        let since = *self.missing_since.get_or_insert(now);
+        now - since >= PROCESS_LOST_TIMEOUT
+    }
+
+    /// Whether the other process could store a sign of life now.
+    async fn can_be_written(&self) -> bool {
+        let (probe, value) = (format!("probe-{}", self.key), Bytes::from_static(ALIVE));
+        let saving = self
+            .store
+            .save(&probe, value.clone(), value, HEARTBEAT_LIFETIME);
+        saving.await.is_ok()
     }
 }
 
