@@ -8,7 +8,7 @@ use crate::error::LocalError;
 const MAX_NAME: usize = 32;
 
 /// The directory of a service.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Address {
     /// The service's name within the directory of this user.
     Name(String),

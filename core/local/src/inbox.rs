@@ -96,12 +96,31 @@ impl Drop for Receiving {
 
 fn listen(path: &Path) -> io::Result<net::UnixListener> {
     let address = SocketAddrUnix::new(path)?;
-    let socket: OwnedFd = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
-    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
+    let socket = new_socket()?;
     rustix::net::bind(&socket, &address)?;
     rustix::net::listen(&socket, BACKLOG)?;
     let socket = net::UnixListener::from(socket);
     socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+/// Returns a socket that programs which another thread starts meanwhile do not inherit.
+#[cfg(not(target_vendor = "apple"))]
+fn new_socket() -> io::Result<OwnedFd> {
+    let flags = rustix::net::SocketFlags::CLOEXEC;
+    Ok(rustix::net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        flags,
+        None,
+    )?)
+}
+
+/// Returns a socket. The system has no such flag: a program that another thread starts between the two calls inherits the socket.
+#[cfg(target_vendor = "apple")]
+fn new_socket() -> io::Result<OwnedFd> {
+    let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
     Ok(socket)
 }
 

@@ -9,8 +9,8 @@ use crate::error::LocalError;
 
 /// State that servers on one machine share. The constructors return it as [`Sharing`].
 ///
-/// A thread does the I/O; it ends when the state is no longer used and everything is written. A process that forks after that needs
-/// state of its own: the thread is not in the child.
+/// A thread does the I/O; it ends when the state is no longer used and everything is written. A process that is forked afterwards
+/// starts a thread of its own, with its own socket, when it first uses the state.
 #[derive(Debug)]
 pub struct Local {
     #[cfg(unix)]
@@ -57,7 +57,7 @@ impl Local {
 
 #[cfg(unix)]
 mod unix {
-    use std::sync::Arc;
+    use std::sync::{Arc, Mutex, OnceLock, PoisonError};
     use std::time::Duration;
 
     use bytes::Bytes;
@@ -65,7 +65,7 @@ mod unix {
         Bus, EventLog, LoggedEvents, Memory, Pending, SaveOutcome, SessionStore, Sharing,
         SharingError, Subscription,
     };
-    use mcpline_runtime::clock;
+    use mcpline_runtime::{WarningLimit, clock};
     use tokio::sync::oneshot;
     use tokio::time::timeout;
 
@@ -73,15 +73,53 @@ mod unix {
     use crate::address::Address;
     use crate::directory::Directory;
     use crate::error::LocalError;
-    use crate::limits::OPERATION_TIMEOUT;
+    use crate::limits::{OPERATION_TIMEOUT, WARNINGS};
     use crate::queue::{Operation, Queue, Reply};
     use crate::sessions::Expiry;
     use crate::worker;
 
     pub(super) struct Shared {
-        queue: Arc<Queue>,
+        /// Of the process that created the state.
+        first: Process,
+        address: Address,
         /// Used only as the bus within this process.
         subscribers: Arc<Memory>,
+        restarts: WarningLimit,
+    }
+
+    /// What one process has: a thread does not survive a fork.
+    struct Process {
+        /// The id of the process.
+        id: u32,
+        queue: Arc<Queue>,
+        /// Of a process that was forked from this one; empty in this one.
+        forked: OnceLock<Box<Process>>,
+        /// Held while `forked` is started: by forked processes only, so that none finds it locked by a thread of its parent.
+        starting: Mutex<()>,
+    }
+
+    impl Process {
+        /// Starts the thread.
+        fn start(address: Address, subscribers: &Arc<Memory>) -> Result<Self, LocalError> {
+            let directory = Directory::open(address, clock::token())?;
+            let queue = Arc::new(Queue::default());
+            worker::start(queue.clone(), directory, subscribers.clone())?;
+            Ok(Self {
+                id: std::process::id(),
+                queue,
+                forked: OnceLock::new(),
+                starting: Mutex::default(),
+            })
+        }
+
+        /// Returns the one that was started last.
+        fn latest(&self) -> &Self {
+            let mut latest = self;
+            while let Some(forked) = latest.forked.get() {
+                latest = forked;
+            }
+            latest
+        }
     }
 
     impl std::fmt::Debug for Shared {
@@ -92,18 +130,60 @@ mod unix {
 
     impl Local {
         pub(super) fn at(address: Address) -> Result<Sharing, LocalError> {
-            let directory = Directory::open(address, clock::token())?;
-            let queue = Arc::new(Queue::default());
-            let subscribers = Arc::new(Memory::default());
-            worker::start(queue.clone(), directory, subscribers.clone())?;
-            let shared = Arc::new(Self {
-                shared: Shared { queue, subscribers },
-            });
+            let shared = Arc::new(Self::start(address)?);
             Ok(Sharing {
                 sessions: shared.clone(),
                 events: shared.clone(),
                 bus: shared,
             })
+        }
+
+        fn start(address: Address) -> Result<Self, LocalError> {
+            let subscribers = Arc::new(Memory::default());
+            let first = Process::start(address.clone(), &subscribers)?;
+            let shared = Shared {
+                first,
+                address,
+                subscribers,
+                restarts: WarningLimit::new(WARNINGS),
+            };
+            Ok(Self { shared })
+        }
+
+        /// Returns the queue of this process. A process that was forked from the one that had it starts a thread of its own.
+        ///
+        /// # Errors
+        ///
+        /// The thread cannot be started in a forked process.
+        fn queue(&self) -> Result<&Queue, SharingError> {
+            let id = std::process::id();
+            let latest = self.shared.first.latest();
+            if latest.id == id {
+                return Ok(&latest.queue);
+            }
+            let starting = latest.starting.lock();
+            let _starting = starting.unwrap_or_else(PoisonError::into_inner);
+            if latest.forked.get().is_none() {
+                let started = Process::start(self.shared.address.clone(), &self.shared.subscribers);
+                let started = started.map_err(|error| {
+                    SharingError::new(format!("cannot share state in a forked process: {error}"))
+                })?;
+                // Empty, because `starting` is locked.
+                let _ = latest.forked.set(Box::new(started));
+            }
+            Ok(&latest.latest().queue)
+        }
+
+        /// Adds an operation without an outcome.
+        fn push(&self, operation: Operation) {
+            match self.queue() {
+                Ok(queue) => queue.push(operation),
+                Err(error) => {
+                    if let Some(suppressed) = self.shared.restarts.admit() {
+                        tracing::warn!(%error, suppressed, "dropped an event or a message for other processes");
+                    }
+                }
+            }
         }
 
         /// Adds an operation and waits for its outcome.
@@ -112,7 +192,7 @@ mod unix {
             operation: impl FnOnce(Reply<T>) -> Operation,
         ) -> Result<T, SharingError> {
             let (reply, outcome) = oneshot::channel();
-            self.shared.queue.push(operation(reply));
+            self.queue()?.push(operation(reply));
             match timeout(OPERATION_TIMEOUT, outcome).await {
                 Ok(Ok(outcome)) => outcome,
                 Ok(Err(_)) => Err(SharingError::new("too many operations wait")),
@@ -158,7 +238,7 @@ mod unix {
 
     impl EventLog for Local {
         fn append(&self, stream: &str, number: u64, event: Bytes) {
-            self.shared.queue.push(Operation::Append {
+            self.push(Operation::Append {
                 stream: stream.to_owned(),
                 number,
                 event,
@@ -166,7 +246,7 @@ mod unix {
         }
 
         fn end(&self, stream: &str) {
-            self.shared.queue.push(Operation::End {
+            self.push(Operation::End {
                 stream: stream.to_owned(),
             });
         }
@@ -186,18 +266,64 @@ mod unix {
 
     impl Bus for Local {
         fn publish(&self, message: Bytes) {
-            self.shared.queue.push(Operation::Publish(message.clone()));
+            self.push(Operation::Publish(message.clone()));
             self.shared.subscribers.publish(message);
         }
 
         fn subscribe(&self, receive: Arc<dyn Fn(Bytes) + Send + Sync>) -> Subscription {
-            self.shared.subscribers.subscribe(receive)
+            let subscription = self.shared.subscribers.subscribe(receive);
+            // A forked process that cannot start its thread tries again when it uses the state.
+            let _ = self.queue();
+            subscription
         }
     }
 
     impl Drop for Local {
         fn drop(&mut self) {
-            self.shared.queue.close();
+            // In a forked process, the parent's queue is neither closed nor freed: a thread that does not exist there owns it, too.
+            let latest = self.shared.first.latest();
+            if latest.id == std::process::id() {
+                latest.queue.close();
+            }
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        /// A fork copies everything but the threads, and changes the id of the process.
+        #[tokio::test]
+        async fn a_process_with_another_id_starts_its_own_thread() {
+            let path = std::env::temp_dir().join(format!("mcpline-fork-{}", std::process::id()));
+            let mut forked = Local::start(Address::Path(path.clone())).expect("starts");
+            forked.shared.first.id = 0;
+            let sockets = || {
+                let names = std::fs::read_dir(path.join("1/bus")).expect("a directory");
+                names.count()
+            };
+            assert_eq!(sockets(), 1);
+            let value = Bytes::from_static(b"value");
+            // As if a thread of the parent had the lock at the fork.
+            std::mem::forget(forked.shared.first.queue.lock());
+            let saving = forked.save("one", value.clone(), value.clone(), Duration::MAX);
+            assert_eq!(saving.await.expect("saves"), SaveOutcome::Saved);
+            assert_eq!(sockets(), 2);
+            let process = forked.shared.first.latest();
+            assert_eq!(process.id, std::process::id());
+            assert_eq!(forked.load("one").await.expect("loads"), Some(value));
+            forked.append("one/1", 0, Bytes::new());
+            assert!(std::ptr::eq(process, forked.shared.first.latest()));
+            drop(forked);
+            let ended = async {
+                while sockets() > 1 {
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
+            };
+            timeout(Duration::from_secs(60), ended)
+                .await
+                .expect("its thread ends");
+            let _ = std::fs::remove_dir_all(&path);
         }
     }
 }

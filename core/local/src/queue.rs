@@ -74,7 +74,7 @@ pub(crate) struct Queue {
 }
 
 #[derive(Debug, Default)]
-struct State {
+pub(crate) struct State {
     operations: VecDeque<Operation>,
     bytes: usize,
     is_closed: bool,
@@ -137,7 +137,7 @@ impl Queue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
