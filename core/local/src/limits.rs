@@ -71,6 +71,13 @@ pub(crate) const STREAM_LIFETIME: Duration = Duration::from_secs(3_600);
 /// session ended.
 pub(crate) const REMOVED_LIFETIME: Duration = Duration::from_secs(300);
 
+/// Marks of removed sessions in the directory: each takes an inode, of which a file system in memory has few. As many as there may be
+/// sessions. Above it the oldest are removed: more than 30,000 sessions were removed since, which takes longer than a save.
+pub(crate) const MAX_ENDED_MARKS: usize = 32_768;
+
+/// What a mark counts as towards [`SWEEP_BYTES`]: a process sweeps at once after it has written as many as there may be.
+pub(crate) const MARK_BYTES: u64 = SWEEP_BYTES / MAX_ENDED_MARKS as u64;
+
 /// How long a file that is being written may exist: it was left by a process that was killed.
 pub(crate) const TEMPORARY_LIFETIME: Duration = Duration::from_secs(60);
 

@@ -12,16 +12,20 @@ use std::time::{Duration, SystemTime};
 
 use crate::directory::{Directory, private_file};
 use crate::limits::{
-    MAX_SESSIONS_BYTES, MAX_STREAMS_BYTES, REMOVED_LIFETIME, STREAM_LIFETIME, SWEEP_INTERVAL,
-    TEMPORARY_LIFETIME,
+    MAX_ENDED_MARKS, MAX_SESSIONS_BYTES, MAX_STREAMS_BYTES, REMOVED_LIFETIME, STREAM_LIFETIME,
+    SWEEP_INTERVAL, TEMPORARY_LIFETIME,
 };
 use crate::sessions::{Expiry, HEADER, remove_file};
 
-/// Limits of a directory in bytes.
+/// Limits of a directory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
+    /// Bytes of all sessions.
     pub(crate) sessions: u64,
+    /// Bytes of all streams.
     pub(crate) streams: u64,
+    /// The number of marks of removed sessions.
+    pub(crate) ended: usize,
 }
 
 impl Default for Limits {
@@ -29,6 +33,7 @@ impl Default for Limits {
         Self {
             sessions: MAX_SESSIONS_BYTES,
             streams: MAX_STREAMS_BYTES,
+            ended: MAX_ENDED_MARKS,
         }
     }
 }
@@ -62,11 +67,31 @@ impl Directory {
                 remove_older(&entry, TEMPORARY_LIFETIME)?;
             }
         }
-        for entry in entries(&self.ended())? {
-            remove_older(&entry, REMOVED_LIFETIME)?;
-        }
+        self.sweep_marks(limits.ended)?;
         let kept = self.sweep_sessions(limits.sessions)?;
         self.sweep_streams(&kept, limits.streams)
+    }
+
+    /// Removes the marks of sessions that were removed long ago, and the oldest above the limit.
+    fn sweep_marks(&self, limit: usize) -> io::Result<()> {
+        let mut marks: Vec<(SystemTime, PathBuf)> = Vec::new();
+        for entry in entries(&self.ended())? {
+            // Another process may have removed it.
+            let Ok(found) = entry.metadata() else {
+                continue;
+            };
+            if age(&found)? >= REMOVED_LIFETIME {
+                remove_file(&entry.path())?;
+            } else {
+                marks.push((found.modified()?, entry.path()));
+            }
+        }
+        let surplus = marks.len().saturating_sub(limit);
+        marks.sort();
+        for (_, path) in &marks[..surplus] {
+            remove_file(path)?;
+        }
+        Ok(())
     }
 
     /// Returns the names of the sessions that are left.
@@ -243,8 +268,7 @@ mod tests {
                 continue;
             }
             let file = fs::OpenOptions::new().append(true).open(&path);
-            let earlier = SystemTime::now() - by;
-            file.and_then(|file| file.set_modified(earlier))
+            file.and_then(|file| file.set_modified(file.metadata()?.modified()? - by))
                 .expect("changed");
         }
     }
@@ -311,6 +335,7 @@ mod tests {
         let limits = Limits {
             sessions: 250_000,
             streams: 250_000,
+            ..Limits::default()
         };
         directory.sweep(limits).expect("swept");
         assert!(directory.load("first").expect("loads").is_none());
@@ -319,6 +344,23 @@ mod tests {
             assert!(directory.load(id).expect("loads").is_some());
             assert!(is_kept(&directory, &format!("{id}/1")));
         }
+    }
+
+    #[test]
+    fn the_oldest_marks_of_removed_sessions_above_the_limit_are_removed() {
+        let (_scratch, directory) = directory("marks");
+        for id in ["first", "second", "third", "fourth"] {
+            make_older(&directory.ended(), Duration::from_secs(2));
+            directory.remove(id).expect("removes");
+        }
+        let limits = Limits {
+            ended: 2,
+            ..Limits::default()
+        };
+        directory.sweep(limits).expect("swept");
+        let kept = ["first", "second", "third", "fourth"].map(|id| directory.has_ended(id));
+        let kept = kept.map(|has_ended| has_ended.expect("known"));
+        assert_eq!(kept, [false, false, true, true]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 use crate::directory::Directory;
 use crate::error::LocalError;
 use crate::inbox::{Inbox, Receiving};
-use crate::limits::{SWEEP_BYTES, TICK, WARNINGS};
+use crate::limits::{MARK_BYTES, SWEEP_BYTES, TICK, WARNINGS};
 use crate::peers::Peers;
 use crate::queue::{Operation, Queue, Reply};
 use crate::streams::Records;
@@ -170,6 +170,7 @@ impl Worker {
             }
             Operation::Load { session, reply: to } => reply(to, self.directory.load(&session)),
             Operation::Remove { session, reply: to } => {
+                self.written += MARK_BYTES;
                 reply(to, self.again(|directory| directory.remove(&session)));
             }
             Operation::Read {
