@@ -48,7 +48,7 @@ pub(crate) const STREAM_CHECK_BYTES: u64 = 1024 * 1024;
 pub(crate) const MAX_SESSION_STREAMS: usize = 64;
 
 /// Bytes of all sessions in the directory, as the file system counts them: some 32,000 sessions, each of which takes a page.
-/// Above it those that were saved longest ago are removed.
+/// Above it those are removed that were never loaded or saved again, the largest first, and then those used longest ago.
 pub(crate) const MAX_SESSIONS_BYTES: u64 = 128 * 1024 * 1024;
 
 /// Bytes of all streams in the directory. Above it those without new events for the longest time are removed.

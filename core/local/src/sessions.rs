@@ -5,10 +5,13 @@
 //! marks the session as ended and then removes its file; `save` first writes the file and then looks for the mark. Whatever their
 //! order, one of them removes the file.
 //!
-//! A file has eight bytes for when the session expires, in milliseconds since 1970 (little-endian), and then the session.
+//! A file has eight bytes for when the session expires, in milliseconds since 1970 (little-endian), and then the session. The lowest
+//! bit of these milliseconds says that the session was used again: saved a second time, or loaded. A load also sets the file's
+//! time. What was never used again is removed first when there are too many sessions.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -22,6 +25,9 @@ use crate::limits::{LOCK_RETRY, LOCK_TIMEOUT, MAX_SESSION_STATE_BYTES};
 
 /// Bytes before the session.
 pub(crate) const HEADER: usize = 8;
+
+/// The bit of the milliseconds that says that a session was used again.
+const USED_AGAIN: u64 = 1;
 
 /// When a session expires, in milliseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +47,20 @@ impl Expiry {
     pub(crate) fn is_over(self) -> bool {
         self.0 <= now()
     }
+
+    /// Whether the session was saved a second time, or loaded.
+    pub(crate) fn is_used_again(self) -> bool {
+        self.0 & USED_AGAIN != 0
+    }
+
+    fn with_use(self, is_used_again: bool) -> Self {
+        Self(self.0 & !USED_AGAIN | u64::from(is_used_again))
+    }
+}
+
+/// A lock on some sessions, until it is dropped.
+pub(crate) struct Lock {
+    _file: File,
 }
 
 fn now() -> u64 {
@@ -84,7 +104,9 @@ impl Directory {
         let path = self.session_file(id);
         {
             let _lock = self.lock(id)?;
-            if let Some(stored) = self.load(id)?
+            let stored = self.read_session(id)?.map(|(_, _, stored)| stored);
+            let expiry = expiry.with_use(stored.is_some());
+            if let Some(stored) = stored
                 && stored != replaces
                 && stored != session
             {
@@ -99,26 +121,48 @@ impl Directory {
     }
 
     /// Locks the sessions whose names begin like this one's; `None` if a process keeps the lock, because it was stopped.
-    fn lock(&self, id: &str) -> io::Result<Option<File>> {
-        let mut options = private_file();
-        let file = options.write(true).create(true).truncate(false);
-        let file = file.open(self.locks().join(&file_name(id)[..2]))?;
+    fn lock(&self, id: &str) -> io::Result<Option<Lock>> {
+        let name = file_name(id);
         let end = Instant::now() + LOCK_TIMEOUT;
         loop {
-            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Some(file)),
-                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < end => {
-                    std::thread::sleep(LOCK_RETRY);
-                }
-                // Some file systems have no locks, either.
-                Err(_) => return Ok(None),
+            let lock = self.try_lock(&name)?;
+            if lock.is_some() || Instant::now() >= end {
+                return Ok(lock);
             }
+            std::thread::sleep(LOCK_RETRY);
+        }
+    }
+
+    /// Locks the sessions whose files' names begin like this one; `None` if another process has the lock.
+    pub(crate) fn try_lock(&self, file_name: &str) -> io::Result<Option<Lock>> {
+        let mut options = private_file();
+        let file = options.write(true).create(true).truncate(false);
+        let file = file.open(self.locks().join(&file_name[..2]))?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            // Some file systems have no locks.
+            _ => Ok(Some(Lock { _file: file })),
         }
     }
 
     /// Returns the session saved last; `None` if there is none, it was removed, or its lifetime is over.
     pub(crate) fn load(&self, id: &str) -> io::Result<Option<Bytes>> {
-        let mut file = match File::open(self.session_file(id)) {
+        let Some((file, expiry, session)) = self.read_session(id)? else {
+            return Ok(None);
+        };
+        // What is in use is removed last. If the time cannot be set, the session is still whole.
+        let _ = if expiry.is_used_again() {
+            file.set_modified(SystemTime::now())
+        } else {
+            let [lowest, ..] = expiry.with_use(true).0.to_le_bytes();
+            file.write_all_at(&[lowest], 0)
+        };
+        Ok(Some(session))
+    }
+
+    fn read_session(&self, id: &str) -> io::Result<Option<(File, Expiry, Bytes)>> {
+        let mut options = private_file();
+        let mut file = match options.read(true).write(true).open(self.session_file(id)) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
@@ -128,10 +172,11 @@ impl Directory {
         let Some((header, _)) = read.split_first_chunk() else {
             return Ok(None);
         };
-        if Expiry::of_file(*header).is_over() || self.has_ended(id)? {
+        let expiry = Expiry::of_file(*header);
+        if expiry.is_over() || self.has_ended(id)? {
             return Ok(None);
         }
-        Ok(Some(Bytes::from(read).slice(HEADER..)))
+        Ok(Some((file, expiry, Bytes::from(read).slice(HEADER..))))
     }
 
     /// Removes a session with its streams. A later [`save`](Self::save) has no effect.

@@ -2,8 +2,9 @@
 //!
 //! Each process looks now and then whether the latest sweep of any process is long ago. Two that sweep at the same time do no harm.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirEntry, File, Metadata};
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -97,40 +98,57 @@ impl Directory {
     /// Returns the names of the sessions that are left.
     fn sweep_sessions(&self, limit: u64) -> io::Result<HashSet<OsString>> {
         let mut kept = HashSet::new();
-        let mut files: Vec<(SystemTime, OsString, u64)> = Vec::new();
+        let mut files: Vec<SessionFile> = Vec::new();
         let mut bytes = 0;
         for entry in entries(&self.sessions())? {
             // Another process may have removed it.
-            let Ok(found) = entry.metadata() else {
+            let Some(file) = SessionFile::read(entry.path())? else {
                 continue;
             };
             let name = entry.file_name();
-            let path = entry.path();
-            if has_expired(&path)? || self.ended().join(&name).try_exists()? {
-                remove_file(&path)?;
+            let has_ended = file.has_expired || self.ended().join(&name).try_exists()?;
+            if has_ended && self.remove_unchanged(&file)? {
                 continue;
             }
-            let size = size(&found);
-            bytes += size;
-            files.push((found.modified()?, name.clone(), size));
+            bytes += file.bytes;
+            files.push(file);
             kept.insert(name);
         }
         if bytes > limit {
-            files.sort();
-            for (_, name, size) in files {
+            files.sort_by_cached_key(SessionFile::order_of_removal);
+            for file in files {
                 if bytes <= limit {
                     break;
                 }
-                remove_file(&self.sessions().join(&name))?;
-                kept.remove(&name);
-                bytes -= size;
+                if self.remove_unchanged(&file)? {
+                    kept.remove(file.name());
+                    bytes -= file.bytes;
+                }
             }
             tracing::warn!(
                 limit,
-                "the sessions of this machine exceeded their limit in bytes: the oldest were removed"
+                "the sessions of this machine exceeded their limit in bytes: those that were not used again or not for long were removed"
             );
         }
         Ok(kept)
+    }
+
+    /// Removes a session, unless it was saved or loaded since this was read, or another process has the lock on it. Returns whether
+    /// it did.
+    fn remove_unchanged(&self, file: &SessionFile) -> io::Result<bool> {
+        let name = file.name().to_str().filter(|name| name.is_char_boundary(2));
+        let _lock = match name.filter(|name| name.len() > 2) {
+            Some(name) => match self.try_lock(name)? {
+                Some(lock) => Some(lock),
+                None => return Ok(false),
+            },
+            // It is no session.
+            None => None,
+        };
+        match SessionFile::read(file.path.clone())? {
+            Some(found) if found != *file => Ok(false),
+            _ => remove_file(&file.path).map(|()| true),
+        }
     }
 
     fn sweep_streams(&self, sessions: &HashSet<OsString>, limit: u64) -> io::Result<()> {
@@ -180,14 +198,50 @@ fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
     }
 }
 
-fn has_expired(session: &Path) -> io::Result<bool> {
-    let mut header = [0; HEADER];
-    match File::open(session).and_then(|mut file| file.read_exact(&mut header)) {
-        Ok(()) => Ok(Expiry::of_file(header).is_over()),
-        // It is no session.
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
+/// The file of a session.
+#[derive(Debug, PartialEq, Eq)]
+struct SessionFile {
+    path: PathBuf,
+    modified: SystemTime,
+    bytes: u64,
+    has_expired: bool,
+    is_used_again: bool,
+}
+
+impl SessionFile {
+    /// Returns `None` if the file is no longer there.
+    fn read(path: PathBuf) -> io::Result<Option<Self>> {
+        let mut header = [0; HEADER];
+        let opened = File::open(&path)
+            .and_then(|mut file| Ok((file.metadata()?, file.read_exact(&mut header))));
+        let (found, read) = match opened {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        let expiry = match read {
+            Ok(()) => Some(Expiry::of_file(header)),
+            // It is no session.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Some(Self {
+            path,
+            modified: found.modified()?,
+            bytes: size(&found),
+            has_expired: expiry.is_none_or(Expiry::is_over),
+            is_used_again: expiry.is_some_and(Expiry::is_used_again),
+        }))
+    }
+
+    fn name(&self) -> &OsStr {
+        self.path.file_name().unwrap_or_default()
+    }
+
+    /// Returns a key by which those come first that are removed first above the limit: what was never used again, the largest first,
+    /// and then what was not used for the longest time. So a client that starts many sessions, or large ones, removes its own.
+    fn order_of_removal(&self) -> (bool, Reverse<u64>, SystemTime) {
+        let bytes = if self.is_used_again { 0 } else { self.bytes };
+        (self.is_used_again, Reverse(bytes), self.modified)
     }
 }
 
@@ -223,6 +277,7 @@ mod tests {
 
     use super::*;
     use crate::address::Address;
+    use crate::digest::file_name;
     use crate::streams::Records;
 
     const LIFETIME: Duration = Duration::from_secs(3_600);
@@ -344,6 +399,63 @@ mod tests {
             assert!(directory.load(id).expect("loads").is_some());
             assert!(is_kept(&directory, &format!("{id}/1")));
         }
+    }
+
+    #[test]
+    fn sessions_in_use_are_removed_last() {
+        let (_scratch, directory) = directory("in-use");
+        for id in ["loaded", "saved"] {
+            save(&directory, id, 100_000, LIFETIME);
+        }
+        assert!(directory.load("loaded").expect("loads").is_some());
+        save(&directory, "saved", 100_000, LIFETIME);
+        // Of another client, and newer.
+        for id in ["small", "largest", "large"] {
+            make_older(&directory.sessions(), Duration::from_secs(2));
+            let bytes = if id == "largest" { 200_000 } else { 100_000 };
+            save(&directory, id, bytes, LIFETIME);
+        }
+        for (limit, removed) in [(450_000, "largest"), (350_000, "small"), (250_000, "large")] {
+            make_older(&directory.sessions(), Duration::from_secs(2));
+            let limits = Limits {
+                sessions: limit,
+                ..Limits::default()
+            };
+            directory.sweep(limits).expect("swept");
+            let is_left = directory.sessions().join(file_name(removed)).exists();
+            assert!(!is_left, "{removed}");
+        }
+        assert_eq!(count(&directory.sessions()), 2);
+        // Its load counts as use, although it was saved before the other.
+        assert!(directory.load("loaded").expect("loads").is_some());
+        let limits = Limits {
+            sessions: 150_000,
+            ..Limits::default()
+        };
+        directory.sweep(limits).expect("swept");
+        assert!(directory.load("loaded").expect("loads").is_some());
+        assert!(directory.load("saved").expect("loads").is_none());
+    }
+
+    #[test]
+    fn a_session_that_changes_during_a_sweep_is_kept() {
+        let (_scratch, directory) = directory("changes");
+        save(&directory, "one", 10, LIFETIME);
+        make_older(&directory.sessions(), Duration::from_secs(2));
+        let path = directory.sessions().join(file_name("one"));
+        let read = || {
+            let file = SessionFile::read(path.clone());
+            file.expect("readable").expect("there")
+        };
+        let before = read();
+        assert!(directory.load("one").expect("loads").is_some());
+        assert!(!directory.remove_unchanged(&before).expect("known"));
+        let locked = directory.try_lock(&file_name("one")).expect("opened");
+        assert!(!directory.remove_unchanged(&read()).expect("known"));
+        drop(locked);
+        assert!(path.exists());
+        assert!(directory.remove_unchanged(&read()).expect("known"));
+        assert!(!path.exists());
     }
 
     #[test]
