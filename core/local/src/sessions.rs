@@ -12,7 +12,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -192,15 +192,27 @@ impl Directory {
 
     /// Removes the streams of the session whose files have this name.
     pub(crate) fn remove_streams(&self, session: &str) -> io::Result<()> {
-        match fs::remove_dir_all(self.streams().join(session)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+        remove_folder(&self.streams().join(session))
+    }
+}
+
+/// Removes a directory unless another process has. If another process writes into it meanwhile, a later sweep removes the rest.
+pub(crate) fn remove_folder(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error)
+            if !matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty
+            ) =>
+        {
+            Err(error)
         }
+        _ => Ok(()),
     }
 }
 
 /// Removes a file unless another process has.
-pub(crate) fn remove_file(path: &std::path::Path) -> io::Result<()> {
+pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

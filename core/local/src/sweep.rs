@@ -16,7 +16,7 @@ use crate::limits::{
     MAX_ENDED_MARKS, MAX_SESSIONS_BYTES, MAX_STREAMS_BYTES, REMOVED_LIFETIME, STREAM_LIFETIME,
     SWEEP_INTERVAL, TEMPORARY_LIFETIME,
 };
-use crate::sessions::{Expiry, HEADER, remove_file};
+use crate::sessions::{Expiry, HEADER, remove_file, remove_folder};
 
 /// Limits of a directory.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +44,7 @@ impl Directory {
     pub(crate) fn is_sweep_due(&self) -> io::Result<bool> {
         let path = self.swept();
         match fs::metadata(&path) {
-            Ok(found) if age(&found)? < SWEEP_INTERVAL => return Ok(false),
+            Ok(found) if age(found.modified()?) < SWEEP_INTERVAL => return Ok(false),
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
@@ -59,55 +59,66 @@ impl Directory {
     }
 
     /// Removes what has expired, and the oldest sessions and streams above the limits.
+    ///
+    /// # Errors
+    ///
+    /// The first one; what else can be removed is removed all the same.
     pub(crate) fn sweep(&self, limits: Limits) -> io::Result<()> {
-        for entry in entries(&self.temporary())? {
-            remove_older(&entry, TEMPORARY_LIFETIME)?;
+        let mut failures = Failures::default();
+        for entry in failures.entries(&self.temporary()) {
+            failures.note(&entry.path(), remove_older(&entry, TEMPORARY_LIFETIME));
         }
-        for entry in entries(&self.bus())? {
+        for entry in failures.entries(&self.bus()) {
             if entry.file_name().as_encoded_bytes().starts_with(b".") {
-                remove_older(&entry, TEMPORARY_LIFETIME)?;
+                failures.note(&entry.path(), remove_older(&entry, TEMPORARY_LIFETIME));
             }
         }
-        self.sweep_marks(limits.ended)?;
-        let kept = self.sweep_sessions(limits.sessions)?;
-        self.sweep_streams(&kept, limits.streams)
+        self.sweep_marks(limits.ended, &mut failures);
+        let kept = self.sweep_sessions(limits.sessions, &mut failures);
+        self.sweep_streams(&kept, limits.streams, &mut failures);
+        failures.0.map_or(Ok(()), Err)
     }
 
     /// Removes the marks of sessions that were removed long ago, and the oldest above the limit.
-    fn sweep_marks(&self, limit: usize) -> io::Result<()> {
+    fn sweep_marks(&self, limit: usize, failures: &mut Failures) {
         let mut marks: Vec<(SystemTime, PathBuf)> = Vec::new();
-        for entry in entries(&self.ended())? {
+        for entry in failures.entries(&self.ended()) {
+            let path = entry.path();
             // Another process may have removed it.
             let Ok(found) = entry.metadata() else {
                 continue;
             };
-            if age(&found)? >= REMOVED_LIFETIME {
-                remove_file(&entry.path())?;
+            let Some(modified) = failures.note(&path, found.modified()) else {
+                continue;
+            };
+            if age(modified) >= REMOVED_LIFETIME {
+                failures.note(&path, remove_file(&path));
             } else {
-                marks.push((found.modified()?, entry.path()));
+                marks.push((modified, path));
             }
         }
         let surplus = marks.len().saturating_sub(limit);
         marks.sort();
         for (_, path) in &marks[..surplus] {
-            remove_file(path)?;
+            failures.note(path, remove_file(path));
         }
-        Ok(())
     }
 
     /// Returns the names of the sessions that are left.
-    fn sweep_sessions(&self, limit: u64) -> io::Result<HashSet<OsString>> {
+    fn sweep_sessions(&self, limit: u64, failures: &mut Failures) -> HashSet<OsString> {
         let mut kept = HashSet::new();
         let mut files: Vec<SessionFile> = Vec::new();
         let mut bytes = 0;
-        for entry in entries(&self.sessions())? {
+        for entry in failures.entries(&self.sessions()) {
+            let path = entry.path();
+            let read = SessionFile::read(path.clone());
             // Another process may have removed it.
-            let Some(file) = SessionFile::read(entry.path())? else {
+            let Some(file) = failures.note(&path, read).flatten() else {
                 continue;
             };
             let name = entry.file_name();
-            let has_ended = file.has_expired || self.ended().join(&name).try_exists()?;
-            if has_ended && self.remove_unchanged(&file)? {
+            let has_ended = file.has_expired || self.is_marked(&name);
+            if has_ended && failures.note(&path, self.remove_unchanged(&file)) == Some(true) {
                 continue;
             }
             bytes += file.bytes;
@@ -120,7 +131,7 @@ impl Directory {
                 if bytes <= limit {
                     break;
                 }
-                if self.remove_unchanged(&file)? {
+                if failures.note(&file.path, self.remove_unchanged(&file)) == Some(true) {
                     kept.remove(file.name());
                     bytes -= file.bytes;
                 }
@@ -130,7 +141,12 @@ impl Directory {
                 "the sessions of this machine exceeded their limit in bytes: those that were not used again or not for long were removed"
             );
         }
-        Ok(kept)
+        kept
+    }
+
+    /// Whether the session whose file has this name was removed.
+    fn is_marked(&self, name: &OsStr) -> bool {
+        self.ended().join(name).exists()
     }
 
     /// Removes a session, unless it was saved or loaded since this was read, or another process has the lock on it. Returns whether
@@ -151,25 +167,27 @@ impl Directory {
         }
     }
 
-    fn sweep_streams(&self, sessions: &HashSet<OsString>, limit: u64) -> io::Result<()> {
+    fn sweep_streams(&self, sessions: &HashSet<OsString>, limit: u64, failures: &mut Failures) {
         let mut files: Vec<(SystemTime, PathBuf, u64)> = Vec::new();
         let mut bytes = 0;
-        for session in entries(&self.streams())? {
+        for session in failures.entries(&self.streams()) {
             let name = session.file_name();
             let folder = session.path();
-            let is_saved = sessions.contains(&name) && !self.ended().join(&name).try_exists()?;
-            let mut is_in_use = is_saved;
+            let mut is_in_use = sessions.contains(&name);
             let mut streams = Vec::new();
-            for stream in entries(&folder)? {
+            for stream in failures.entries(&folder) {
+                let path = stream.path();
                 let Ok(found) = stream.metadata() else {
                     continue;
                 };
-                is_in_use |= age(&found)? < STREAM_LIFETIME;
-                streams.push((found.modified()?, stream.path(), size(&found)));
+                let Some(modified) = failures.note(&path, found.modified()) else {
+                    continue;
+                };
+                is_in_use |= age(modified) < STREAM_LIFETIME;
+                streams.push((modified, path, size(&found)));
             }
-            let has_ended = self.ended().join(&name).try_exists()?;
-            if has_ended || !is_in_use {
-                remove_folder(&folder)?;
+            if self.is_marked(&name) || !is_in_use {
+                failures.note(&folder, remove_folder(&folder));
                 continue;
             }
             bytes += streams.iter().map(|(_, _, bytes)| bytes).sum::<u64>();
@@ -181,20 +199,39 @@ impl Directory {
                 if bytes <= limit {
                     break;
                 }
-                remove_file(&path)?;
-                bytes -= size;
+                if failures.note(&path, remove_file(&path)).is_some() {
+                    bytes -= size;
+                }
             }
         }
-        Ok(())
     }
 }
 
-/// Returns the entries of a directory; none if it was removed.
-fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
-    match fs::read_dir(folder) {
-        Ok(entries) => entries.collect(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error),
+/// The first error of a sweep, which goes on.
+#[derive(Default)]
+struct Failures(Option<io::Error>);
+
+impl Failures {
+    /// Returns the result without its error.
+    fn note<T>(&mut self, path: &Path, result: io::Result<T>) -> Option<T> {
+        let noted = |error: io::Error| {
+            let path = path.display();
+            self.0
+                .get_or_insert_with(|| io::Error::new(error.kind(), format!("{path}: {error}")));
+        };
+        result.map_err(noted).ok()
+    }
+
+    /// Returns the entries of a directory; none if it was removed.
+    fn entries(&mut self, folder: &Path) -> Vec<DirEntry> {
+        let listed = match fs::read_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
+            listed => self.note(folder, listed),
+        };
+        let entries = listed.into_iter().flatten();
+        entries
+            .filter_map(|entry| self.note(folder, entry))
+            .collect()
     }
 }
 
@@ -247,23 +284,14 @@ impl SessionFile {
 
 fn remove_older(entry: &DirEntry, lifetime: Duration) -> io::Result<()> {
     match entry.metadata() {
-        Ok(found) if age(&found)? >= lifetime => remove_file(&entry.path()),
+        Ok(found) if age(found.modified()?) >= lifetime => remove_file(&entry.path()),
         _ => Ok(()),
     }
 }
 
-fn remove_folder(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Returns the time since the latest change. After the clock was set back, that is the time until then.
-fn age(found: &Metadata) -> io::Result<Duration> {
-    let modified = found.modified()?;
-    let age = modified.elapsed();
-    Ok(age.unwrap_or_else(|ahead| ahead.duration()))
+/// Returns the time since then. After the clock was set back, that is the time until then.
+fn age(modified: SystemTime) -> Duration {
+    modified.elapsed().unwrap_or_else(|ahead| ahead.duration())
 }
 
 /// Returns what a file takes in the file system.
@@ -312,6 +340,10 @@ mod tests {
 
     fn is_kept(directory: &Directory, stream: &str) -> bool {
         directory.read(stream, 0).expect("reads").is_some()
+    }
+
+    fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
+        fs::read_dir(folder)?.collect()
     }
 
     /// Makes all files in a folder older.
@@ -456,6 +488,35 @@ mod tests {
         assert!(path.exists());
         assert!(directory.remove_unchanged(&read()).expect("known"));
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn entries_that_cannot_be_removed_stop_no_sweep() {
+        let (_scratch, directory) = directory("odd");
+        save(&directory, "over", 10, Duration::ZERO);
+        append(&directory, "over/1", 10);
+        make_older(&directory.streams(), STREAM_LIFETIME);
+        directory.remove("ended").expect("removes");
+        make_older(&directory.ended(), REMOVED_LIFETIME);
+        for folder in [directory.sessions(), directory.ended()] {
+            fs::create_dir(folder.join("folder")).expect("created");
+        }
+        // Older than a file may be that is being written.
+        let odd = directory.temporary().join("folder");
+        fs::create_dir(&odd).expect("created");
+        let earlier = SystemTime::now() - TEMPORARY_LIFETIME;
+        let set = File::open(odd).and_then(|folder| folder.set_modified(earlier));
+        set.expect("changed");
+        fs::write(directory.streams().join("file"), "").expect("written");
+        let error = directory.sweep(Limits::default()).unwrap_err().to_string();
+        assert!(error.contains("1/tmp/folder: "), "{error}");
+        for (folder, left) in [
+            (directory.sessions(), 1),
+            (directory.ended(), 1),
+            (directory.streams(), 1),
+        ] {
+            assert_eq!(count(&folder), left, "{}", folder.display());
+        }
     }
 
     #[test]
