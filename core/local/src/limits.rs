@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use mcpline_protocol::session::Rate;
 
-/// Bytes of the operations that wait in this process for its thread. Above it new ones are dropped, or fail. It holds two of the
-/// largest messages that a server accepts by default, or seconds of events while the disk is busy.
+/// Bytes of the operations that wait in this process for its thread. Above it events and messages are dropped, then requests fail;
+/// removals of sessions are always kept. It holds two of the largest messages that a server accepts by default, or seconds of events
+/// while the disk is busy.
 pub(crate) const MAX_QUEUED_BYTES: usize = 32 * 1024 * 1024;
 
 /// Memory of a queued operation besides its message: the names of its session and stream, and its entry.

@@ -1,4 +1,5 @@
-//! The operations that wait for the thread, in order, with a limit in bytes.
+//! The operations that wait for the thread, in order, with a limit in bytes. Above it events and messages are dropped first, and
+//! removals of sessions never.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -63,7 +64,25 @@ impl Operation {
         };
         ENTRY_BYTES + message
     }
+
+    fn priority(&self) -> usize {
+        match self {
+            Self::Append { .. } | Self::End { .. } | Self::Publish(_) => EVENT,
+            Self::Save { .. } | Self::Load { .. } | Self::Read { .. } | Self::Flush { .. } => {
+                REQUEST
+            }
+            Self::Remove { .. } => REMOVAL,
+        }
+    }
 }
+
+/// Dropped first: clients have received the events from this process, and messages are less than the state of sessions.
+const EVENT: usize = 0;
+/// Dropped, the oldest first, if there are no events: what waits for it fails.
+const REQUEST: usize = 1;
+/// Never dropped: the session would be continued by other processes. A session is removed once, so they are as many as sessions.
+const REMOVAL: usize = 2;
+const PRIORITIES: usize = 3;
 
 /// The operations that wait.
 #[derive(Debug)]
@@ -75,7 +94,10 @@ pub(crate) struct Queue {
 
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    operations: VecDeque<Operation>,
+    /// By priority, each with its place in the order of all.
+    operations: [VecDeque<(u64, Operation)>; PRIORITIES],
+    /// The place of the next operation.
+    next: u64,
     bytes: usize,
     is_closed: bool,
 }
@@ -90,26 +112,55 @@ impl Default for Queue {
     }
 }
 
-impl Queue {
-    /// Adds an operation, or drops it if too much waits already. One is always taken, whatever its size.
-    pub(crate) fn push(&self, operation: Operation) {
-        let bytes = operation.bytes();
-        let mut state = self.lock();
-        if state.bytes > 0 && state.bytes + bytes > MAX_QUEUED_BYTES {
-            drop(state);
-            // A dropped reply fails the operation.
-            if let Some(suppressed) = self.overflows.admit() {
-                tracing::warn!(
-                    suppressed,
-                    "too much waits to be written for other processes: sessions, events or messages are dropped"
-                );
+impl State {
+    /// Returns what is dropped for it.
+    fn push(&mut self, operation: Operation) -> Vec<Operation> {
+        self.bytes += operation.bytes();
+        self.operations[operation.priority()].push_back((self.next, operation));
+        self.next += 1;
+        let mut dropped = Vec::new();
+        for priority in [EVENT, REQUEST] {
+            while self.bytes > MAX_QUEUED_BYTES
+                && self.len() > 1
+                && let Some((_, oldest)) = self.operations[priority].pop_front()
+            {
+                self.bytes -= oldest.bytes();
+                dropped.push(oldest);
             }
-            return;
         }
-        state.bytes += bytes;
-        state.operations.push_back(operation);
-        drop(state);
+        dropped
+    }
+
+    fn len(&self) -> usize {
+        self.operations.iter().map(VecDeque::len).sum()
+    }
+
+    /// Takes the oldest.
+    fn pop(&mut self) -> Option<Operation> {
+        let waiting = self.operations.iter_mut().filter(|queue| !queue.is_empty());
+        let oldest = waiting.min_by_key(|queue| queue.front().map(|(place, _)| *place))?;
+        let (_, operation) = oldest.pop_front()?;
+        self.bytes -= operation.bytes();
+        Some(operation)
+    }
+}
+
+impl Queue {
+    /// Adds an operation; drops others if too much waits, or this one. One is always taken, whatever its size.
+    pub(crate) fn push(&self, operation: Operation) {
+        let dropped = self.lock().push(operation);
         self.changed.notify_one();
+        if !dropped.is_empty()
+            && let Some(suppressed) = self.overflows.admit()
+        {
+            tracing::warn!(
+                dropped = dropped.len(),
+                suppressed,
+                "too much waits to be written for other processes: dropped the oldest events, messages or requests"
+            );
+        }
+        // Outside the lock, because a dropped reply wakes a task, and a message may release what it was charged.
+        drop(dropped);
     }
 
     /// Ends the thread once it has done what waits.
@@ -123,10 +174,9 @@ impl Queue {
         loop {
             {
                 let mut state = self.lock();
-                let count = state.operations.len().min(MAX_BATCH_OPERATIONS);
-                if count > 0 {
-                    let batch: Vec<Operation> = state.operations.drain(..count).collect();
-                    state.bytes -= batch.iter().map(Operation::bytes).sum::<usize>();
+                let next = std::iter::from_fn(|| state.pop());
+                let batch: Vec<Operation> = next.take(MAX_BATCH_OPERATIONS).collect();
+                if !batch.is_empty() {
                     return Some(batch);
                 }
                 if state.is_closed {
@@ -148,30 +198,121 @@ mod tests {
 
     const LARGE: usize = 1024 * 1024;
 
-    #[tokio::test]
-    async fn operations_above_the_limit_of_bytes_are_dropped_or_fail() {
-        let queue = Queue::default();
-        let fitting = MAX_QUEUED_BYTES / (LARGE + ENTRY_BYTES);
-        for _ in 0..2 * fitting {
-            queue.push(Operation::Publish(Bytes::from(vec![0; LARGE])));
-            assert!(queue.lock().bytes <= MAX_QUEUED_BYTES);
-        }
+    fn large_message() -> Operation {
+        Operation::Publish(Bytes::from(vec![0; LARGE]))
+    }
+
+    fn save(
+        bytes: usize,
+    ) -> (
+        Operation,
+        oneshot::Receiver<Result<SaveOutcome, SharingError>>,
+    ) {
         let (reply, outcome) = oneshot::channel();
-        let value = Bytes::from(vec![0; LARGE]);
-        queue.push(Operation::Save {
+        let operation = Operation::Save {
             session: "one".to_owned(),
-            value,
+            value: Bytes::from(vec![0; bytes]),
             replaces: Bytes::new(),
             expiry: Expiry::after(std::time::Duration::MAX),
             reply,
-        });
-        assert!(outcome.await.is_err(), "dropped");
+        };
+        (operation, outcome)
+    }
+
+    async fn drain(queue: &Queue) -> Vec<Operation> {
         queue.close();
-        let mut taken = 0;
-        while let Some(batch) = queue.take().await {
-            taken += batch.len();
+        let mut taken = Vec::new();
+        while let Some(mut batch) = queue.take().await {
+            taken.append(&mut batch);
         }
-        assert_eq!(taken, fitting);
         assert_eq!(queue.lock().bytes, 0);
+        taken
+    }
+
+    #[tokio::test]
+    async fn the_oldest_events_above_the_limit_of_bytes_are_dropped() {
+        let queue = Queue::default();
+        let fitting = MAX_QUEUED_BYTES / (LARGE + ENTRY_BYTES);
+        for number in 0..2 * fitting as u64 {
+            queue.push(Operation::Append {
+                stream: "one/1".to_owned(),
+                number,
+                event: Bytes::from(vec![0; LARGE]),
+            });
+            assert!(queue.lock().bytes <= MAX_QUEUED_BYTES);
+        }
+        let taken = drain(&queue).await;
+        assert_eq!(taken.len(), fitting);
+        let first = fitting as u64;
+        assert!(matches!(&taken[0], Operation::Append { number, .. } if *number == first));
+    }
+
+    #[tokio::test]
+    async fn events_are_dropped_before_requests_and_removals_never() {
+        let queue = Queue::default();
+        let (reply, mut removed) = oneshot::channel();
+        queue.push(Operation::Remove {
+            session: "removed".to_owned(),
+            reply,
+        });
+        let (first, first_outcome) = save(LARGE);
+        queue.push(first);
+        for _ in 0..64 {
+            queue.push(large_message());
+        }
+        let mut outcomes = vec![first_outcome];
+        let is_dropped = |outcome: &mut oneshot::Receiver<_>| {
+            matches!(
+                outcome.try_recv(),
+                Err(oneshot::error::TryRecvError::Closed)
+            )
+        };
+        assert!(!is_dropped(&mut outcomes[0]));
+        for _ in 0..64 {
+            let (next, outcome) = save(LARGE);
+            queue.push(next);
+            outcomes.push(outcome);
+        }
+        let dropped = outcomes.iter_mut().map(is_dropped);
+        let dropped: Vec<bool> = dropped.collect();
+        assert!(dropped[0], "the oldest");
+        assert!(!dropped[64], "the newest");
+        let waits = oneshot::error::TryRecvError::Empty;
+        assert_eq!(removed.try_recv().unwrap_err(), waits);
+        let taken = drain(&queue).await;
+        assert!(matches!(&taken[0], Operation::Remove { .. }));
+        let is_save = |operation: &Operation| matches!(operation, Operation::Save { .. });
+        assert!(taken[1..].iter().all(is_save));
+    }
+
+    #[tokio::test]
+    async fn operations_of_different_kinds_stay_in_order() {
+        let queue = Queue::default();
+        let (reply, _outcome) = oneshot::channel();
+        let (save, _saved) = save(10);
+        queue.push(large_message());
+        queue.push(save);
+        queue.push(Operation::End {
+            stream: "one/1".to_owned(),
+        });
+        queue.push(Operation::Flush { reply });
+        let taken = drain(&queue).await;
+        assert!(matches!(
+            taken[..],
+            [
+                Operation::Publish(_),
+                Operation::Save { .. },
+                Operation::End { .. },
+                Operation::Flush { .. }
+            ]
+        ));
+    }
+
+    #[tokio::test]
+    async fn one_operation_is_taken_whatever_its_size() {
+        let queue = Queue::default();
+        let (huge, _outcome) = save(2 * MAX_QUEUED_BYTES);
+        queue.push(huge);
+        assert_eq!(drain(&queue).await.len(), 1);
     }
 }
