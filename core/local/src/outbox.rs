@@ -110,6 +110,8 @@ impl Outbox {
         let stream = self.connect(path).await?;
         while let Some(batch) = self.take().await {
             let buffer = encode(&batch);
+            // What the messages hold is charged to clients: not while the other process does not read.
+            drop(batch);
             let mut writing = pin!(send(&stream, &buffer));
             match timeout(STALL_TIMEOUT, writing.as_mut()).await {
                 Ok(sent) => sent?,
@@ -258,5 +260,45 @@ mod tests {
         assert_eq!(encode(&batch).len(), 3 * (4 + 7));
         outbox.close();
         assert!(outbox.take().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_process_that_does_not_read_keeps_no_message() {
+        /// More than a socket holds.
+        const HUGE: usize = 8 * 1024 * 1024;
+        struct Charged {
+            bytes: Vec<u8>,
+            _charge: Arc<()>,
+        }
+        impl AsRef<[u8]> for Charged {
+            fn as_ref(&self) -> &[u8] {
+                &self.bytes
+            }
+        }
+        let path = std::env::temp_dir().join(format!("mcpline-outbox-{}", std::process::id()));
+        let _ = remove_file(&path);
+        let _stopped = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
+        let charge = Arc::new(());
+        let outbox = Arc::new(Outbox::default());
+        let writing = tokio::spawn(outbox.clone().write_to(path.clone()));
+        for _ in 0..2 {
+            let charged = Charged {
+                bytes: vec![0; HUGE],
+                _charge: charge.clone(),
+            };
+            outbox.push(&Bytes::from_owner(charged));
+        }
+        let returned = async {
+            while Arc::strong_count(&charge) > 1 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        // Those that wait are dropped when the other process is found to be stopped.
+        timeout(12 * STALL_TIMEOUT, returned)
+            .await
+            .expect("returned");
+        assert!(outbox.lock().is_stalled);
+        writing.abort();
+        let _ = remove_file(&path);
     }
 }
