@@ -1,10 +1,12 @@
 //! The directory of a service: where it is, whether it is safe, and the names of its files.
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::address::Address;
 use crate::error::LocalError;
@@ -29,6 +31,8 @@ pub(crate) struct Directory {
     /// The first part of the names of temporary files of this process.
     own: String,
     temporary_files: AtomicU64,
+    /// The names of locks that a stopped process keeps. A process waits once for `LOCK_TIMEOUT`, and then for less.
+    given_up_locks: Mutex<BTreeSet<String>>,
 }
 
 impl Directory {
@@ -47,6 +51,7 @@ impl Directory {
             layout: layout.unwrap_or_default(),
             own,
             temporary_files: AtomicU64::new(0),
+            given_up_locks: Mutex::default(),
         };
         directory.create()?;
         Ok(directory)
@@ -88,6 +93,13 @@ impl Directory {
     /// An empty file for the sessions whose names have the same first two digits, to lock them.
     pub(crate) fn locks(&self) -> PathBuf {
         self.layout.join("locks")
+    }
+
+    /// The locks that this process has not had within `LOCK_TIMEOUT`, and not since: at most 256.
+    pub(crate) fn given_up_locks(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.given_up_locks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A directory for each session, with a file for each stream: see `streams.rs`.

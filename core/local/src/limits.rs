@@ -18,8 +18,17 @@ pub(crate) const MAX_BATCH_OPERATIONS: usize = 256;
 /// How long an operation waits for its result. A file system that takes longer is stuck, and clients would give up.
 pub(crate) const OPERATION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long to wait for the lock on a session. It is held for less than a millisecond, unless the process that holds it is stopped.
-pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
+/// How long to wait for the lock on a session. It is held for less than a millisecond, unless the process that holds it is stopped, or
+/// a busy machine does not run it. Less than [`OPERATION_TIMEOUT`], so that the operation that waits can still be done.
+pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Attempts to lock before a process goes on without the lock. A process that was itself stopped for the time above makes one or two
+/// in that time, which says nothing about the process that holds the lock.
+pub(crate) const MIN_LOCK_ATTEMPTS: u32 = 100;
+
+/// Attempts to get a lock that this process has gone on without, and has not had since: its holder is stopped, and each operation would
+/// wait for the time above.
+pub(crate) const GIVEN_UP_LOCK_ATTEMPTS: u32 = 10;
 
 /// The delay between two attempts to lock.
 pub(crate) const LOCK_RETRY: Duration = Duration::from_millis(1);

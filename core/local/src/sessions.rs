@@ -21,7 +21,9 @@ use rustix::fs::FlockOperation;
 
 use crate::digest::file_name;
 use crate::directory::{Directory, private_file};
-use crate::limits::{LOCK_RETRY, LOCK_TIMEOUT, MAX_SESSION_STATE_BYTES};
+use crate::limits::{
+    GIVEN_UP_LOCK_ATTEMPTS, LOCK_RETRY, LOCK_TIMEOUT, MAX_SESSION_STATE_BYTES, MIN_LOCK_ATTEMPTS,
+};
 
 /// Bytes before the session.
 pub(crate) const HEADER: usize = 8;
@@ -123,14 +125,23 @@ impl Directory {
     /// Locks the sessions whose names begin like this one's; `None` if a process keeps the lock, because it was stopped.
     fn lock(&self, id: &str) -> io::Result<Option<Lock>> {
         let name = file_name(id);
-        let end = Instant::now() + LOCK_TIMEOUT;
-        loop {
-            let lock = self.try_lock(&name)?;
-            if lock.is_some() || Instant::now() >= end {
-                return Ok(lock);
-            }
+        let began = Instant::now();
+        let sleep = || {
             std::thread::sleep(LOCK_RETRY);
-        }
+            began.elapsed()
+        };
+        let was_given_up = self.given_up_locks().contains(&name[..2]);
+        let (timeout, attempts) = match was_given_up {
+            true => (Duration::ZERO, GIVEN_UP_LOCK_ATTEMPTS),
+            false => (LOCK_TIMEOUT, MIN_LOCK_ATTEMPTS),
+        };
+        let lock = retry(timeout, attempts, || self.try_lock(&name), sleep)?;
+        let mut given_up = self.given_up_locks();
+        match &lock {
+            Some(_) => given_up.remove(&name[..2]),
+            None => given_up.insert(name[..2].to_owned()),
+        };
+        Ok(lock)
     }
 
     /// Locks the sessions whose files' names begin like this one; `None` if another process has the lock.
@@ -211,10 +222,102 @@ pub(crate) fn remove_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
+/// Tries to lock until there have been enough attempts and this time has passed. `sleep` waits for the next attempt, and returns the
+/// time since the first.
+fn retry<T>(
+    timeout: Duration,
+    min_attempts: u32,
+    attempt: impl Fn() -> io::Result<Option<T>>,
+    mut sleep: impl FnMut() -> Duration,
+) -> io::Result<Option<T>> {
+    let mut attempts = 0;
+    loop {
+        if let Some(lock) = attempt()? {
+            return Ok(Some(lock));
+        }
+        attempts += 1;
+        if sleep() >= timeout && attempts >= min_attempts {
+            return Ok(None);
+        }
+    }
+}
+
 /// Removes a file unless another process has.
 pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::address::Address;
+
+    /// Returns the number of attempts, and the time after the last, if each takes this long.
+    fn give_up(each: Duration) -> (u32, Duration) {
+        let (attempts, now) = (Cell::new(0), Cell::new(Duration::ZERO));
+        let attempt = || {
+            attempts.set(attempts.get() + 1);
+            Ok(None::<()>)
+        };
+        let sleep = || {
+            now.set(now.get() + each);
+            now.get()
+        };
+        assert!(
+            retry(LOCK_TIMEOUT, MIN_LOCK_ATTEMPTS, attempt, sleep)
+                .expect("no error")
+                .is_none()
+        );
+        (attempts.get(), now.get())
+    }
+
+    #[test]
+    fn a_lock_is_given_up_after_enough_time_and_enough_attempts() {
+        let (attempts, time) = give_up(LOCK_RETRY);
+        assert!(attempts > MIN_LOCK_ATTEMPTS);
+        assert_eq!(time, LOCK_TIMEOUT);
+        // The process itself was stopped meanwhile.
+        let (attempts, _) = give_up(LOCK_TIMEOUT);
+        assert_eq!(attempts, MIN_LOCK_ATTEMPTS);
+    }
+
+    #[test]
+    fn a_lock_that_is_released_is_taken() {
+        let attempts = Cell::new(0);
+        let attempt = || {
+            attempts.set(attempts.get() + 1);
+            Ok((attempts.get() == 3).then_some(()))
+        };
+        let taken =
+            retry(LOCK_TIMEOUT, MIN_LOCK_ATTEMPTS, attempt, || Duration::ZERO).expect("no error");
+        assert!(taken.is_some());
+    }
+
+    #[test]
+    fn sessions_are_saved_while_a_process_keeps_their_lock() {
+        let path = std::env::temp_dir().join(format!("mcpline-lock-{}", std::process::id()));
+        let open = || {
+            let directory = Directory::open(Address::Path(path.clone()), "own".to_owned());
+            directory.expect("a directory")
+        };
+        let (directory, stopped) = (open(), open());
+        let lock = stopped.try_lock(&file_name("one")).expect("opened");
+        assert!(lock.is_some());
+        for _ in 0..2 {
+            let saved = directory.save("one", b"value", b"value", Expiry::after(Duration::MAX));
+            assert_eq!(saved.expect("saves"), SaveOutcome::Saved);
+            // The second time it makes a few attempts.
+            assert_eq!(directory.given_up_locks().len(), 1);
+        }
+        drop(lock);
+        let lock = directory.lock("one").expect("no error");
+        assert!(lock.is_some());
+        assert!(directory.given_up_locks().is_empty());
+        let _ = fs::remove_dir_all(&path);
     }
 }

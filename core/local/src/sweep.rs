@@ -138,7 +138,7 @@ impl Directory {
             }
             tracing::warn!(
                 limit,
-                "the sessions of this machine exceeded their limit in bytes: those that were not used again or not for long were removed"
+                "the sessions of this machine exceeded their limit in bytes: those least in use were removed"
             );
         }
         kept

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use mcpline_local::Local;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::scratch::{LIFETIME, Scratch, Subscriber, load, read, save, until};
+use crate::scratch::{LIFETIME, Scratch, Subscriber, load, read, save, try_save, until};
 
 /// Environment variable that makes this process a child; its value is the directory.
 const DIRECTORY: &str = "MCPLINE_TEST_LOCAL";
@@ -26,16 +26,15 @@ async fn child() {
     let shared = Local::in_directory(path).expect("shared");
     let large = "x".repeat(200_000);
     for number in 0.. {
-        save(
-            &shared,
-            "session",
-            &format!("{number} {large} {number}"),
-            LIFETIME,
-        )
-        .await;
+        let value = format!("{number} {large} {number}");
+        // An operation fails if the process is stopped meanwhile, for longer than it may take.
+        while try_save(&shared, "session", &value, LIFETIME)
+            .await
+            .is_err()
+        {}
         let event = Bytes::from(format!("{number} {large}"));
         shared.events.append("session/1", number, event);
-        shared.events.flush().await.expect("flushes");
+        while shared.events.flush().await.is_err() {}
         shared.bus.publish(Bytes::from(format!("message {number}")));
         println!("round {number}");
     }

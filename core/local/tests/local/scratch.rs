@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use mcpline::sharing::{SaveOutcome, Sharing, Subscription};
+use mcpline::sharing::{SaveOutcome, Sharing, SharingError, Subscription};
 use mcpline_local::Local;
 
 pub(crate) const LIFETIME: Duration = Duration::from_secs(3_600);
@@ -103,14 +103,25 @@ pub(crate) async fn until<F: Future<Output = bool>>(what: &str, is_so: impl Fn()
 
 /// Saves a session, whatever it replaces.
 pub(crate) async fn save(sharing: &Sharing, id: &str, value: &str, lifetime: Duration) {
+    let saving = try_save(sharing, id, value, lifetime);
+    saving.await.expect("saves");
+}
+
+/// Saves a session, whatever it replaces.
+pub(crate) async fn try_save(
+    sharing: &Sharing,
+    id: &str,
+    value: &str,
+    lifetime: Duration,
+) -> Result<(), SharingError> {
     let value = Bytes::copy_from_slice(value.as_bytes());
     let mut replaces = value.clone();
     loop {
         let saving = sharing
             .sessions
             .save(id, value.clone(), replaces.clone(), lifetime);
-        match saving.await.expect("saves") {
-            SaveOutcome::Saved => return,
+        match saving.await? {
+            SaveOutcome::Saved => return Ok(()),
             SaveOutcome::Conflict(stored) => replaces = stored,
         }
     }
