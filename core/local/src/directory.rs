@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -36,10 +36,11 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// Creates the directory at this address unless it exists, and checks that no other user can read or replace it.
+    /// Creates the directory at this address unless it exists, and checks that no other user can read it, or
+    /// replace it in its parent.
     pub(crate) fn open(address: Address, own: String) -> Result<Self, LocalError> {
         let checked = match address {
-            Address::Path(path) => vec![path],
+            Address::Path(path) => vec![normalized(&path)?],
             Address::Name(name) => {
                 let services = services();
                 vec![services.clone(), services.join(name)]
@@ -171,6 +172,17 @@ fn services() -> PathBuf {
     }
 }
 
+/// Returns the path without a slash or a dot at its end, after which the system follows a link.
+fn normalized(path: &Path) -> Result<PathBuf, LocalError> {
+    let has_parents = path
+        .components()
+        .any(|component| component == Component::ParentDir);
+    if !path.is_absolute() || has_parents {
+        return Err(refused(path, "must be an absolute path without `..`"));
+    }
+    Ok(path.components().collect())
+}
+
 fn make(path: &Path) -> Result<(), LocalError> {
     match DirBuilder::new().mode(MODE).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(unusable(path, &error)),
@@ -202,7 +214,7 @@ fn check(path: &Path) -> Result<(), LocalError> {
     Ok(())
 }
 
-/// Checks that no other user can replace the directory.
+/// Checks that no other user can replace the directory in its parent. Those above are not checked.
 fn check_parent(path: &Path) -> Result<(), LocalError> {
     let Some(parent) = path.parent() else {
         return Err(refused(path, "must be in another directory"));

@@ -9,7 +9,7 @@ pub enum LocalError {
     /// The URL or the name is invalid.
     #[error("{0}")]
     InvalidUrl(String),
-    /// Another user could read or replace the directory.
+    /// Another user could read the directory or replace it in its parent, or its path is relative.
     #[error("{path}: {reason}")]
     UnsafeDirectory {
         /// The directory.

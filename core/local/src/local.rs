@@ -24,17 +24,18 @@ impl Local {
     ///
     /// # Errors
     ///
-    /// The name is invalid, another user could read or replace the directory, the directory or a socket cannot be created, the
+    /// The name is invalid, another user could read the directory or replace it in its parent, the directory or a socket cannot be created, the
     /// thread cannot be started, or the system is Windows.
     pub fn named(name: &str) -> Result<Sharing, LocalError> {
         Self::at(Address::named(name)?)
     }
 
-    /// Returns state that is shared by all servers of this user with this directory. It is created with mode 700 unless it exists.
+    /// Returns state that is shared by all servers of this user with this directory: an absolute path without `..`. It is created
+    /// with mode 700 unless it exists. Its parent is checked; no other user may be able to replace a directory above that.
     ///
     /// # Errors
     ///
-    /// As [`named`](Self::named).
+    /// As [`named`](Self::named), or the path is relative.
     pub fn in_directory(path: impl Into<PathBuf>) -> Result<Sharing, LocalError> {
         Self::at(Address::Path(path.into()))
     }

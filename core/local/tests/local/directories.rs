@@ -57,9 +57,21 @@ fn a_link_or_a_file_is_refused() {
     let link = scratch.path().join("link");
     symlink(&real, &link).expect("linked");
     assert_eq!(refused(&link), "is not a directory");
+    // The system follows a link before a slash.
+    for end in ["", ".", "./"] {
+        assert_eq!(refused(&link.join(end)), "is not a directory", "{end}");
+    }
     let file = scratch.path().join("file");
     fs::write(&file, "").expect("written");
     assert_eq!(refused(&file), "is not a directory");
+}
+
+#[test]
+fn a_relative_path_is_refused() {
+    let scratch = Scratch::new();
+    for path in ["service".into(), scratch.path().join("../service")] {
+        assert_eq!(refused(&path), "must be an absolute path without `..`");
+    }
 }
 
 #[test]
