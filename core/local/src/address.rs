@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::error::LocalError;
 
 /// Maximum length of a name in bytes. It is a part of the paths of sockets, which may have 103 bytes on some systems.
-const MAX_NAME: usize = 32;
+pub(crate) const MAX_NAME: usize = 32;
 
 /// The directory of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -115,7 +115,7 @@ impl Directory {
 
     /// A socket for each process. Names that begin with a dot are not yet listened on.
     pub(crate) fn bus(&self) -> PathBuf {
-        self.layout.join("bus")
+        bus_of(&self.layout)
     }
 
     /// An empty file, whose time is that of the latest sweep.
@@ -168,8 +168,29 @@ fn services() -> PathBuf {
     });
     match runtime {
         Some(runtime) => runtime.join("mcpline"),
-        None => std::env::temp_dir().join(format!("mcpline-{user}")),
+        None => services_of(&temporary_folder(), user),
     }
+}
+
+/// The directory of a user's services in the directory for temporary files.
+fn services_of(temporary: &Path, user: u32) -> PathBuf {
+    temporary.join(format!("mcpline-{user}"))
+}
+
+#[cfg(not(target_vendor = "apple"))]
+fn temporary_folder() -> PathBuf {
+    std::env::temp_dir()
+}
+
+/// `TMPDIR` is too long here for the paths of sockets: some 50 bytes of 103.
+#[cfg(target_vendor = "apple")]
+fn temporary_folder() -> PathBuf {
+    PathBuf::from("/tmp")
+}
+
+/// The bus of a service: see [`Directory::bus`].
+fn bus_of(layout: &Path) -> PathBuf {
+    layout.join("bus")
 }
 
 /// Returns the path without a slash or a dot at its end, after which the system follows a link.
@@ -248,5 +269,36 @@ pub(crate) fn unusable(path: &Path, error: &io::Error) -> LocalError {
     LocalError::Unusable {
         path: path.to_owned(),
         reason: error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    use super::*;
+    use crate::address::MAX_NAME;
+    use crate::inbox::NAME_CHARACTERS;
+
+    /// Bytes of the path of a socket on macOS; Linux has four more.
+    const MAX_SOCKET_PATH: usize = 103;
+
+    /// The length of the longest path of a socket, of the user with the longest number.
+    fn longest_socket(temporary: &Path) -> usize {
+        let service = services_of(temporary, u32::MAX).join("x".repeat(MAX_NAME));
+        // A dot precedes the name until the socket is listened on.
+        let name = format!(".{}", "x".repeat(NAME_CHARACTERS));
+        let socket = bus_of(&service.join(LAYOUT)).join(name);
+        socket.as_os_str().as_bytes().len()
+    }
+
+    #[test]
+    fn paths_of_sockets_are_short_enough_for_all_systems() {
+        assert!(longest_socket(Path::new("/tmp")) <= MAX_SOCKET_PATH);
+        // What macOS sets TMPDIR to.
+        let private = Path::new("/var/folders/zz/zyxvpxvq6csfxvn_n0000000000000/T/");
+        assert!(longest_socket(private) > MAX_SOCKET_PATH);
+        #[cfg(target_vendor = "apple")]
+        assert!(longest_socket(&temporary_folder()) <= MAX_SOCKET_PATH);
     }
 }

@@ -24,7 +24,7 @@ use crate::sessions::remove_file;
 const READ_BYTES: usize = 16 * 1024;
 
 /// Characters of the name of a socket: with the directory's, it must fit into the path of a socket. 16 are 96 random bits.
-const NAME_CHARACTERS: usize = 16;
+pub(crate) const NAME_CHARACTERS: usize = 16;
 
 /// A socket that listens, before it belongs to a runtime.
 pub(crate) struct Inbox {

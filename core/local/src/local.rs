@@ -20,7 +20,8 @@ pub struct Local {
 impl Local {
     /// Returns state that is shared by all servers of this user with this name, which has 1 to 32 letters, digits or `-_.`.
     ///
-    /// It is in `$XDG_RUNTIME_DIR/mcpline/NAME`, or else in `mcpline-UID/NAME` in the directory for temporary files.
+    /// It is in `$XDG_RUNTIME_DIR/mcpline/NAME`, or else in `mcpline-UID/NAME` in the directory for temporary files (on macOS always
+    /// `/tmp`, because the paths of sockets are limited).
     ///
     /// # Errors
     ///
