@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use mcpline_protocol::session::Rate;
 
-/// Bytes of the operations that wait in this process for its thread. Above it events and messages are dropped, then requests fail;
-/// removals of sessions are always kept. It holds two of the largest messages that a server accepts by default, or seconds of events
-/// while the disk is busy.
+/// Bytes of the operations that wait in this process for its thread. Above it events and messages are dropped, then requests
+/// fail; removals of sessions are always kept. It holds two of the largest messages that a server accepts by default, or seconds
+/// of events while the disk is busy.
 pub(crate) const MAX_QUEUED_BYTES: usize = 32 * 1024 * 1024;
 
 /// Memory of a queued operation besides its message: the names of its session and stream, and its entry.
@@ -18,16 +18,17 @@ pub(crate) const MAX_BATCH_OPERATIONS: usize = 256;
 /// How long an operation waits for its result. A file system that takes longer is stuck, and clients would give up.
 pub(crate) const OPERATION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long to wait for the lock on a session. It is held for less than a millisecond, unless the process that holds it is stopped, or
-/// a busy machine does not run it. Less than [`OPERATION_TIMEOUT`], so that the operation that waits can still be done.
+/// How long to wait for the lock on a session. It is held for less than a millisecond, unless the process that holds it is
+/// stopped, or a busy machine does not run it. Less than [`OPERATION_TIMEOUT`], so that the operation that waits can still be
+/// done.
 pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Attempts to lock before a process goes on without the lock. A process that was itself stopped for the time above makes one or two
-/// in that time, which says nothing about the process that holds the lock.
+/// Attempts to lock before a process goes on without the lock. A process that was itself stopped for the time above makes one or
+/// two in that time, which says nothing about the process that holds the lock.
 pub(crate) const MIN_LOCK_ATTEMPTS: u32 = 100;
 
-/// Attempts to get a lock that this process has gone on without, and has not had since: its holder is stopped, and each operation would
-/// wait for the time above.
+/// Attempts to get a lock that this process has gone on without, and has not had since: its holder is stopped, and each operation
+/// would wait for the time above.
 pub(crate) const GIVEN_UP_LOCK_ATTEMPTS: u32 = 10;
 
 /// The delay between two attempts to lock.
@@ -81,8 +82,9 @@ pub(crate) const STREAM_LIFETIME: Duration = Duration::from_secs(3_600);
 /// session ended.
 pub(crate) const REMOVED_LIFETIME: Duration = Duration::from_secs(300);
 
-/// Marks of removed sessions in the directory: each takes an inode, of which a file system in memory has few. As many as there may be
-/// sessions. Above it the oldest are removed: more than 30,000 sessions were removed since, which takes longer than a save.
+/// Marks of removed sessions in the directory: each takes an inode, of which a file system in memory has few. As many as there
+/// may be sessions. Above it the oldest are removed: more than 30,000 sessions were removed since, which takes longer than a
+/// save.
 pub(crate) const MAX_ENDED_MARKS: usize = 32_768;
 
 /// What a mark counts as towards [`SWEEP_BYTES`]: a process sweeps at once after it has written as many as there may be.

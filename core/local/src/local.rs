@@ -25,8 +25,8 @@ impl Local {
     ///
     /// # Errors
     ///
-    /// The name is invalid, another user could read the directory or replace it in its parent, the directory or a socket cannot be created, the
-    /// thread cannot be started, or the system is Windows.
+    /// The name is invalid, another user could read the directory or replace it in its parent, the directory or a socket cannot
+    /// be created, the thread cannot be started, or the system is Windows.
     pub fn named(name: &str) -> Result<Sharing, LocalError> {
         Self::at(Address::named(name)?)
     }
@@ -282,7 +282,8 @@ mod unix {
 
     impl Drop for Local {
         fn drop(&mut self) {
-            // In a forked process, the parent's queue is neither closed nor freed: a thread that does not exist there owns it, too.
+            // In a forked process, the parent's queue is neither closed nor freed: a thread that does not exist there owns it,
+            // too.
             let latest = self.shared.first.latest();
             if latest.id == std::process::id() {
                 latest.queue.close();

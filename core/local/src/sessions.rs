@@ -5,9 +5,9 @@
 //! marks the session as ended and then removes its file; `save` first writes the file and then looks for the mark. Whatever their
 //! order, one of them removes the file.
 //!
-//! A file has eight bytes for when the session expires, in milliseconds since 1970 (little-endian), and then the session. The lowest
-//! bit of these milliseconds says that the session was used again: saved a second time, or loaded. A load also sets the file's
-//! time. What was never used again is removed first when there are too many sessions.
+//! A file has eight bytes for when the session expires, in milliseconds since 1970 (little-endian), and then the session. The
+//! lowest bit of these milliseconds says that the session was used again: saved a second time, or loaded. A load also sets the
+//! file's time. What was never used again is removed first when there are too many sessions.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -222,8 +222,8 @@ pub(crate) fn remove_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Tries to lock until there have been enough attempts and this time has passed. `sleep` waits for the next attempt, and returns the
-/// time since the first.
+/// Tries to lock until there have been enough attempts and this time has passed. `sleep` waits for the next attempt, and returns
+/// the time since the first.
 fn retry<T>(
     timeout: Duration,
     min_attempts: u32,

@@ -1,6 +1,7 @@
 //! Removes what has expired, and what exceeds the limits of the directory.
 //!
-//! Each process looks now and then whether the latest sweep of any process is long ago. Two that sweep at the same time do no harm.
+//! Each process looks now and then whether the latest sweep of any process is long ago. Two that sweep at the same time do no
+//! harm.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -149,8 +150,8 @@ impl Directory {
         self.ended().join(name).exists()
     }
 
-    /// Removes a session, unless it was saved or loaded since this was read, or another process has the lock on it. Returns whether
-    /// it did.
+    /// Removes a session, unless it was saved or loaded since this was read, or another process has the lock on it. Returns
+    /// whether it did.
     fn remove_unchanged(&self, file: &SessionFile) -> io::Result<bool> {
         let name = file.name().to_str().filter(|name| name.is_char_boundary(2));
         let _lock = match name.filter(|name| name.len() > 2) {
@@ -274,8 +275,9 @@ impl SessionFile {
         self.path.file_name().unwrap_or_default()
     }
 
-    /// Returns a key by which those come first that are removed first above the limit: what was never used again, the largest first,
-    /// and then what was not used for the longest time. So a client that starts many sessions, or large ones, removes its own.
+    /// Returns a key by which those come first that are removed first above the limit: what was never used again, the largest
+    /// first, and then what was not used for the longest time. So a client that starts many sessions, or large ones, removes its
+    /// own.
     fn order_of_removal(&self) -> (bool, Reverse<u64>, SystemTime) {
         let bytes = if self.is_used_again { 0 } else { self.bytes };
         (self.is_used_again, Reverse(bytes), self.modified)
