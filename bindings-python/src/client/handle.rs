@@ -27,7 +27,10 @@ use super::event_queue::{Event, EventQueue, LoopQueue};
 use super::events::{Events, Host};
 use super::failure::{ClientFutureValue, into_python, phase};
 use super::options::{RequestOptionArguments, request_options};
-use super::waiter::Waiter;
+use super::waiter::{Waiter, wait_for_waiting_threads};
+
+/// How long threads whose calls have ended may take to get the interpreter before it ends: on a busy machine, much longer than a turn.
+const THREADS_END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A client. Created without a connection; `open` connects it.
 ///
@@ -310,7 +313,11 @@ impl Client {
             client.runtime.completions().push(task);
         }
         let timeout = Duration::try_from_secs_f64(timeout).unwrap_or_default();
-        py.detach(move || closing.wait(timeout));
+        py.detach(move || {
+            closing.wait(timeout);
+            // Their calls have ended.
+            wait_for_waiting_threads(THREADS_END_TIMEOUT);
+        });
     }
 
     /// Whether it was ever connected.

@@ -1,7 +1,7 @@
 //! A Python thread that waits for an outcome. It sleeps on a descriptor, so that a signal can wake it.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use mcpline::foreign::client::{BacklogSlot, Outcome};
@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 
 use crate::errors;
 use crate::event_loop::lock;
+use crate::per_process::PerProcess;
 use crate::wake::Wake;
 
 use super::event_queue::report_arguments;
@@ -20,6 +21,41 @@ const SLICE: Duration = Duration::from_millis(200);
 thread_local! {
     /// The descriptor that wakes this thread, and the process that created it: a fork shares its parent's.
     static WAKE: RefCell<Option<(u32, Arc<Wake>)>> = const { RefCell::new(None) };
+}
+
+/// The number of threads that wait, and what is notified when one has stopped.
+#[derive(Default)]
+struct WaitingThreads(Mutex<usize>, Condvar);
+
+/// A forked child has none of its parent's threads.
+static WAITING: PerProcess<WaitingThreads> = PerProcess::new(WaitingThreads::default);
+
+/// Counts a thread from before it releases the interpreter until it has it again.
+struct CountedThread;
+
+impl CountedThread {
+    fn new() -> Self {
+        *lock(&WAITING.get().0) += 1;
+        Self
+    }
+}
+
+impl Drop for CountedThread {
+    fn drop(&mut self) {
+        let WaitingThreads(threads, changed) = WAITING.get();
+        let mut threads = lock(threads);
+        // In a forked child, the count began anew.
+        *threads = threads.saturating_sub(1);
+        changed.notify_all();
+    }
+}
+
+/// Waits until no thread waits for an outcome, at most for `timeout`: an interpreter that ends kills threads that want it again, and
+/// the process with them if they are in native code.
+pub(super) fn wait_for_waiting_threads(timeout: Duration) {
+    let WaitingThreads(threads, changed) = WAITING.get();
+    let threads = lock(threads);
+    drop(changed.wait_timeout_while(threads, timeout, |threads| *threads > 0));
 }
 
 /// A waiting thread.
@@ -69,6 +105,7 @@ impl Waiter {
     ///
     /// The exception of a signal handler, or of the progress listener.
     pub(super) fn wait(&self, py: Python<'_>, listener: Option<&Py<PyAny>>) -> PyResult<Outcome> {
+        let _counted = CountedThread::new();
         loop {
             let (outcome, progress) = {
                 let mut state = lock(&self.state);
