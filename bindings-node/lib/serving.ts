@@ -35,10 +35,10 @@ export interface ListenOptions extends HttpSettings {
   host?: string;
   /**
    * Number of processes that serve, for handlers that compute: JavaScript runs on one thread. `listen` starts the program again,
-   * with the same arguments, once for each worker; workers serve on the same socket, are replaced if they fail, and stop
+   * with the same arguments, once for each worker; workers serve on the same socket, are replaced when they end, and stop
    * together. What the program does before `listen` is done in each process. Clients of revisions up to 2025-11-25
-   * have sessions, so the server needs the setting `sharing`, or `stateless`. Workers stop by SIGTERM: call
-   * {@link Server.closeOnSignals}. Not on Windows. Default: 1, this process.
+   * have sessions, so the server needs the setting `sharing`, or `stateless`. Call
+   * {@link Server.closeOnSignals}, so that processes end when their server has stopped. Not on Windows. Default: 1, this process.
    */
   workers?: number;
   /** Certificate and private key, to serve `https` URLs. Default: none, `http`. */

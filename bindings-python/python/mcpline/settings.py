@@ -239,8 +239,8 @@ class ListenSettings(HttpSettings, total=False):
     """Port to bind; 0 selects a free one. Default: 8000."""
     workers: int
     """Number of processes that serve, for handlers that compute: Python runs one thread at a time. `server.run` starts
-    the program again, with the same arguments, once for each worker; workers serve on the same socket, are replaced if
-    they fail, and stop together. What the program does before `server.run` is done in each process. Clients of
+    the program again, with the same arguments, once for each worker; workers serve on the same socket, are replaced
+    when they end, and stop together. What the program does before `server.run` is done in each process. Clients of
     revisions up to 2025-11-25 have sessions, so the server needs the setting `sharing`, or `stateless`. Not on Windows,
     and not in `serve`. Default: 1, this process."""
     tls: Tls

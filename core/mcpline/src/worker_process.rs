@@ -1,4 +1,4 @@
-//! What a supervisor of worker processes has told this process, if it is a worker.
+//! What this process has from the supervisor that started it, if it is a worker.
 
 use std::fmt;
 use std::net::TcpListener;
@@ -137,7 +137,7 @@ impl WorkerProcess {
         Ok(())
     }
 
-    /// Tells the supervisor that this process serves. It may have ended.
+    /// Reports to the supervisor that this process serves. It may have ended.
     #[cfg(unix)]
     pub(crate) fn report_ready(&self) {
         use std::io::Write;

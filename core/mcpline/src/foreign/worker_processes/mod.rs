@@ -90,7 +90,7 @@ pub async fn listen_with_workers(
     Ok(Listening::Worker(http))
 }
 
-/// Tells the supervisor, if this process is a worker, that its handlers can run.
+/// Reports to the supervisor, if this process is a worker, that its handlers can run.
 pub fn report_ready() {
     if let Some(worker) = WorkerProcess::current() {
         worker.report_ready();
