@@ -263,11 +263,11 @@ impl CallbackTracker {
     pub(crate) fn waiter(&self) -> Done<Waiter<'_>> {
         executor::may_wait()?;
         Ok(match self.events_here() {
-            Some(events) => Waiter::on_loop(self, events),
+            Some(events) => Waiter::for_loop(self, events),
             None => Waiter {
                 // Callbacks that the wait depends on may be those of a server in this process, say.
                 borrowed: Loop::of_this_thread(),
-                ..Waiter::on_thread(self, self.library.pool().block()?)
+                ..Waiter::for_thread(self, self.library.pool().block()?)
             },
         })
     }
@@ -276,8 +276,8 @@ impl CallbackTracker {
     /// allowed.
     pub(crate) fn closing_waiter(&self) -> Waiter<'_> {
         match self.events_here() {
-            Some(events) => Waiter::on_loop(self, events),
-            None => Waiter::on_thread(self, self.library.pool().block_anyway()),
+            Some(events) => Waiter::for_loop(self, events),
+            None => Waiter::for_thread(self, self.library.pool().block_anyway()),
         }
     }
 
@@ -313,7 +313,7 @@ pub(crate) struct Waiter<'o> {
 }
 
 impl<'o> Waiter<'o> {
-    fn on_loop(owner: &'o CallbackTracker, events: &'o Arc<Loop>) -> Self {
+    fn for_loop(owner: &'o CallbackTracker, events: &'o Arc<Loop>) -> Self {
         Self {
             owner,
             events: Some(events),
@@ -322,7 +322,7 @@ impl<'o> Waiter<'o> {
         }
     }
 
-    fn on_thread(owner: &'o CallbackTracker, blocked: Option<BlockedWorker<'o>>) -> Self {
+    fn for_thread(owner: &'o CallbackTracker, blocked: Option<BlockedWorker<'o>>) -> Self {
         Self {
             owner,
             events: None,

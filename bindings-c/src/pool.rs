@@ -128,7 +128,7 @@ impl Pool {
             Ok(thread) => threads.push(thread),
             // Callbacks wait for the existing workers, and the pool tries again.
             Err(error) => {
-                tracing::warn!(%error, "no further worker thread can be started");
+                tracing::warn!(%error, "cannot start another worker thread: callbacks wait for the running ones (raise the thread limit of the process, or set fewer with `mcpl_set_worker_threads`)");
                 return false;
             }
         }

@@ -280,7 +280,7 @@ export function isMarked({ uri, mimeType, blob }: PartialContents): boolean {
 export function jsonOf(value: unknown): string {
   const json = JSON.stringify(value) as string | undefined;
   if (json === undefined) {
-    throw new UsageError(`${typeof value} is no value of JSON`);
+    throw new UsageError(`a value of type ${typeof value} cannot be written as JSON`);
   }
   return json;
 }

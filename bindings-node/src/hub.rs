@@ -469,10 +469,14 @@ impl Hub {
                     let read = text::from_js(env.raw(), text, |text| outcome(called, kind, text));
                     // The calls in the other rows must end as well.
                     read.unwrap_or_else(|_| {
-                        Err(HandlerError::Internal("a result that is not text".into()))
+                        Err(HandlerError::Internal(
+                            "bug in mcpline: the handler's result is not a string".into(),
+                        ))
                     })
                 }
-                None => Err(HandlerError::Internal("a result of no kind".into())),
+                None => Err(HandlerError::Internal(
+                    "bug in mcpline: the kind of the handler's result is unknown".into(),
+                )),
             };
             let completion = IoAction::Reply(open.call, outcome);
             if open.is_local {

@@ -74,7 +74,7 @@ pub(crate) fn outcome(called: CallKind, kind: OutcomeKind, text: &[u8]) -> Outco
     read(called, kind, text).unwrap_or_else(|reason| {
         // The package wrote it, so this is a bug; the call still ends.
         Err(HandlerError::Internal(format!(
-            "a result can't be read: {reason}"
+            "bug in mcpline: cannot decode the handler's result: {reason}"
         )))
     })
 }

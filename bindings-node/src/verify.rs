@@ -66,7 +66,9 @@ impl Verifier {
     pub fn refuse(&self, number: u32) {
         self.end(
             number,
-            Err(VerifyError::Invalid("it is not accepted".into())),
+            Err(VerifyError::Invalid(
+                "the token was rejected by the server's `verifier`".into(),
+            )),
         );
     }
 
@@ -115,7 +117,7 @@ impl Verifier {
                 let _place = place;
                 result.await.unwrap_or_else(|_| {
                     Err(VerifyError::Unavailable(
-                        "the verifier gave no answer".into(),
+                        "the verifier ended without a result".into(),
                     ))
                 })
             }

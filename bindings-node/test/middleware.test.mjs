@@ -755,7 +755,7 @@ test("invalid registrations are refused with a suggestion", () => {
   const several = "`use` takes one middleware, after its scope if it has one: call it for each middleware";
   refused(several, pass, pass);
   refused(several, {}, pass, pass);
-  refused('there is no kind of feature "tools"', { kinds: ["tools"] }, pass);
+  refused('unknown kind of feature "tools"', { kinds: ["tools"] }, pass);
   refused(/"initialize".*middleware sees lists/, { methods: ["initialize"] }, pass);
   for (let count = 0; count < 64; count++) {
     server.use(pass);

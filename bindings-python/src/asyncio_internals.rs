@@ -66,7 +66,7 @@ impl AsyncioInternals {
 
 impl AsyncioInternals {
     /// Whether tasks of this type can be parked.
-    pub(crate) fn supports(&self, task: &Bound<'_, PyAny>) -> bool {
+    pub(crate) fn can_park(&self, task: &Bound<'_, PyAny>) -> bool {
         task.get_type().is(&self.task)
     }
 

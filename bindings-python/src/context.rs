@@ -207,13 +207,13 @@ impl Call {
     #[getter]
     fn client<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         let peer = self.context.peer();
-        peer.info.as_ref().map(|info| bytes(py, info))
+        peer.info.as_ref().map(|info| to_py_bytes(py, info))
     }
 
     /// `ClientCapabilities`, as JSON.
     #[getter]
     fn client_capabilities<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        bytes(py, &self.context.peer().capabilities)
+        to_py_bytes(py, &self.context.peer().capabilities)
     }
 
     #[getter]
@@ -249,7 +249,7 @@ impl Call {
     /// The request's id, as JSON.
     #[getter]
     fn request_id<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        bytes(py, &self.context.request_id())
+        to_py_bytes(py, &self.context.request_id())
     }
 
     #[getter]
@@ -333,7 +333,7 @@ impl Call {
     /// The request's `_meta`, as JSON.
     #[getter]
     fn meta<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        self.context.meta().map(|meta| bytes(py, &meta))
+        self.context.meta().map(|meta| to_py_bytes(py, &meta))
     }
 
     #[getter]
@@ -346,7 +346,7 @@ impl Call {
     fn input_responses<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.context
             .input_responses()
-            .map(|responses| bytes(py, &responses))
+            .map(|responses| to_py_bytes(py, &responses))
     }
 
     #[getter]
@@ -398,6 +398,6 @@ fn input_request(
     Ok(ask)
 }
 
-fn bytes<'py>(py: Python<'py>, json: &Raw) -> Bound<'py, PyBytes> {
+fn to_py_bytes<'py>(py: Python<'py>, json: &Raw) -> Bound<'py, PyBytes> {
     PyBytes::new(py, json.as_bytes())
 }

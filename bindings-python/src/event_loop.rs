@@ -36,7 +36,7 @@ const MAX_RESULT_DELAY: Duration = Duration::from_micros(500);
 /// Maximum number of parked tasks: about as many calls as are ever suspended and resumed at once.
 pub(crate) const PARKED: usize = 128;
 
-/// Something that must happen on the event loop.
+/// Something that must dispatch_event on the event loop.
 pub(crate) enum Event {
     /// Sets the result of a future.
     Resolve(Py<PyAny>, FutureValue),
@@ -284,7 +284,7 @@ impl Loop {
         // Futures that are still awaited get the results that have arrived for them.
         let events = std::mem::take(&mut *lock(&this.hub.events));
         for event in events {
-            this.happen(slf.py(), event)?;
+            this.dispatch_event(slf.py(), event)?;
         }
         this.hand_over();
         let slots: Vec<_> = lock(&this.parked)
@@ -407,7 +407,7 @@ impl Loop {
         let mut failed = None;
         let events = std::mem::take(&mut *lock(&self.hub.events));
         for event in events {
-            if let Err(error) = self.happen(py, event) {
+            if let Err(error) = self.dispatch_event(py, event) {
                 failed.get_or_insert(error);
             }
         }
@@ -602,7 +602,7 @@ impl Loop {
         }
     }
 
-    fn happen(&self, py: Python<'_>, event: Event) -> PyResult<()> {
+    fn dispatch_event(&self, py: Python<'_>, event: Event) -> PyResult<()> {
         match event {
             Event::Cancel(slot, number) => slot.bind(py).get().cancel_call(py, number),
             Event::Resolve(future, value) => resolve(py, future.bind(py), value),

@@ -210,7 +210,7 @@ impl ReusableTask {
             return Ok(false);
         };
         // A done callback that the handler added must run now that its call has ended, so the task has to end.
-        if !internals.get().supports(task) || asyncio_internals::has_callbacks(task)? {
+        if !internals.get().can_park(task) || asyncio_internals::has_callbacks(task)? {
             return Ok(false);
         }
         // If a task that was never suspended was cancelled, it gets the cancellation when it parks.

@@ -475,7 +475,7 @@ def test_a_server_listens_on_the_loopback_address_by_default():
 
 def test_invalid_settings_are_rejected_at_once():
     server = make()
-    with pytest.raises(UsageError, match="name an issuer"):
+    with pytest.raises(UsageError, match="no authorization server is configured"):
         server.asgi(auth=ResourceServer(RESOURCE)).well_known  # noqa: B018
     with pytest.raises(UsageError, match="must use https"):
         server.asgi(auth=auth(issuer="http://auth.example.com")).well_known  # noqa: B018

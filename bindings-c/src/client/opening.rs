@@ -10,7 +10,7 @@ use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text::{self, Out, put};
 
 use super::handle::{Client, mcpl_client};
-use super::request_handle::{PendingRequest, Recipient, Work, mcpl_done, mcpl_request};
+use super::request_handle::{PreparedRequest, Recipient, Work, mcpl_done, mcpl_request};
 #[cfg(feature = "stdio")]
 use super::settings::program_target;
 use super::settings::set_target;
@@ -18,9 +18,9 @@ use super::settings::set_target;
 use super::settings::url_target;
 
 /// Prepares a request that ends when the client is connected.
-fn prepare(client: &Client, recipient: Recipient) -> Done<(PendingRequest<'_>, Work)> {
+fn prepare(client: &Client, recipient: Recipient) -> Done<(PreparedRequest<'_>, Work)> {
     let opening = client.kernel().open()?;
-    let pending = PendingRequest::new(client, recipient)?;
+    let pending = PreparedRequest::new(client, recipient)?;
     let work = Box::pin(async move {
         match opening.await {
             // C reads the server's description with `mcpl_client_info`.

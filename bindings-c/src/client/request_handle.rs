@@ -74,7 +74,7 @@ impl Recipient {
 }
 
 /// A request that was not started yet.
-pub(super) struct PendingRequest<'c> {
+pub(super) struct PreparedRequest<'c> {
     client: &'c Client,
     number: u64,
     report: Report,
@@ -119,7 +119,7 @@ struct Report {
     entered: RunningCallback,
 }
 
-impl<'c> PendingRequest<'c> {
+impl<'c> PreparedRequest<'c> {
     /// # Errors
     /// The client is closed; too many requests are open.
     /// The client is closed; too many requests are open.

@@ -11,7 +11,7 @@ use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text::{self, Out, put};
 
 use super::handle::{Client, mcpl_client};
-use super::request_handle::{PendingRequest, Recipient, Work, mcpl_done, mcpl_request};
+use super::request_handle::{PreparedRequest, Recipient, Work, mcpl_done, mcpl_request};
 use super::request_options::{mcpl_request_options, read_options};
 
 /// Sends a command and waits for its outcome.
@@ -79,12 +79,12 @@ unsafe fn prepare<'c>(
     recipient: Recipient,
     options: *const mcpl_request_options,
     command: ClientCommand,
-) -> Done<(PendingRequest<'c>, Work)> {
+) -> Done<(PreparedRequest<'c>, Work)> {
     // SAFETY: guaranteed by the caller.
     let (options, progress) = unsafe { read_options(options)? };
     let mut options = client.kernel().options(options)?;
     let core = client.core()?;
-    let mut pending = PendingRequest::new(client, recipient)?;
+    let mut pending = PreparedRequest::new(client, recipient)?;
     options.progress = progress.map(|callback| pending.progress_listener(callback));
     Ok((pending, Box::pin(command.run(core, options))))
 }

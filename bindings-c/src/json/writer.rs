@@ -27,7 +27,7 @@ impl Writer {
     pub(crate) fn begin(&mut self, is_object: bool) {
         if self.open.len() >= MAX_DEPTH {
             self.fail(format!(
-                "more than {MAX_DEPTH} levels can't be read by anybody"
+                "JSON must not be nested deeper than {MAX_DEPTH} levels"
             ));
         }
         if !self.value() {
@@ -267,7 +267,7 @@ mod tests {
             ),
             (
                 |to| (0..=MAX_DEPTH).for_each(|_| to.begin(false)),
-                "more than 127 levels can't be read by anybody",
+                "JSON must not be nested deeper than 127 levels",
             ),
         ];
         for (write, mistake) in mistakes {

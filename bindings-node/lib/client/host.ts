@@ -346,7 +346,7 @@ export class Host {
     try {
       const answer = this.authorization?.answers.get(method);
       if (answer === undefined) {
-        throw new TypeError(`nobody answers ${method}`);
+        throw new TypeError(`no handler for ${method}`);
       }
       this.native.answer(number, JSON.stringify(await answer(params)));
     } catch (error) {
@@ -410,7 +410,7 @@ export class Host {
     const written = typeof answer === "string" ? { action: answer } : answer;
     const action: unknown = written?.action;
     if (action !== "accept" && action !== "decline" && action !== "cancel") {
-      throw new TypeError("a question to the user is answered with an action: accept, decline or cancel");
+      throw new TypeError("the elicitation handler must return an action: accept, decline or cancel");
     }
     return JSON.stringify(action === "accept" ? written : { action });
   }
@@ -425,7 +425,7 @@ export class Host {
       return JSON.stringify({ role: "assistant", model: "unknown", content, stopReason: "endTurn" });
     }
     if (typeof answer !== "object") {
-      throw new TypeError("a question to the model is answered with text, or with a result");
+      throw new TypeError("the sampling handler must return text or a `CreateMessageResult`");
     }
     return JSON.stringify(answer);
   }

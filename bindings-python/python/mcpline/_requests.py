@@ -30,7 +30,7 @@ __all__ = [
 Reissue = Literal["if-safe", "always", "never"]
 
 
-class _Call(Struct):
+class _CallParams(Struct):
     name: str
     arguments: Any
 
@@ -39,32 +39,32 @@ _ARGUMENTS = {"logging/setLevel": "level", "resources/subscribe": "uri", "resour
 """The parameter of the requests without a result that have one."""
 
 
-class _Read(Struct):
+class _ReadParams(Struct):
     uri: str
 
 
-class _Prompt(Struct):
+class _PromptParams(Struct):
     name: str
     arguments: typing.Union[Mapping[str, str], UnsetType] = UNSET
 
 
-class _Page(Struct):
+class _ListParams(Struct):
     cursor: str
 
 
 def call(name: str, arguments: Any) -> bytes:
     """Encode the parameters of `tools/call`."""
-    return encode(_Call(name, {} if arguments is None else arguments))
+    return encode(_CallParams(name, {} if arguments is None else arguments))
 
 
 def read(uri: str) -> bytes:
     """Encode the parameters of `resources/read`."""
-    return encode(_Read(uri))
+    return encode(_ReadParams(uri))
 
 
 def prompt(name: str, arguments: Mapping[str, str] | None) -> bytes:
     """Encode the parameters of `prompts/get`."""
-    return encode(_Prompt(name, arguments) if arguments else _Prompt(name))
+    return encode(_PromptParams(name, arguments) if arguments else _PromptParams(name))
 
 
 def of_operation(method: str, argument: str | None) -> bytes | None:
@@ -89,7 +89,7 @@ def operation_argument(method: str, params: bytes | None) -> str | None:
 
 def cursor(at: str | None) -> bytes | None:
     """Encode the parameters of a list request."""
-    return None if at is None else encode(_Page(at))
+    return None if at is None else encode(_ListParams(at))
 
 
 def complete(

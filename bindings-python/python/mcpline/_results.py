@@ -262,14 +262,14 @@ def _block(value: Any) -> Any:
     if isinstance(value, ResourceContents):
         return EmbeddedResource(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return _media(bytes(value))
+        return _media_block(bytes(value))
     if isinstance(value, (set, frozenset, dict)) or _schemas.is_structured_class(type(value)):
         return None
     text = _encode(value)
     return TextContent(msgspec.json.decode(text) if text.startswith(b'"') else text.decode())
 
 
-def _media(data: bytes) -> Any:
+def _media_block(data: bytes) -> Any:
     mime_type = sniff(data)
     if mime_type is None:
         return EmbeddedResource(ResourceContents(UNNAMED_URI, blob=data, mime_type="application/octet-stream"))

@@ -234,7 +234,7 @@ class Operation:
         self._serving = serving
         self._task: asyncio.Task[tuple[Any, BaseException | None]] | None = None
         # Functions to call in the waiting task. The loop waits for each: there is no need for a limit here.
-        self._sending, self._calls = trio.open_memory_channel[_Call | _Interruption](math.inf)
+        self._sending, self._calls = trio.open_memory_channel[_TrioCall | _RaiseInTask](math.inf)
 
     async def run(self, function: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         """Call a coroutine function on the loop, in a copy of this context, and return its result.
@@ -269,7 +269,7 @@ class Operation:
 
         async def call(*arguments: Any) -> Any:
             # If the task no longer waits, the function is not called.
-            pending = _Call(self._bridge, function, arguments, unfinished=None)
+            pending = _TrioCall(self._bridge, function, arguments, unfinished=None)
             if not self._bridge.call_soon(self._deliver, pending):
                 pending.give_up()
             return await pending.outcome()
@@ -278,13 +278,13 @@ class Operation:
 
     def interrupt(self, error: BaseException) -> None:
         """Raise an exception in the waiting trio task."""
-        self._deliver(_Interruption(error))
+        self._deliver(_RaiseInTask(error))
 
     def end(self) -> None:
         """End the wait in the trio task: the coroutine has ended, or never will."""
         self._sending.close()
 
-    def _deliver(self, call: _Call | _Interruption) -> None:
+    def _deliver(self, call: _TrioCall | _RaiseInTask) -> None:
         try:
             self._sending.send_nowait(call)
         except trio.ClosedResourceError:
@@ -347,7 +347,7 @@ _serving: ContextVar[frozenset[object]] = ContextVar("mcpline_serving", default=
 """The clients, and weak references to the servers in this process, for which the current task runs a handler."""
 
 
-class _Call:
+class _TrioCall:
     """A call of a function of the program, for which an asyncio task waits. Created on the loop, runs in trio."""
 
     def __init__(
@@ -453,7 +453,7 @@ class _Call:
             self._ended.set_result(None)
 
 
-class _LifespanCall(_Call):
+class _LifespanCall(_TrioCall):
     """A call that holds a lifespan open until an event. A cancellation does not interrupt its end."""
 
     def __init__(self, bridge: Bridge, hold: Callable[[], Coroutine[Any, Any, None]], left: trio.Event) -> None:
@@ -467,7 +467,7 @@ class _LifespanCall(_Call):
         self._left.set()
 
 
-class _Interruption:
+class _RaiseInTask:
     """An exception to raise in a trio task that waits for an operation."""
 
     def __init__(self, error: BaseException) -> None:
@@ -496,7 +496,7 @@ class CallGroup:
     def __init__(self, bridge: Bridge) -> None:
         self.loop = bridge.loop
         self._bridge = bridge
-        self._calls: set[_Call] = set()
+        self._calls: set[_TrioCall] = set()
         self._closed = False
         self._changed = trio.Event()
 
@@ -505,13 +505,13 @@ class CallGroup:
     async def run(
         self, function: Callable[..., Any], *arguments: Any, blocks: bool = False, observes: bool = False
     ) -> Any:
-        """Call a function in a new trio task and return its result; see `_Call`."""
-        call = _Call(self._bridge, function, arguments, blocks=blocks, observes=observes)
+        """Call a function in a new trio task and return its result; see `_TrioCall`."""
+        call = _TrioCall(self._bridge, function, arguments, blocks=blocks, observes=observes)
         return await self._started(call).outcome()
 
     async def run_awaitable(self, awaitable: Awaitable[Any]) -> Any:
         """Await an object of the program in a new trio task and return the result."""
-        call = _Call(self._bridge, lambda: awaitable, ())
+        call = _TrioCall(self._bridge, lambda: awaitable, ())
         call.name = getattr(awaitable, "__qualname__", call.name)
         try:
             return await self._started(call).outcome()
@@ -537,7 +537,7 @@ class CallGroup:
         def call(*arguments: Any) -> Awaitable[Any]:
             if is_async(function):
                 return _Deferred(lambda: self.run(function, *arguments, observes=True))
-            pending = _Call(self._bridge, function, arguments, observes=True)
+            pending = _TrioCall(self._bridge, function, arguments, observes=True)
             if not self._bridge.call_soon(self._call_sync, pending):
                 pending.give_up()
             return _Deferred(pending.outcome)
@@ -589,14 +589,14 @@ class CallGroup:
             self._bridge.call_soon(left.set)
             await holding
 
-    def _started(self, call: _Call) -> _Call:
+    def _started(self, call: _TrioCall) -> _TrioCall:
         if not self._bridge.call_soon(self._start, call):
             call.give_up()
         return call
 
     # In trio
 
-    def _start(self, call: _Call) -> None:
+    def _start(self, call: _TrioCall) -> None:
         if self._closed:
             call.give_up()
             return
@@ -608,13 +608,13 @@ class CallGroup:
             self._calls.discard(call)
             call.give_up()
 
-    def _call_sync(self, call: _Call) -> None:
+    def _call_sync(self, call: _TrioCall) -> None:
         if self._closed:
             call.give_up()
         elif not call.run_sync():
             self._start(call)
 
-    async def _run(self, call: _Call) -> None:
+    async def _run(self, call: _TrioCall) -> None:
         try:
             await call.run()
         except (trio.Cancelled, GeneratorExit):

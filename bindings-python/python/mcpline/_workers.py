@@ -54,7 +54,7 @@ class Workers:
         self._native = _native.Workers(server._native)
         if self._native.expect_worker() and not _spawn(self._native, contexts):
             self.close(0.0)
-            raise RuntimeError("no thread can be started for the server's handlers")
+            raise RuntimeError("cannot start a worker thread for the server's handlers: the process may have reached its thread limit")
 
     def close(self, timeout: float) -> None:
         """End this use; the last one ends the threads, and waits for them up to `timeout` seconds."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from . import _exit, _lifespans, _native, _requests, _setup, _tracing, results
+from . import _exit, _in_process_lifespan, _native, _requests, _setup, _tracing, results
 from ._async_library import in_trio
 from ._hosts import LoopHost
 from ._loop_queues import loop_queue_of
@@ -1011,7 +1011,7 @@ class _InProcessServer:
         self._left.set()
         if not self._entered.done() or self._entered.cancelled():
             self._task.cancel()
-        if _lifespans.is_current(self._left):
+        if _in_process_lifespan.is_current(self._left):
             return False
         try:
             await asyncio.shield(self._task)
@@ -1026,7 +1026,7 @@ async def _stay(server: Server, entered: asyncio.Future[None], left: asyncio.Eve
     from . import _loops
 
     try:
-        async with _lifespans.lifespan(server, left):
+        async with _in_process_lifespan.lifespan(server, left):
             other = server._attachment
             # If another loop already runs the server's handlers, it continues to do so.
             ours = other is None or other.loop is asyncio.get_running_loop()

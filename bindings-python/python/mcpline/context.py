@@ -193,7 +193,7 @@ def _sampled_blocks(content: bytes) -> list[Any]:
 def _read_elicited(answer: bytes, schema: Any) -> ElicitResult[Any]:
     elicited = msgspec.json.decode(answer, type=_Elicited)
     if elicited.action != "accept":
-        return _refusal(elicited.action)
+        return _declined_or_cancelled(elicited.action)
     from . import _forms
 
     return AcceptedElicitation(_forms.form(schema).read(bytes(elicited.content)))
@@ -201,10 +201,10 @@ def _read_elicited(answer: bytes, schema: Any) -> ElicitResult[Any]:
 
 def _without_data(answer: bytes) -> ElicitResult[None]:
     action = msgspec.json.decode(answer, type=_Elicited).action
-    return AcceptedElicitation(None) if action == "accept" else _refusal(action)
+    return AcceptedElicitation(None) if action == "accept" else _declined_or_cancelled(action)
 
 
-def _refusal(action: Literal["decline", "cancel"]) -> DeclinedElicitation | CancelledElicitation:
+def _declined_or_cancelled(action: Literal["decline", "cancel"]) -> DeclinedElicitation | CancelledElicitation:
     return DeclinedElicitation() if action == "decline" else CancelledElicitation()
 
 

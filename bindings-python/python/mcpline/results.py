@@ -231,7 +231,7 @@ else:
     Block = Known
 
 
-class _Answer(Received):
+class _ResultBase(Received):
     meta: Optional[dict[str, Any]] = field(name="_meta", default=None)
     """`_meta` of the result."""
     result_type: str = "complete"
@@ -242,7 +242,7 @@ class _Answer(Received):
     """State to return with the responses."""
 
 
-class CallToolResult(_Answer, Generic[Data]):
+class CallToolResult(_ResultBase, Generic[Data]):
     """The result of a tool call. The type parameter is the type of `data`, and optional."""
 
     content: list[Block] = []
@@ -280,7 +280,7 @@ class CallToolResult(_Answer, Generic[Data]):
         return typing.cast("Data", members["decoded_data"])
 
 
-class ReadResourceResult(_Answer):
+class ReadResourceResult(_ResultBase):
     """The contents of a resource."""
 
     contents: list[ResourceContents] = []
@@ -306,7 +306,7 @@ class PromptMessage(Received):
         return self.content.text if isinstance(self.content, TextContent) else ""
 
 
-class GetPromptResult(_Answer):
+class GetPromptResult(_ResultBase):
     """A prompt with its arguments filled in."""
 
     messages: list[PromptMessage] = []

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from . import _exit, _lifespans, _native, _requests, _setup, _tracing, results
+from . import _exit, _in_process_lifespan, _native, _requests, _setup, _tracing, results
 from ._hosts import ThreadHost
 from .errors import Closed
 
@@ -720,7 +720,7 @@ class _InProcessServer:
         from . import _loops
 
         server = self._server
-        async with _lifespans.lifespan(server, self):
+        async with _in_process_lifespan.lifespan(server, self):
             attachment = _loops.attach(server)
             server._serving += 1
             ended = asyncio.Event()
@@ -747,7 +747,7 @@ class _InProcessServer:
         if self._thread is None or self._end is None:
             return True
         self._end()
-        if _lifespans.is_current(self) or self._thread is threading.current_thread():
+        if _in_process_lifespan.is_current(self) or self._thread is threading.current_thread():
             return False
         self._thread.join()
         failed, self._failed = self._failed, None

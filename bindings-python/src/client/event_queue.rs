@@ -150,7 +150,7 @@ impl LoopQueue {
         let events = std::mem::take(&mut *lock(&self.event_queue.events));
         let mut failed = None;
         for event in events {
-            if let Err(error) = happen(py, event) {
+            if let Err(error) = dispatch_event(py, event) {
                 failed.get_or_insert(error);
             }
         }
@@ -247,7 +247,7 @@ impl LoopQueue {
     }
 }
 
-fn happen(py: Python<'_>, event: Event) -> PyResult<()> {
+fn dispatch_event(py: Python<'_>, event: Event) -> PyResult<()> {
     match event {
         Event::Resolve(future, given) => {
             let future = future.bind(py);

@@ -16,7 +16,7 @@ pub enum JoseError {
     #[error("the token's algorithm is not allowed")]
     AlgorithmNotAllowed,
     /// The token has critical extensions (`crit`), of which none is supported.
-    #[error("the token needs an extension that is not supported")]
+    #[error("the token's `crit` header names an extension that is not supported")]
     Critical,
     /// No key has the token's `kid`, or none of those with it fits its algorithm.
     #[error("the token is signed by an unknown key")]

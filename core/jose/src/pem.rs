@@ -9,7 +9,7 @@ use crate::JoseError;
 const MAX_LEN: usize = 64 * 1024;
 
 /// A private key in DER.
-pub(super) enum PrivateKey {
+pub(super) enum PrivateKeyDer {
     /// `PRIVATE KEY`
     Pkcs8(Vec<u8>),
     /// `RSA PRIVATE KEY`
@@ -19,7 +19,7 @@ pub(super) enum PrivateKey {
 }
 
 /// Returns the first private key of a PEM text.
-pub(super) fn read(pem: &[u8]) -> Result<PrivateKey, JoseError> {
+pub(super) fn read(pem: &[u8]) -> Result<PrivateKeyDer, JoseError> {
     let unusable = JoseError::UnusableSigningKey;
     let text = std::str::from_utf8(pem)
         .ok()
@@ -34,10 +34,10 @@ pub(super) fn read(pem: &[u8]) -> Result<PrivateKey, JoseError> {
             .split_once(&format!("-----END {label}-----"))
             .ok_or(unusable("the PEM text is cut off"))?;
         rest = after;
-        let key: fn(Vec<u8>) -> PrivateKey = match label {
-            "PRIVATE KEY" => PrivateKey::Pkcs8,
-            "RSA PRIVATE KEY" => PrivateKey::Rsa,
-            "EC PRIVATE KEY" => PrivateKey::Ec,
+        let key: fn(Vec<u8>) -> PrivateKeyDer = match label {
+            "PRIVATE KEY" => PrivateKeyDer::Pkcs8,
+            "RSA PRIVATE KEY" => PrivateKeyDer::Rsa,
+            "EC PRIVATE KEY" => PrivateKeyDer::Ec,
             "ENCRYPTED PRIVATE KEY" => {
                 return Err(unusable("it is encrypted: decrypt it first"));
             }

@@ -14,7 +14,7 @@ use mcpline_protocol::vocabulary::JsonObject;
 
 use crate::algorithm::Family;
 use crate::jwk::PublicKey;
-use crate::pem::{self, PrivateKey};
+use crate::pem::{self, PrivateKeyDer};
 use crate::{Algorithm, JoseError, Jwk, encode};
 
 /// A private key with its signature algorithm. `Debug` shows nothing of the key.
@@ -47,13 +47,13 @@ impl SigningKey {
         entropy: &dyn SecureRandom,
     ) -> Result<Self, JoseError> {
         match pem::read(pem)? {
-            PrivateKey::Pkcs8(key) => Self::from_pkcs8(&key, algorithm, entropy),
-            PrivateKey::Rsa(key) => {
+            PrivateKeyDer::Pkcs8(key) => Self::from_pkcs8(&key, algorithm, entropy),
+            PrivateKeyDer::Rsa(key) => {
                 let pair = RsaKeyPair::from_der(&key)
                     .map_err(|_| JoseError::UnusableSigningKey(UNKNOWN_KIND))?;
                 Self::new(Pair::Rsa(Box::new(pair)), algorithm, None)
             }
-            PrivateKey::Ec(key) => [pem::OID_P256, pem::OID_P384]
+            PrivateKeyDer::Ec(key) => [pem::OID_P256, pem::OID_P384]
                 .iter()
                 .find_map(|curve| {
                     let key = pem::ec_as_pkcs8(&key, curve);

@@ -99,12 +99,12 @@ impl<'a> Token<'a> {
 
     /// The key id in its header.
     pub fn key_id(&self) -> Option<&str> {
-        self.text("kid")
+        self.header_text("kid")
     }
 
     /// Its `typ` without the optional prefix `application/` (RFC 7515, section 4.1.9).
     pub fn kind(&self) -> Option<&str> {
-        let kind = self.text("typ")?;
+        let kind = self.header_text("typ")?;
         Some(match kind.split_at_checked(PREFIX.len()) {
             Some((prefix, rest)) if prefix.eq_ignore_ascii_case(PREFIX) => rest,
             _ => kind,
@@ -146,7 +146,7 @@ impl<'a> Token<'a> {
         })
     }
 
-    fn text(&self, name: &str) -> Option<&str> {
+    fn header_text(&self, name: &str) -> Option<&str> {
         self.header.get(name)?.as_str()
     }
 }

@@ -197,7 +197,9 @@ mod unix {
             self.queue()?.push(operation(reply));
             match timeout(OPERATION_TIMEOUT, outcome).await {
                 Ok(Ok(outcome)) => outcome,
-                Ok(Err(_)) => Err(SharingError::new("too many operations wait")),
+                Ok(Err(_)) => Err(SharingError::new(
+                    "too many operations are waiting for the file system",
+                )),
                 Err(_) => Err(SharingError::new(format!(
                     "the file system did not answer within {} seconds",
                     OPERATION_TIMEOUT.as_secs()

@@ -92,7 +92,7 @@ impl Outbox {
     /// Connects to the socket at this path and writes until the outbox is closed or the other process ends.
     pub(crate) async fn write_to(self: Arc<Self>, path: PathBuf) {
         if let Err(error) = self.write(&path).await {
-            tracing::debug!(%error, "another process has ended");
+            tracing::debug!(%error, "disconnected from another process of this service");
             if error.kind() == io::ErrorKind::ConnectionRefused {
                 // It was killed. Names of sockets are never used again, and each is listened on before it gets its name.
                 let _ = remove_file(&path);
@@ -158,7 +158,7 @@ impl Outbox {
         };
         drop(cleared);
         tracing::warn!(
-            "another process of this service does not read: messages for it are dropped"
+            "another process of this service does not read its messages: dropping them; it may be stopped"
         );
     }
 

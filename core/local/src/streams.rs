@@ -202,7 +202,7 @@ impl Directory {
             }
         }
         if is_new || before / STREAM_CHECK_BYTES != bytes / STREAM_CHECK_BYTES {
-            limit_session(&folder, &path)?;
+            prune_session_streams(&folder, &path)?;
         }
         Ok(())
     }
@@ -222,7 +222,7 @@ impl Directory {
 }
 
 /// Removes the oldest streams of a session until those that are left are within its limits. The one at `latest` stays.
-fn limit_session(folder: &Path, latest: &Path) -> io::Result<()> {
+fn prune_session_streams(folder: &Path, latest: &Path) -> io::Result<()> {
     let mut streams: Vec<(SystemTime, PathBuf, u64)> = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

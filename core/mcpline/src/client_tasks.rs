@@ -57,7 +57,9 @@ impl Tasks {
     pub(crate) async fn close(&self) {
         self.stop();
         if !self.ended().await {
-            tracing::warn!("tasks are still running after their client was closed");
+            tracing::warn!(
+                "client closed, but some of its background tasks are still running: a handler or transport may be blocking its thread"
+            );
         }
     }
 

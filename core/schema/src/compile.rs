@@ -281,8 +281,8 @@ impl<'a> SchemaCompiler<'a, '_, '_> {
             schema.rules.push(Rule::Items(items));
         }
         if let Some(node) = self.child(schema, "contains") {
-            let min = schema.natural("minContains").unwrap_or(1);
-            let max = schema.natural("maxContains");
+            let min = schema.count_keyword("minContains").unwrap_or(1);
+            let max = schema.count_keyword("maxContains");
             schema
                 .rules
                 .push(Rule::Contains(Contains { node, min, max }));
@@ -382,16 +382,16 @@ impl<'a> NodeBuilder<'a> {
         self.get(keyword)?.as_str()
     }
 
-    fn number(&self, keyword: &str) -> Option<Number> {
+    fn number_keyword(&self, keyword: &str) -> Option<Number> {
         self.get(keyword)?.as_number().cloned()
     }
 
-    fn natural(&self, keyword: &str) -> Option<u64> {
+    fn count_keyword(&self, keyword: &str) -> Option<u64> {
         number::natural(self.get(keyword)?.as_number()?)
     }
 
     fn compile_count_rule(&mut self, keyword: &str, rule: fn(u64) -> Rule) {
-        self.rules.extend(self.natural(keyword).map(rule));
+        self.rules.extend(self.count_keyword(keyword).map(rule));
     }
 
     fn compile_general_rules(&mut self) {
@@ -412,20 +412,24 @@ impl<'a> NodeBuilder<'a> {
         // In draft 4, the keywords of exclusive bounds are flags that modify the other bounds.
         let is_exclusive = |keyword| self.get(keyword) == Some(&Value::Bool(true));
         let maximum = self
-            .number("maximum")
+            .number_keyword("maximum")
             .map(match is_exclusive("exclusiveMaximum") {
                 true => Rule::ExclusiveMaximum,
                 false => Rule::Maximum,
             });
         let minimum = self
-            .number("minimum")
+            .number_keyword("minimum")
             .map(match is_exclusive("exclusiveMinimum") {
                 true => Rule::ExclusiveMinimum,
                 false => Rule::Minimum,
             });
-        let below = self.number("exclusiveMaximum").map(Rule::ExclusiveMaximum);
-        let above = self.number("exclusiveMinimum").map(Rule::ExclusiveMinimum);
-        let multiple = self.number("multipleOf").map(Rule::MultipleOf);
+        let below = self
+            .number_keyword("exclusiveMaximum")
+            .map(Rule::ExclusiveMaximum);
+        let above = self
+            .number_keyword("exclusiveMinimum")
+            .map(Rule::ExclusiveMinimum);
+        let multiple = self.number_keyword("multipleOf").map(Rule::MultipleOf);
         let rules = [maximum, minimum, below, above, multiple];
         self.rules.extend(rules.into_iter().flatten());
     }

@@ -305,7 +305,7 @@ impl Flow<'_> {
         let record = Record::from_bytes(&bytes);
         if record.is_none() {
             tracing::warn!(
-                "what the store has for {} can't be read; it is passed over",
+                "ignoring the stored tokens for {}: cannot decode them; authorizing again",
                 self.server
             );
         }
@@ -317,7 +317,9 @@ impl Flow<'_> {
     async fn kept(&self, key: &str) -> Result<Option<Vec<u8>>, AuthError> {
         match self.oauth.store.load(key).await {
             Err(StoreError::Damaged(what)) => {
-                tracing::warn!("what the store has is damaged ({what}); it is passed over");
+                tracing::warn!(
+                    "ignoring a damaged entry of the token store ({what}); it is replaced at the next save"
+                );
                 Ok(None)
             }
             kept => kept.map_err(stored),
@@ -342,7 +344,7 @@ impl Flow<'_> {
         if let Err(error) = &saved {
             tracing::warn!(
                 error = with_sources(error),
-                "tokens can't be kept beyond this process"
+                "cannot save tokens in the store: the client must be authorized again after a restart"
             );
         }
         saved.is_ok()
@@ -353,7 +355,7 @@ impl Flow<'_> {
         if let Err(error) = self.oauth.store.remove(&key).await {
             tracing::warn!(
                 error = with_sources(&error),
-                "tokens that are good no longer can't be removed"
+                "cannot remove invalid tokens from the store"
             );
         }
     }
@@ -363,7 +365,7 @@ impl Flow<'_> {
         if let Err(error) = self.oauth.store.remove(&key).await {
             tracing::warn!(
                 error = with_sources(&error),
-                "a registration that is good no longer can't be removed"
+                "cannot remove an invalid client registration from the store"
             );
         }
     }
@@ -383,7 +385,7 @@ impl Flow<'_> {
         if let Err(error) = self.oauth.store.save(&key, &bytes).await {
             tracing::warn!(
                 error = with_sources(&error),
-                "a registration can't be kept beyond this process"
+                "cannot save the client registration in the store: the client registers again after a restart"
             );
         }
     }

@@ -365,7 +365,7 @@ impl TokenManager {
                 Ok(true)
             }
             Err(AuthError::AuthorizationServerError { error, .. }) if !is_passing(&error) => {
-                tracing::debug!(error, "a refresh token is good no longer");
+                tracing::debug!(error, "the refresh token is no longer valid");
                 self.lock().usable = false;
                 flow.forget().await;
                 if error == "invalid_client" {

@@ -31,7 +31,7 @@ pub enum StoreError {
     #[error("another process held the lock on these tokens for {} seconds; try again", .0.as_secs())]
     Locked(Duration),
     /// The stored value is not what was saved.
-    #[error("what was kept is damaged: {0}")]
+    #[error("the stored value is damaged: {0}")]
     Damaged(&'static str),
     /// The system's keyring is unreachable or locked, or it refused.
     #[error("the keyring is not usable: {0}")]

@@ -317,7 +317,7 @@ fn expanded(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<
         };
         if name.is_empty() || !name.bytes().enumerate().all(is_name) {
             return Err(format!(
-                "`${{{inner}}}` is not a variable of the environment, and only the host of the file knows its value"
+                "`${{{inner}}}` is not an environment variable: only the application that the file was written for can resolve it; write the value, or `${{env:NAME}}`"
             ));
         }
         match (environment(name), default) {

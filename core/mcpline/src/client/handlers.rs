@@ -195,18 +195,22 @@ impl Handlers {
             }
             match answer.member("_meta").map(|given| checks::meta(&given)) {
                 None | Some(Ok(None)) => {}
-                Some(Ok(Some(warning))) => tracing::warn!("the answer of the host: {warning}"),
+                Some(Ok(Some(warning))) => {
+                    tracing::warn!("response of the client's handler: {warning}")
+                }
                 Some(Err(reason)) => {
-                    tracing::error!("the answer of the host was not sent: {reason}");
+                    tracing::error!("invalid response of the client's handler, not sent: {reason}");
                     return Err(RpcError::internal_error(
-                        "the answer of the host is invalid",
+                        "the client's handler returned an invalid response; the reason is in its log",
                     ));
                 }
             }
             if InputMethod::parse(&method) == Some(InputMethod::ListRoots) {
                 return fitted_roots(answer).map_err(|error| {
                     tracing::warn!("the answer to {method} was not sent: {error}");
-                    RpcError::internal_error("the roots of the host are invalid")
+                    RpcError::internal_error(
+                        "the client's roots are invalid; the reason is in its log",
+                    )
                 });
             }
             let asked_for = method.clone();
@@ -221,7 +225,7 @@ impl Handlers {
 
 /// Logs why an answer is not sent, and returns the error to send.
 fn invalid(method: &str, reason: &str) -> RpcError {
-    let reason = format!("the answer of the host is invalid: {reason}");
+    let reason = format!("the client's handler returned an invalid response: {reason}");
     tracing::warn!(
         "the answer to {method} was not sent: {}",
         Printable(&reason)

@@ -492,7 +492,9 @@ impl Inner {
         self.timers.close();
         while !self.handlers.tasks.ended().await {
             if self.current().links.is_empty() {
-                tracing::warn!("tasks are still running after their client was closed");
+                tracing::warn!(
+                    "client closed, but some of its background tasks are still running: a handler or transport may be blocking its thread"
+                );
                 return;
             }
             // A negotiation on another thread had dialled before it noticed the end.

@@ -165,7 +165,7 @@ impl Inner {
             return match sampling {
                 Sampling::Later => SpanScope::new(start.span(), None),
                 Sampling::Sampled(decision) => {
-                    let span = open_telemetry::sampled_span(decision, || start.span());
+                    let span = open_telemetry::with_sampling_decision(decision, || start.span());
                     SpanScope::new(span, None)
                 }
                 Sampling::Dropped(context) => SpanScope::new(start.unsampled_span(), Some(context)),

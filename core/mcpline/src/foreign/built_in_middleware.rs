@@ -11,7 +11,7 @@ use crate::server::Server;
 use super::options::{
     BuiltInMiddleware, ConcurrencyLimitOptions, MiddlewareDefinition, RateLimitOptions,
     ResponseCacheOptions, ResponseSizeLimitOptions, ToolPolicyOptions, check_positive,
-    checked_duration, read, single_middleware,
+    checked_duration, read, require_one_middleware,
 };
 
 /// Adds a middleware that the library provides to a server. `definition` is JSON: a [`BuiltInMiddleware`]; `scope` is a
@@ -59,7 +59,7 @@ impl BuiltInMiddleware {
             redaction,
             tool_policy.map(|options| shared(options.middleware())),
         ];
-        single_middleware(made.into_iter().flatten())
+        require_one_middleware(made.into_iter().flatten())
     }
 }
 

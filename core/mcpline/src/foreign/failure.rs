@@ -113,7 +113,7 @@ impl<'e> Failure<'e> {
         if self.operation.is_none() && !operation.is_empty() {
             self.operation = Some(operation);
             #[cfg(feature = "client")]
-            if let Some(error) = self.client_error.filter(|_| is_method(operation)) {
+            if let Some(error) = self.client_error.filter(|_| is_request_method(operation)) {
                 self.message = format!("{:#}", ErrorOfMethod(error, operation));
             }
         }
@@ -291,7 +291,7 @@ impl<'e> Failure<'e> {
 
 /// Whether an operation is a request, not an action of this library.
 #[cfg(feature = "client")]
-fn is_method(operation: &str) -> bool {
+fn is_request_method(operation: &str) -> bool {
     !matches!(operation, "connect" | "listen" | "serve")
 }
 

@@ -263,7 +263,7 @@ impl Feature {
             #[cfg(feature = "openapi")]
             CallKind::HttpClient | CallKind::Credential => {
                 return Err(Error::usage(format!(
-                    "a {} belongs to an imported API, and is no feature of a server",
+                    "a {} belongs to an imported API: it cannot be added to a server",
                     kind.name()
                 )));
             }
@@ -428,14 +428,14 @@ pub fn call_kind(name: &str) -> Result<CallKind, Error> {
     let mut kinds = CallKind::ALL.iter().copied();
     kinds
         .find(|kind| kind.name() == name)
-        .ok_or_else(|| Error::usage(format!("there is no kind of feature {name:?}")))
+        .ok_or_else(|| Error::usage(format!("unknown kind of feature {name:?}")))
 }
 
 fn event(definition: &MethodDefinition) -> Result<ClientNotification, Error> {
     let mut events = ClientNotification::ALL.iter().copied();
     events
         .find(|event| event.method().as_str() == definition.method)
-        .ok_or_else(|| Error::usage(format!("there is no event {:?}", definition.method)))
+        .ok_or_else(|| Error::usage(format!("unknown event {:?}", definition.method)))
 }
 
 #[cfg(test)]

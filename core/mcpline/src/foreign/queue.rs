@@ -33,7 +33,7 @@ struct State<T> {
 
 /// The queue has reached its capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("too many calls are waiting (limit {capacity})")]
+#[error("server busy: {capacity} calls are waiting for their handlers; try again later")]
 pub struct QueueFull {
     /// Maximum number of waiting calls.
     pub capacity: usize,

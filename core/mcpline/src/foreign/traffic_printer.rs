@@ -24,7 +24,7 @@ const RETRY: Duration = Duration::from_millis(10);
 /// goes to stderr.
 pub type TrafficLogger = fn(Level, &str) -> bool;
 
-struct Line {
+struct TrafficLine {
     level: Level,
     text: String,
     logger: TrafficLogger,
@@ -53,7 +53,7 @@ struct Queue {
 
 #[derive(Default)]
 struct QueueState {
-    waiting: VecDeque<Line>,
+    waiting: VecDeque<TrafficLine>,
     /// Whether no further lines follow.
     is_closed: bool,
     /// Whether the thread has printed everything.
@@ -62,7 +62,7 @@ struct QueueState {
 
 impl Queue {
     /// Adds a line. Returns `false` if too many wait.
-    fn push(&self, line: Line) -> bool {
+    fn push(&self, line: TrafficLine) -> bool {
         let mut state = self.lock();
         let has_room = state.waiting.len() < CAPACITY;
         if has_room {
@@ -73,7 +73,7 @@ impl Queue {
     }
 
     /// Waits for a line and takes it. `None` after the last one.
-    fn take(&self) -> Option<Line> {
+    fn take(&self) -> Option<TrafficLine> {
         let mut state = self.lock();
         loop {
             let line = state.waiting.pop_front();
@@ -119,7 +119,7 @@ pub fn print_traffic(server: &Server) {
 /// Like [`print_traffic`], for what `logger` does not take. The number of dropped messages is a line as well.
 pub fn log_traffic(server: &Server, logger: TrafficLogger) {
     server.on_traffic(move |record| {
-        print(Line {
+        print(TrafficLine {
             level: Level::INFO,
             text: record.to_string(),
             logger,
@@ -129,7 +129,7 @@ pub fn log_traffic(server: &Server, logger: TrafficLogger) {
 
 /// Prints a line to stderr like a message, for what must not wait for stderr either.
 pub fn print_line(text: String) {
-    print(Line {
+    print(TrafficLine {
         level: Level::INFO,
         text,
         logger: |_, _| false,
@@ -139,7 +139,7 @@ pub fn print_line(text: String) {
 /// Prints the warning that this server is in debug mode, in the order of its messages, for a process in which nothing listens
 /// to warnings of the core.
 pub fn print_debug_warning(server: &Server) {
-    print(Line {
+    print(TrafficLine {
         level: Level::WARN,
         text: debug_mode::warning(server.name()),
         logger: |_, _| false,
@@ -173,7 +173,7 @@ fn lock() -> MutexGuard<'static, Option<Printer>> {
     PRINTER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn print(line: Line) {
+fn print(line: TrafficLine) {
     let process = std::process::id();
     let mut printer = lock();
     if printer
@@ -203,7 +203,7 @@ fn start(process: u32) -> Option<Printer> {
             let dropped = DROPPED.swap(0, Ordering::Relaxed);
             if dropped > 0 {
                 let text = format!("the log is too slow: {dropped} messages were left out of it");
-                log(Line {
+                log(TrafficLine {
                     level,
                     text,
                     logger,
@@ -219,7 +219,7 @@ fn start(process: u32) -> Option<Printer> {
     })
 }
 
-fn log(line: Line) {
+fn log(line: TrafficLine) {
     if !(line.logger)(line.level, &line.text) {
         write(&mut io::stderr(), line.text);
     }

@@ -291,7 +291,9 @@ impl HttpClient {
                 Err(refusal::not_followed(status, why))
             };
             if *method != Method::GET && changes_method(status) {
-                return refuse("its status would turn POST into GET");
+                return refuse(
+                    "status 301, 302 and 303 turn POST into GET: use the final URL, or let the server redirect with 307 or 308",
+                );
             }
             if followed == self.settings.max_redirects {
                 return refuse("too many redirects");

@@ -41,7 +41,7 @@ pub(crate) fn set_parent(span: &Span, parent: Option<&TraceContext>, link: Optio
 }
 
 /// Makes a span that is sampled as decided.
-pub(crate) fn sampled_span(decision: Decision, make: impl FnOnce() -> Span) -> Span {
+pub(crate) fn with_sampling_decision(decision: Decision, make: impl FnOnce() -> Span) -> Span {
     decision.apply(|| {
         let span = make();
         // Starts the span of OpenTelemetry, which asks the sampler.

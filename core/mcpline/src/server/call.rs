@@ -279,7 +279,7 @@ impl Drop for Call {
         let error = if state.is_cancelled() {
             HandlerError::Tool(InputRequestError::Cancelled.to_string())
         } else {
-            HandlerError::Internal("the handler dropped its call without an answer".into())
+            HandlerError::Internal("the handler ended without a result".into())
         };
         state.complete(Err(error));
     }

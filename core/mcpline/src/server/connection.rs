@@ -142,7 +142,7 @@ impl RequestHandle {
 }
 
 /// The session's result for a message.
-struct Admission {
+struct ReceivedMessage {
     received: ReceiveOutcome<RequestHandle, InputResponseCallback>,
     /// The record of a request that is not dispatched.
     log: Option<RunningRequest>,
@@ -680,11 +680,11 @@ impl Connection {
     /// Acts on the session's result for a message.
     fn follow(
         self: &Arc<Self>,
-        admission: Admission,
+        admission: ReceivedMessage,
         sink: &Arc<dyn MessageSink>,
         http: Option<&Arc<HttpInfo>>,
     ) {
-        let Admission {
+        let ReceivedMessage {
             received,
             log,
             span,
@@ -766,7 +766,7 @@ impl Connection {
         sink: &Arc<dyn MessageSink>,
         http: Option<&HttpInfo>,
         unknown: Option<&HashSet<String>>,
-    ) -> Admission {
+    ) -> ReceivedMessage {
         let mut log = RunningRequest::begin(self, &message, http);
         let span = log.as_ref().and_then(RunningRequest::span);
         // The parameters of a subscription, kept while they are charged and may have to be rolled back.
@@ -845,7 +845,7 @@ impl Connection {
                 origin.set_revision(peer.revision);
             }
         }
-        Admission {
+        ReceivedMessage {
             received,
             log,
             span,

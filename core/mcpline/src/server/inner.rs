@@ -424,7 +424,7 @@ impl Inner {
         loop {
             let registry = self.registry();
             // Hooks of extensions run here, so no lock is held.
-            let profile = Arc::new(self.profile_of(&registry));
+            let profile = Arc::new(self.server_profile(&registry));
             let mut published = self.profile.write().unwrap_or_else(PoisonError::into_inner);
             // The profile that is published last reflects every change of the registry.
             if Arc::ptr_eq(&registry, &self.registry()) {
@@ -448,7 +448,7 @@ impl Inner {
         *offered
     }
 
-    fn profile_of(&self, registry: &Registry) -> ServerProfile {
+    fn server_profile(&self, registry: &Registry) -> ServerProfile {
         let declared = self.offered(registry);
         let lists = ListCapability::default().with_list_changed(true);
         let resources = ResourcesCapability::default()

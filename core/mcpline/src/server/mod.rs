@@ -131,7 +131,7 @@ pub use request_log::{RequestOutcome, RequestRecord};
 #[cfg_attr(docsrs, doc(cfg(feature = "routes")))]
 pub use routes::{PathVariables, Route, route_handler};
 #[cfg(feature = "routes")]
-pub(crate) use routes::{RefusalReason, RouteCall, RouteEntry, RouteMatch, RouteOutcome};
+pub(crate) use routes::{RouteCall, RouteEntry, RouteMatch, RouteMismatch, RouteOutcome};
 pub use settings::{DEBUG_VARIABLE, STATE_SECRETS_VARIABLE, Settings};
 pub use state_keys::state_keys;
 pub use stats::{BudgetStats, ServerStats};

@@ -374,7 +374,7 @@ impl TracedRequest {
         };
         match decision {
             None => begin(),
-            Some(decision) => open_telemetry::sampled_span(decision, begin),
+            Some(decision) => open_telemetry::with_sampling_decision(decision, begin),
         }
     }
 

@@ -202,7 +202,7 @@ struct Members<'a>(&'a Raw);
 impl Members<'_> {
     fn record(&self) -> Result<TrafficEntry, String> {
         if self.0.kind() != Kind::Object {
-            return Err("not an object".to_owned());
+            return Err("a record must be a JSON object".to_owned());
         }
         let time = self.required("time", Self::text)?;
         if !is_time(&time) {
@@ -212,7 +212,7 @@ impl Members<'_> {
         }
         if self.0.member("direction").is_none() {
             let left_out = self.number("left_out")?;
-            let left_out = left_out.ok_or("neither `direction` nor `left_out`")?;
+            let left_out = left_out.ok_or("a record must have `direction` or `left_out`")?;
             return Ok(TrafficEntry::LeftOut(left_out));
         }
         Ok(TrafficEntry::Message(TrafficMessage {
@@ -241,8 +241,10 @@ impl Members<'_> {
             }
             (Some(_), None) => Err("`message` must be an object or an array".to_owned()),
             (None, Some(text)) => Ok(TrafficContent::Text(text)),
-            (None, None) => Err("neither `message` nor `text`".to_owned()),
-            (Some(_), Some(_)) => Err("both `message` and `text`".to_owned()),
+            (None, None) => Err("a record must have `message` or `text`".to_owned()),
+            (Some(_), Some(_)) => {
+                Err("a record must not have both `message` and `text`".to_owned())
+            }
         }
     }
 
@@ -360,7 +362,7 @@ mod tests {
             LINE.replace(from, to)
         };
         for (line, reason) in [
-            ("[]".to_owned(), "not an object"),
+            ("[]".to_owned(), "a record must be a JSON object"),
             ("{}".to_owned(), "no `time`"),
             (
                 changed("T09", " 09"),
@@ -368,7 +370,7 @@ mod tests {
             ),
             (
                 changed(r#""direction":"received","#, ""),
-                "neither `direction` nor `left_out`",
+                "a record must have `direction` or `left_out`",
             ),
             (
                 changed(r#""received""#, r#""seen""#),
@@ -398,11 +400,11 @@ mod tests {
             ),
             (
                 changed(r#","message":{"id":3}"#, ""),
-                "neither `message` nor `text`",
+                "a record must have `message` or `text`",
             ),
             (
                 changed(r#""message":"#, r#""text":"","message":"#),
-                "both `message` and `text`",
+                "a record must not have both `message` and `text`",
             ),
         ] {
             let records = read(format!("{LINE}\n{line}\n{LINE}\n").as_bytes());

@@ -135,7 +135,7 @@ impl Transport for NamedPipe {
                     }));
                 }
                 Err(error) => {
-                    warn_limited!(%error, "a connection could not be accepted");
+                    warn_limited!(%error, "cannot accept a connection to the named pipe; trying again");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }

@@ -138,14 +138,14 @@ fn rejects_unusable_options() {
         builder().verifier(|_| async { Err(mcpline::auth::VerifyError::Invalid(String::new())) })
     };
     for (builder, part) in [
-        (builder(), "name an issuer"),
+        (builder(), "no authorization server is configured"),
         (
             builder().authorization_server("https://auth.example.com"),
-            "nothing says how tokens",
+            "no token verification",
         ),
         (
             verified().metadata_url("https://mcp.example.com/about"),
-            "name an issuer or an authorization_server",
+            "no authorization server is configured",
         ),
         (
             verified().issuer("https://auth.example.com"),

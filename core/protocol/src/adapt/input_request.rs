@@ -21,7 +21,9 @@ pub enum InexpressibleInputRequest {
     #[error("the client's protocol revision has no multiple choice in forms")]
     MultipleChoice,
     /// The revision has no tools in sampling.
-    #[error("the client's protocol revision has no tools in sampling")]
+    #[error(
+        "the client's protocol revision has no tools in sampling: leave out `tools`, `toolChoice` and content of tool calls"
+    )]
     SamplingTools,
     /// The revision defines the method of a custom request, which other revisions leave to extensions.
     #[error("the client's protocol revision defines this method, so it cannot be a custom request")]

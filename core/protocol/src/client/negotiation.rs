@@ -199,7 +199,7 @@ const INITIALIZE: &str = "initialize";
 #[derive(Debug)]
 pub struct Negotiation {
     plan: NegotiationOptions,
-    pending: Option<PendingRequest>,
+    pending: Option<NegotiationRequest>,
     next_id: u64,
     /// The era that is being tried.
     era: Option<Era>,
@@ -217,7 +217,7 @@ pub struct Negotiation {
 }
 
 #[derive(Debug)]
-struct PendingRequest {
+struct NegotiationRequest {
     id: u64,
     method: &'static str,
     since: Duration,
@@ -497,7 +497,7 @@ impl Negotiation {
         };
         let id = self.next_id;
         self.next_id += 1;
-        self.pending = Some(PendingRequest {
+        self.pending = Some(NegotiationRequest {
             id,
             method,
             since: now,

@@ -58,7 +58,7 @@ pub enum CallError {
     #[error("server returned an error: {0}")]
     Rpc(RpcError),
     /// No response arrived in time.
-    #[error("no response within {} s{}", waited.as_secs_f64(), if *in_all { " in total" } else { " without progress" })]
+    #[error("no response within {} s{}", waited.as_secs_f64(), if *in_all { " in total (`total_timeout`)" } else { " without progress (`timeout`)" })]
     TimedOut {
         /// How long the client waited: since the last sign of life, or in total.
         waited: Duration,
@@ -69,7 +69,9 @@ pub enum CallError {
     #[error("cannot read the response: {}", Printable(.0))]
     Unreadable(String),
     /// The connection ended. It is unknown whether the server processed the request.
-    #[error("connection lost before the response arrived")]
+    #[error(
+        "connection lost before the response arrived; the server may have performed the request"
+    )]
     Closed,
 }
 
@@ -267,7 +269,7 @@ impl<H> OutgoingRequests<H> {
     }
 
     /// Adds a request that did not reach the server again, with its remaining time, and returns its new key.
-    pub(super) fn renew(&mut self, key: CallKey) -> Option<CallKey> {
+    pub(super) fn requeue(&mut self, key: CallKey) -> Option<CallKey> {
         let entry = self.take(key)?;
         let (key, deadline) = (CallKey(self.next), entry.deadline());
         self.next += 1;

@@ -279,7 +279,7 @@ impl<H> ClientSession<H> {
             return None;
         }
         let pings = self.pings.as_mut()?;
-        let renewed = pings.latest.and_then(|key| self.requests.renew(key));
+        let renewed = pings.latest.and_then(|key| self.requests.requeue(key));
         let key = renewed.unwrap_or_else(|| {
             self.requests
                 .begin(handle(), pings.times.call_timeouts(), false, now)

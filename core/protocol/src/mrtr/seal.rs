@@ -54,7 +54,9 @@ pub enum OpenError {
     #[error("the request state is not in a known format")]
     Malformed,
     /// It names a key that is not on the ring: sealed by another process, or before a rotation.
-    #[error("the request state was sealed with a key that is not on the ring")]
+    #[error(
+        "the request state was sealed with an unknown key: it is not in the key ring of this process"
+    )]
     UnknownKey,
     /// The key is known but verification fails: the text was changed.
     #[error("the request state was tampered with")]

@@ -44,7 +44,7 @@ pub(super) fn connect() -> Result<Arc<CredentialStore>, Error> {
 
 #[cfg(any(not(any(unix, windows)), target_os = "ios", target_os = "android"))]
 fn none() -> Error {
-    Error::NotSupportedByStore("this system has no keyring that is known here".to_owned())
+    Error::NotSupportedByStore("this system has no supported keyring: use a file store".to_owned())
 }
 
 /// A directory of the user for lock files.

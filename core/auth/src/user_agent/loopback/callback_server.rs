@@ -197,7 +197,9 @@ impl CallbackHandler {
         let is_answer =
             query::value(target, "code").is_some() || query::value(target, "error").is_some();
         if !is_answer || query::value(target, "state") != self.state {
-            tracing::debug!("a request to the redirect URI is not the answer that is waited for");
+            tracing::debug!(
+                "ignored a request to the redirect URI: no `code` or `error`, or another `state`"
+            );
             return self.page(Message::NotTheAnswer);
         }
         if !self.take(target) {

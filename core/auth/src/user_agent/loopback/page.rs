@@ -125,7 +125,7 @@ fn html(message: Message<'_>, name: Option<&str>) -> String {
         ),
         Message::NotTheAnswer => (
             "bad",
-            "This is not the answer that is waited for",
+            "This is not the response to the current sign-in",
             format!("What this page was opened with does not belong to the sign-in of {back}."),
             format!("Close this tab, go back to {back} and use the address that it gives you."),
         ),

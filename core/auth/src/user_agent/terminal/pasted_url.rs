@@ -16,7 +16,9 @@ impl PastedUrl {
         }
         let url = if text.contains("://") {
             if !is_at(text, redirect_uri) {
-                return Err("This is not the address that the browser is sent to in the end");
+                return Err(
+                    "This is not the redirect URL: copy the address that the browser shows after signing in",
+                );
             }
             text.to_owned()
         } else {
@@ -29,7 +31,11 @@ impl PastedUrl {
                     query::encoded(code),
                     query::encoded(state)
                 ),
-                _ => return Err("This is neither an address nor a code and a state"),
+                _ => {
+                    return Err(
+                        "Paste the redirect URL, or the code and the state separated by a space",
+                    );
+                }
             };
             format!("{redirect_uri}{separator}{query}")
         };

@@ -46,7 +46,7 @@ async fn asks_again_for_invalid_input_a_limited_number_of_times() {
         shown
             .lock()
             .expect("unpoisoned")
-            .contains("neither an address nor")
+            .contains("Paste the redirect URL")
     );
     user.write_all(&b"nonsense\n".repeat(TRIES))
         .expect("entered");

@@ -146,7 +146,7 @@ impl ResourceServerBuilder {
     ///     .verifier(|token| async move {
     ///         match token.expose() {
     ///             "wonderland" => Ok(Caller::new().with_subject("alice")),
-    ///             _ => Err(VerifyError::Invalid("it is unknown".into())),
+    ///             _ => Err(VerifyError::Invalid("unknown token".into())),
     ///         }
     ///     })
     ///     .build()?;
@@ -160,7 +160,7 @@ impl ResourceServerBuilder {
         self.verifier = Some(Arc::new(move |token| {
             let verified = verify(token);
             Box::pin(async move {
-                let late = || VerifyError::Unavailable("the verifier gave no answer".into());
+                let late = || VerifyError::Unavailable("the verifier timed out after 30 s".into());
                 let verified = tokio::time::timeout(VERIFIER_TIMEOUT, verified).await;
                 verified.unwrap_or_else(|_| Err(late()))
             })
@@ -334,7 +334,7 @@ impl ResourceServerBuilder {
             }
             (None, true, None) => {
                 return Err(Error::usage(
-                    "nothing says how tokens are checked: name an issuer, keys, an introspection endpoint or a verifier",
+                    "no token verification is configured: set an issuer, keys, an introspection endpoint or a verifier",
                 ));
             }
             (None, _, introspection) => Method::Issuers {
@@ -401,7 +401,7 @@ impl ResourceServerBuilder {
         }
         if servers.is_empty() {
             return Err(Error::usage(
-                "nothing says where clients get tokens: name an issuer or an authorization_server",
+                "no authorization server is configured: set `issuer` or `authorization_server`",
             ));
         }
         let names = |scopes: &Scopes| -> Vec<String> {

@@ -139,7 +139,7 @@ impl ResourceServer {
     /// let auth = ResourceServer::verified_by(|key| async move {
     ///     match key.expose() {
     ///         "wonderland" => Ok(Caller::new().with_subject("alice")),
-    ///         _ => Err(VerifyError::Invalid("it is unknown".into())),
+    ///         _ => Err(VerifyError::Invalid("unknown token".into())),
     ///     }
     /// })
     /// .build()?;

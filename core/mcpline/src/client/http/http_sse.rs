@@ -20,7 +20,7 @@ use super::events::{Events, Next, message};
 use super::exchange::{LinkRequestTimer, too_large};
 use super::gate::Gate;
 use super::headers::Heads;
-use super::one_way::{Admission, OneWay, OneWayMessage};
+use super::one_way::{OneWay, OneWayMessage, PostAdmission};
 use super::one_way_retries::{OneWayRetries, RetryCondition};
 use super::tasks::Tasks;
 
@@ -146,7 +146,7 @@ impl Link for HttpSseLink {
                 bytes: message,
                 repeat: RetryCondition::IfLost,
             }) {
-                Admission::Post(message) => {
+                PostAdmission::Post(message) => {
                     let one_way = self.one_way.clone();
                     self.tasks.spawn(async move {
                         let mut next = Some(message);
@@ -156,8 +156,8 @@ impl Link for HttpSseLink {
                         }
                     });
                 }
-                Admission::Waits => {}
-                Admission::Full => {
+                PostAdmission::Waits => {}
+                PostAdmission::Full => {
                     self.tasks.close();
                     self.tasks
                         .detached(async move { pair.sink.ended(OneWay::overflow()) });

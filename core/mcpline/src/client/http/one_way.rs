@@ -41,7 +41,7 @@ pub(super) struct OneWayMessage {
 
 /// How a message is handled.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Admission {
+pub(super) enum PostAdmission {
     /// The caller must start a task that posts it, and then everything that [`next`](OneWay::next) returns.
     Post(OneWayMessage),
     /// A running task will post it.
@@ -52,20 +52,20 @@ pub(super) enum Admission {
 
 impl OneWay {
     /// Admits a message.
-    pub(super) fn admit(&self, message: OneWayMessage) -> Admission {
+    pub(super) fn admit(&self, message: OneWayMessage) -> PostAdmission {
         let mut state = self.lock();
         if state.posting < MAX_POSTS {
             state.posting += 1;
-            return Admission::Post(message);
+            return PostAdmission::Post(message);
         }
         if state.waiting.len() >= MAX_WAITING
             || state.bytes + message.bytes.len() > MAX_WAITING_BYTES
         {
-            return Admission::Full;
+            return PostAdmission::Full;
         }
         state.bytes += message.bytes.len();
         state.waiting.push_back(message);
-        Admission::Waits
+        PostAdmission::Waits
     }
 
     /// Returns the next message for a task that has posted one; `None` ends the task.
@@ -109,10 +109,13 @@ mod tests {
     fn posts_a_few_at_once_and_keeps_the_rest_in_order() {
         let one_way = OneWay::default();
         for _ in 0..MAX_POSTS {
-            assert_eq!(one_way.admit(message("{}")), Admission::Post(message("{}")));
+            assert_eq!(
+                one_way.admit(message("{}")),
+                PostAdmission::Post(message("{}"))
+            );
         }
         for number in 0..3u8 {
-            assert_eq!(one_way.admit(message(vec![number])), Admission::Waits);
+            assert_eq!(one_way.admit(message(vec![number])), PostAdmission::Waits);
         }
         for number in 0..3u8 {
             assert_eq!(one_way.next(), Some(message(vec![number])));
@@ -120,7 +123,10 @@ mod tests {
         for _ in 0..MAX_POSTS {
             assert_eq!(one_way.next(), None);
         }
-        assert_eq!(one_way.admit(message("{}")), Admission::Post(message("{}")));
+        assert_eq!(
+            one_way.admit(message("{}")),
+            PostAdmission::Post(message("{}"))
+        );
     }
 
     #[test]
@@ -130,19 +136,19 @@ mod tests {
             let _ = one_way.admit(message("{}"));
         }
         for _ in 0..MAX_WAITING {
-            assert_eq!(one_way.admit(message("{}")), Admission::Waits);
+            assert_eq!(one_way.admit(message("{}")), PostAdmission::Waits);
         }
-        assert_eq!(one_way.admit(message("{}")), Admission::Full);
+        assert_eq!(one_way.admit(message("{}")), PostAdmission::Full);
 
         let one_way = OneWay::default();
         for _ in 0..MAX_POSTS {
             let _ = one_way.admit(message("{}"));
         }
         let half = || message(vec![0; MAX_WAITING_BYTES / 2]);
-        assert_eq!(one_way.admit(half()), Admission::Waits);
-        assert_eq!(one_way.admit(half()), Admission::Waits);
-        assert_eq!(one_way.admit(message("{}")), Admission::Full);
+        assert_eq!(one_way.admit(half()), PostAdmission::Waits);
+        assert_eq!(one_way.admit(half()), PostAdmission::Waits);
+        assert_eq!(one_way.admit(message("{}")), PostAdmission::Full);
         assert!(one_way.next().is_some());
-        assert_eq!(one_way.admit(message("{}")), Admission::Waits);
+        assert_eq!(one_way.admit(message("{}")), PostAdmission::Waits);
     }
 }

@@ -17,7 +17,7 @@ use crate::http_client::target::Target;
 use super::exchange::{exchange, send_one_way};
 use super::gate::Gate;
 use super::headers::Heads;
-use super::one_way::{Admission, OneWay, OneWayMessage};
+use super::one_way::{OneWay, OneWayMessage, PostAdmission};
 use super::one_way_retries::RetryCondition;
 use super::tasks::Tasks;
 
@@ -97,7 +97,7 @@ impl HttpLink {
     /// Sends a notification or a response.
     fn send_one_way(&self, bytes: Bytes, repeat: RetryCondition) {
         match self.one_way.admit(OneWayMessage { bytes, repeat }) {
-            Admission::Post(message) => {
+            PostAdmission::Post(message) => {
                 let (talk, one_way) = (self.talk.clone(), self.one_way.clone());
                 self.tasks.spawn(async move {
                     let mut next = Some(message);
@@ -107,8 +107,8 @@ impl HttpLink {
                     }
                 });
             }
-            Admission::Waits => {}
-            Admission::Full => {
+            PostAdmission::Waits => {}
+            PostAdmission::Full => {
                 self.tasks.close();
                 let sink = self.talk.sink.clone();
                 self.tasks

@@ -125,7 +125,7 @@ impl InputRequests {
             waiting.answers.insert(number, pending);
             (number, answer)
         };
-        let pending = PendingRequest {
+        let pending = PendingInputRequest {
             requests: self.clone(),
             number,
         };
@@ -192,16 +192,16 @@ fn busy() -> RpcError {
 
 /// The error for the server if the host does not answer.
 pub(super) fn host_gone() -> RpcError {
-    RpcError::internal_error("the host is gone")
+    RpcError::internal_error("the client's handlers are no longer available")
 }
 
 /// Cancels an input request that is unanswered when the core drops it.
-struct PendingRequest {
+struct PendingInputRequest {
     requests: Arc<InputRequests>,
     number: u64,
 }
 
-impl Drop for PendingRequest {
+impl Drop for PendingInputRequest {
     fn drop(&mut self) {
         let waiting = self.requests.lock().answers.remove(&self.number);
         if waiting.is_some() {

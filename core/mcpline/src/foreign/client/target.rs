@@ -80,7 +80,7 @@ impl Location {
             #[cfg(feature = "stdio")]
             "socket" => Ok(Self::Socket(at.into())),
             other => Err(Error::usage(format!(
-                "servers at a {other} can't be reached by this build, or on this system"
+                "transport {other:?} is not available in this build or on this system"
             ))),
         }
     }

@@ -7,7 +7,7 @@ use crate::error::Error;
 
 use super::options_macro::options;
 use super::shared_middleware::{
-    AuditLogOptions, RedactionOptions, check_positive, checked_duration, single_middleware,
+    AuditLogOptions, RedactionOptions, check_positive, checked_duration, require_one_middleware,
 };
 
 options! {
@@ -113,7 +113,7 @@ impl BuiltInClientMiddleware {
                 .map(|options| shared(options.middleware())),
             redaction,
         ];
-        single_middleware(made.into_iter().flatten())
+        require_one_middleware(made.into_iter().flatten())
     }
 }
 

@@ -102,7 +102,7 @@ pub use server::ServerOptions;
 pub(super) use server::cache_hints;
 pub use shared_middleware::{AuditLogOptions, RedactionOptions};
 #[cfg(feature = "server")]
-pub(super) use shared_middleware::{check_positive, checked_duration, single_middleware};
+pub(super) use shared_middleware::{check_positive, checked_duration, require_one_middleware};
 #[cfg(feature = "otlp")]
 pub use span_export::SpanExportOptions;
 #[cfg(all(feature = "server", feature = "tls"))]

@@ -101,7 +101,7 @@ impl RedactionOptions {
 }
 
 /// Returns the only middleware of a definition.
-pub(in crate::foreign) fn single_middleware<M>(
+pub(in crate::foreign) fn require_one_middleware<M>(
     mut made: impl Iterator<Item = Result<M, Error>>,
 ) -> Result<M, Error> {
     match (made.next(), made.next()) {

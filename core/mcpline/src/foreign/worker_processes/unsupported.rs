@@ -17,7 +17,7 @@ pub struct WorkerProcesses(Infallible);
 impl WorkerProcesses {
     pub(super) fn new(_http: Http, _name: String, _program: WorkerProgram) -> Result<Self, Error> {
         Err(Error::usage(
-            "workers: this system has none: start several processes at different ports, behind a load balancer",
+            "`workers` is not available on this system: start several processes at different ports, behind a load balancer",
         ))
     }
 

@@ -97,7 +97,7 @@ pub(in crate::server) fn resume(
             warn_limited!(
                 method,
                 "a request state was refused: another process sealed it, with a key that this one \
-                 lacks; processes that share the work must share {STATE_SECRETS_VARIABLE}"
+                 lacks; give all processes the same keys (`state_keys` or {STATE_SECRETS_VARIABLE})"
             );
         } else {
             warn_limited!(%error, method, "a request state was refused");

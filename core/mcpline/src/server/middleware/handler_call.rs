@@ -50,7 +50,9 @@ impl CallbackOnDrop {
 impl Drop for CallbackOnDrop {
     fn drop(&mut self) {
         if let Some(callback) = self.0.take() {
-            callback(Err(RpcError::internal_error("the request has ended")));
+            callback(Err(RpcError::internal_error(
+                "the request ended before `next` returned a result",
+            )));
         }
     }
 }

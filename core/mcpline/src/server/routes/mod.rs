@@ -25,7 +25,7 @@ pub(super) use call::ended;
 pub(crate) use call::{RouteCall, RouteOutcome};
 pub(crate) use route::RouteEntry;
 pub use route::{PathVariables, Route};
-pub(crate) use table::{RefusalReason, RouteMatch, RouteTable};
+pub(crate) use table::{RouteMatch, RouteMismatch, RouteTable};
 
 /// Routes: requests that are not the protocol's.
 impl Server {

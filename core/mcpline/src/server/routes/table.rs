@@ -24,7 +24,7 @@ pub(crate) enum RouteMatch {
     Found(Arc<RouteEntry>, PathVariables),
     /// Routes have the path, but none serves the request.
     Refused {
-        reason: RefusalReason,
+        reason: RouteMismatch,
         /// Whether all routes of the path are public: else only an admitted caller may learn the reason.
         is_public: bool,
     },
@@ -33,7 +33,7 @@ pub(crate) enum RouteMatch {
 
 /// Why no route of a path serves a request.
 #[derive(Debug)]
-pub(crate) enum RefusalReason {
+pub(crate) enum RouteMismatch {
     /// None has the method: those that they have, for `Allow`.
     OtherMethods(String),
     /// A variable of the path is not safe as a part of a path.
@@ -86,7 +86,7 @@ impl RouteTable {
             is_public: group.iter().all(|entry| entry.is_public),
         };
         let Some(entry) = found else {
-            return refused(RefusalReason::OtherMethods(allowed(group)));
+            return refused(RouteMismatch::OtherMethods(allowed(group)));
         };
         let mut variables = PathVariables::default();
         for (name, value) in matched.params.iter() {
@@ -95,7 +95,7 @@ impl RouteTable {
                 Ok(value) => variables.0.push((name.to_owned(), value)),
                 Err(problem) => {
                     let reason = format!("the variable `{name}` of the path must not {problem}");
-                    return refused(RefusalReason::UnsafePath(reason));
+                    return refused(RouteMismatch::UnsafePath(reason));
                 }
             }
         }
@@ -155,8 +155,8 @@ mod tests {
                 Ok((entry.name(), variables.join(" ")))
             }
             RouteMatch::Refused { reason, .. } => Err(match reason {
-                RefusalReason::OtherMethods(methods) => format!("allowed: {methods}"),
-                RefusalReason::UnsafePath(reason) => reason,
+                RouteMismatch::OtherMethods(methods) => format!("allowed: {methods}"),
+                RouteMismatch::UnsafePath(reason) => reason,
             }),
             RouteMatch::Nothing => Err("nothing".into()),
         }

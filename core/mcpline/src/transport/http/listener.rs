@@ -169,7 +169,7 @@ impl Http {
                     }));
                 }
                 (_, Err(error)) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    tracing::warn!(%error, "cannot accept a connection; trying again (raise the limit of open files if it is reached, or lower `connections`)");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }

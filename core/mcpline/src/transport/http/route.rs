@@ -11,7 +11,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use crate::error::Error;
 use crate::quota::{self, ClientQuota, UNCHARGED_BYTES};
 use crate::server::{
-    HttpInfo, PathVariables, RefusalReason, RouteCall, RouteEntry, RouteMatch, RouteOutcome, Server,
+    HttpInfo, PathVariables, RouteCall, RouteEntry, RouteMatch, RouteMismatch, RouteOutcome, Server,
 };
 use crate::warning_limit::warn_limited;
 
@@ -80,10 +80,10 @@ pub(super) fn find(shared: &Shared, parts: &Parts) -> Requested {
     }
 }
 
-fn refused(method: &Method, reason: &RefusalReason) -> Response<Body> {
+fn refused(method: &Method, reason: &RouteMismatch) -> Response<Body> {
     match reason {
-        RefusalReason::UnsafePath(reason) => refusal(StatusCode::BAD_REQUEST, reason),
-        RefusalReason::OtherMethods(allowed) => {
+        RouteMismatch::UnsafePath(reason) => refusal(StatusCode::BAD_REQUEST, reason),
+        RouteMismatch::OtherMethods(allowed) => {
             let reason = format!("{method} is not allowed here: use {allowed}");
             let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, &reason);
             if let Ok(allowed) = HeaderValue::from_str(allowed) {

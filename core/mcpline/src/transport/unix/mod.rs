@@ -168,7 +168,7 @@ impl Transport for Unix {
                     }
                 }
                 Err(error) => {
-                    warn_limited!(%error, "a connection could not be accepted");
+                    warn_limited!(%error, "cannot accept a connection to the Unix socket; trying again (raise the limit of open files if it is reached, or lower `connections`)");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }

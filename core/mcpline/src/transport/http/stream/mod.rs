@@ -25,7 +25,7 @@ use crate::warning_limit::warn_limited;
 use super::options::HttpOptions;
 
 pub(super) use name::{EventId, StreamLog, StreamName};
-use queue::{Admission, Event, RetainedEvent, Retention, State, WaitingReader};
+use queue::{Event, EventAdmission, RetainedEvent, Retention, State, WaitingReader};
 pub(crate) use reader::Reader;
 
 /// Approximate size of an event on the wire without its message.
@@ -372,11 +372,11 @@ impl Stream {
                 logged.log.append(&logged.name, number, event.logged());
             }
             let admission = match self.retention.resumable {
-                true => Admission::Kept { dropped: 0 },
+                true => EventAdmission::Kept { dropped: 0 },
                 false => state.admit(&event, self.retention.unread_bytes),
             };
             let mut dropped = match admission {
-                Admission::Kept { dropped } => {
+                EventAdmission::Kept { dropped } => {
                     state.bytes += event.memory();
                     state.events.push_back(RetainedEvent {
                         event,
@@ -384,8 +384,8 @@ impl Stream {
                     });
                     dropped
                 }
-                Admission::Dropped => 1,
-                Admission::Refused => {
+                EventAdmission::Dropped => 1,
+                EventAdmission::Refused => {
                     overflowed = true;
                     0
                 }

@@ -112,7 +112,7 @@ impl Event {
 }
 
 /// Whether a stream that cannot be resumed accepts an event.
-pub(super) enum Admission {
+pub(super) enum EventAdmission {
     /// It is kept; this many earlier notifications are dropped for it.
     Kept { dropped: u64 },
     /// It is a notification without room.
@@ -159,24 +159,24 @@ impl State {
     }
 
     /// Decides whether an event fits into the limit of unread bytes.
-    pub(super) fn admit(&mut self, event: &Event, limit: usize) -> Admission {
+    pub(super) fn admit(&mut self, event: &Event, limit: usize) -> EventAdmission {
         // One message always fits, however long: its handler had room for it.
         let fits = |state: &Self| state.events.is_empty() || state.bytes + event.memory() <= limit;
         if fits(self) {
-            return Admission::Kept { dropped: 0 };
+            return EventAdmission::Kept { dropped: 0 };
         }
         if event.is_notification() {
-            return Admission::Dropped;
+            return EventAdmission::Dropped;
         }
         let before = self.events.len();
         self.events.retain(|kept| !kept.event.is_notification());
         self.bytes = self.events.iter().map(|kept| kept.event.memory()).sum();
         self.shrink_queue();
         match fits(self) {
-            true => Admission::Kept {
+            true => EventAdmission::Kept {
                 dropped: (before - self.events.len()) as u64,
             },
-            false => Admission::Refused,
+            false => EventAdmission::Refused,
         }
     }
 
