@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mcpline::client::{ConnectionEvent, RequestOptions};
 use mcpline::foreign::Failure as CoreFailure;
+use mcpline::foreign::channel::OpenChannel;
 use mcpline::foreign::client::{
     BacklogSlot, CLOSING_TIMEOUT, ClientCloser, ClientCommand, ClientEvents, ClientHandle,
     Connection, InputRequest, InputRequests, Outcome, Reply, Target, WrongPhaseError,
@@ -19,6 +20,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::call;
+use crate::channel::{ClientTransport, Opener};
 use crate::failure::{Failure, ForeignFailure, RpcFailure};
 use crate::request_log::{self, RequestListener};
 use crate::runtime::Runtime;
@@ -248,6 +250,18 @@ impl Client {
     ) -> Result<Arc<Self>, Failure> {
         let target = Target::server(server.core.clone(), options.as_bytes())?;
         Self::create(host, &offer, &settings, target)
+    }
+
+    /// Creates a client of a server that a transport in the other language reaches.
+    #[uniffi::constructor]
+    pub fn of_transport(
+        host: Arc<dyn Host>,
+        offer: String,
+        settings: String,
+        transport: Arc<dyn ClientTransport>,
+    ) -> Result<Arc<Self>, Failure> {
+        let opener: Arc<dyn OpenChannel> = Arc::new(Opener(transport));
+        Self::create(host, &offer, &settings, opener.into())
     }
 
     /// Passes the records of requests to a listener. To be called before [`open`](Self::open).

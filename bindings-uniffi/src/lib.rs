@@ -2,7 +2,7 @@
 //!
 //! It converts types, schedules calls and maps errors; the core implements the protocol. [`server`] is a server, [`call`]
 //! has the calls of its handlers, which are foreign traits with asynchronous functions, [`function_handler`] those of Kotlin,
-//! [`client`] is a client with its host, [`request_log`] passes on the records of requests, [`runtime`] is the I/O thread of
+//! [`client`] is a client with its host, [`channel`] has transports in the other language, [`request_log`] passes on the records of requests, [`runtime`] is the I/O thread of
 //! the process. JSON crosses the boundary once, as text.
 //!
 //! Asynchronous functions need no runtime of their caller: each waits for a channel that the I/O thread fills. If a caller
@@ -10,6 +10,7 @@
 //! foreign function, because a request is cancelled, the coroutine of the handler is cancelled.
 
 mod call;
+mod channel;
 mod client;
 mod failure;
 mod function_handler;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use mcpline::foreign::channel::{Channel as CoreChannel, ServedChannel};
 use mcpline::foreign::options::{
-    self, FeatureOptions, HttpServingOptions, ServerOptions, UnixServingOptions,
+    self, CallerOptions, FeatureOptions, HttpServingOptions, ServerOptions, UnixServingOptions,
 };
 use mcpline::foreign::{self, Feature, FeatureKey};
 use mcpline::protocol::vocabulary::Implementation;
@@ -13,6 +14,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{oneshot, watch};
 
 use crate::call::{ForeignHandler, Handler};
+use crate::channel::{Channel, carry};
 use crate::failure::Failure;
 use crate::request_log::{self, RequestListener};
 use crate::runtime::Runtime;
@@ -148,6 +150,29 @@ impl Server {
         let ends = serve(self.core.clone(), transport::stdio(), stop, ending);
         self.runtime.handle().spawn(ends);
         serving
+    }
+
+    /// Begins to serve one client over an open channel: as the authenticated client `principal`, `CallerOptions` as JSON, or
+    /// without one as a client that may use everything.
+    pub fn serve_channel(
+        &self,
+        channel: Arc<dyn Channel>,
+        principal: Option<String>,
+    ) -> Result<Arc<Serving>, Failure> {
+        let principal: Option<CallerOptions> = principal
+            .map(|principal| read("the principal", &principal))
+            .transpose()?;
+        let principal = principal.map(CallerOptions::authorized);
+        let (serving, stop, ending) = Serving::new(Facts::default(), self.runtime.clone());
+        let core = self.core.clone();
+        self.runtime.handle().spawn(async move {
+            let carried = CoreChannel::new();
+            let served = core.serve_until(ServedChannel::new(carried.clone(), principal), stop);
+            let (end, ()) = tokio::join!(served, carry(&carried, &*channel));
+            // There may be no reader left.
+            let _ = ending.send(Some(end.map_err(Failure::from)));
+        });
+        Ok(serving)
     }
 
     /// Begins to serve HTTP; `options` are [`HttpServingOptions`] as JSON. Returns when the server listens.

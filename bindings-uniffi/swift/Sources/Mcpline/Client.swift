@@ -8,10 +8,10 @@ internal import McplineNative
 /// await client.close()
 /// ```
 ///
-/// Open it with ``connect(_:http:configure:)``, ``spawn(_:_:options:configure:)``, ``socket(_:configure:)`` or
-/// ``memory(_:configure:)``, and ``close()`` it at the end, or ``use(_:)`` it. Requests share the connection. If it is lost, the
-/// next request opens a new one. If the task of a request is cancelled, so is the request, also at the server. All functions
-/// are safe to call from any task, and throw an ``McplineError``, or a `CancellationError`.
+/// Open it with ``connect(_:http:configure:)``, ``spawn(_:_:options:configure:)``, ``socket(_:configure:)``,
+/// ``memory(_:configure:)`` or ``over(_:configure:)``, and ``close()`` it at the end, or ``use(_:)`` it. Requests share the
+/// connection. If it is lost, the next request opens a new one. If the task of a request is cancelled, so is the request, also at
+/// the server. All functions are safe to call from any task, and throw an ``McplineError``, or a `CancellationError`.
 public final class Client: Sendable {
     private let native: McplineNative.Client
     private let host: ClientHost
@@ -88,6 +88,18 @@ public final class Client: Sendable {
             try McplineNative.Client.ofServer(
                 host: host, offer: builder.offer.text, settings: try optionsObject(builder.settings).text,
                 server: server.native, options: "{}")
+        }
+    }
+
+    /// Connects over a custom transport, which opens a channel for each connection.
+    public static func over(
+        _ transport: some ClientTransport, configure: (inout ClientBuilder) throws -> Void = { _ in }
+    ) async throws -> Client {
+        let builder = try ClientBuilder.configured(configure)
+        return try await open(builder) { host in
+            try McplineNative.Client.ofTransport(
+                host: host, offer: builder.offer.text, settings: try optionsObject(builder.settings).text,
+                transport: ChannelOpener(transport))
         }
     }
 

@@ -1,25 +1,51 @@
 internal import McplineNative
 
-/// The authenticated caller of a request.
-public struct Caller: Decodable, Hashable, Sendable {
-    /// Identifies the user.
+/// An authenticated caller. Does not contain the token.
+public struct Caller: Codable, Hashable, Sendable {
+    /// The caller (`sub`); unique per issuer.
     public let subject: String?
 
-    /// Identifies the client.
+    /// The OAuth client that acts for the subject.
     public let clientId: String?
 
-    /// The authorization server.
+    /// The authorization server that issued the token.
     public let issuer: String?
 
-    /// What the caller may do.
+    /// The granted scopes.
     public let scopes: [String]?
 
-    /// All claims of the token.
+    /// All claims of the token, or all members of the introspection response.
     public let claims: JSONObject?
 
+    /// The audiences of the token (`aud`).
+    public let audience: [String]?
+
+    /// Expiry of the token, in seconds since 1970.
+    public let expiresAt: Int?
+
+    /// Creates a caller, as authenticated by a custom transport: see ``Server/serveChannel(_:principal:)``.
+    public init(
+        subject: String? = nil,
+        clientId: String? = nil,
+        issuer: String? = nil,
+        scopes: [String]? = nil,
+        claims: JSONObject? = nil,
+        audience: [String]? = nil,
+        expiresAt: Int? = nil
+    ) {
+        self.subject = subject
+        self.clientId = clientId
+        self.issuer = issuer
+        self.scopes = scopes
+        self.claims = claims
+        self.audience = audience
+        self.expiresAt = expiresAt
+    }
+
     private enum CodingKeys: String, CodingKey {
-        case subject, issuer, scopes, claims
+        case subject, issuer, scopes, claims, audience
         case clientId = "client_id"
+        case expiresAt = "expires_at"
     }
 }
 

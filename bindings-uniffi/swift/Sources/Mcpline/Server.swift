@@ -510,9 +510,27 @@ public final class Server: Sendable {
             { [native] in try await native.listenUnix(path: path, options: options) }, onReady: { _ in await onReady() })
     }
 
+    /// Serves one client over a custom transport, until either side closes the channel, the server is closed, or the task is
+    /// cancelled. Any number of clients can be served at once.
+    ///
+    /// - Parameters:
+    ///   - channel: An open channel, which is closed at the end.
+    ///   - principal: The client's identity, as authenticated by the transport. It does not change until the channel closes.
+    ///     Handlers read it from ``CallContext/auth``. Scopes of tools, resources, prompts and custom methods apply as over HTTP:
+    ///     features that it may not use are hidden from lists, and calls are refused with error -31001. All channels of a
+    ///     principal count as one client. Without a principal the client may do everything, which is right if this process started
+    ///     the client, or the client started this process.
+    /// - Throws: ``McplineError/transport(_:)`` if the channel failed.
+    public func serveChannel(_ channel: some Channel, principal: Caller? = nil) async throws {
+        let identity = try principal.map { try JSON(encoding: $0).text }
+        try await serve(
+            { [native] in try native.serveChannel(channel: CarriedChannel(channel), principal: identity) },
+            onReady: { _ in })
+    }
+
     /// Stops serving: calls in flight may finish within ``ServerSettings/shutdownGrace``. Then ``run()``,
-    /// ``runHTTP(port:host:settings:onReady:)`` and ``runUnix(_:settings:onReady:)`` return, even if they are
-    /// still starting.
+    /// ``runHTTP(port:host:settings:onReady:)``, ``runUnix(_:settings:onReady:)`` and ``serveChannel(_:principal:)`` return, even
+    /// if they are still starting.
     public func close() {
         let all = transports.withLock { Array($0.open.values) }
         for transport in all { transport.close() }

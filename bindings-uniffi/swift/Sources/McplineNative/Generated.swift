@@ -913,6 +913,360 @@ package func FfiConverterTypeCall_lower(_ value: Call) -> UInt64 {
 }
 
 /**
+ * An open channel, in the other language.
+ */
+package protocol Channel: AnyObject, Sendable {
+
+    /**
+     * Sends messages to the peer, in order. The next ones come when it returns.
+     */
+    func send(messages: [String]) async throws
+
+    /**
+     * Returns the next message, or batch, of the peer; `None` if the peer has closed the channel. Dropping the future
+     * cancels it.
+     */
+    func receive() async throws  -> String?
+
+    /**
+     * Closes the channel. Called last. Not named `close`, which Kotlin objects of the library have already.
+     */
+    func end() async throws
+
+}
+/**
+ * An open channel, in the other language.
+ */
+package class ChannelImpl: Channel, @unchecked Sendable {
+    fileprivate let handle: UInt64
+
+    /// Used to instantiate a [FFIObject] without an actual handle, for fakes in tests, mostly.
+#if swift(>=5.8)
+    @_documentation(visibility: private)
+#endif
+    package struct NoHandle {
+        package init() {}
+    }
+
+    // TODO: We'd like this to be `private` but for Swifty reasons,
+    // we can't implement `FfiConverter` without making this `required` and we can't
+    // make it `required` without making it `public`.
+#if swift(>=5.8)
+    @_documentation(visibility: private)
+#endif
+    required package init(unsafeFromHandle handle: UInt64) {
+        self.handle = handle
+    }
+
+    // This constructor can be used to instantiate a fake object.
+    // - Parameter noHandle: Placeholder value so we can have a constructor separate from the default empty one that may be implemented for classes extending [FFIObject].
+    //
+    // - Warning:
+    //     Any object instantiated with this constructor cannot be passed to an actual Rust-backed object. Since there isn't a backing handle the FFI lower functions will crash.
+#if swift(>=5.8)
+    @_documentation(visibility: private)
+#endif
+    package init(noHandle: NoHandle) {
+        self.handle = 0
+    }
+
+#if swift(>=5.8)
+    @_documentation(visibility: private)
+#endif
+    package func uniffiCloneHandle() -> UInt64 {
+        return try! rustCall { uniffi_mcpline_uniffi_fn_clone_channel(self.handle, $0) }
+    }
+    // No primary constructor declared for this class.
+
+    deinit {
+        if handle == 0 {
+            // Mock objects have handle=0 don't try to free them
+            return
+        }
+
+        try! rustCall { uniffi_mcpline_uniffi_fn_free_channel(handle, $0) }
+    }
+
+    /**
+     * Sends messages to the peer, in order. The next ones come when it returns.
+     */
+package func send(messages: [String])async throws   {
+    return
+        try  await uniffiRustCallAsync(
+            rustFutureFunc: {
+                uniffi_mcpline_uniffi_fn_method_channel_send(
+                        self.uniffiCloneHandle(),FfiConverterSequenceString.lower(messages)
+                )
+            },
+            pollFunc: ffi_mcpline_uniffi_rust_future_poll_void,
+            completeFunc: ffi_mcpline_uniffi_rust_future_complete_void,
+            cancelFunc: { ffi_mcpline_uniffi_rust_future_cancel_void($0) },
+            freeFunc: ffi_mcpline_uniffi_rust_future_free_void,
+            liftFunc: { $0 },
+            errorHandler: FfiConverterTypeForeignFailure_lift
+        )
+}
+
+    /**
+     * Returns the next message, or batch, of the peer; `None` if the peer has closed the channel. Dropping the future
+     * cancels it.
+     */
+package func receive()async throws  -> String?  {
+    return
+        try  await uniffiRustCallAsync(
+            rustFutureFunc: {
+                uniffi_mcpline_uniffi_fn_method_channel_receive(
+                        self.uniffiCloneHandle()
+                )
+            },
+            pollFunc: ffi_mcpline_uniffi_rust_future_poll_rust_buffer,
+            completeFunc: ffi_mcpline_uniffi_rust_future_complete_rust_buffer,
+            cancelFunc: { ffi_mcpline_uniffi_rust_future_cancel_rust_buffer($0) },
+            freeFunc: ffi_mcpline_uniffi_rust_future_free_rust_buffer,
+            liftFunc: FfiConverterOptionString.lift,
+            errorHandler: FfiConverterTypeForeignFailure_lift
+        )
+}
+
+    /**
+     * Closes the channel. Called last. Not named `close`, which Kotlin objects of the library have already.
+     */
+package func end()async throws   {
+    return
+        try  await uniffiRustCallAsync(
+            rustFutureFunc: {
+                uniffi_mcpline_uniffi_fn_method_channel_end(
+                        self.uniffiCloneHandle()
+                )
+            },
+            pollFunc: ffi_mcpline_uniffi_rust_future_poll_void,
+            completeFunc: ffi_mcpline_uniffi_rust_future_complete_void,
+            cancelFunc: { ffi_mcpline_uniffi_rust_future_cancel_void($0) },
+            freeFunc: ffi_mcpline_uniffi_rust_future_free_void,
+            liftFunc: { $0 },
+            errorHandler: FfiConverterTypeForeignFailure_lift
+        )
+}
+
+}
+
+// Put the implementation in a struct so we don't pollute the top-level namespace
+fileprivate struct UniffiCallbackInterfaceChannel {
+
+    // Create the VTable using a series of closures.
+    // Swift automatically converts these into C callback functions.
+    //
+    // Store the vtable directly.
+    static let vtable: UniffiVTableCallbackInterfaceChannel = UniffiVTableCallbackInterfaceChannel(
+        uniffiFree: { (uniffiHandle: UInt64) -> () in
+            do {
+                try FfiConverterTypeChannel.handleMap.remove(handle: uniffiHandle)
+            } catch {
+                print("Uniffi callback interface Channel: handle missing in uniffiFree")
+            }
+        },
+        uniffiClone: { (uniffiHandle: UInt64) -> UInt64 in
+            do {
+                return try FfiConverterTypeChannel.handleMap.clone(handle: uniffiHandle)
+            } catch {
+                fatalError("Uniffi callback interface Channel: handle missing in uniffiClone")
+            }
+        },
+        send: { (
+            uniffiHandle: UInt64,
+            messages: RustBuffer,
+            uniffiFutureCallback: @escaping UniffiForeignFutureCompleteVoid,
+            uniffiCallbackData: UInt64,
+            uniffiOutDroppedCallback: UnsafeMutablePointer<UniffiForeignFutureDroppedCallbackStruct>
+        ) in
+            let makeCall = {
+                () async throws -> () in
+                guard let uniffiObj = try? FfiConverterTypeChannel.handleMap.get(handle: uniffiHandle) else {
+                    throw UniffiInternalError.unexpectedStaleHandle
+                }
+                return try await uniffiObj.send(
+                     messages: try FfiConverterSequenceString.lift(messages)
+                )
+            }
+
+            let uniffiHandleSuccess = { (returnValue: ()) in
+                uniffiFutureCallback(
+                    uniffiCallbackData,
+                    UniffiForeignFutureResultVoid(
+                        callStatus: RustCallStatus()
+                    )
+                )
+            }
+            let uniffiHandleError = { (statusCode, errorBuf) in
+                uniffiFutureCallback(
+                    uniffiCallbackData,
+                    UniffiForeignFutureResultVoid(
+                        callStatus: RustCallStatus(code: statusCode, errorBuf: errorBuf)
+                    )
+                )
+            }
+            uniffiTraitInterfaceCallAsyncWithError(
+                makeCall: makeCall,
+                handleSuccess: uniffiHandleSuccess,
+                handleError: uniffiHandleError,
+                lowerError: FfiConverterTypeForeignFailure_lower,
+                droppedCallback: uniffiOutDroppedCallback
+            )
+        },
+        receive: { (
+            uniffiHandle: UInt64,
+            uniffiFutureCallback: @escaping UniffiForeignFutureCompleteRustBuffer,
+            uniffiCallbackData: UInt64,
+            uniffiOutDroppedCallback: UnsafeMutablePointer<UniffiForeignFutureDroppedCallbackStruct>
+        ) in
+            let makeCall = {
+                () async throws -> String? in
+                guard let uniffiObj = try? FfiConverterTypeChannel.handleMap.get(handle: uniffiHandle) else {
+                    throw UniffiInternalError.unexpectedStaleHandle
+                }
+                return try await uniffiObj.receive(
+                )
+            }
+
+            let uniffiHandleSuccess = { (returnValue: String?) in
+                uniffiFutureCallback(
+                    uniffiCallbackData,
+                    UniffiForeignFutureResultRustBuffer(
+                        returnValue: FfiConverterOptionString.lower(returnValue),
+                        callStatus: RustCallStatus()
+                    )
+                )
+            }
+            let uniffiHandleError = { (statusCode, errorBuf) in
+                uniffiFutureCallback(
+                    uniffiCallbackData,
+                    UniffiForeignFutureResultRustBuffer(
+                        returnValue: RustBuffer.empty(),
+                        callStatus: RustCallStatus(code: statusCode, errorBuf: errorBuf)
+                    )
+                )
+            }
+            uniffiTraitInterfaceCallAsyncWithError(
+                makeCall: makeCall,
+                handleSuccess: uniffiHandleSuccess,
+                handleError: uniffiHandleError,
+                lowerError: FfiConverterTypeForeignFailure_lower,
+                droppedCallback: uniffiOutDroppedCallback
+            )
+        },
+        end: { (
+            uniffiHandle: UInt64,
+            uniffiFutureCallback: @escaping UniffiForeignFutureCompleteVoid,
+            uniffiCallbackData: UInt64,
+            uniffiOutDroppedCallback: UnsafeMutablePointer<UniffiForeignFutureDroppedCallbackStruct>
+        ) in
+            let makeCall = {
+                () async throws -> () in
+                guard let uniffiObj = try? FfiConverterTypeChannel.handleMap.get(handle: uniffiHandle) else {
+                    throw UniffiInternalError.unexpectedStaleHandle
+                }
+                return try await uniffiObj.end(
+                )
+            }
+
+            let uniffiHandleSuccess = { (returnValue: ()) in
+                uniffiFutureCallback(
+                    uniffiCallbackData,
+                    UniffiForeignFutureResultVoid(
+                        callStatus: RustCallStatus()
+                    )
+                )
+            }
+            let uniffiHandleError = { (statusCode, errorBuf) in
+                uniffiFutureCallback(
+                    uniffiCallbackData,
+                    UniffiForeignFutureResultVoid(
+                        callStatus: RustCallStatus(code: statusCode, errorBuf: errorBuf)
+                    )
+                )
+            }
+            uniffiTraitInterfaceCallAsyncWithError(
+                makeCall: makeCall,
+                handleSuccess: uniffiHandleSuccess,
+                handleError: uniffiHandleError,
+                lowerError: FfiConverterTypeForeignFailure_lower,
+                droppedCallback: uniffiOutDroppedCallback
+            )
+        }
+    )
+
+    // Rust stores this pointer for future callback invocations, so it must live
+    // for the process lifetime (not just for the init function call).
+    //
+    // `nonisolated(unsafe)` is needed under Swift 6 strict concurrency.
+    // This is safe because the pointee is initialized once during static init
+    // and never mutated by either side of the FFI.  Its fields are C function pointers.
+    nonisolated(unsafe) static let vtablePtr: UnsafePointer<UniffiVTableCallbackInterfaceChannel> = {
+        let ptr = UnsafeMutablePointer<UniffiVTableCallbackInterfaceChannel>.allocate(capacity: 1)
+        ptr.initialize(to: vtable)
+        return UnsafePointer(ptr)
+    }()
+}
+
+private func uniffiCallbackInitChannel() {
+    uniffi_mcpline_uniffi_fn_init_callback_vtable_channel(UniffiCallbackInterfaceChannel.vtablePtr)
+}
+
+#if swift(>=5.8)
+@_documentation(visibility: private)
+#endif
+package struct FfiConverterTypeChannel: FfiConverter {
+    fileprivate static let handleMap = UniffiHandleMap<Channel>()
+
+    typealias FfiType = UInt64
+    typealias SwiftType = Channel
+
+    package static func lift(_ handle: UInt64) throws -> Channel {
+        if ((handle & 1) == 0) {
+            // Rust-generated handle, construct a new class that uses the handle to implement the
+            // interface
+            return ChannelImpl(unsafeFromHandle: handle)
+        } else {
+            // Swift-generated handle, get the object from the handle map
+            return try handleMap.remove(handle: handle)
+        }
+    }
+
+    package static func lower(_ value: Channel) -> UInt64 {
+         if let rustImpl = value as? ChannelImpl {
+             // Rust-implemented object.  Clone the handle and return it
+            return rustImpl.uniffiCloneHandle()
+         } else {
+            // Swift object, generate a new vtable handle and return that.
+            return handleMap.insert(obj: value)
+         }
+    }
+
+    package static func read(from buf: inout (data: Data, offset: Data.Index)) throws -> Channel {
+        let handle: UInt64 = try readInt(&buf)
+        return try lift(handle)
+    }
+
+    package static func write(_ value: Channel, into buf: inout [UInt8]) {
+        writeInt(&buf, lower(value))
+    }
+}
+
+#if swift(>=5.8)
+@_documentation(visibility: private)
+#endif
+package func FfiConverterTypeChannel_lift(_ handle: UInt64) throws -> Channel {
+    return try FfiConverterTypeChannel.lift(handle)
+}
+
+#if swift(>=5.8)
+@_documentation(visibility: private)
+#endif
+package func FfiConverterTypeChannel_lower(_ value: Channel) -> UInt64 {
+    return FfiConverterTypeChannel.lower(value)
+}
+
+/**
  * A client. Created without a connection; `open` connects it.
  */
 package protocol ClientProtocol: AnyObject, Sendable {
@@ -1056,6 +1410,21 @@ package static func ofServer(host: Host, offer: String, settings: String, server
         FfiConverterString.lower(settings),
         FfiConverterTypeServer_lower(server),
         FfiConverterString.lower(options),uniffiCallStatus
+    )
+})
+}
+
+    /**
+     * Creates a client of a server that a transport in the other language reaches.
+     */
+package static func ofTransport(host: Host, offer: String, settings: String, transport: ClientTransport)throws  -> Client  {
+    return try  FfiConverterTypeClient_lift(try rustCallWithError(FfiConverterTypeFailure_lift) {
+        uniffiCallStatus in
+    uniffi_mcpline_uniffi_fn_constructor_client_of_transport(
+        FfiConverterTypeHost_lower(host),
+        FfiConverterString.lower(offer),
+        FfiConverterString.lower(settings),
+        FfiConverterTypeClientTransport_lower(transport),uniffiCallStatus
     )
 })
 }
@@ -1278,6 +1647,228 @@ package func FfiConverterTypeClient_lift(_ handle: UInt64) throws -> Client {
 #endif
 package func FfiConverterTypeClient_lower(_ value: Client) -> UInt64 {
     return FfiConverterTypeClient.lower(value)
+}
+
+/**
+ * Opens channels to a server, in the other language.
+ */
+package protocol ClientTransport: AnyObject, Sendable {
+
+    /**
+     * Opens a channel: once for each connection, again after a loss. Dropping the future cancels it.
+     */
+    func openChannel() async throws  -> OpenedChannel
+
+}
+/**
+ * Opens channels to a server, in the other language.
+ */
+package class ClientTransportImpl: ClientTransport, @unchecked Sendable {
+    fileprivate let handle: UInt64
+
+    /// Used to instantiate a [FFIObject] without an actual handle, for fakes in tests, mostly.
+#if swift(>=5.8)
+    @_documentation(visibility: private)
+#endif
+    package struct NoHandle {
+        package init() {}
+    }
+
+    // TODO: We'd like this to be `private` but for Swifty reasons,
+    // we can't implement `FfiConverter` without making this `required` and we can't
+    // make it `required` without making it `public`.
+#if swift(>=5.8)
+    @_documentation(visibility: private)
+#endif
+    required package init(unsafeFromHandle handle: UInt64) {
+        self.handle = handle
+    }
+
+    // This constructor can be used to instantiate a fake object.
+    // - Parameter noHandle: Placeholder value so we can have a constructor separate from the default empty one that may be implemented for classes extending [FFIObject].
+    //
+    // - Warning:
+    //     Any object instantiated with this constructor cannot be passed to an actual Rust-backed object. Since there isn't a backing handle the FFI lower functions will crash.
+#if swift(>=5.8)
+    @_documentation(visibility: private)
+#endif
+    package init(noHandle: NoHandle) {
+        self.handle = 0
+    }
+
+#if swift(>=5.8)
+    @_documentation(visibility: private)
+#endif
+    package func uniffiCloneHandle() -> UInt64 {
+        return try! rustCall { uniffi_mcpline_uniffi_fn_clone_clienttransport(self.handle, $0) }
+    }
+    // No primary constructor declared for this class.
+
+    deinit {
+        if handle == 0 {
+            // Mock objects have handle=0 don't try to free them
+            return
+        }
+
+        try! rustCall { uniffi_mcpline_uniffi_fn_free_clienttransport(handle, $0) }
+    }
+
+    /**
+     * Opens a channel: once for each connection, again after a loss. Dropping the future cancels it.
+     */
+package func openChannel()async throws  -> OpenedChannel  {
+    return
+        try  await uniffiRustCallAsync(
+            rustFutureFunc: {
+                uniffi_mcpline_uniffi_fn_method_clienttransport_open_channel(
+                        self.uniffiCloneHandle()
+                )
+            },
+            pollFunc: ffi_mcpline_uniffi_rust_future_poll_rust_buffer,
+            completeFunc: ffi_mcpline_uniffi_rust_future_complete_rust_buffer,
+            cancelFunc: { ffi_mcpline_uniffi_rust_future_cancel_rust_buffer($0) },
+            freeFunc: ffi_mcpline_uniffi_rust_future_free_rust_buffer,
+            liftFunc: FfiConverterTypeOpenedChannel_lift,
+            errorHandler: FfiConverterTypeForeignFailure_lift
+        )
+}
+
+}
+
+// Put the implementation in a struct so we don't pollute the top-level namespace
+fileprivate struct UniffiCallbackInterfaceClientTransport {
+
+    // Create the VTable using a series of closures.
+    // Swift automatically converts these into C callback functions.
+    //
+    // Store the vtable directly.
+    static let vtable: UniffiVTableCallbackInterfaceClientTransport = UniffiVTableCallbackInterfaceClientTransport(
+        uniffiFree: { (uniffiHandle: UInt64) -> () in
+            do {
+                try FfiConverterTypeClientTransport.handleMap.remove(handle: uniffiHandle)
+            } catch {
+                print("Uniffi callback interface ClientTransport: handle missing in uniffiFree")
+            }
+        },
+        uniffiClone: { (uniffiHandle: UInt64) -> UInt64 in
+            do {
+                return try FfiConverterTypeClientTransport.handleMap.clone(handle: uniffiHandle)
+            } catch {
+                fatalError("Uniffi callback interface ClientTransport: handle missing in uniffiClone")
+            }
+        },
+        openChannel: { (
+            uniffiHandle: UInt64,
+            uniffiFutureCallback: @escaping UniffiForeignFutureCompleteRustBuffer,
+            uniffiCallbackData: UInt64,
+            uniffiOutDroppedCallback: UnsafeMutablePointer<UniffiForeignFutureDroppedCallbackStruct>
+        ) in
+            let makeCall = {
+                () async throws -> OpenedChannel in
+                guard let uniffiObj = try? FfiConverterTypeClientTransport.handleMap.get(handle: uniffiHandle) else {
+                    throw UniffiInternalError.unexpectedStaleHandle
+                }
+                return try await uniffiObj.openChannel(
+                )
+            }
+
+            let uniffiHandleSuccess = { (returnValue: OpenedChannel) in
+                uniffiFutureCallback(
+                    uniffiCallbackData,
+                    UniffiForeignFutureResultRustBuffer(
+                        returnValue: FfiConverterTypeOpenedChannel_lower(returnValue),
+                        callStatus: RustCallStatus()
+                    )
+                )
+            }
+            let uniffiHandleError = { (statusCode, errorBuf) in
+                uniffiFutureCallback(
+                    uniffiCallbackData,
+                    UniffiForeignFutureResultRustBuffer(
+                        returnValue: RustBuffer.empty(),
+                        callStatus: RustCallStatus(code: statusCode, errorBuf: errorBuf)
+                    )
+                )
+            }
+            uniffiTraitInterfaceCallAsyncWithError(
+                makeCall: makeCall,
+                handleSuccess: uniffiHandleSuccess,
+                handleError: uniffiHandleError,
+                lowerError: FfiConverterTypeForeignFailure_lower,
+                droppedCallback: uniffiOutDroppedCallback
+            )
+        }
+    )
+
+    // Rust stores this pointer for future callback invocations, so it must live
+    // for the process lifetime (not just for the init function call).
+    //
+    // `nonisolated(unsafe)` is needed under Swift 6 strict concurrency.
+    // This is safe because the pointee is initialized once during static init
+    // and never mutated by either side of the FFI.  Its fields are C function pointers.
+    nonisolated(unsafe) static let vtablePtr: UnsafePointer<UniffiVTableCallbackInterfaceClientTransport> = {
+        let ptr = UnsafeMutablePointer<UniffiVTableCallbackInterfaceClientTransport>.allocate(capacity: 1)
+        ptr.initialize(to: vtable)
+        return UnsafePointer(ptr)
+    }()
+}
+
+private func uniffiCallbackInitClientTransport() {
+    uniffi_mcpline_uniffi_fn_init_callback_vtable_clienttransport(UniffiCallbackInterfaceClientTransport.vtablePtr)
+}
+
+#if swift(>=5.8)
+@_documentation(visibility: private)
+#endif
+package struct FfiConverterTypeClientTransport: FfiConverter {
+    fileprivate static let handleMap = UniffiHandleMap<ClientTransport>()
+
+    typealias FfiType = UInt64
+    typealias SwiftType = ClientTransport
+
+    package static func lift(_ handle: UInt64) throws -> ClientTransport {
+        if ((handle & 1) == 0) {
+            // Rust-generated handle, construct a new class that uses the handle to implement the
+            // interface
+            return ClientTransportImpl(unsafeFromHandle: handle)
+        } else {
+            // Swift-generated handle, get the object from the handle map
+            return try handleMap.remove(handle: handle)
+        }
+    }
+
+    package static func lower(_ value: ClientTransport) -> UInt64 {
+         if let rustImpl = value as? ClientTransportImpl {
+             // Rust-implemented object.  Clone the handle and return it
+            return rustImpl.uniffiCloneHandle()
+         } else {
+            // Swift object, generate a new vtable handle and return that.
+            return handleMap.insert(obj: value)
+         }
+    }
+
+    package static func read(from buf: inout (data: Data, offset: Data.Index)) throws -> ClientTransport {
+        let handle: UInt64 = try readInt(&buf)
+        return try lift(handle)
+    }
+
+    package static func write(_ value: ClientTransport, into buf: inout [UInt8]) {
+        writeInt(&buf, lower(value))
+    }
+}
+
+#if swift(>=5.8)
+@_documentation(visibility: private)
+#endif
+package func FfiConverterTypeClientTransport_lift(_ handle: UInt64) throws -> ClientTransport {
+    return try FfiConverterTypeClientTransport.lift(handle)
+}
+
+#if swift(>=5.8)
+@_documentation(visibility: private)
+#endif
+package func FfiConverterTypeClientTransport_lower(_ value: ClientTransport) -> UInt64 {
+    return FfiConverterTypeClientTransport.lower(value)
 }
 
 /**
@@ -2505,6 +3096,12 @@ package protocol ServerProtocol: AnyObject, Sendable {
     func removeFeature(kind: String, name: String) throws  -> Bool
 
     /**
+     * Begins to serve one client over an open channel: as the authenticated client `principal`, `CallerOptions` as JSON, or
+     * without one as a client that may use everything.
+     */
+    func serveChannel(channel: Channel, principal: String?) throws  -> Serving
+
+    /**
      * Begins to serve stdio.
      */
     func serveStdio()  -> Serving
@@ -2738,6 +3335,21 @@ package func removeFeature(kind: String, name: String)throws  -> Bool  {
             self.uniffiCloneHandle(),
         FfiConverterString.lower(kind),
         FfiConverterString.lower(name),uniffiCallStatus
+    )
+})
+}
+
+    /**
+     * Begins to serve one client over an open channel: as the authenticated client `principal`, `CallerOptions` as JSON, or
+     * without one as a client that may use everything.
+     */
+package func serveChannel(channel: Channel, principal: String?)throws  -> Serving  {
+    return try  FfiConverterTypeServing_lift(try rustCallWithError(FfiConverterTypeFailure_lift) {
+        uniffiCallStatus in
+    uniffi_mcpline_uniffi_fn_method_server_serve_channel(
+            self.uniffiCloneHandle(),
+        FfiConverterTypeChannel_lower(channel),
+        FfiConverterOptionString.lower(principal),uniffiCallStatus
     )
 })
 }
@@ -3085,6 +3697,60 @@ package func FfiConverterTypeFailureRecord_lift(_ buf: RustBuffer) throws -> Fai
 #endif
 package func FfiConverterTypeFailureRecord_lower(_ value: FailureRecord) -> RustBuffer {
     return FfiConverterTypeFailureRecord.lower(value)
+}
+
+/**
+ * What [`ClientTransport::open_channel`] returns: asynchronous functions cannot return foreign traits themselves.
+ */
+package struct OpenedChannel {
+    /**
+     * The channel.
+     */
+    package var channel: Channel
+
+    // Default memberwise initializers are never public by default, so we
+    // declare one manually.
+    package init(
+        /**
+         * The channel.
+         */channel: Channel) {
+        self.channel = channel
+    }
+
+}
+
+#if compiler(>=6)
+extension OpenedChannel: Sendable {}
+#endif
+
+#if swift(>=5.8)
+@_documentation(visibility: private)
+#endif
+package struct FfiConverterTypeOpenedChannel: FfiConverterRustBuffer {
+    package static func read(from buf: inout (data: Data, offset: Data.Index)) throws -> OpenedChannel {
+        return
+            try OpenedChannel(
+                channel: FfiConverterTypeChannel.read(from: &buf)
+        )
+    }
+
+    package static func write(_ value: OpenedChannel, into buf: inout [UInt8]) {
+        FfiConverterTypeChannel.write(value.channel, into: &buf)
+    }
+}
+
+#if swift(>=5.8)
+@_documentation(visibility: private)
+#endif
+package func FfiConverterTypeOpenedChannel_lift(_ buf: RustBuffer) throws -> OpenedChannel {
+    return try FfiConverterTypeOpenedChannel.lift(buf)
+}
+
+#if swift(>=5.8)
+@_documentation(visibility: private)
+#endif
+package func FfiConverterTypeOpenedChannel_lower(_ value: OpenedChannel) -> RustBuffer {
+    return FfiConverterTypeOpenedChannel.lower(value)
 }
 
 /**
@@ -4193,6 +4859,18 @@ private let initializationResult: InitializationResult = {
     if (uniffi_mcpline_uniffi_checksum_method_handler_call() != 37936) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_mcpline_uniffi_checksum_method_channel_send() != 53746) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_mcpline_uniffi_checksum_method_channel_receive() != 10241) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_mcpline_uniffi_checksum_method_channel_end() != 56083) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_mcpline_uniffi_checksum_method_clienttransport_open_channel() != 672) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_mcpline_uniffi_checksum_method_client_disconnect() != 7854) {
         return InitializationResult.apiChecksumMismatch
     }
@@ -4274,6 +4952,9 @@ private let initializationResult: InitializationResult = {
     if (uniffi_mcpline_uniffi_checksum_method_server_remove_feature() != 38189) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_mcpline_uniffi_checksum_method_server_serve_channel() != 20287) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_mcpline_uniffi_checksum_method_server_serve_stdio() != 19749) {
         return InitializationResult.apiChecksumMismatch
     }
@@ -4304,10 +4985,15 @@ private let initializationResult: InitializationResult = {
     if (uniffi_mcpline_uniffi_checksum_constructor_client_of_server() != 56173) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_mcpline_uniffi_checksum_constructor_client_of_transport() != 21253) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_mcpline_uniffi_checksum_constructor_server_new() != 53959) {
         return InitializationResult.apiChecksumMismatch
     }
 
+    uniffiCallbackInitChannel()
+    uniffiCallbackInitClientTransport()
     uniffiCallbackInitHandler()
     uniffiCallbackInitHost()
     uniffiCallbackInitLog()

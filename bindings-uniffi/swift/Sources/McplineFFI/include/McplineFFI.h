@@ -251,6 +251,30 @@ typedef void (*UniffiCallbackInterfaceHandlerMethod0)(uint64_t, RustBuffer, uint
     );
 
 #endif
+#ifndef UNIFFI_FFIDEF_CALLBACK_INTERFACE_CHANNEL_METHOD0
+#define UNIFFI_FFIDEF_CALLBACK_INTERFACE_CHANNEL_METHOD0
+typedef void (*UniffiCallbackInterfaceChannelMethod0)(uint64_t, RustBuffer, UniffiForeignFutureCompleteVoid _Nonnull, uint64_t, UniffiForeignFutureDroppedCallbackStruct* _Nonnull
+    );
+
+#endif
+#ifndef UNIFFI_FFIDEF_CALLBACK_INTERFACE_CHANNEL_METHOD1
+#define UNIFFI_FFIDEF_CALLBACK_INTERFACE_CHANNEL_METHOD1
+typedef void (*UniffiCallbackInterfaceChannelMethod1)(uint64_t, UniffiForeignFutureCompleteRustBuffer _Nonnull, uint64_t, UniffiForeignFutureDroppedCallbackStruct* _Nonnull
+    );
+
+#endif
+#ifndef UNIFFI_FFIDEF_CALLBACK_INTERFACE_CHANNEL_METHOD2
+#define UNIFFI_FFIDEF_CALLBACK_INTERFACE_CHANNEL_METHOD2
+typedef void (*UniffiCallbackInterfaceChannelMethod2)(uint64_t, UniffiForeignFutureCompleteVoid _Nonnull, uint64_t, UniffiForeignFutureDroppedCallbackStruct* _Nonnull
+    );
+
+#endif
+#ifndef UNIFFI_FFIDEF_CALLBACK_INTERFACE_CLIENT_TRANSPORT_METHOD0
+#define UNIFFI_FFIDEF_CALLBACK_INTERFACE_CLIENT_TRANSPORT_METHOD0
+typedef void (*UniffiCallbackInterfaceClientTransportMethod0)(uint64_t, UniffiForeignFutureCompleteRustBuffer _Nonnull, uint64_t, UniffiForeignFutureDroppedCallbackStruct* _Nonnull
+    );
+
+#endif
 #ifndef UNIFFI_FFIDEF_CALLBACK_INTERFACE_HOST_METHOD0
 #define UNIFFI_FFIDEF_CALLBACK_INTERFACE_HOST_METHOD0
 typedef void (*UniffiCallbackInterfaceHostMethod0)(uint64_t, RustBuffer, RustBuffer, UniffiForeignFutureCompleteRustBuffer _Nonnull, uint64_t, UniffiForeignFutureDroppedCallbackStruct* _Nonnull
@@ -289,6 +313,26 @@ typedef struct UniffiVTableCallbackInterfaceHandler {
     UniffiCallbackInterfaceClone _Nonnull uniffiClone;
     UniffiCallbackInterfaceHandlerMethod0 _Nonnull call;
 } UniffiVTableCallbackInterfaceHandler;
+
+#endif
+#ifndef UNIFFI_FFIDEF_V_TABLE_CALLBACK_INTERFACE_CHANNEL
+#define UNIFFI_FFIDEF_V_TABLE_CALLBACK_INTERFACE_CHANNEL
+typedef struct UniffiVTableCallbackInterfaceChannel {
+    UniffiCallbackInterfaceFree _Nonnull uniffiFree;
+    UniffiCallbackInterfaceClone _Nonnull uniffiClone;
+    UniffiCallbackInterfaceChannelMethod0 _Nonnull send;
+    UniffiCallbackInterfaceChannelMethod1 _Nonnull receive;
+    UniffiCallbackInterfaceChannelMethod2 _Nonnull end;
+} UniffiVTableCallbackInterfaceChannel;
+
+#endif
+#ifndef UNIFFI_FFIDEF_V_TABLE_CALLBACK_INTERFACE_CLIENT_TRANSPORT
+#define UNIFFI_FFIDEF_V_TABLE_CALLBACK_INTERFACE_CLIENT_TRANSPORT
+typedef struct UniffiVTableCallbackInterfaceClientTransport {
+    UniffiCallbackInterfaceFree _Nonnull uniffiFree;
+    UniffiCallbackInterfaceClone _Nonnull uniffiClone;
+    UniffiCallbackInterfaceClientTransportMethod0 _Nonnull openChannel;
+} UniffiVTableCallbackInterfaceClientTransport;
 
 #endif
 #ifndef UNIFFI_FFIDEF_V_TABLE_CALLBACK_INTERFACE_HOST
@@ -408,6 +452,56 @@ void uniffi_mcpline_uniffi_fn_init_callback_vtable_handler(const UniffiVTableCal
 uint64_t uniffi_mcpline_uniffi_fn_method_handler_call(uint64_t ptr, RustBuffer arguments, uint64_t call
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_CLONE_CHANNEL
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_CLONE_CHANNEL
+uint64_t uniffi_mcpline_uniffi_fn_clone_channel(uint64_t handle, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_FREE_CHANNEL
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_FREE_CHANNEL
+void uniffi_mcpline_uniffi_fn_free_channel(uint64_t handle, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_INIT_CALLBACK_VTABLE_CHANNEL
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_INIT_CALLBACK_VTABLE_CHANNEL
+void uniffi_mcpline_uniffi_fn_init_callback_vtable_channel(const UniffiVTableCallbackInterfaceChannel* _Nonnull vtable
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CHANNEL_SEND
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CHANNEL_SEND
+uint64_t uniffi_mcpline_uniffi_fn_method_channel_send(uint64_t ptr, RustBuffer messages
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CHANNEL_RECEIVE
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CHANNEL_RECEIVE
+uint64_t uniffi_mcpline_uniffi_fn_method_channel_receive(uint64_t ptr
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CHANNEL_END
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CHANNEL_END
+uint64_t uniffi_mcpline_uniffi_fn_method_channel_end(uint64_t ptr
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_CLONE_CLIENTTRANSPORT
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_CLONE_CLIENTTRANSPORT
+uint64_t uniffi_mcpline_uniffi_fn_clone_clienttransport(uint64_t handle, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_FREE_CLIENTTRANSPORT
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_FREE_CLIENTTRANSPORT
+void uniffi_mcpline_uniffi_fn_free_clienttransport(uint64_t handle, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_INIT_CALLBACK_VTABLE_CLIENTTRANSPORT
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_INIT_CALLBACK_VTABLE_CLIENTTRANSPORT
+void uniffi_mcpline_uniffi_fn_init_callback_vtable_clienttransport(const UniffiVTableCallbackInterfaceClientTransport* _Nonnull vtable
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CLIENTTRANSPORT_OPEN_CHANNEL
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CLIENTTRANSPORT_OPEN_CHANNEL
+uint64_t uniffi_mcpline_uniffi_fn_method_clienttransport_open_channel(uint64_t ptr
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_CLONE_CLIENT
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_CLONE_CLIENT
 uint64_t uniffi_mcpline_uniffi_fn_clone_client(uint64_t handle, RustCallStatus *_Nonnull out_status
@@ -426,6 +520,11 @@ uint64_t uniffi_mcpline_uniffi_fn_constructor_client_of(uint64_t host, RustBuffe
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_CONSTRUCTOR_CLIENT_OF_SERVER
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_CONSTRUCTOR_CLIENT_OF_SERVER
 uint64_t uniffi_mcpline_uniffi_fn_constructor_client_of_server(uint64_t host, RustBuffer offer, RustBuffer settings, uint64_t server, RustBuffer options, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_CONSTRUCTOR_CLIENT_OF_TRANSPORT
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_CONSTRUCTOR_CLIENT_OF_TRANSPORT
+uint64_t uniffi_mcpline_uniffi_fn_constructor_client_of_transport(uint64_t host, RustBuffer offer, RustBuffer settings, uint64_t transport, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_CLIENT_DISCONNECT
@@ -636,6 +735,11 @@ void uniffi_mcpline_uniffi_fn_method_server_record_requests(uint64_t ptr, uint64
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_SERVER_REMOVE_FEATURE
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_SERVER_REMOVE_FEATURE
 int8_t uniffi_mcpline_uniffi_fn_method_server_remove_feature(uint64_t ptr, RustBuffer kind, RustBuffer name, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_SERVER_SERVE_CHANNEL
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_SERVER_SERVE_CHANNEL
+uint64_t uniffi_mcpline_uniffi_fn_method_server_serve_channel(uint64_t ptr, uint64_t channel, RustBuffer principal, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_FN_METHOD_SERVER_SERVE_STDIO
@@ -1061,6 +1165,30 @@ uint16_t uniffi_mcpline_uniffi_checksum_method_handler_call(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CHANNEL_SEND
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CHANNEL_SEND
+uint16_t uniffi_mcpline_uniffi_checksum_method_channel_send(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CHANNEL_RECEIVE
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CHANNEL_RECEIVE
+uint16_t uniffi_mcpline_uniffi_checksum_method_channel_receive(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CHANNEL_END
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CHANNEL_END
+uint16_t uniffi_mcpline_uniffi_checksum_method_channel_end(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CLIENTTRANSPORT_OPEN_CHANNEL
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CLIENTTRANSPORT_OPEN_CHANNEL
+uint16_t uniffi_mcpline_uniffi_checksum_method_clienttransport_open_channel(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CLIENT_DISCONNECT
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_CLIENT_DISCONNECT
 uint16_t uniffi_mcpline_uniffi_checksum_method_client_disconnect(void
@@ -1223,6 +1351,12 @@ uint16_t uniffi_mcpline_uniffi_checksum_method_server_remove_feature(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_SERVER_SERVE_CHANNEL
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_SERVER_SERVE_CHANNEL
+uint16_t uniffi_mcpline_uniffi_checksum_method_server_serve_channel(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_SERVER_SERVE_STDIO
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_METHOD_SERVER_SERVE_STDIO
 uint16_t uniffi_mcpline_uniffi_checksum_method_server_serve_stdio(void
@@ -1280,6 +1414,12 @@ uint16_t uniffi_mcpline_uniffi_checksum_constructor_client_of(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_CONSTRUCTOR_CLIENT_OF_SERVER
 #define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_CONSTRUCTOR_CLIENT_OF_SERVER
 uint16_t uniffi_mcpline_uniffi_checksum_constructor_client_of_server(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_CONSTRUCTOR_CLIENT_OF_TRANSPORT
+#define UNIFFI_FFIDEF_UNIFFI_MCPLINE_UNIFFI_CHECKSUM_CONSTRUCTOR_CLIENT_OF_TRANSPORT
+uint16_t uniffi_mcpline_uniffi_checksum_constructor_client_of_transport(void
 
 );
 #endif

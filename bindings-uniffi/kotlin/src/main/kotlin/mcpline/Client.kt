@@ -26,7 +26,7 @@ import mcpline.ffi.ProgressListener
 /**
  * A client of one server.
  *
- * Open it with [connect], [spawn], [socket] or [memory], and [close] it at the end, or [use] it. Requests share the
+ * Open it with [connect], [spawn], [socket], [memory] or [over], and [close] it at the end, or [use] it. Requests share the
  * connection. If it is lost, the next request opens a new one. If the coroutine of a request is cancelled, so is the request,
  * also at the server. All functions are safe to call from any thread, and throw a [McplineException].
  */
@@ -322,6 +322,24 @@ public class Client private constructor(private val native: NativeClient, privat
             val host = ClientHost(builder, context)
             return open(host) {
                 NativeClient.ofServer(host, builder.offer(), builder.encodedSettings(), server.native, "{}")
+            }
+        }
+
+        /** Connects over a custom transport, which opens a channel for each connection. It runs where handlers run. */
+        public suspend fun over(
+            transport: ClientTransport,
+            context: CoroutineContext = EmptyCoroutineContext,
+            configure: ClientBuilder.() -> Unit = {},
+        ): Client {
+            val builder = ClientBuilder().apply(configure)
+            val host = ClientHost(builder, context)
+            return open(host) {
+                NativeClient.ofTransport(
+                    host,
+                    builder.offer(),
+                    builder.encodedSettings(),
+                    ChannelOpener(transport, host.scope),
+                )
             }
         }
 

@@ -256,7 +256,7 @@ private const val TOOL_CALL = "host/tool_call"
 
 /** The host of a client: answers input requests, and passes events on, each in the client's scope. */
 internal class ClientHost(private val builder: ClientBuilder, context: CoroutineContext) : Host {
-    private val scope = CoroutineScope(SupervisorJob() + Dispatchers.Default + context)
+    val scope = CoroutineScope(SupervisorJob() + Dispatchers.Default + context)
 
     /** Notifications; `null` when the client is closed. Collectors that are slower hold the library's queue back. */
     val notifications = MutableSharedFlow<Notification?>()

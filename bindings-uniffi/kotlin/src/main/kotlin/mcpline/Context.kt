@@ -20,21 +20,25 @@ import mcpline.ffi.Call
 public annotation class McplineDsl
 
 /**
- * The authenticated caller of a request.
+ * An authenticated caller. Does not contain the token.
  *
- * @property subject Identifies the user.
- * @property clientId Identifies the client.
- * @property issuer The authorization server.
- * @property scopes What the caller may do.
- * @property claims All claims of the token.
+ * @property subject The caller (`sub`); unique per issuer.
+ * @property clientId The OAuth client that acts for the subject.
+ * @property issuer The authorization server that issued the token.
+ * @property scopes The granted scopes.
+ * @property claims All claims of the token, or all members of the introspection response.
+ * @property audience The audiences of the token (`aud`).
+ * @property expiresAt Expiry of the token, in seconds since 1970.
  */
 @Serializable
-public class Caller internal constructor(
+public class Caller @JvmOverloads public constructor(
     public val subject: String? = null,
     @SerialName("client_id") public val clientId: String? = null,
     public val issuer: String? = null,
     public val scopes: List<String> = emptyList(),
     public val claims: JsonObject? = null,
+    public val audience: List<String> = emptyList(),
+    @SerialName("expires_at") public val expiresAt: Long? = null,
 )
 
 /** What the user answered to an elicitation. */

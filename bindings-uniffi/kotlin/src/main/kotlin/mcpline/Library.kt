@@ -7,6 +7,8 @@ import mcpline.ffi.Log
 import mcpline.ffi.closeClients
 import mcpline.ffi.libraryVersion
 import mcpline.ffi.setLog
+import mcpline.ffi.uniffiCallbackInterfaceChannel
+import mcpline.ffi.uniffiCallbackInterfaceClientTransport
 import mcpline.ffi.uniffiCallbackInterfaceHost
 import mcpline.ffi.uniffiCallbackInterfaceLog
 import mcpline.ffi.uniffiForeignFutureDroppedCallbackImpl
@@ -30,6 +32,11 @@ internal object Library {
                 uniffiCallbackInterfaceHost.inputRequest,
                 uniffiCallbackInterfaceHost.events,
                 uniffiCallbackInterfaceHost.uniffiFree,
+                uniffiCallbackInterfaceChannel.send,
+                uniffiCallbackInterfaceChannel.receive,
+                uniffiCallbackInterfaceChannel.end,
+                uniffiCallbackInterfaceChannel.uniffiFree,
+                uniffiCallbackInterfaceClientTransport.openChannel,
             ) + HandlerCalls.register(),
         )
         keepAttached("mcpline-log", listOf(uniffiCallbackInterfaceLog.warn))

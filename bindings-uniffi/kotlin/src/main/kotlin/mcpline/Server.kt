@@ -487,8 +487,25 @@ public class Server internal constructor(
     }
 
     /**
-     * Stops serving: calls in flight may finish within [ServerSettings.shutdownGrace]. Then [run], [runHttp] and
-     * [runUnix] return, even if they are still starting. This function does not wait for them.
+     * Serves one client over a custom transport, until either side closes the channel, the server is [closed][close], or the
+     * coroutine is cancelled. Any number of clients can be served at once. The channel runs where handlers run.
+     *
+     * @param channel An open channel, which is closed at the end.
+     * @param principal The client's identity, as authenticated by the transport. It does not change until the channel closes.
+     *   Handlers read it from [CallContext.auth]. Scopes of tools, resources, prompts and custom methods apply as over HTTP:
+     *   features that it may not use are hidden from lists, and calls are refused with error -31001. All channels of a principal
+     *   count as one client. Without a principal the client may do everything, which is right if this process started the client,
+     *   or the client started this process.
+     * @throws TransportException The channel failed.
+     */
+    public suspend fun serveChannel(channel: Channel, principal: Caller? = null) {
+        val identity = principal?.let { optionsJson.text(Caller.serializer(), it) }
+        serve({ native { native.serveChannel(CarriedChannel(channel, scope), identity) } }) { }
+    }
+
+    /**
+     * Stops serving: calls in flight may finish within [ServerSettings.shutdownGrace]. Then [run], [runHttp], [runUnix] and
+     * [serveChannel] return, even if they are still starting. This function does not wait for them.
      *
      * When the JVM ends (SIGTERM, Ctrl-C, `exitProcess`), the library closes all servers and waits for these functions to return.
      */

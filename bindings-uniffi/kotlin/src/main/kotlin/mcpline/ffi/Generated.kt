@@ -664,6 +664,18 @@ internal interface UniffiForeignFutureCompleteVoid : com.sun.jna.Callback {
 internal interface UniffiCallbackInterfaceHandlerMethod0 : com.sun.jna.Callback {
     fun callback(`uniffiHandle`: Long,`arguments`: RustBuffer.ByValue,`call`: Long,`uniffiFutureCallback`: UniffiForeignFutureCompleteRustBuffer,`uniffiCallbackData`: Long,`uniffiOutDroppedCallback`: UniffiForeignFutureDroppedCallbackStruct,)
 }
+internal interface UniffiCallbackInterfaceChannelMethod0 : com.sun.jna.Callback {
+    fun callback(`uniffiHandle`: Long,`messages`: RustBuffer.ByValue,`uniffiFutureCallback`: UniffiForeignFutureCompleteVoid,`uniffiCallbackData`: Long,`uniffiOutDroppedCallback`: UniffiForeignFutureDroppedCallbackStruct,)
+}
+internal interface UniffiCallbackInterfaceChannelMethod1 : com.sun.jna.Callback {
+    fun callback(`uniffiHandle`: Long,`uniffiFutureCallback`: UniffiForeignFutureCompleteRustBuffer,`uniffiCallbackData`: Long,`uniffiOutDroppedCallback`: UniffiForeignFutureDroppedCallbackStruct,)
+}
+internal interface UniffiCallbackInterfaceChannelMethod2 : com.sun.jna.Callback {
+    fun callback(`uniffiHandle`: Long,`uniffiFutureCallback`: UniffiForeignFutureCompleteVoid,`uniffiCallbackData`: Long,`uniffiOutDroppedCallback`: UniffiForeignFutureDroppedCallbackStruct,)
+}
+internal interface UniffiCallbackInterfaceClientTransportMethod0 : com.sun.jna.Callback {
+    fun callback(`uniffiHandle`: Long,`uniffiFutureCallback`: UniffiForeignFutureCompleteRustBuffer,`uniffiCallbackData`: Long,`uniffiOutDroppedCallback`: UniffiForeignFutureDroppedCallbackStruct,)
+}
 internal interface UniffiCallbackInterfaceHostMethod0 : com.sun.jna.Callback {
     fun callback(`uniffiHandle`: Long,`method`: RustBuffer.ByValue,`params`: RustBuffer.ByValue,`uniffiFutureCallback`: UniffiForeignFutureCompleteRustBuffer,`uniffiCallbackData`: Long,`uniffiOutDroppedCallback`: UniffiForeignFutureDroppedCallbackStruct,)
 }
@@ -695,6 +707,50 @@ internal open class UniffiVTableCallbackInterfaceHandler(
         `uniffiFree` = other.`uniffiFree`
         `uniffiClone` = other.`uniffiClone`
         `call` = other.`call`
+    }
+
+}
+@Structure.FieldOrder("uniffiFree", "uniffiClone", "send", "receive", "end")
+internal open class UniffiVTableCallbackInterfaceChannel(
+    @JvmField internal var `uniffiFree`: UniffiCallbackInterfaceFree? = null,
+    @JvmField internal var `uniffiClone`: UniffiCallbackInterfaceClone? = null,
+    @JvmField internal var `send`: UniffiCallbackInterfaceChannelMethod0? = null,
+    @JvmField internal var `receive`: UniffiCallbackInterfaceChannelMethod1? = null,
+    @JvmField internal var `end`: UniffiCallbackInterfaceChannelMethod2? = null,
+) : Structure() {
+    class UniffiByValue(
+        `uniffiFree`: UniffiCallbackInterfaceFree? = null,
+        `uniffiClone`: UniffiCallbackInterfaceClone? = null,
+        `send`: UniffiCallbackInterfaceChannelMethod0? = null,
+        `receive`: UniffiCallbackInterfaceChannelMethod1? = null,
+        `end`: UniffiCallbackInterfaceChannelMethod2? = null,
+    ): UniffiVTableCallbackInterfaceChannel(`uniffiFree`,`uniffiClone`,`send`,`receive`,`end`,), Structure.ByValue
+
+   internal fun uniffiSetValue(other: UniffiVTableCallbackInterfaceChannel) {
+        `uniffiFree` = other.`uniffiFree`
+        `uniffiClone` = other.`uniffiClone`
+        `send` = other.`send`
+        `receive` = other.`receive`
+        `end` = other.`end`
+    }
+
+}
+@Structure.FieldOrder("uniffiFree", "uniffiClone", "openChannel")
+internal open class UniffiVTableCallbackInterfaceClientTransport(
+    @JvmField internal var `uniffiFree`: UniffiCallbackInterfaceFree? = null,
+    @JvmField internal var `uniffiClone`: UniffiCallbackInterfaceClone? = null,
+    @JvmField internal var `openChannel`: UniffiCallbackInterfaceClientTransportMethod0? = null,
+) : Structure() {
+    class UniffiByValue(
+        `uniffiFree`: UniffiCallbackInterfaceFree? = null,
+        `uniffiClone`: UniffiCallbackInterfaceClone? = null,
+        `openChannel`: UniffiCallbackInterfaceClientTransportMethod0? = null,
+    ): UniffiVTableCallbackInterfaceClientTransport(`uniffiFree`,`uniffiClone`,`openChannel`,), Structure.ByValue
+
+   internal fun uniffiSetValue(other: UniffiVTableCallbackInterfaceClientTransport) {
+        `uniffiFree` = other.`uniffiFree`
+        `uniffiClone` = other.`uniffiClone`
+        `openChannel` = other.`openChannel`
     }
 
 }
@@ -832,6 +888,14 @@ internal object IntegrityCheckingUniffiLib {
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_handler_call(
     ): Int
+    external fun uniffi_mcpline_uniffi_checksum_method_channel_send(
+    ): Int
+    external fun uniffi_mcpline_uniffi_checksum_method_channel_receive(
+    ): Int
+    external fun uniffi_mcpline_uniffi_checksum_method_channel_end(
+    ): Int
+    external fun uniffi_mcpline_uniffi_checksum_method_clienttransport_open_channel(
+    ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_client_disconnect(
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_client_list(
@@ -886,6 +950,8 @@ internal object IntegrityCheckingUniffiLib {
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_server_remove_feature(
     ): Int
+    external fun uniffi_mcpline_uniffi_checksum_method_server_serve_channel(
+    ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_server_serve_stdio(
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_server_stats(
@@ -906,6 +972,8 @@ internal object IntegrityCheckingUniffiLib {
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_constructor_client_of_server(
     ): Int
+    external fun uniffi_mcpline_uniffi_checksum_constructor_client_of_transport(
+    ): Int
     external fun uniffi_mcpline_uniffi_checksum_constructor_server_new(
     ): Int
     external fun ffi_mcpline_uniffi_uniffi_contract_version(
@@ -922,6 +990,8 @@ internal object UniffiLib {
 
     init {
         Native.register(UniffiLib::class.java, findLibraryName(componentName = "mcpline"))
+        uniffiCallbackInterfaceChannel.register(this)
+        uniffiCallbackInterfaceClientTransport.register(this)
         uniffiCallbackInterfaceHandler.register(this)
         uniffiCallbackInterfaceHost.register(this)
         uniffiCallbackInterfaceLog.register(this)
@@ -963,6 +1033,26 @@ internal object UniffiLib {
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_method_handler_call(`ptr`: Long,`arguments`: RustBuffer.ByValue,`call`: Long,
     ): Long
+    external fun uniffi_mcpline_uniffi_fn_clone_channel(`handle`: Long,uniffi_out_err: Pointer,
+    ): Long
+    external fun uniffi_mcpline_uniffi_fn_free_channel(`handle`: Long,uniffi_out_err: Pointer,
+    ): Unit
+    external fun uniffi_mcpline_uniffi_fn_init_callback_vtable_channel(`vtable`: UniffiVTableCallbackInterfaceChannel,
+    ): Unit
+    external fun uniffi_mcpline_uniffi_fn_method_channel_send(`ptr`: Long,`messages`: RustBuffer.ByValue,
+    ): Long
+    external fun uniffi_mcpline_uniffi_fn_method_channel_receive(`ptr`: Long,
+    ): Long
+    external fun uniffi_mcpline_uniffi_fn_method_channel_end(`ptr`: Long,
+    ): Long
+    external fun uniffi_mcpline_uniffi_fn_clone_clienttransport(`handle`: Long,uniffi_out_err: Pointer,
+    ): Long
+    external fun uniffi_mcpline_uniffi_fn_free_clienttransport(`handle`: Long,uniffi_out_err: Pointer,
+    ): Unit
+    external fun uniffi_mcpline_uniffi_fn_init_callback_vtable_clienttransport(`vtable`: UniffiVTableCallbackInterfaceClientTransport,
+    ): Unit
+    external fun uniffi_mcpline_uniffi_fn_method_clienttransport_open_channel(`ptr`: Long,
+    ): Long
     external fun uniffi_mcpline_uniffi_fn_clone_client(`handle`: Long,uniffi_out_err: Pointer,
     ): Long
     external fun uniffi_mcpline_uniffi_fn_free_client(`handle`: Long,uniffi_out_err: Pointer,
@@ -970,6 +1060,8 @@ internal object UniffiLib {
     external fun uniffi_mcpline_uniffi_fn_constructor_client_of(`host`: Long,`offer`: RustBuffer.ByValue,`settings`: RustBuffer.ByValue,`kind`: RustBuffer.ByValue,`at`: RustBuffer.ByValue,`options`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): Long
     external fun uniffi_mcpline_uniffi_fn_constructor_client_of_server(`host`: Long,`offer`: RustBuffer.ByValue,`settings`: RustBuffer.ByValue,`server`: Long,`options`: RustBuffer.ByValue,uniffi_out_err: Pointer,
+    ): Long
+    external fun uniffi_mcpline_uniffi_fn_constructor_client_of_transport(`host`: Long,`offer`: RustBuffer.ByValue,`settings`: RustBuffer.ByValue,`transport`: Long,uniffi_out_err: Pointer,
     ): Long
     external fun uniffi_mcpline_uniffi_fn_method_client_disconnect(`ptr`: Long,
     ): Long
@@ -1055,6 +1147,8 @@ internal object UniffiLib {
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_method_server_remove_feature(`ptr`: Long,`kind`: RustBuffer.ByValue,`name`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): Byte
+    external fun uniffi_mcpline_uniffi_fn_method_server_serve_channel(`ptr`: Long,`channel`: Long,`principal`: RustBuffer.ByValue,uniffi_out_err: Pointer,
+    ): Long
     external fun uniffi_mcpline_uniffi_fn_method_server_serve_stdio(`ptr`: Long,uniffi_out_err: Pointer,
     ): Long
     external fun uniffi_mcpline_uniffi_fn_method_server_stats(`ptr`: Long,uniffi_out_err: Pointer,
@@ -1246,6 +1340,18 @@ private fun uniffiCheckApiChecksums(lib: IntegrityCheckingUniffiLib) {
     if ((lib.uniffi_mcpline_uniffi_checksum_method_handler_call() and 0xFFFF) != 37936) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
+    if ((lib.uniffi_mcpline_uniffi_checksum_method_channel_send() and 0xFFFF) != 53746) {
+        throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
+    }
+    if ((lib.uniffi_mcpline_uniffi_checksum_method_channel_receive() and 0xFFFF) != 10241) {
+        throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
+    }
+    if ((lib.uniffi_mcpline_uniffi_checksum_method_channel_end() and 0xFFFF) != 56083) {
+        throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
+    }
+    if ((lib.uniffi_mcpline_uniffi_checksum_method_clienttransport_open_channel() and 0xFFFF) != 672) {
+        throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
+    }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_client_disconnect() and 0xFFFF) != 7854) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
@@ -1327,6 +1433,9 @@ private fun uniffiCheckApiChecksums(lib: IntegrityCheckingUniffiLib) {
     if ((lib.uniffi_mcpline_uniffi_checksum_method_server_remove_feature() and 0xFFFF) != 38189) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
+    if ((lib.uniffi_mcpline_uniffi_checksum_method_server_serve_channel() and 0xFFFF) != 20287) {
+        throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
+    }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_server_serve_stdio() and 0xFFFF) != 19749) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
@@ -1355,6 +1464,9 @@ private fun uniffiCheckApiChecksums(lib: IntegrityCheckingUniffiLib) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
     if ((lib.uniffi_mcpline_uniffi_checksum_constructor_client_of_server() and 0xFFFF) != 56173) {
+        throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
+    }
+    if ((lib.uniffi_mcpline_uniffi_checksum_constructor_client_of_transport() and 0xFFFF) != 21253) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
     if ((lib.uniffi_mcpline_uniffi_checksum_constructor_server_new() and 0xFFFF) != 53959) {
@@ -2420,6 +2532,472 @@ internal object FfiConverterTypeCall: FfiConverter<Call, Long> {
 //
 
 /**
+ * An open channel, in the other language.
+ */
+internal interface Channel {
+
+    /**
+     * Sends messages to the peer, in order. The next ones come when it returns.
+     */
+    suspend fun `send`(`messages`: List<kotlin.String>)
+
+    /**
+     * Returns the next message, or batch, of the peer; `None` if the peer has closed the channel. Dropping the future
+     * cancels it.
+     */
+    suspend fun `receive`(): kotlin.String?
+
+    /**
+     * Closes the channel. Called last. Not named `close`, which Kotlin objects of the library have already.
+     */
+    suspend fun `end`()
+
+    companion object
+}
+
+/**
+ * An open channel, in the other language.
+ */
+internal open class ChannelImpl: Disposable, AutoCloseable, Channel
+{
+
+    @Suppress("UNUSED_PARAMETER")
+    /**
+     * @suppress
+     */
+    constructor(withHandle: UniffiWithHandle, handle: Long) {
+        this.handle = handle
+        this.cleanable = UniffiLib.CLEANER.register(this, UniffiCleanAction(handle))
+    }
+
+    /**
+     * @suppress
+     *
+     * This constructor can be used to instantiate a fake object. Only used for tests. Any
+     * attempt to actually use an object constructed this way will fail as there is no
+     * connected Rust object.
+     */
+    @Suppress("UNUSED_PARAMETER")
+    constructor(noHandle: NoHandle) {
+        this.handle = 0
+        this.cleanable = null
+    }
+
+    protected val handle: Long
+    protected val cleanable: UniffiCleaner.Cleanable?
+
+    private val wasDestroyed = AtomicBoolean(false)
+    private val callCounter = AtomicLong(1)
+
+    /**
+     * Whether the current object has been destroyed and its reference is gone in the Rust side.
+     */
+    val uniffiIsDestroyed: Boolean get() = wasDestroyed.get()
+
+    override fun destroy() {
+        // Only allow a single call to this method.
+        // TODO: maybe we should log a warning if called more than once?
+        if (this.wasDestroyed.compareAndSet(false, true)) {
+            // This decrement always matches the initial count of 1 given at creation time.
+            if (this.callCounter.decrementAndGet() == 0L) {
+                cleanable?.clean()
+            }
+        }
+    }
+
+    @Synchronized
+    override fun close() {
+        this.destroy()
+    }
+
+    internal inline fun <R> callWithHandle(block: (handle: Long) -> R): R {
+        // Check and increment the call counter, to keep the object alive.
+        // This needs a compare-and-set retry loop in case of concurrent updates.
+        do {
+            val c = this.callCounter.get()
+            if (c == 0L) {
+                throw IllegalStateException("${this.javaClass.simpleName} object has already been destroyed")
+            }
+            if (c == Long.MAX_VALUE) {
+                throw IllegalStateException("${this.javaClass.simpleName} call counter would overflow")
+            }
+        } while (! this.callCounter.compareAndSet(c, c + 1L))
+        // Now we can safely do the method call without the handle being freed concurrently.
+        try {
+            return block(this.uniffiCloneHandle())
+        } finally {
+            // This decrement always matches the increment we performed above.
+            if (this.callCounter.decrementAndGet() == 0L) {
+                cleanable?.clean()
+            }
+        }
+    }
+
+    // Use a static inner class instead of a closure so as not to accidentally
+    // capture `this` as part of the cleanable's action.
+    private class UniffiCleanAction(private val handle: Long) : Runnable {
+        override fun run() {
+            if (handle == 0.toLong()) {
+                // Fake object created with `NoHandle`, don't try to free.
+                return;
+            }
+            uniffiRustCall { status ->
+                UniffiLib.uniffi_mcpline_uniffi_fn_free_channel(handle, status)
+            }
+        }
+    }
+
+    /**
+     * @suppress
+     */
+    fun uniffiCloneHandle(): Long {
+        if (handle == 0.toLong()) {
+            throw InternalException("uniffiCloneHandle() called on NoHandle object");
+        }
+        return uniffiRustCall() { status ->
+            UniffiLib.uniffi_mcpline_uniffi_fn_clone_channel(handle, status)
+        }
+    }
+
+    /**
+     * Sends messages to the peer, in order. The next ones come when it returns.
+     */
+    @Throws(ForeignFailure::class)
+    @Suppress("ASSIGNED_BUT_NEVER_ACCESSED_VARIABLE")
+    override suspend fun `send`(`messages`: List<kotlin.String>) {
+        return uniffiRustCallAsync(
+        callWithHandle { uniffiHandle ->
+            UniffiLib.uniffi_mcpline_uniffi_fn_method_channel_send(
+                uniffiHandle,
+
+        FfiConverterSequenceString.lower(`messages`),
+            )
+        },
+        { future, callback, continuation -> UniffiLib.ffi_mcpline_uniffi_rust_future_poll_void(future, callback, continuation) },
+        { future, continuation -> UniffiLib.ffi_mcpline_uniffi_rust_future_complete_void(future, continuation) },
+        { future -> UniffiLib.ffi_mcpline_uniffi_rust_future_free_void(future) },
+        // lift function
+        { },
+
+        // Error FFI converter
+        ForeignFailure.ErrorHandler,
+    )
+    }
+
+    /**
+     * Returns the next message, or batch, of the peer; `None` if the peer has closed the channel. Dropping the future
+     * cancels it.
+     */
+    @Throws(ForeignFailure::class)
+    @Suppress("ASSIGNED_BUT_NEVER_ACCESSED_VARIABLE")
+    override suspend fun `receive`() : kotlin.String? {
+        return uniffiRustCallAsync(
+        callWithHandle { uniffiHandle ->
+            UniffiLib.uniffi_mcpline_uniffi_fn_method_channel_receive(
+                uniffiHandle,
+
+            )
+        },
+        { future, callback, continuation -> UniffiLib.ffi_mcpline_uniffi_rust_future_poll_rust_buffer(future, callback, continuation) },
+        { future, continuation -> UniffiLib.ffi_mcpline_uniffi_rust_future_complete_rust_buffer(future, continuation) },
+        { future -> UniffiLib.ffi_mcpline_uniffi_rust_future_free_rust_buffer(future) },
+        // lift function
+        { FfiConverterOptionalString.lift(it) },
+        // Error FFI converter
+        ForeignFailure.ErrorHandler,
+    )
+    }
+
+    /**
+     * Closes the channel. Called last. Not named `close`, which Kotlin objects of the library have already.
+     */
+    @Throws(ForeignFailure::class)
+    @Suppress("ASSIGNED_BUT_NEVER_ACCESSED_VARIABLE")
+    override suspend fun `end`() {
+        return uniffiRustCallAsync(
+        callWithHandle { uniffiHandle ->
+            UniffiLib.uniffi_mcpline_uniffi_fn_method_channel_end(
+                uniffiHandle,
+
+            )
+        },
+        { future, callback, continuation -> UniffiLib.ffi_mcpline_uniffi_rust_future_poll_void(future, callback, continuation) },
+        { future, continuation -> UniffiLib.ffi_mcpline_uniffi_rust_future_complete_void(future, continuation) },
+        { future -> UniffiLib.ffi_mcpline_uniffi_rust_future_free_void(future) },
+        // lift function
+        { },
+
+        // Error FFI converter
+        ForeignFailure.ErrorHandler,
+    )
+    }
+
+    /**
+     * @suppress
+     */
+    companion object
+
+}
+
+// Put the implementation in an object so we don't pollute the top-level namespace
+internal object uniffiCallbackInterfaceChannel {
+    internal object `send`: UniffiCallbackInterfaceChannelMethod0 {
+        override fun callback(`uniffiHandle`: Long,`messages`: RustBuffer.ByValue,`uniffiFutureCallback`: UniffiForeignFutureCompleteVoid,`uniffiCallbackData`: Long,`uniffiOutDroppedCallback`: UniffiForeignFutureDroppedCallbackStruct,) {
+            val uniffiObj = FfiConverterTypeChannel.handleMap.get(uniffiHandle)
+            val makeCall = suspend { ->
+                uniffiObj.`send`(
+                    FfiConverterSequenceString.lift(`messages`),
+                )
+            }
+            val uniffiHandleSuccess = { _: Unit ->
+                val uniffiResult = UniffiForeignFutureResultVoid.UniffiByValue(
+                    UniffiRustCallStatus.ByValue()
+                )
+                uniffiResult.write()
+                uniffiFutureCallback.callback(uniffiCallbackData, uniffiResult)
+            }
+            val uniffiHandleError = { callStatus: UniffiRustCallStatus.ByValue ->
+                uniffiFutureCallback.callback(
+                    uniffiCallbackData,
+                    UniffiForeignFutureResultVoid.UniffiByValue(
+                        callStatus,
+                    ),
+                )
+            }
+            uniffiTraitInterfaceCallAsyncWithError(
+                makeCall,
+                uniffiHandleSuccess,
+                uniffiHandleError,
+                { e: ForeignFailure -> FfiConverterTypeForeignFailure.lower(e) },
+                uniffiOutDroppedCallback
+            )
+        }
+    }
+    internal object `receive`: UniffiCallbackInterfaceChannelMethod1 {
+        override fun callback(`uniffiHandle`: Long,`uniffiFutureCallback`: UniffiForeignFutureCompleteRustBuffer,`uniffiCallbackData`: Long,`uniffiOutDroppedCallback`: UniffiForeignFutureDroppedCallbackStruct,) {
+            val uniffiObj = FfiConverterTypeChannel.handleMap.get(uniffiHandle)
+            val makeCall = suspend { ->
+                uniffiObj.`receive`(
+                )
+            }
+            val uniffiHandleSuccess = { returnValue: kotlin.String? ->
+                val uniffiResult = UniffiForeignFutureResultRustBuffer.UniffiByValue(
+                    FfiConverterOptionalString.lower(returnValue),
+                    UniffiRustCallStatus.ByValue()
+                )
+                uniffiResult.write()
+                uniffiFutureCallback.callback(uniffiCallbackData, uniffiResult)
+            }
+            val uniffiHandleError = { callStatus: UniffiRustCallStatus.ByValue ->
+                uniffiFutureCallback.callback(
+                    uniffiCallbackData,
+                    UniffiForeignFutureResultRustBuffer.UniffiByValue(
+                        RustBuffer.ByValue(),
+                        callStatus,
+                    ),
+                )
+            }
+            uniffiTraitInterfaceCallAsyncWithError(
+                makeCall,
+                uniffiHandleSuccess,
+                uniffiHandleError,
+                { e: ForeignFailure -> FfiConverterTypeForeignFailure.lower(e) },
+                uniffiOutDroppedCallback
+            )
+        }
+    }
+    internal object `end`: UniffiCallbackInterfaceChannelMethod2 {
+        override fun callback(`uniffiHandle`: Long,`uniffiFutureCallback`: UniffiForeignFutureCompleteVoid,`uniffiCallbackData`: Long,`uniffiOutDroppedCallback`: UniffiForeignFutureDroppedCallbackStruct,) {
+            val uniffiObj = FfiConverterTypeChannel.handleMap.get(uniffiHandle)
+            val makeCall = suspend { ->
+                uniffiObj.`end`(
+                )
+            }
+            val uniffiHandleSuccess = { _: Unit ->
+                val uniffiResult = UniffiForeignFutureResultVoid.UniffiByValue(
+                    UniffiRustCallStatus.ByValue()
+                )
+                uniffiResult.write()
+                uniffiFutureCallback.callback(uniffiCallbackData, uniffiResult)
+            }
+            val uniffiHandleError = { callStatus: UniffiRustCallStatus.ByValue ->
+                uniffiFutureCallback.callback(
+                    uniffiCallbackData,
+                    UniffiForeignFutureResultVoid.UniffiByValue(
+                        callStatus,
+                    ),
+                )
+            }
+            uniffiTraitInterfaceCallAsyncWithError(
+                makeCall,
+                uniffiHandleSuccess,
+                uniffiHandleError,
+                { e: ForeignFailure -> FfiConverterTypeForeignFailure.lower(e) },
+                uniffiOutDroppedCallback
+            )
+        }
+    }
+
+    internal object uniffiFree: UniffiCallbackInterfaceFree {
+        override fun callback(handle: Long) {
+            FfiConverterTypeChannel.handleMap.remove(handle)
+        }
+    }
+
+    internal object uniffiClone: UniffiCallbackInterfaceClone {
+        override fun callback(handle: Long): Long {
+            return FfiConverterTypeChannel.handleMap.clone(handle)
+        }
+    }
+
+    internal var vtable = UniffiVTableCallbackInterfaceChannel.UniffiByValue(
+        uniffiFree,
+        uniffiClone,
+        `send`,
+        `receive`,
+        `end`,
+    )
+
+    // Registers the foreign callback with the Rust side.
+    // This method is generated for each callback interface.
+    internal fun register(lib: UniffiLib) {
+        lib.uniffi_mcpline_uniffi_fn_init_callback_vtable_channel(vtable)
+    }
+}
+
+/**
+ * @suppress
+ */
+internal object FfiConverterTypeChannel: FfiConverter<Channel, Long> {
+    internal val handleMap = UniffiHandleMap<Channel>()
+
+    override fun lower(value: Channel): Long {
+        if (value is ChannelImpl) {
+             // Rust-implemented object.  Clone the handle and return it
+            return value.uniffiCloneHandle()
+         } else {
+            // Kotlin object, generate a new vtable handle and return that.
+            return handleMap.insert(value)
+         }
+    }
+
+    override fun lift(value: Long): Channel {
+        if ((value and 1.toLong()) == 0.toLong()) {
+            // Rust-generated handle, construct a new class that uses the handle to implement the
+            // interface
+            return ChannelImpl(UniffiWithHandle, value)
+        } else {
+            // Kotlin-generated handle, get the object from the handle map
+            return handleMap.remove(value)
+        }
+    }
+
+    override fun read(buf: ByteBuffer): Channel {
+        return lift(buf.getLong())
+    }
+
+    override fun allocationSize(value: Channel) = 8UL
+
+    override fun write(value: Channel, buf: ByteBuffer) {
+        buf.putLong(lower(value))
+    }
+}
+
+// This template implements a class for working with a Rust struct via a handle
+// to the live Rust struct on the other side of the FFI.
+//
+// There's some subtlety here, because we have to be careful not to operate on a Rust
+// struct after it has been dropped, and because we must expose a public API for freeing
+// theq Kotlin wrapper object in lieu of reliable finalizers. The core requirements are:
+//
+//   * Each instance holds an opaque handle to the underlying Rust struct.
+//     Method calls need to read this handle from the object's state and pass it in to
+//     the Rust FFI.
+//
+//   * When an instance is no longer needed, its handle should be passed to a
+//     special destructor function provided by the Rust FFI, which will drop the
+//     underlying Rust struct.
+//
+//   * Given an instance, calling code is expected to call the special
+//     `destroy` method in order to free it after use, either by calling it explicitly
+//     or by using a higher-level helper like the `use` method. Failing to do so risks
+//     leaking the underlying Rust struct.
+//
+//   * We can't assume that calling code will do the right thing, and must be prepared
+//     to handle Kotlin method calls executing concurrently with or even after a call to
+//     `destroy`, and to handle multiple (possibly concurrent!) calls to `destroy`.
+//
+//   * We must never allow Rust code to operate on the underlying Rust struct after
+//     the destructor has been called, and must never call the destructor more than once.
+//     Doing so may trigger memory unsafety.
+//
+//   * To mitigate many of the risks of leaking memory and use-after-free unsafety, a `Cleaner`
+//     is implemented to call the destructor when the Kotlin object becomes unreachable.
+//     This is done in a background thread. This is not a panacea, and client code should be aware that
+//      1. the thread may starve if some there are objects that have poorly performing
+//     `drop` methods or do significant work in their `drop` methods.
+//      2. the thread is shared across the whole library. This can be tuned by using `android_cleaner = true`,
+//         or `android = true` in the [`kotlin` section of the `uniffi.toml` file](https://mozilla.github.io/uniffi-rs/kotlin/configuration.html).
+//
+// If we try to implement this with mutual exclusion on access to the handle, there is the
+// possibility of a race between a method call and a concurrent call to `destroy`:
+//
+//    * Thread A starts a method call, reads the value of the handle, but is interrupted
+//      before it can pass the handle over the FFI to Rust.
+//    * Thread B calls `destroy` and frees the underlying Rust struct.
+//    * Thread A resumes, passing the already-read handle value to Rust and triggering
+//      a use-after-free.
+//
+// One possible solution would be to use a `ReadWriteLock`, with each method call taking
+// a read lock (and thus allowed to run concurrently) and the special `destroy` method
+// taking a write lock (and thus blocking on live method calls). However, we aim not to
+// generate methods with any hidden blocking semantics, and a `destroy` method that might
+// block if called incorrectly seems to meet that bar.
+//
+// So, we achieve our goals by giving each instance an associated `AtomicLong` counter to track
+// the number of in-flight method calls, and an `AtomicBoolean` flag to indicate whether `destroy`
+// has been called. These are updated according to the following rules:
+//
+//    * The initial value of the counter is 1, indicating a live object with no in-flight calls.
+//      The initial value for the flag is false.
+//
+//    * At the start of each method call, we atomically check the counter.
+//      If it is 0 then the underlying Rust struct has already been destroyed and the call is aborted.
+//      If it is nonzero them we atomically increment it by 1 and proceed with the method call.
+//
+//    * At the end of each method call, we atomically decrement and check the counter.
+//      If it has reached zero then we destroy the underlying Rust struct.
+//
+//    * When `destroy` is called, we atomically flip the flag from false to true.
+//      If the flag was already true we silently fail.
+//      Otherwise we atomically decrement and check the counter.
+//      If it has reached zero then we destroy the underlying Rust struct.
+//
+// Astute readers may observe that this all sounds very similar to the way that Rust's `Arc<T>` works,
+// and indeed it is, with the addition of a flag to guard against multiple calls to `destroy`.
+//
+// The overall effect is that the underlying Rust struct is destroyed only when `destroy` has been
+// called *and* all in-flight method calls have completed, avoiding violating any of the expectations
+// of the underlying Rust code.
+//
+// This makes a cleaner a better alternative to _not_ calling `destroy()` as
+// and when the object is finished with, but the abstraction is not perfect: if the Rust object's `drop`
+// method is slow, and/or there are many objects to cleanup, and it's on a low end Android device, then the cleaner
+// thread may be starved, and the app will leak memory.
+//
+// In this case, `destroy`ing manually may be a better solution.
+//
+// The cleaner can live side by side with the manual calling of `destroy`. In the order of responsiveness, uniffi objects
+// with Rust peers are reclaimed:
+//
+// 1. By calling the `destroy` method of the object, which calls `rustObject.free()`. If that doesn't happen:
+// 2. When the object becomes unreachable, AND the Cleaner thread gets to call `rustObject.free()`. If the thread is starved then:
+// 3. The memory is reclaimed when the process terminates.
+//
+// [1] https://stackoverflow.com/questions/24376768/can-java-finalize-an-object-when-it-is-still-in-scope/24380219
+//
+
+/**
  * A client. Created without a connection; `open` connects it.
  */
 internal interface ClientInterface {
@@ -2847,6 +3425,22 @@ internal open class Client: Disposable, AutoCloseable, ClientInterface
     )
     }
 
+    /**
+     * Creates a client of a server that a transport in the other language reaches.
+     */
+    @Throws(Failure::class) fun `ofTransport`(`host`: Host, `offer`: kotlin.String, `settings`: kotlin.String, `transport`: ClientTransport): Client {
+            return FfiConverterTypeClient.lift(
+    uniffiRustCallWithError(Failure) { _status ->
+    UniffiLib.uniffi_mcpline_uniffi_fn_constructor_client_of_transport(
+
+        FfiConverterTypeHost.lower(`host`),
+        FfiConverterString.lower(`offer`),
+        FfiConverterString.lower(`settings`),
+        FfiConverterTypeClientTransport.lower(`transport`),_status)
+}
+    )
+    }
+
     }
 
 }
@@ -2870,6 +3464,346 @@ internal object FfiConverterTypeClient: FfiConverter<Client, Long> {
     override fun allocationSize(value: Client) = 8UL
 
     override fun write(value: Client, buf: ByteBuffer) {
+        buf.putLong(lower(value))
+    }
+}
+
+// This template implements a class for working with a Rust struct via a handle
+// to the live Rust struct on the other side of the FFI.
+//
+// There's some subtlety here, because we have to be careful not to operate on a Rust
+// struct after it has been dropped, and because we must expose a public API for freeing
+// theq Kotlin wrapper object in lieu of reliable finalizers. The core requirements are:
+//
+//   * Each instance holds an opaque handle to the underlying Rust struct.
+//     Method calls need to read this handle from the object's state and pass it in to
+//     the Rust FFI.
+//
+//   * When an instance is no longer needed, its handle should be passed to a
+//     special destructor function provided by the Rust FFI, which will drop the
+//     underlying Rust struct.
+//
+//   * Given an instance, calling code is expected to call the special
+//     `destroy` method in order to free it after use, either by calling it explicitly
+//     or by using a higher-level helper like the `use` method. Failing to do so risks
+//     leaking the underlying Rust struct.
+//
+//   * We can't assume that calling code will do the right thing, and must be prepared
+//     to handle Kotlin method calls executing concurrently with or even after a call to
+//     `destroy`, and to handle multiple (possibly concurrent!) calls to `destroy`.
+//
+//   * We must never allow Rust code to operate on the underlying Rust struct after
+//     the destructor has been called, and must never call the destructor more than once.
+//     Doing so may trigger memory unsafety.
+//
+//   * To mitigate many of the risks of leaking memory and use-after-free unsafety, a `Cleaner`
+//     is implemented to call the destructor when the Kotlin object becomes unreachable.
+//     This is done in a background thread. This is not a panacea, and client code should be aware that
+//      1. the thread may starve if some there are objects that have poorly performing
+//     `drop` methods or do significant work in their `drop` methods.
+//      2. the thread is shared across the whole library. This can be tuned by using `android_cleaner = true`,
+//         or `android = true` in the [`kotlin` section of the `uniffi.toml` file](https://mozilla.github.io/uniffi-rs/kotlin/configuration.html).
+//
+// If we try to implement this with mutual exclusion on access to the handle, there is the
+// possibility of a race between a method call and a concurrent call to `destroy`:
+//
+//    * Thread A starts a method call, reads the value of the handle, but is interrupted
+//      before it can pass the handle over the FFI to Rust.
+//    * Thread B calls `destroy` and frees the underlying Rust struct.
+//    * Thread A resumes, passing the already-read handle value to Rust and triggering
+//      a use-after-free.
+//
+// One possible solution would be to use a `ReadWriteLock`, with each method call taking
+// a read lock (and thus allowed to run concurrently) and the special `destroy` method
+// taking a write lock (and thus blocking on live method calls). However, we aim not to
+// generate methods with any hidden blocking semantics, and a `destroy` method that might
+// block if called incorrectly seems to meet that bar.
+//
+// So, we achieve our goals by giving each instance an associated `AtomicLong` counter to track
+// the number of in-flight method calls, and an `AtomicBoolean` flag to indicate whether `destroy`
+// has been called. These are updated according to the following rules:
+//
+//    * The initial value of the counter is 1, indicating a live object with no in-flight calls.
+//      The initial value for the flag is false.
+//
+//    * At the start of each method call, we atomically check the counter.
+//      If it is 0 then the underlying Rust struct has already been destroyed and the call is aborted.
+//      If it is nonzero them we atomically increment it by 1 and proceed with the method call.
+//
+//    * At the end of each method call, we atomically decrement and check the counter.
+//      If it has reached zero then we destroy the underlying Rust struct.
+//
+//    * When `destroy` is called, we atomically flip the flag from false to true.
+//      If the flag was already true we silently fail.
+//      Otherwise we atomically decrement and check the counter.
+//      If it has reached zero then we destroy the underlying Rust struct.
+//
+// Astute readers may observe that this all sounds very similar to the way that Rust's `Arc<T>` works,
+// and indeed it is, with the addition of a flag to guard against multiple calls to `destroy`.
+//
+// The overall effect is that the underlying Rust struct is destroyed only when `destroy` has been
+// called *and* all in-flight method calls have completed, avoiding violating any of the expectations
+// of the underlying Rust code.
+//
+// This makes a cleaner a better alternative to _not_ calling `destroy()` as
+// and when the object is finished with, but the abstraction is not perfect: if the Rust object's `drop`
+// method is slow, and/or there are many objects to cleanup, and it's on a low end Android device, then the cleaner
+// thread may be starved, and the app will leak memory.
+//
+// In this case, `destroy`ing manually may be a better solution.
+//
+// The cleaner can live side by side with the manual calling of `destroy`. In the order of responsiveness, uniffi objects
+// with Rust peers are reclaimed:
+//
+// 1. By calling the `destroy` method of the object, which calls `rustObject.free()`. If that doesn't happen:
+// 2. When the object becomes unreachable, AND the Cleaner thread gets to call `rustObject.free()`. If the thread is starved then:
+// 3. The memory is reclaimed when the process terminates.
+//
+// [1] https://stackoverflow.com/questions/24376768/can-java-finalize-an-object-when-it-is-still-in-scope/24380219
+//
+
+/**
+ * Opens channels to a server, in the other language.
+ */
+internal interface ClientTransport {
+
+    /**
+     * Opens a channel: once for each connection, again after a loss. Dropping the future cancels it.
+     */
+    suspend fun `openChannel`(): OpenedChannel
+
+    companion object
+}
+
+/**
+ * Opens channels to a server, in the other language.
+ */
+internal open class ClientTransportImpl: Disposable, AutoCloseable, ClientTransport
+{
+
+    @Suppress("UNUSED_PARAMETER")
+    /**
+     * @suppress
+     */
+    constructor(withHandle: UniffiWithHandle, handle: Long) {
+        this.handle = handle
+        this.cleanable = UniffiLib.CLEANER.register(this, UniffiCleanAction(handle))
+    }
+
+    /**
+     * @suppress
+     *
+     * This constructor can be used to instantiate a fake object. Only used for tests. Any
+     * attempt to actually use an object constructed this way will fail as there is no
+     * connected Rust object.
+     */
+    @Suppress("UNUSED_PARAMETER")
+    constructor(noHandle: NoHandle) {
+        this.handle = 0
+        this.cleanable = null
+    }
+
+    protected val handle: Long
+    protected val cleanable: UniffiCleaner.Cleanable?
+
+    private val wasDestroyed = AtomicBoolean(false)
+    private val callCounter = AtomicLong(1)
+
+    /**
+     * Whether the current object has been destroyed and its reference is gone in the Rust side.
+     */
+    val uniffiIsDestroyed: Boolean get() = wasDestroyed.get()
+
+    override fun destroy() {
+        // Only allow a single call to this method.
+        // TODO: maybe we should log a warning if called more than once?
+        if (this.wasDestroyed.compareAndSet(false, true)) {
+            // This decrement always matches the initial count of 1 given at creation time.
+            if (this.callCounter.decrementAndGet() == 0L) {
+                cleanable?.clean()
+            }
+        }
+    }
+
+    @Synchronized
+    override fun close() {
+        this.destroy()
+    }
+
+    internal inline fun <R> callWithHandle(block: (handle: Long) -> R): R {
+        // Check and increment the call counter, to keep the object alive.
+        // This needs a compare-and-set retry loop in case of concurrent updates.
+        do {
+            val c = this.callCounter.get()
+            if (c == 0L) {
+                throw IllegalStateException("${this.javaClass.simpleName} object has already been destroyed")
+            }
+            if (c == Long.MAX_VALUE) {
+                throw IllegalStateException("${this.javaClass.simpleName} call counter would overflow")
+            }
+        } while (! this.callCounter.compareAndSet(c, c + 1L))
+        // Now we can safely do the method call without the handle being freed concurrently.
+        try {
+            return block(this.uniffiCloneHandle())
+        } finally {
+            // This decrement always matches the increment we performed above.
+            if (this.callCounter.decrementAndGet() == 0L) {
+                cleanable?.clean()
+            }
+        }
+    }
+
+    // Use a static inner class instead of a closure so as not to accidentally
+    // capture `this` as part of the cleanable's action.
+    private class UniffiCleanAction(private val handle: Long) : Runnable {
+        override fun run() {
+            if (handle == 0.toLong()) {
+                // Fake object created with `NoHandle`, don't try to free.
+                return;
+            }
+            uniffiRustCall { status ->
+                UniffiLib.uniffi_mcpline_uniffi_fn_free_clienttransport(handle, status)
+            }
+        }
+    }
+
+    /**
+     * @suppress
+     */
+    fun uniffiCloneHandle(): Long {
+        if (handle == 0.toLong()) {
+            throw InternalException("uniffiCloneHandle() called on NoHandle object");
+        }
+        return uniffiRustCall() { status ->
+            UniffiLib.uniffi_mcpline_uniffi_fn_clone_clienttransport(handle, status)
+        }
+    }
+
+    /**
+     * Opens a channel: once for each connection, again after a loss. Dropping the future cancels it.
+     */
+    @Throws(ForeignFailure::class)
+    @Suppress("ASSIGNED_BUT_NEVER_ACCESSED_VARIABLE")
+    override suspend fun `openChannel`() : OpenedChannel {
+        return uniffiRustCallAsync(
+        callWithHandle { uniffiHandle ->
+            UniffiLib.uniffi_mcpline_uniffi_fn_method_clienttransport_open_channel(
+                uniffiHandle,
+
+            )
+        },
+        { future, callback, continuation -> UniffiLib.ffi_mcpline_uniffi_rust_future_poll_rust_buffer(future, callback, continuation) },
+        { future, continuation -> UniffiLib.ffi_mcpline_uniffi_rust_future_complete_rust_buffer(future, continuation) },
+        { future -> UniffiLib.ffi_mcpline_uniffi_rust_future_free_rust_buffer(future) },
+        // lift function
+        { FfiConverterTypeOpenedChannel.lift(it) },
+        // Error FFI converter
+        ForeignFailure.ErrorHandler,
+    )
+    }
+
+    /**
+     * @suppress
+     */
+    companion object
+
+}
+
+// Put the implementation in an object so we don't pollute the top-level namespace
+internal object uniffiCallbackInterfaceClientTransport {
+    internal object `openChannel`: UniffiCallbackInterfaceClientTransportMethod0 {
+        override fun callback(`uniffiHandle`: Long,`uniffiFutureCallback`: UniffiForeignFutureCompleteRustBuffer,`uniffiCallbackData`: Long,`uniffiOutDroppedCallback`: UniffiForeignFutureDroppedCallbackStruct,) {
+            val uniffiObj = FfiConverterTypeClientTransport.handleMap.get(uniffiHandle)
+            val makeCall = suspend { ->
+                uniffiObj.`openChannel`(
+                )
+            }
+            val uniffiHandleSuccess = { returnValue: OpenedChannel ->
+                val uniffiResult = UniffiForeignFutureResultRustBuffer.UniffiByValue(
+                    FfiConverterTypeOpenedChannel.lower(returnValue),
+                    UniffiRustCallStatus.ByValue()
+                )
+                uniffiResult.write()
+                uniffiFutureCallback.callback(uniffiCallbackData, uniffiResult)
+            }
+            val uniffiHandleError = { callStatus: UniffiRustCallStatus.ByValue ->
+                uniffiFutureCallback.callback(
+                    uniffiCallbackData,
+                    UniffiForeignFutureResultRustBuffer.UniffiByValue(
+                        RustBuffer.ByValue(),
+                        callStatus,
+                    ),
+                )
+            }
+            uniffiTraitInterfaceCallAsyncWithError(
+                makeCall,
+                uniffiHandleSuccess,
+                uniffiHandleError,
+                { e: ForeignFailure -> FfiConverterTypeForeignFailure.lower(e) },
+                uniffiOutDroppedCallback
+            )
+        }
+    }
+
+    internal object uniffiFree: UniffiCallbackInterfaceFree {
+        override fun callback(handle: Long) {
+            FfiConverterTypeClientTransport.handleMap.remove(handle)
+        }
+    }
+
+    internal object uniffiClone: UniffiCallbackInterfaceClone {
+        override fun callback(handle: Long): Long {
+            return FfiConverterTypeClientTransport.handleMap.clone(handle)
+        }
+    }
+
+    internal var vtable = UniffiVTableCallbackInterfaceClientTransport.UniffiByValue(
+        uniffiFree,
+        uniffiClone,
+        `openChannel`,
+    )
+
+    // Registers the foreign callback with the Rust side.
+    // This method is generated for each callback interface.
+    internal fun register(lib: UniffiLib) {
+        lib.uniffi_mcpline_uniffi_fn_init_callback_vtable_clienttransport(vtable)
+    }
+}
+
+/**
+ * @suppress
+ */
+internal object FfiConverterTypeClientTransport: FfiConverter<ClientTransport, Long> {
+    internal val handleMap = UniffiHandleMap<ClientTransport>()
+
+    override fun lower(value: ClientTransport): Long {
+        if (value is ClientTransportImpl) {
+             // Rust-implemented object.  Clone the handle and return it
+            return value.uniffiCloneHandle()
+         } else {
+            // Kotlin object, generate a new vtable handle and return that.
+            return handleMap.insert(value)
+         }
+    }
+
+    override fun lift(value: Long): ClientTransport {
+        if ((value and 1.toLong()) == 0.toLong()) {
+            // Rust-generated handle, construct a new class that uses the handle to implement the
+            // interface
+            return ClientTransportImpl(UniffiWithHandle, value)
+        } else {
+            // Kotlin-generated handle, get the object from the handle map
+            return handleMap.remove(value)
+        }
+    }
+
+    override fun read(buf: ByteBuffer): ClientTransport {
+        return lift(buf.getLong())
+    }
+
+    override fun allocationSize(value: ClientTransport) = 8UL
+
+    override fun write(value: ClientTransport, buf: ByteBuffer) {
         buf.putLong(lower(value))
     }
 }
@@ -4777,6 +5711,12 @@ internal interface ServerInterface {
     fun `removeFeature`(`kind`: kotlin.String, `name`: kotlin.String): kotlin.Boolean
 
     /**
+     * Begins to serve one client over an open channel: as the authenticated client `principal`, `CallerOptions` as JSON, or
+     * without one as a client that may use everything.
+     */
+    fun `serveChannel`(`channel`: Channel, `principal`: kotlin.String?): Serving
+
+    /**
      * Begins to serve stdio.
      */
     fun `serveStdio`(): Serving
@@ -5087,6 +6027,24 @@ internal open class Server: Disposable, AutoCloseable, ServerInterface
 
         FfiConverterString.lower(`kind`),
         FfiConverterString.lower(`name`),_status)
+}
+    }
+    )
+    }
+
+    /**
+     * Begins to serve one client over an open channel: as the authenticated client `principal`, `CallerOptions` as JSON, or
+     * without one as a client that may use everything.
+     */
+    @Throws(Failure::class)override fun `serveChannel`(`channel`: Channel, `principal`: kotlin.String?): Serving {
+            return FfiConverterTypeServing.lift(
+    callWithHandle {
+    uniffiRustCallWithError(Failure) { _status ->
+    UniffiLib.uniffi_mcpline_uniffi_fn_method_server_serve_channel(
+        it,
+
+        FfiConverterTypeChannel.lower(`channel`),
+        FfiConverterOptionalString.lower(`principal`),_status)
 }
     }
     )
@@ -5551,6 +6509,47 @@ internal object FfiConverterTypeFailureRecord: FfiConverterRustBuffer<FailureRec
             FfiConverterString.write(value.`kind`, buf)
             FfiConverterString.write(value.`text`, buf)
             FfiConverterString.write(value.`facts`, buf)
+    }
+}
+
+/**
+ * What [`ClientTransport::open_channel`] returns: asynchronous functions cannot return foreign traits themselves.
+ */
+internal data class OpenedChannel (
+    /**
+     * The channel.
+     */
+    var `channel`: Channel
+
+): Disposable{
+
+    @Suppress("UNNECESSARY_SAFE_CALL") // codegen is much simpler if we unconditionally emit safe calls here
+    override fun destroy() {
+
+    Disposable.destroy(
+        this.`channel`
+    )
+    }
+
+    companion object
+}
+
+/**
+ * @suppress
+ */
+internal object FfiConverterTypeOpenedChannel: FfiConverterRustBuffer<OpenedChannel> {
+    override fun read(buf: ByteBuffer): OpenedChannel {
+        return OpenedChannel(
+            FfiConverterTypeChannel.read(buf),
+        )
+    }
+
+    override fun allocationSize(value: OpenedChannel) = (
+            FfiConverterTypeChannel.allocationSize(value.`channel`)
+    )
+
+    override fun write(value: OpenedChannel, buf: ByteBuffer) {
+            FfiConverterTypeChannel.write(value.`channel`, buf)
     }
 }
 

@@ -151,6 +151,10 @@ public class ClientBuilder internal constructor() {
     public fun memory(server: Server): CompletableFuture<Client> =
         open { threads, configure -> mcpline.Client.memory(server.delegate, threads, configure) }
 
+    /** Connects over a custom transport, which opens a channel for each connection. */
+    public fun over(transport: ClientTransport): CompletableFuture<Client> =
+        open { threads, configure -> mcpline.Client.over(BlockingTransport(transport), threads, configure) }
+
     /** Opens a client with the settings so far. */
     private fun open(
         open: suspend (CoroutineDispatcher, mcpline.ClientBuilder.() -> Unit) -> mcpline.Client,

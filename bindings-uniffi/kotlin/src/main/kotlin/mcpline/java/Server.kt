@@ -9,6 +9,7 @@ import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.JsonPrimitive
+import mcpline.Caller
 import mcpline.ClosedException
 import mcpline.Extension
 import mcpline.HttpSettings
@@ -292,6 +293,20 @@ public class Server private constructor(
         val read = settingsOf(UnixSettings.serializer(), settings)
         runBlocking { delegate.runUnix(path, read) }
     }
+
+    /**
+     * Serves one client over a custom transport, until either side closes the channel, the server is [closed][close], or the thread
+     * is interrupted. Any number of clients can be served at once.
+     *
+     * @param channel An open channel, which is closed at the end.
+     * @param principal The client's identity, as authenticated by the transport: see [mcpline.Server.serveChannel]. Without one the
+     *   client may do everything.
+     * @throws TransportException The channel failed.
+     */
+    @JvmOverloads
+    @Throws(InterruptedException::class)
+    public fun serveChannel(channel: Channel, principal: Caller? = null): Unit =
+        runBlocking { delegate.serveChannel(BlockingChannel(channel), principal) }
 
     /**
      * Starts to serve HTTP, until the server is [closed][close]. Parameters as for [runHttp].
