@@ -19,4 +19,8 @@ if __name__ == "__main__":
     parser.add_argument("--port", type=int, default=8000)
     # Names that clients use, separated by commas.
     names = os.environ.get("ALLOWED_HOSTS", "localhost").split(",")
-    server.run("http", host="0.0.0.0", port=parser.parse_args().port, allowed_hosts=names)
+    # Limits per client count the address that the load balancer adds: clients must not reach the server without it.
+    client = "X-Forwarded-For"
+    server.run(
+        "http", host="0.0.0.0", port=parser.parse_args().port, allowed_hosts=names, client_address_header=client
+    )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -12,54 +10,10 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+from balancer import command, program
 from harness.process import free_port
 
-#: Programs of which one must be there, with the package of Debian that has it.
-NEEDED = {
-    "redis-server": ("valkey-server", "redis-server"),
-    "haproxy": ("haproxy",),
-    "nginx": ("nginx",),
-}
 WAIT_TIMEOUT = 60.0
-
-#: The configurations that programs of users begin with.
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "deployment"
-
-NGINX = """
-{user}
-daemon off;
-worker_processes 1;
-pid {folder}/nginx.pid;
-error_log {folder}/nginx-error.log;
-events {{ worker_connections 1024; }}
-http {{
-  access_log off;
-  client_body_temp_path {folder}/body;
-  proxy_temp_path {folder}/proxy;
-  fastcgi_temp_path {folder}/fastcgi;
-  uwsgi_temp_path {folder}/uwsgi;
-  scgi_temp_path {folder}/scgi;
-  # Which replica has answered.
-  add_header X-Backend $upstream_addr always;
-  {site}
-}}
-"""
-
-
-def changed(example: str, changes: dict[str, str]) -> str:
-    """Returns an example in which each of these patterns, which is there once, is replaced."""
-    text = (EXAMPLES / example).read_text()
-    for pattern, replacement in changes.items():
-        text, count = re.subn(pattern, lambda _: replacement, text, flags=re.MULTILINE)
-        assert count == 1, f"{example} has {pattern} {count} times"
-    return text
-
-
-
-def program(package: str) -> str | None:
-    """Returns the program of a package; `None` if this machine lacks it. Debian has some where only root looks."""
-    path = os.environ.get("PATH", "") + os.pathsep + "/usr/sbin"
-    return next((found for name in NEEDED[package] if (found := shutil.which(name, path=path))), None)
 
 
 class Process:
@@ -143,27 +97,7 @@ class Fleet:
             own: Process([*server, "--http", str(own), *sharing], own, folder / f"replica-{own}.log", secret)
             for own in (free_port() for _ in range(replicas))
         }
-        self.balancer = Process(self._balance(balancer, port), port, folder / f"{balancer}.log")
-
-    def _balance(self, balancer: str, port: int) -> list[str]:
-        """Writes the balancer's configuration; returns its command."""
-        command = program(balancer) or ""
-        configuration = self.folder / f"{balancer}.conf"
-        if balancer == "haproxy":
-            servers = "".join(f"  server 127.0.0.1:{own} 127.0.0.1:{own}\n" for own in self.replicas)
-            changes = {
-                "bind :8080": f"bind 127.0.0.1:{port}",
-                # A killed replica is found, and one that is back used, at once.
-                "check inter 1s fall 2 rise 1": "check inter 50ms fall 1 rise 1",
-                "(^  server .*\n)+": f"  http-response set-header x-backend %s\n{servers}",
-            }
-            configuration.write_text(changed("haproxy.cfg", changes))
-            return [command, "-db", "-f", str(configuration)]
-        servers = "".join(f"  server 127.0.0.1:{own} max_fails=0;\n" for own in self.replicas)
-        site = changed("nginx.conf", {"listen 8080": f"listen 127.0.0.1:{port}", "(^  server .*;\n)+": servers})
-        user = "user root;" if os.geteuid() == 0 else ""
-        configuration.write_text(NGINX.format(user=user, folder=self.folder, site=site))
-        return [command, "-p", str(self.folder), "-c", str(configuration), "-e", str(self.folder / "nginx-error.log")]
+        self.balancer = Process(command(balancer, port, list(self.replicas), folder), port, folder / f"{balancer}.log")
 
     @property
     def url(self) -> str:
