@@ -249,9 +249,10 @@ mod unix {
             });
         }
 
-        fn end(&self, stream: &str) {
+        fn end(&self, stream: &str, last: u64) {
             self.push(Operation::End {
                 stream: stream.to_owned(),
+                last,
             });
         }
 

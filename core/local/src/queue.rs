@@ -40,6 +40,7 @@ pub(crate) enum Operation {
     },
     End {
         stream: String,
+        last: u64,
     },
     Read {
         stream: String,
@@ -294,6 +295,7 @@ mod tests {
         queue.push(save);
         queue.push(Operation::End {
             stream: "one/1".to_owned(),
+            last: 0,
         });
         queue.push(Operation::Flush { reply });
         let taken = drain(&queue).await;

@@ -1,8 +1,9 @@
 //! Events of streams as files: `streams/DIGEST/DIGEST`, of the session and of the stream's name within it.
 //!
 //! A file has a record for each event: the length of the event (four bytes), its number (eight bytes, both little-endian), and the
-//! event. The end of the stream is a record with the length [`END`]. Only the process that sends a stream writes its file, so an
-//! append is one `write`. A record that a killed process has left incomplete is the last one; readers ignore it.
+//! event. The end of the stream is a record with the length [`END`] and the number of the last event. Only the process that sends a
+//! stream writes its file, so an append is one `write`. A record that a killed process has left incomplete is the last one; readers
+//! ignore it.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -42,10 +43,10 @@ impl Records {
         self.bytes.extend_from_slice(event);
     }
 
-    /// Adds the end of the stream.
-    pub(crate) fn end(&mut self) {
+    /// Adds the end of the stream after this event.
+    pub(crate) fn end(&mut self, last: u64) {
         self.bytes.extend_from_slice(&END.to_le_bytes());
-        self.bytes.extend_from_slice(&0_u64.to_le_bytes());
+        self.bytes.extend_from_slice(&last.to_le_bytes());
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -57,7 +58,7 @@ impl Records {
 #[derive(Debug, PartialEq, Eq)]
 enum Record<'a> {
     Event(u64, &'a [u8]),
-    End,
+    End(u64),
 }
 
 /// The complete records of a file.
@@ -70,13 +71,14 @@ impl<'a> Iterator for Reader<'a> {
         let (length, rest) = self.0.split_first_chunk()?;
         let (number, rest) = rest.split_first_chunk()?;
         let length = u32::from_le_bytes(*length);
+        let number = u64::from_le_bytes(*number);
         if length == END {
             self.0 = rest;
-            return Some(Record::End);
+            return Some(Record::End(number));
         }
         let (event, rest) = rest.split_at_checked(length as usize)?;
         self.0 = rest;
-        Some(Record::Event(u64::from_le_bytes(*number), event))
+        Some(Record::Event(number, event))
     }
 }
 
@@ -93,9 +95,17 @@ impl<'a> Latest<'a> {
         let mut latest = Self::default();
         for record in Reader(file) {
             match record {
-                Record::End => latest.ended = true,
+                Record::End(last) => {
+                    let next = last.saturating_add(1);
+                    if next != latest.next() {
+                        // The last event was lost.
+                        latest.events.clear();
+                        latest.first = next;
+                    }
+                    latest.ended = true;
+                }
                 Record::Event(number, event) => {
-                    let next = latest.first.saturating_add(latest.events.len() as u64);
+                    let next = latest.next();
                     if !latest.events.is_empty() && number < next {
                         // It is there already.
                         continue;
@@ -112,13 +122,15 @@ impl<'a> Latest<'a> {
         latest
     }
 
+    /// Returns the number of the event that follows.
+    fn next(&self) -> u64 {
+        self.first.saturating_add(self.events.len() as u64)
+    }
+
     /// Returns the events after this one, or a part of them, if it is the one before the first that is kept, or a later one.
     fn after(&self, after: u64) -> Option<LoggedEvents> {
         let from = after.checked_add(1)?.checked_sub(self.first)?;
         let events = self.events.get(usize::try_from(from).ok()?..)?;
-        if self.events.is_empty() {
-            return None;
-        }
         let mut part = Vec::new();
         let mut bytes = 0;
         for event in events {
@@ -149,7 +161,7 @@ impl<'a> Latest<'a> {
             records.event(number, event);
         }
         if self.ended {
-            records.end();
+            records.end(self.next().saturating_sub(1));
         }
         records
     }
@@ -302,7 +314,7 @@ mod tests {
         let mut records = Records::default();
         records.event(0, b"small");
         records.event(1, &large);
-        records.end();
+        records.end(1);
         let kept = Latest::read(&records.bytes).within_limit();
         let kept = Latest::read(&kept.bytes);
         assert_eq!((kept.first, kept.events.len(), kept.ended), (1, 1, true));

@@ -114,7 +114,9 @@ impl Worker {
                 } => self
                     .records_of(&mut appending, stream)
                     .event(number, &event),
-                Operation::End { stream } => self.records_of(&mut appending, stream).end(),
+                Operation::End { stream, last } => {
+                    self.records_of(&mut appending, stream).end(last);
+                }
                 Operation::Publish(message) => peers.publish(&message),
                 other => {
                     self.append(appending.take());

@@ -41,8 +41,8 @@ impl ErrorCode {
     /// The caller's token lacks scopes. Defined by this library: over HTTP, status 403 and its challenge say so
     /// (2025-11-25, `basic/authorization`, scope challenge handling), and elsewhere the protocol defines nothing.
     pub const INSUFFICIENT_SCOPE: Self = Self(-31_001);
-    /// The process that had the request has ended without a response: the request may have run. Defined by this library, like
-    /// [`BUSY`](Self::BUSY).
+    /// The process that had the request has ended without a response, or events of its stream were lost on the way to another
+    /// process: the request may have run. Defined by this library, like [`BUSY`](Self::BUSY).
     pub const PROCESS_ENDED: Self = Self(-31_003);
 }
 

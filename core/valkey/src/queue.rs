@@ -35,6 +35,8 @@ pub(crate) enum Operation {
     },
     End {
         stream: String,
+        /// The number of the last event.
+        last: u64,
     },
     Publish {
         /// The number of the message at this process.
@@ -48,7 +50,7 @@ impl Operation {
     pub(crate) fn session(&self) -> Option<&str> {
         match self {
             Self::Save { session, .. } | Self::Remove { session } => Some(session),
-            Self::Append { stream, .. } | Self::End { stream } => {
+            Self::Append { stream, .. } | Self::End { stream, .. } => {
                 Some(keys::split_stream_name(stream).0)
             }
             Self::Publish { .. } => None,

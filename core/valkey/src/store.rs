@@ -282,9 +282,9 @@ impl EventLog for Valkey {
         });
     }
 
-    fn end(&self, stream: &str) {
+    fn end(&self, stream: &str, last: u64) {
         let stream = stream.to_owned();
-        self.enqueue(|queue| queue.push(Operation::End { stream }));
+        self.enqueue(|queue| queue.push(Operation::End { stream, last }));
     }
 
     fn flush(&self) -> Pending<'_, ()> {

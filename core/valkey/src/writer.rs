@@ -218,9 +218,11 @@ impl Writer {
                     .limit(EVENT_BYTES)
                     .number(lifetime_ms(STREAM_LIFETIME))
             }
-            Operation::End { stream } => {
+            Operation::End { stream, last } => {
                 let (session, name) = keys::split_stream_name(stream);
-                ScriptCall::new("end", [keys.index(session)]).bytes(name.as_bytes())
+                ScriptCall::new("end", [keys.index(session), keys.stream(session, name)])
+                    .bytes(name.as_bytes())
+                    .number(*last)
             }
             Operation::Publish { number, message } => {
                 ScriptCall::new("publish", [keys.bus(), keys.bus_bytes()])

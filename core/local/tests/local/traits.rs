@@ -157,8 +157,8 @@ async fn a_stream_is_read_from_any_event_on() {
     for unknown in [2, 7, u64::MAX] {
         assert_eq!(read(&b, "one/1", unknown).await, None);
     }
-    a.events.end("one/1");
-    a.events.end("one/2");
+    a.events.end("one/1", 6);
+    a.events.end("one/2", 0);
     a.events.flush().await.expect("flushes");
     let rest = b.events.read("one/1", 5).await.expect("reads");
     assert_eq!(
@@ -166,6 +166,25 @@ async fn a_stream_is_read_from_any_event_on() {
         Some(LoggedEvents::new(vec![Bytes::from_static(b"six")], true))
     );
     assert_eq!(b.events.read("one/2", 0).await.expect("reads"), None);
+}
+
+#[tokio::test]
+async fn a_stream_whose_last_event_was_lost_does_not_end_without_it() {
+    let scratch = Scratch::new();
+    let (a, b) = (scratch.share(), scratch.share());
+    for number in 0..3 {
+        a.events
+            .append("one/1", number, Bytes::from_static(b"event"));
+    }
+    // Event 3 is lost.
+    a.events.end("one/1", 3);
+    a.events.flush().await.expect("flushes");
+    for after in 0..3 {
+        assert_eq!(b.events.read("one/1", after).await.expect("reads"), None);
+    }
+    // A client that has it has missed nothing.
+    let rest = b.events.read("one/1", 3).await.expect("reads");
+    assert_eq!(rest, Some(LoggedEvents::new(Vec::new(), true)));
 }
 
 #[tokio::test]

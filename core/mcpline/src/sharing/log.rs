@@ -16,8 +16,10 @@ pub trait EventLog: Send + Sync + 'static {
     /// is removed from the store, its streams are not read any more.
     fn append(&self, stream: &str, number: u64, event: Bytes);
 
-    /// Marks the end of this stream. Must not block either.
-    fn end(&self, stream: &str);
+    /// Marks the end of this stream after the event with the number `last`. Must not block either. If the log does not have that
+    /// event, because it was lost, [`read`](Self::read) returns `None` for all events before it: a client must not take what is
+    /// kept for the whole stream. A stream without events is not marked.
+    fn end(&self, stream: &str, last: u64);
 
     /// Waits until what was given to the log before is written. Called when a server shuts down, so that clients that
     /// resume their streams at another process find all events. A log that writes at once needs no other implementation.

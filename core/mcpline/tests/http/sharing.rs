@@ -421,8 +421,8 @@ impl EventLog for Late {
         self.log.append(stream, number, event);
     }
 
-    fn end(&self, stream: &str) {
-        self.log.end(stream);
+    fn end(&self, stream: &str, last: u64) {
+        self.log.end(stream, last);
     }
 
     fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>> {
@@ -459,7 +459,7 @@ impl Parts {
 impl EventLog for Parts {
     fn append(&self, _: &str, _: u64, _: Bytes) {}
 
-    fn end(&self, _: &str) {}
+    fn end(&self, _: &str, _: u64) {}
 
     fn read<'a>(&'a self, _: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>> {
         self.reads.fetch_add(1, Ordering::SeqCst);
@@ -540,9 +540,9 @@ impl EventLog for Mortal {
         }
     }
 
-    fn end(&self, stream: &str) {
+    fn end(&self, stream: &str, last: u64) {
         if !self.is_killed.load(Ordering::SeqCst) {
-            self.parts.events.end(stream);
+            self.parts.events.end(stream, last);
         }
     }
 
@@ -599,6 +599,53 @@ async fn a_call_whose_process_was_killed_ends_with_an_error_on_the_resumed_strea
     let data = json!({"retryable": true, "outcomeKnown": false});
     assert_eq!(answer["error"]["data"], data);
     assert_eq!(messages(long).await.expect("it ends"), None);
+}
+
+/// A log that loses the response of each request.
+struct Forgetful {
+    log: Arc<dyn EventLog>,
+}
+
+impl EventLog for Forgetful {
+    fn append(&self, stream: &str, number: u64, event: Bytes) {
+        if !event.windows(8).any(|part| part == b"\"result\"") {
+            self.log.append(stream, number, event);
+        }
+    }
+
+    fn end(&self, stream: &str, last: u64) {
+        self.log.end(stream, last);
+    }
+
+    fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>> {
+        self.log.read(stream, after)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_response_was_lost_ends_with_an_error_on_the_resumed_stream() {
+    let mut sharing = Sharing::in_memory();
+    sharing.events = Arc::new(Forgetful {
+        log: sharing.events.clone(),
+    });
+    let (a, b) = (Process::start(&sharing), Process::start(&sharing));
+    let id = a.begin().await;
+    let mut lost = a.post(&id, call(7, "streams")).await;
+    let (seen, _) = message(lost.body_mut()).await;
+    let headers = [("mcp-session-id", id.as_str()), ("last-event-id", &seen)];
+    let mut resumed = b
+        .service
+        .handle(request(Method::GET, &headers, Value::Null))
+        .await;
+    a.go_on.notify_one();
+    let messages = rest(resumed.body_mut()).await;
+    let answer = messages.last().expect("an answer");
+    assert_eq!(
+        (&answer["id"], &answer["error"]["code"]),
+        (&json!(7), &json!(-31_003))
+    );
+    let data = json!({"retryable": true, "outcomeKnown": false});
+    assert_eq!(answer["error"]["data"], data);
 }
 
 /// A store that can be read, and written to unless it is full.
@@ -679,8 +726,8 @@ impl EventLog for Flushed {
         self.log.append(stream, number, event);
     }
 
-    fn end(&self, stream: &str) {
-        self.log.end(stream);
+    fn end(&self, stream: &str, last: u64) {
+        self.log.end(stream, last);
     }
 
     fn flush(&self) -> Pending<'_, ()> {
@@ -1037,9 +1084,9 @@ impl EventLog for Recording {
         self.parts.events.append(stream, number, event);
     }
 
-    fn end(&self, stream: &str) {
+    fn end(&self, stream: &str, last: u64) {
         self.saw("log", stream, b"");
-        self.parts.events.end(stream);
+        self.parts.events.end(stream, last);
     }
 
     fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>> {

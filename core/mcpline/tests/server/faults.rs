@@ -108,9 +108,9 @@ impl EventLog for Faulty {
         }
     }
 
-    fn end(&self, stream: &str) {
+    fn end(&self, stream: &str, last: u64) {
         if !self.fault.strikes() {
-            self.sound.events.end(stream);
+            self.sound.events.end(stream, last);
         }
     }
 

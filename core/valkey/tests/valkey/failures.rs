@@ -223,7 +223,7 @@ async fn operations_do_not_overtake_one_that_is_written_again() {
     let _: String = server.command("CONFIG SET maxmemory 1").await;
     a.events.append("one/1", 0, Bytes::from_static(b"zero"));
     // Needs no memory, because the stream does not exist yet.
-    a.events.end("one/1");
+    a.events.end("one/1", 0);
     save(&a, "two", "value").await.expect_err("no memory");
     let _: String = server.command("CONFIG SET maxmemory 0").await;
     until("the stream ends", || async {

@@ -111,8 +111,8 @@ async fn a_stream_is_read_from_any_event_on() {
     for unknown in [2, 7, u64::MAX] {
         assert_eq!(b.events.read("one/1", unknown).await.expect("reads"), None);
     }
-    a.events.end("one/1");
-    a.events.end("one/2");
+    a.events.end("one/1", 6);
+    a.events.end("one/2", 0);
     until("it ends", || async {
         b.events.read("one/1", 6).await.ok()??.ended.then_some(())
     })
@@ -126,6 +126,25 @@ async fn a_stream_is_read_from_any_event_on() {
 }
 
 #[tokio::test]
+async fn a_stream_whose_last_event_was_lost_does_not_end_without_it() {
+    let server = Server::start();
+    let a = server.connect();
+    append(&a, "one/1", 0..3).await;
+    append(&a, "one/2", 0..2).await;
+    // Event 3 is lost.
+    a.events.end("one/1", 3);
+    save(&a, "last", "value", LIFETIME).await;
+    for after in 0..3 {
+        assert_eq!(a.events.read("one/1", after).await.expect("reads"), None);
+    }
+    // A client that has it has missed nothing.
+    let rest = a.events.read("one/1", 3).await.expect("reads");
+    assert_eq!(rest, Some(LoggedEvents::new(Vec::new(), true)));
+    let total: String = server.command("HGET mcpline:1:{one}:streams *").await;
+    assert_eq!(total, format!("2 {}", 2 * 228));
+}
+
+#[tokio::test]
 async fn a_long_stream_is_read_in_parts() {
     let server = Server::start();
     let a = server.connect();
@@ -136,8 +155,8 @@ async fn a_long_stream_is_read_in_parts() {
     for number in 0..1_000 {
         a.events.append("many/1", number, Bytes::new());
     }
-    a.events.end("large/1");
-    a.events.end("many/1");
+    a.events.end("large/1", 4);
+    a.events.end("many/1", 999);
     save(&a, "last", "value", LIFETIME).await;
     for (stream, last, most) in [("large/1", 4, 1), ("many/1", 999, 256)] {
         let mut after = 0;
@@ -290,7 +309,7 @@ async fn a_stream_goes_on_after_its_index_was_evicted_without_the_events() {
     append(&a, "one/1", 0..1_020).await;
     let _: u64 = server.command("DEL mcpline:1:{one}:streams").await;
     append(&a, "one/1", 1_020..1_030).await;
-    a.events.end("one/1");
+    a.events.end("one/1", 1_029);
     append(&a, "one/2", 0..2).await;
     assert_eq!(a.events.read("one/1", 1_018).await.expect("reads"), None);
     let rest = a.events.read("one/1", 1_019).await.expect("reads");

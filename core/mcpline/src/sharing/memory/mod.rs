@@ -87,8 +87,8 @@ impl EventLog for Memory {
         lock(&self.streams).append(stream, number, event);
     }
 
-    fn end(&self, stream: &str) {
-        lock(&self.streams).end(stream);
+    fn end(&self, stream: &str, last: u64) {
+        lock(&self.streams).end(stream, last);
     }
 
     fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>> {

@@ -52,6 +52,7 @@ impl LoggedStreams {
         }
         if let Some(stream) = self.by_name.get_mut(name) {
             self.bytes -= stream.bytes;
+            stream.go_on_at(number);
             stream.push(event);
             self.bytes += stream.bytes;
         }
@@ -63,8 +64,11 @@ impl LoggedStreams {
         }
     }
 
-    pub(super) fn end(&mut self, name: &str) {
+    pub(super) fn end(&mut self, name: &str, last: u64) {
         if let Some(stream) = self.by_name.get_mut(name) {
+            self.bytes -= stream.bytes;
+            stream.go_on_at(last.saturating_add(1));
+            self.bytes += stream.bytes;
             stream.ended = true;
         }
     }
@@ -123,6 +127,15 @@ impl LoggedStreams {
 }
 
 impl LoggedStream {
+    /// Drops all events unless they end before this number: nothing may be skipped by a client that resumes.
+    fn go_on_at(&mut self, number: u64) {
+        if self.first + self.events.len() as u64 != number {
+            self.events.clear();
+            self.first = number;
+            self.bytes = 0;
+        }
+    }
+
     fn push(&mut self, event: Bytes) {
         self.bytes += memory(&event);
         self.events.push_back(event);

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::sharing::{EventLog, Memory, SaveOutcome, SessionStore};
+use crate::sharing::{EventLog, LoggedEvents, Memory, SaveOutcome, SessionStore};
 
 use super::lock;
 use super::sessions::{MAX_SESSION_BYTES, SESSION_MEMORY_BYTES};
@@ -139,4 +139,20 @@ async fn events_that_were_never_sent_are_not_read() {
     assert!(is_held(&memory, "session/1", 0).await);
     assert!(!is_held(&memory, "session/1", 1).await);
     assert!(!is_held(&memory, "session/1", u64::MAX).await);
+}
+
+#[tokio::test]
+async fn a_stream_with_lost_events_is_not_continued_before_them() {
+    let memory = Memory::default();
+    for number in [0, 1, 3] {
+        memory.append("session/1", number, Bytes::new());
+    }
+    assert!(!is_held(&memory, "session/1", 1).await);
+    assert!(is_held(&memory, "session/1", 2).await);
+    // Event 4 is lost, and with it the end of the stream.
+    memory.end("session/1", 4);
+    assert!(!is_held(&memory, "session/1", 3).await);
+    let end = memory.read("session/1", 4).await.expect("reads");
+    assert_eq!(end, Some(LoggedEvents::new(Vec::new(), true)));
+    assert_eq!(lock(&memory.streams).bytes(), STREAM_MEMORY_BYTES);
 }

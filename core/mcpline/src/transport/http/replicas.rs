@@ -410,14 +410,13 @@ impl FollowedStream {
         }
     }
 
-    /// Answers the request of a process that has ended.
-    fn answer_for_owner(&self) {
-        let (Some(stream), Some((_, request))) = (self.stream.upgrade(), &self.owner) else {
-            return;
-        };
-        let mut message = Vec::new();
-        encode::error(&mut message, Some(request), &RpcError::process_ended());
-        stream.repeat(message.into());
+    /// Ends the stream with an error for its request, whose response will not come from the other process.
+    fn end_with(&self, stream: &Stream, error: &RpcError) {
+        if let Some((_, request)) = &self.owner {
+            let mut message = Vec::new();
+            encode::error(&mut message, Some(request), error);
+            stream.repeat(message.into());
+        }
         stream.end();
     }
 
@@ -451,14 +450,17 @@ impl FollowedStream {
                     has_more = false;
                     drop(stream);
                     if self.has_lost_owner().await {
-                        return self.answer_for_owner();
+                        if let Some(stream) = self.stream.upgrade() {
+                            self.end_with(&stream, &RpcError::process_ended());
+                        }
+                        return;
                     }
                 }
                 Ok(Some(logged)) => match self.repeat(&stream, logged) {
                     Some(more) => has_more = more,
                     None => return,
                 },
-                Ok(None) => return stream.end(),
+                Ok(None) => return self.end_with(&stream, &response_lost()),
                 Err(error) => {
                     has_more = false;
                     warn_limited!(%error, "the event log failed");
@@ -491,6 +493,17 @@ async fn look_up(stream: &StreamLog, after: u64) -> Result<Option<LoggedEvents>,
             (None, Some(delay)) => tokio::time::sleep(*delay).await,
             (None, None) => return Ok(None),
         }
+    }
+}
+
+/// The error for a request of which events were lost between the processes. As if the other process had ended, the request may be
+/// sent again, and may have run.
+fn response_lost() -> RpcError {
+    RpcError {
+        message:
+            "events of the request's stream were lost between processes; the request may have run"
+                .into(),
+        ..RpcError::process_ended()
     }
 }
 

@@ -220,10 +220,12 @@ impl Stream {
     pub(crate) fn end(&self) {
         let (waker, on_lost) = {
             let mut state = self.lock();
+            let events = state.first + state.events.len() as u64;
             if !state.ended
                 && let Some(logged) = &self.log
+                && let Some(last) = events.checked_sub(1)
             {
-                logged.log.end(&logged.name);
+                logged.log.end(&logged.name, last);
             }
             state.ended = true;
             (state.wakers(), self.take_on_lost())
