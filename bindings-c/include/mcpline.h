@@ -1665,7 +1665,7 @@ mcpl_status mcpl_server_on_end(mcpl_server *server,
  *
  * \param server the server.
  *
- * Streamable HTTP is served at `/mcp`, HTTP+SSE at `/sse` and `/messages`, a health check at `/health`. SIGINT and
+ * Streamable HTTP is served at `/mcp`, HTTP+SSE at `/sse` and `/messages`, checks at `/health` and `/ready`. SIGINT and
  * SIGTERM end the process and its calls at once; see `mcpl_server_stop_on_signals`.
  *
  * \param host name or address to listen on, such as `"127.0.0.1"`; or `"fd://3"` for a listening TCP socket that the process
@@ -1674,7 +1674,7 @@ mcpl_status mcpl_server_on_end(mcpl_server *server,
  * \param options JSON object that ends with a zero byte, or `NULL` for the defaults. All members are optional; times are
  *   in seconds, sizes in bytes:
  *   - `path` (`"/mcp"`), `sse_paths` (`["/sse", "/messages"]`), `serve_sse` (true), `health_path` (`"/health"`),
- *     `serve_health` (true), `proxy_prefix`: where the server answers.
+ *     `serve_health` (true), `ready_path` (`"/ready"`), `serve_ready` (true), `proxy_prefix`: where the server answers.
  *   - `allowed_hosts`, `allowed_origins`: accepted `Host` and `Origin` headers, besides those of loopback and of the
  *     bound address. Pages of the allowed origins may also read the responses (CORS).
  *   - `body_limit` (16 MiB), `read_timeout` (30), `write_timeout` (30), `connections` (10,000): limits of connections.
@@ -1713,7 +1713,7 @@ mcpl_status mcpl_server_run_http(mcpl_server *server,
  * \param options JSON object that ends with a zero byte, or `NULL` for the defaults. All members are optional; times are
  *   in seconds, sizes in bytes:
  *   - `path` (`"/mcp"`), `sse_paths` (`["/sse", "/messages"]`), `serve_sse` (true), `health_path` (`"/health"`),
- *     `serve_health` (true), `proxy_prefix`: where the server answers.
+ *     `serve_health` (true), `ready_path` (`"/ready"`), `serve_ready` (true), `proxy_prefix`: where the server answers.
  *   - `allowed_hosts`, `allowed_origins`: accepted `Host` and `Origin` headers, besides those of loopback and of the
  *     bound address. Pages of the allowed origins may also read the responses (CORS).
  *   - `body_limit` (16 MiB), `read_timeout` (30), `write_timeout` (30), `connections` (10,000): limits of connections.

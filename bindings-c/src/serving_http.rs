@@ -18,7 +18,7 @@ use crate::verifying::verified_by;
 
 /// Serves all revisions over HTTP, and waits until `mcpl_server_stop` is called (`basic/transports`).
 ///
-/// Streamable HTTP is served at `/mcp`, HTTP+SSE at `/sse` and `/messages`, a health check at `/health`. SIGINT and
+/// Streamable HTTP is served at `/mcp`, HTTP+SSE at `/sse` and `/messages`, checks at `/health` and `/ready`. SIGINT and
 /// SIGTERM end the process and its calls at once; see `mcpl_server_stop_on_signals`.
 ///
 /// - `host`: name or address to listen on, such as `"127.0.0.1"`; or `"fd://3"` for a listening TCP socket that the process
@@ -27,7 +27,7 @@ use crate::verifying::verified_by;
 /// - `options`: JSON object that ends with a zero byte, or `NULL` for the defaults. All members are optional; times are
 ///   in seconds, sizes in bytes:
 ///   - `path` (`"/mcp"`), `sse_paths` (`["/sse", "/messages"]`), `serve_sse` (true), `health_path` (`"/health"`),
-///     `serve_health` (true), `proxy_prefix`: where the server answers.
+///     `serve_health` (true), `ready_path` (`"/ready"`), `serve_ready` (true), `proxy_prefix`: where the server answers.
 ///   - `allowed_hosts`, `allowed_origins`: accepted `Host` and `Origin` headers, besides those of loopback and of the
 ///     bound address. Pages of the allowed origins may also read the responses (CORS).
 ///   - `body_limit` (16 MiB), `read_timeout` (30), `write_timeout` (30), `connections` (10,000): limits of connections.

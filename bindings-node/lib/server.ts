@@ -432,8 +432,8 @@ export class Server<C = unknown, State = unknown> {
    * outer application. If the handler throws, the client gets status 500 without the reason.
    *
    * @param path Path, such as `/webhook`. `{name}` is a variable for one segment, `{*name}` one for the rest of the path.
-   *   Requests with `..`, NUL, an absolute path, or a slash in a segment, are refused. It may be the path of the health check,
-   *   which it replaces.
+   *   Requests with `..`, NUL, an absolute path, or a slash in a segment, are refused. It may be the path of the health or
+   *   readiness check, which it replaces.
    * @throws UsageError if the path is invalid, or has a route for one of the methods already.
    */
   route<const Path extends string>(path: Path, handler: RouteHandler<PathVariablesOf<Path>, C, State>): this;

@@ -192,8 +192,16 @@ export interface HttpSettings {
    * `["/sse", "/messages"]`.
    */
   sse?: [stream: string, messages: string] | false;
-  /** Path of the health check, which responds with 200 `ok`; `false` disables it. Default: `/health`. */
+  /**
+   * Path of the health check (liveness), which responds with 200 `ok` as long as the process serves HTTP, also during a shutdown;
+   * `false` disables it. Default: `/health`.
+   */
   health?: string | false;
+  /**
+   * Path of the readiness check, which responds with 200 `ready`, and with 503 from the beginning of a shutdown on: a load
+   * balancer should then send requests elsewhere. `false` disables it. Default: `/ready`.
+   */
+  ready?: string | false;
   /**
    * Path at which the HTTP server serves the metrics of the server in the text format of Prometheus, such as `/metrics`. The
    * server's `metrics` must be on. Hosts and origins are checked as at the MCP endpoint, but access tokens are not required.
@@ -329,6 +337,7 @@ const HTTP_SETTINGS: Readonly<Record<keyof HttpSettings, SettingKind>> = {
   path: "text",
   sse: "paths",
   health: "path",
+  ready: "path",
   metricsPath: "text",
   proxyPrefix: "text",
   allowedHosts: "list",
@@ -479,8 +488,8 @@ export function httpOptions(settings: HttpSettings): string {
     }
     if (name === "sse") {
       options[value === false ? "serve_sse" : "sse_paths"] = convertedSetting(name, "paths", value);
-    } else if (name === "health") {
-      options[value === false ? "serve_health" : "health_path"] = convertedSetting(name, "path", value);
+    } else if (name === "health" || name === "ready") {
+      options[value === false ? `serve_${name}` : `${name}_path`] = convertedSetting(name, "path", value);
     } else if (name === "auth") {
       options[name] = resourceServerOptions(value as ResourceServerSettings);
     } else {

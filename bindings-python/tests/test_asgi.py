@@ -592,6 +592,40 @@ def test_the_end_of_the_lifespan_answers_calls_that_outlive_the_grace_period(pro
     run(main())
 
 
+def test_a_mount_that_shuts_down_is_alive_and_not_ready():
+    server = Server("test")
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    @server.tool
+    async def waits() -> str:
+        started.set()
+        await go_on.wait()
+        return "done"
+
+    async def main() -> None:
+        app = server.asgi()
+
+        async def status(path: str) -> int:
+            return (await Exchange(app, "", method="GET", path=path).answer())[0]
+
+        lifespan = app.lifespan()
+        await lifespan.__aenter__()
+        assert (await status("/ready"), await status("/health")) == (200, 200)
+        exchange = Exchange(app, "waits")
+        await started.wait()
+        ending = asyncio.ensure_future(lifespan.__aexit__(None, None, None))
+        while (ready := await status("/ready")) == 200:
+            await asyncio.sleep(0.01)
+        assert (ready, await status("/health")) == (503, 200)
+        assert not ending.done()
+        go_on.set()
+        answered, body = await exchange.answer()
+        assert answered == 200 and b"done" in body
+        await ending
+
+    run(main())
+
+
 def test_a_failing_lifespan_is_reported():
     @asynccontextmanager
     async def lifespan(server: Server):

@@ -326,8 +326,8 @@ class HandlerRegistration:
         Args:
             path: Path, such as `/webhook`. `{name}` is a variable for one segment, `{*name}` one for the rest of the
                 path. They are in `request.path_params`, and safe as parts of a file's path: requests with `..`, NUL, an
-                absolute path, or a slash in a segment are refused. The path may be that of the health check, which the
-                route replaces.
+                absolute path, or a slash in a segment are refused. The path may be that of the health or readiness
+                check, which the route replaces.
             methods: Methods of the requests. A route for GET also serves HEAD, without the body. A function that leaves
                 out the body for HEAD can state its length as `Content-Length`.
             scopes: See `tool`. A caller without them gets status 403.

@@ -165,9 +165,15 @@ class HttpSettings(TypedDict, total=False):
     serve_sse: bool
     """Serve HTTP+SSE. Default: `True`."""
     health_path: str
-    """Path of the health check, which responds with 200 `ok`. Default: `/health`."""
+    """Path of the health check (liveness), which responds with 200 `ok` as long as the process serves HTTP, also during
+    a shutdown. Default: `/health`."""
     serve_health: bool
     """Serve the health check. Default: `True`."""
+    ready_path: str
+    """Path of the readiness check, which responds with 200 `ready`, and with 503 from the beginning of a shutdown on: a
+    load balancer should then send requests elsewhere. Default: `/ready`."""
+    serve_ready: bool
+    """Serve the readiness check. Default: `True`."""
     metrics_path: str
     """Path at which the HTTP server serves the metrics of the server in the text format of Prometheus, such as
     `/metrics`. The server's `metrics` must be on. Hosts and origins are checked as at the MCP endpoint, but access

@@ -147,3 +147,42 @@ async fn the_signal_completes_without_waiting_for_calls() {
         .expect("it does not wait");
     drop(server_of_calls);
 }
+
+/// Returns the status of a GET.
+async fn status(service: &HttpService, path: &str) -> u16 {
+    let request = http::Request::get(path).body(http_body_util::Empty::<bytes::Bytes>::new());
+    let response = service.handle(request.expect("a request")).await;
+    response.status().as_u16()
+}
+
+#[tokio::test]
+async fn the_readiness_check_fails_at_once_and_the_health_check_does_not() {
+    let (started, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let server = server(TEST_TIMEOUT, &started, &go_on);
+    let service = server.http_service(HttpOptions::default());
+    assert_eq!(status(&service, "/ready").await, 200);
+    let calling = service.clone();
+    let call = tokio::spawn(async move {
+        let headers = [("mcp-protocol-version", "2026-07-28")];
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": "waits", "arguments": {}, "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {}}}});
+        let names = [("mcp-method", "tools/call"), ("mcp-name", "waits")];
+        let headers: Vec<_> = headers.into_iter().chain(names).collect();
+        let request = crate::support::requests::request(http::Method::POST, &headers, call);
+        crate::support::requests::body(calling.handle(request).await).await
+    });
+    started.notified().await;
+    service.shut_down_after(async {}).await;
+    assert_eq!(status(&service, "/ready").await, 503);
+    assert_eq!(status(&service, "/health").await, 200);
+    go_on.notify_one();
+    let result = call.await.expect("no panic");
+    assert_eq!(result["result"]["content"][0]["text"], "done", "{result}");
+    service.close();
+    assert_eq!(status(&service, "/ready").await, 503);
+    assert_eq!(status(&service, "/health").await, 200);
+    assert_eq!(status(&service, "/mcp").await, 503);
+}

@@ -13,7 +13,8 @@ use super::{set, set_seconds};
 type ResourceServerOptions = serde_json::Value;
 
 options! {
-    /// [`HttpOptions`] from foreign code. `serve_sse` and `serve_health` set to `false` disable these endpoints.
+    /// [`HttpOptions`] from foreign code. `serve_sse`, `serve_health` and `serve_ready` set to `false` disable these
+    /// endpoints.
     #[derive(Debug, Default)]
     pub struct HttpServingOptions {
         path: Option<String>,
@@ -21,6 +22,8 @@ options! {
         serve_sse: Option<bool>,
         health_path: Option<String>,
         serve_health: Option<bool>,
+        ready_path: Option<String>,
+        serve_ready: Option<bool>,
         metrics_path: Option<String>,
         proxy_prefix: Option<String>,
         allowed_hosts: Vec<String>,
@@ -59,6 +62,12 @@ impl HttpServingOptions {
         }
         if self.serve_health == Some(false) {
             options.health_path = None;
+        }
+        if self.ready_path.is_some() {
+            options.ready_path = self.ready_path;
+        }
+        if self.serve_ready == Some(false) {
+            options.ready_path = None;
         }
         options.metrics_path = self.metrics_path;
         set(&mut options.proxy_prefix, self.proxy_prefix);

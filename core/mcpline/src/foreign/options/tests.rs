@@ -21,6 +21,24 @@ fn absent_options_keep_the_defaults() {
     let options = http.options().unwrap();
     assert_eq!(options.path, "/mcp");
     assert!(options.sse_paths.is_some() && options.health_path.is_some());
+    assert_eq!(options.ready_path.as_deref(), Some("/ready"));
+}
+
+#[test]
+fn checks_can_have_other_paths_or_none() {
+    let read_options = |json: &[u8]| {
+        let http: HttpServingOptions = read("the options", json).unwrap();
+        let options = http.options().unwrap();
+        (options.health_path, options.ready_path)
+    };
+    assert_eq!(
+        read_options(br#"{"health_path":"/livez","ready_path":"/readyz"}"#),
+        (Some("/livez".to_owned()), Some("/readyz".to_owned()))
+    );
+    assert_eq!(
+        read_options(br#"{"serve_health":false,"serve_ready":false}"#),
+        (None, None)
+    );
 }
 
 #[cfg(unix)]

@@ -21,12 +21,18 @@ pub(super) enum Endpoint {
     SseStream,
     SseMessages,
     Health,
+    Ready,
     Metrics,
     Authorization(AuthEndpoint),
     Nothing,
 }
 
 impl Endpoint {
+    /// Whether it is a check of this process, for monitoring and load balancers.
+    pub(super) fn is_check(self) -> bool {
+        matches!(self, Self::Health | Self::Ready)
+    }
+
     pub(super) fn of(shared: &Shared, parts: &Parts) -> Self {
         let options = &*shared.options;
         let path = parts.uri.path();
@@ -43,6 +49,9 @@ impl Endpoint {
         }
         if options.health_path.as_deref() == Some(below) {
             return Self::Health;
+        }
+        if options.ready_path.as_deref() == Some(below) {
+            return Self::Ready;
         }
         if options.metrics_path.as_deref() == Some(below) {
             return Self::Metrics;

@@ -40,6 +40,8 @@ pub(crate) fn check(server: &Server, options: &HttpOptions) -> Result<(), Error>
         "sse_paths"
     } else if options.health_path.as_ref() == Some(path) {
         "health_path"
+    } else if options.ready_path.as_ref() == Some(path) {
+        "ready_path"
     } else {
         return Ok(());
     };

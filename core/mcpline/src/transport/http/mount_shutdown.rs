@@ -38,6 +38,8 @@ impl HttpService {
         let service = self.clone();
         async move {
             signal.await;
+            // Before the task below runs.
+            service.begin_stopping();
             let grace = service.shared.server.settings().shutdown_grace;
             // Not awaited: the HTTP server must stop accepting connections now, and go on writing responses.
             background::spawn_here(async move { service.shut_down(grace).await });

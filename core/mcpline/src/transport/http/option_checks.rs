@@ -22,6 +22,9 @@ impl HttpOptions {
         if let Some(path) = &self.health_path {
             check_path("health_path", path)?;
         }
+        if let Some(path) = &self.ready_path {
+            check_path("ready_path", path)?;
+        }
         for host in &mut self.allowed_hosts {
             normalize_host(host)?;
         }
@@ -296,5 +299,10 @@ mod tests {
                 .unwrap_err()
                 .starts_with("`health_path`: ")
         );
+        let ready = HttpOptions {
+            ready_path: Some("ready".into()),
+            ..HttpOptions::default()
+        };
+        assert!(normalized(ready).unwrap_err().starts_with("`ready_path`: "));
     }
 }

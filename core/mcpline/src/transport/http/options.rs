@@ -22,8 +22,12 @@ pub struct HttpOptions {
     /// Paths of the event stream and of the POST endpoint of HTTP+SSE (2024-11-05). `None`: not served. Default: `/sse`
     /// and `/messages`.
     pub sse_paths: Option<(String, String)>,
-    /// Path of the health check, which is answered with 200 `ok`. `None`: not served. Default: `/health`.
+    /// Path of the health check (liveness), which is answered with 200 `ok` as long as the process serves HTTP, also during a
+    /// shutdown. `None`: not served. Default: `/health`.
     pub health_path: Option<String>,
+    /// Path of the readiness check, which is answered with 200 `ready`, and with 503 from the beginning of a shutdown on: a load
+    /// balancer should then send requests elsewhere. `None`: not served. Default: `/ready`.
+    pub ready_path: Option<String>,
     /// Path at which a GET returns the server's metrics in the text format of Prometheus, such as `/metrics`. Default: `None`,
     /// not served.
     ///
@@ -110,6 +114,7 @@ impl Default for HttpOptions {
             path: DEFAULT_PATH.into(),
             sse_paths: Some(("/sse".into(), "/messages".into())),
             health_path: Some("/health".into()),
+            ready_path: Some("/ready".into()),
             metrics_path: None,
             proxy_prefix: String::new(),
             allowed_hosts: Vec::new(),

@@ -81,6 +81,8 @@ pub(super) struct Shared {
     pub(super) upgrade_timers: Arc<StreamUpgradeTimers>,
     pub(super) in_flight: Arc<RequestsInFlight>,
     pub(super) transport: TransportId,
+    /// Whether a shutdown has begun.
+    is_stopping: AtomicBool,
     closed: AtomicBool,
     /// Quota of all clients of a mount that does not provide client addresses.
     unknown_clients: Arc<ClientQuota>,
@@ -126,6 +128,7 @@ impl HttpService {
                 sessions: Sessions::new(&server, options.sessions, transport),
                 in_flight: Arc::default(),
                 transport,
+                is_stopping: AtomicBool::new(false),
                 closed: AtomicBool::new(false),
                 upgrade_timers: StreamUpgradeTimers::new(options.silence),
                 authorization,
@@ -185,7 +188,8 @@ impl HttpService {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let shared = &self.shared;
-        if shared.closed.load(Ordering::Acquire) {
+        let endpoint = Endpoint::of(shared, parts);
+        if shared.closed.load(Ordering::Acquire) && !endpoint.is_check() {
             let mut body = Vec::new();
             encode::error_without_id(&mut body, &RpcError::shutting_down());
             let mut response = json(StatusCode::SERVICE_UNAVAILABLE, body);
@@ -200,13 +204,12 @@ impl HttpService {
             }
             return response;
         }
-        let endpoint = Endpoint::of(shared, parts);
         #[cfg(feature = "routes")]
-        if matches!(endpoint, Endpoint::Health | Endpoint::Nothing) {
+        if endpoint.is_check() || endpoint == Endpoint::Nothing {
             match route::find(shared, parts) {
-                // The health check gives way to a route of the same path, not to one that matches others too.
-                Requested::Route(route) if endpoint == Endpoint::Health && !route.is_literal() => {}
-                Requested::Refused { .. } if endpoint == Endpoint::Health => {}
+                // The checks give way to a route of the same path, not to one that matches others too.
+                Requested::Route(route) if endpoint.is_check() && !route.is_literal() => {}
+                Requested::Refused { .. } if endpoint.is_check() => {}
                 Requested::Route(route) => {
                     return Box::pin(self.answer_route(parts, body, route)).await;
                 }
@@ -226,6 +229,12 @@ impl HttpService {
         }
         if endpoint == Endpoint::Health {
             return plain(StatusCode::OK, "ok");
+        }
+        if endpoint == Endpoint::Ready {
+            return match shared.is_stopping.load(Ordering::Acquire) {
+                true => plain(StatusCode::SERVICE_UNAVAILABLE, "shutting down"),
+                false => plain(StatusCode::OK, "ready"),
+            };
         }
         self.note_network(parts);
         if let Endpoint::Authorization(endpoint) = endpoint {
@@ -368,8 +377,10 @@ impl HttpService {
     /// [event log](crate::sharing::EventLog) in the rest of `grace`, at least for half a second.
     ///
     /// The caller must stop accepting connections and continue to write responses. Streams that belong to no call end
-    /// at once, and input requests fail, because clients can no longer answer them.
+    /// at once, and input requests fail, because clients can no longer answer them. The readiness check
+    /// ([`HttpOptions::ready_path`]) is answered with 503 from now on.
     pub async fn shut_down(&self, grace: Duration) {
+        self.begin_stopping();
         let Shared {
             server,
             sessions,
@@ -405,12 +416,18 @@ impl HttpService {
         }
     }
 
+    /// Lets the readiness check fail from now on.
+    pub(super) fn begin_stopping(&self) {
+        self.shared.is_stopping.store(true, Ordering::Release);
+    }
+
     /// Ends all sessions and streams of this process.
     ///
     /// Calls in flight are cancelled and answered with [`ErrorCode::SHUTTING_DOWN`]; later requests are answered with
-    /// that error and status 503. Sessions that are shared with other processes ([`sharing`](crate::sharing)) continue
-    /// there.
+    /// that error and status 503, except the health check. Sessions that are shared with other processes
+    /// ([`sharing`](crate::sharing)) continue there.
     pub fn close(&self) {
+        self.begin_stopping();
         self.shared.closed.store(true, Ordering::Release);
         let Shared {
             server,
