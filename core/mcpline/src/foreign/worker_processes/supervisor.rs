@@ -15,7 +15,7 @@ use base64::engine::general_purpose::STANDARD;
 use mcpline_process::{pass_descriptors, terminate, wait_for_end};
 use mcpline_runtime::clock::random;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use crate::error::Error;
 use crate::server::Server;
@@ -37,6 +37,11 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// How often the pause is doubled at most: a request that crashes its handler must not end the service for long.
 const MAX_DOUBLINGS: u32 = 4;
+
+/// How long a worker may take from its start until it serves. After that it hangs, for example because it waits for a database without
+/// a timeout, and is replaced as if it had ended: it would never be replaced otherwise. As long as systemd waits for a service by
+/// default (`TimeoutStartSec`), and longer than programs take that load large models.
+const START_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// How long a worker may take to end by itself after its calls and last responses, then after SIGTERM: the program may close
 /// files and connections.
@@ -89,6 +94,7 @@ impl Transport for WorkerProcesses {
                 program: self.program,
             },
             running: Running::default(),
+            start_timeout: START_TIMEOUT,
             failed_starts: 0,
             short_lives: 0,
         };
@@ -145,6 +151,8 @@ impl Starter {
 struct Workers {
     starter: Starter,
     running: Running,
+    /// [`START_TIMEOUT`].
+    start_timeout: Duration,
     failed_starts: u32,
     short_lives: u32,
 }
@@ -156,9 +164,14 @@ impl Workers {
             self.start()?;
         }
         loop {
+            let next_check = self.running.next_check(self.start_timeout);
             let ended = tokio::select! {
                 () = stop.stopped() => return Ok(()),
                 ended = self.running.next_end() => ended,
+                () = sleep_until(next_check) => {
+                    self.running.kill_those_that_hang(self.start_timeout);
+                    None
+                }
             };
             let Some(ended) = ended else {
                 continue;
@@ -216,6 +229,18 @@ struct Worker {
     /// The worker writes to it when it serves, and stops when it is closed.
     line: UnixStream,
     started: Instant,
+    has_served: bool,
+    /// Killed because it did not serve in time; its end is yet to be noticed.
+    is_killed: bool,
+}
+
+impl Worker {
+    /// Whether the worker has reported that it serves.
+    fn has_served(&mut self) -> bool {
+        self.has_served |=
+            self.line.set_nonblocking(true).is_ok() && matches!(self.line.read(&mut [0]), Ok(1));
+        self.has_served
+    }
 }
 
 /// A worker that has ended.
@@ -246,6 +271,8 @@ impl Running {
             process,
             line,
             started: Instant::now(),
+            has_served: false,
+            is_killed: false,
         };
         self.workers.insert(pid, worker);
         let thread = std::thread::Builder::new().name("mcpline-worker".to_owned());
@@ -261,14 +288,40 @@ impl Running {
     async fn next_end(&mut self) -> Option<Ended> {
         let pid = self.ended.recv().await?;
         let mut worker = self.workers.remove(&pid)?;
-        let has_served = worker.line.set_nonblocking(true).is_ok()
-            && matches!(worker.line.read(&mut [0]), Ok(1));
         Some(Ended {
             pid,
-            has_served,
+            has_served: worker.has_served(),
             lived: worker.started.elapsed(),
             status: worker.process.wait().ok(),
         })
+    }
+
+    /// Returns when the next worker must have reported that it serves.
+    fn next_check(&self, start_timeout: Duration) -> Instant {
+        let starting = self
+            .workers
+            .values()
+            .filter(|worker| !worker.has_served && !worker.is_killed);
+        let ends = starting.filter_map(|worker| worker.started.checked_add(start_timeout));
+        // If none starts, the next check finds nothing.
+        ends.min().unwrap_or_else(|| Instant::now() + START_TIMEOUT)
+    }
+
+    /// Kills workers that have not reported in time that they serve.
+    fn kill_those_that_hang(&mut self, start_timeout: Duration) {
+        for (pid, worker) in &mut self.workers {
+            if worker.started.elapsed() < start_timeout || worker.is_killed || worker.has_served() {
+                continue;
+            }
+            tracing::warn!(
+                pid,
+                seconds = start_timeout.as_secs(),
+                "a worker process does not serve in time, and is killed"
+            );
+            // It may have ended.
+            let _ = worker.process.kill();
+            worker.is_killed = true;
+        }
     }
 
     /// Stops all workers: they have `grace` for their calls. Those that do not end after that are terminated, then killed.
@@ -316,4 +369,40 @@ impl Running {
 
 fn failed(message: impl Into<String>, error: io::Error) -> Error {
     Error::transport("serve", message.into(), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::num::NonZeroUsize;
+
+    use super::*;
+
+    /// Workers that run this script of a shell, of which each has this long to serve.
+    fn workers(script: &str, start_timeout: Duration) -> Workers {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        Workers {
+            starter: Starter {
+                socket: Arc::new(listener.into()),
+                secret: String::new(),
+                name: "127.0.0.1:0".to_owned(),
+                program: WorkerProgram {
+                    program: "/bin/sh".into(),
+                    arguments: vec!["-c".to_owned(), script.to_owned()],
+                    count: NonZeroUsize::MIN,
+                },
+            },
+            running: Running::default(),
+            start_timeout,
+            failed_starts: 0,
+            short_lives: 0,
+        }
+    }
+
+    #[tokio::test]
+    async fn workers_that_hang_before_they_serve_are_killed() {
+        let mut workers = workers("exec sleep 1000", Duration::ZERO);
+        let failed = workers.run(&Stop::new()).await.expect_err("none serves");
+        assert!(failed.to_string().contains("did not start"), "{failed}");
+    }
 }
