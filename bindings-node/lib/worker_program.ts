@@ -10,6 +10,18 @@ const MAX_WORKERS = 1024;
 /** Options of Node that contain the program, which then has no file. */
 const PROGRAM_OPTIONS = ["-e", "--eval", "-p", "--print", "-pe"];
 
+/** The directory in which this process was started, unless the program changes it before it imports this package. */
+const START_DIRECTORY = currentDirectory();
+
+function currentDirectory(): string | undefined {
+  try {
+    return process.cwd();
+  } catch {
+    // It was removed, or Deno may not read it.
+    return undefined;
+  }
+}
+
 /** Returns how to start this program again, and how often, as JSON for the core. */
 export function workerProgram(count: unknown): string {
   if (!Number.isInteger(count) || (count as number) < 1 || (count as number) > MAX_WORKERS) {
@@ -30,5 +42,5 @@ export function workerProgram(count: unknown): string {
   } else if (file.length === 0 && !options.some((option) => PROGRAM_OPTIONS.includes(option))) {
     throw new UsageError("`workers`: a program that is typed or piped in cannot be started again: put it into a file");
   }
-  return JSON.stringify({ program: process.execPath, arguments: [...options, ...file], count });
+  return JSON.stringify({ program: process.execPath, arguments: [...options, ...file], directory: START_DIRECTORY, count });
 }

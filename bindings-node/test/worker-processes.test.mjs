@@ -24,6 +24,7 @@ const PROGRAM = `
     return "done";
   });
   if (process.env.FAILS && process.env.MCPLINE_WORKER) process.exit(3);
+  if (process.env.DIRECTORY) process.chdir(process.env.DIRECTORY);
   server.closeOnSignals();
   const { url } = await server.listen({ workers: 3, stateless: true });
   console.log(url);
@@ -38,12 +39,16 @@ async function until(condition) {
   }
 }
 
-/** Starts the program; `end` ends it, if it has not ended. */
-async function started(env = {}) {
+/** Starts the program, with options of Node, in its folder; `end` ends it, if it has not ended. */
+async function started(env = {}, options = []) {
   const folder = await mkdtemp(join(tmpdir(), "mcpline-workers-"));
-  const file = join(folder, "program.mjs");
-  await writeFile(file, PROGRAM);
-  const child = spawn(process.execPath, [file], { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });
+  await writeFile(join(folder, "program.mjs"), PROGRAM);
+  await writeFile(join(folder, "imported.mjs"), "");
+  const child = spawn(process.execPath, [...options, "program.mjs"], {
+    cwd: folder,
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   const output = { out: "", err: "" };
   child.stdout.setEncoding("utf8").on("data", (text) => (output.out += text));
   child.stderr.setEncoding("utf8").on("data", (text) => (output.err += text));
@@ -87,6 +92,15 @@ async function urlOf(output) {
   await until(() => output.out.includes("/mcp\n"));
   return /http:\S+/.exec(output.out)[0];
 }
+
+test("options of Node with relative paths hold when the program has changed its directory", OPTIONS, async () => {
+  const { output, end } = await started({ DIRECTORY: "/" }, ["--import", "./imported.mjs"]);
+  try {
+    await workers(await urlOf(output), 3);
+  } finally {
+    await end();
+  }
+});
 
 test("all workers answer, a killed one is replaced, and all stop together", OPTIONS, async () => {
   const { child, output, exit, end } = await started();

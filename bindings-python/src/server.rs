@@ -471,7 +471,8 @@ impl Server {
     }
 
     /// Begins to serve HTTP, with TLS if `tls`, which are [`TlsOptions`] as JSON, are given. The address is bound when this
-    /// returns. `workers` is a program and its arguments, and how many processes of it serve in place of this one.
+    /// returns. `workers` is a program, its arguments, the directory in which it starts, and how many processes
+    /// of it serve in place of this one.
     #[pyo3(signature = (host, port, options, verify, tls, workers))]
     #[allow(clippy::too_many_arguments, reason = "called in one place")]
     fn start_http(
@@ -482,7 +483,7 @@ impl Server {
         options: &[u8],
         verify: Option<Py<PyAny>>,
         tls: Option<&[u8]>,
-        workers: Option<(PathBuf, Vec<String>, NonZeroUsize)>,
+        workers: Option<(PathBuf, Vec<String>, Option<PathBuf>, NonZeroUsize)>,
     ) -> PyResult<Serving> {
         // First: a thread may stop the server while files are read and the port is opened.
         let stop = self.new_stop();
@@ -502,10 +503,11 @@ impl Server {
                 None => foreign::listen(&core, address, options)
                     .await
                     .map(Listening::Server),
-                Some((program, arguments, count)) => {
+                Some((program, arguments, directory, count)) => {
                     let workers = WorkerProgram {
                         program,
                         arguments,
+                        directory,
                         count,
                     };
                     foreign::listen_with_workers(&core, address, options, workers, &signal).await

@@ -108,6 +108,21 @@ def test_all_workers_answer_and_stop_together():
         assert server.errors.count(b"serves MCP at http://127.0.0.1") == 1
 
 
+@pytest.mark.parametrize("change", ["at the beginning", "before it serves"])
+def test_a_program_that_was_started_with_a_relative_path_may_change_its_directory(change, tmp_path):
+    leave = "import os; os.chdir('/')\n"
+    program = leave + PROGRAM + RUN if change == "at the beginning" else PROGRAM + leave + RUN
+    (tmp_path / "programs").mkdir()
+    (tmp_path / "programs" / "program.py").write_text(program)
+    launch = f"""
+    import os, sys
+    os.chdir({str(tmp_path)!r})
+    os.execv(sys.executable, [sys.executable, "-u", "programs/program.py", *sys.argv[1:]])
+    """
+    with served(launch) as (port, server):
+        assert server.process.pid not in all_asked(port, 3)
+
+
 def test_a_killed_worker_is_replaced_and_no_call_is_refused():
     with served() as (port, server):
         pids = all_asked(port, 3)

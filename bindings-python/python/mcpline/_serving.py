@@ -92,7 +92,7 @@ def _started(server: Server, transport: str, options: dict[str, Any]) -> _native
     raise ValueError(f"no such transport: {transport}; there are stdio and http, and `run_unix` for Unix sockets")
 
 
-def _worker_program(count: Any) -> tuple[str, list[str], int] | None:
+def _worker_program(count: Any) -> tuple[str, list[str], str | None, int] | None:
     """Return how to start this program again, and how often; `None` if it serves itself."""
     import sys
 
@@ -108,7 +108,9 @@ def _worker_program(count: Any) -> tuple[str, list[str], int] | None:
     has_source = hasattr(program, "__file__") or program.__spec__ is not None or sys.argv[:1] == ["-c"]
     if not sys.executable or not has_source:
         raise UsageError("`workers`: a program that is typed or piped in cannot be started again: put it into a file")
-    return sys.executable, arguments, count
+    from ._start_directory import start_directory
+
+    return sys.executable, arguments, start_directory(), count
 
 
 def _auth(options: dict[str, Any], server: Server) -> tuple[bytes, Any]:

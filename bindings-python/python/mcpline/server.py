@@ -10,7 +10,7 @@ first server, asyncio with the first event loop.
 
 from __future__ import annotations
 
-from . import _native
+from . import _native, _start_directory  # noqa: F401  Remembers the directory at import.
 from ._feature_registration import FeatureRegistration
 from ._handler_registration import HandlerRegistration
 

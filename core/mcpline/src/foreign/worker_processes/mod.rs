@@ -31,6 +31,9 @@ pub struct WorkerProgram {
     pub program: PathBuf,
     /// Arguments that make it serve as this process does.
     pub arguments: Vec<String>,
+    /// The directory in which this process was started, to which relative paths among the arguments refer; `None` if it is not
+    /// known, or was removed: workers then start in the current one.
+    pub directory: Option<PathBuf>,
     /// Number of processes.
     pub count: NonZeroUsize,
 }

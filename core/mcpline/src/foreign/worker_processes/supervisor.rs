@@ -136,6 +136,11 @@ impl Starter {
             .stdin(Stdio::null())
             // Ctrl-C reaches the supervisor alone, which then stops the workers.
             .process_group(0);
+        if let Some(directory) = &self.program.directory
+            && directory.is_dir()
+        {
+            command.current_dir(directory);
+        }
         // Node closes its own when another program is started.
         if let Ok(stdout) = io::stdout().as_fd().try_clone_to_owned() {
             command.stdout(stdout);
@@ -379,7 +384,7 @@ mod tests {
     use super::*;
 
     /// Workers that run this script of a shell, of which each has this long to serve.
-    fn workers(script: &str, start_timeout: Duration) -> Workers {
+    fn workers(script: &str, start_timeout: Duration, directory: Option<&str>) -> Workers {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         Workers {
             starter: Starter {
@@ -389,6 +394,7 @@ mod tests {
                 program: WorkerProgram {
                     program: "/bin/sh".into(),
                     arguments: vec!["-c".to_owned(), script.to_owned()],
+                    directory: directory.map(Into::into),
                     count: NonZeroUsize::MIN,
                 },
             },
@@ -401,8 +407,18 @@ mod tests {
 
     #[tokio::test]
     async fn workers_that_hang_before_they_serve_are_killed() {
-        let mut workers = workers("exec sleep 1000", Duration::ZERO);
+        let mut workers = workers("exec sleep 1000", Duration::ZERO, None);
         let failed = workers.run(&Stop::new()).await.expect_err("none serves");
         assert!(failed.to_string().contains("did not start"), "{failed}");
+    }
+
+    #[tokio::test]
+    async fn workers_start_in_the_directory_of_the_program() {
+        for (directory, expected) in [(Some("/usr"), "/usr"), (Some("/no/such"), ""), (None, "")] {
+            let test = format!("test -z '{expected}' || test \"$PWD\" = '{expected}'");
+            let started = workers(&test, START_TIMEOUT, directory).starter.start();
+            let (mut process, _line) = started.expect("starts");
+            assert!(process.wait().expect("ends").success(), "{directory:?}");
+        }
     }
 }
