@@ -39,6 +39,8 @@ mod peers;
 #[cfg(unix)]
 mod queue;
 #[cfg(unix)]
+mod readers;
+#[cfg(unix)]
 mod sessions;
 #[cfg(unix)]
 mod streams;

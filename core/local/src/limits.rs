@@ -44,6 +44,11 @@ pub(crate) const MAX_STREAM_BYTES: u64 = 4 * 1024 * 1024;
 /// Bytes of the events of a stream that are returned at once: they are held in memory until they are passed on.
 pub(crate) const MAX_READ_BYTES: usize = 1024 * 1024;
 
+/// Positions in streams of other processes that a process remembers, of the clients that resume them: as many clients as it may have
+/// to continue at once, after another process with thousands of sessions has ended. Above it, all are forgotten: each reader then
+/// reads its file, of at most twice [`MAX_STREAM_BYTES`], once as a whole.
+pub(crate) const MAX_POSITIONS: usize = 4_096;
+
 /// What an event takes in addition to its bytes in the process that reads it. It counts towards [`MAX_STREAM_BYTES`].
 pub(crate) const EVENT_BYTES: u64 = 128;
 

@@ -6,7 +6,7 @@
 //! ignore it.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -19,10 +19,11 @@ use crate::limits::{
     EVENT_BYTES, MAX_READ_BYTES, MAX_SESSION_STREAM_BYTES, MAX_SESSION_STREAMS, MAX_STREAM_BYTES,
     STREAM_CHECK_BYTES,
 };
+use crate::readers::{Position, Readers};
 use crate::sessions::remove_file;
 
 /// The length in the record of the end.
-const END: u32 = u32::MAX;
+pub(crate) const END: u32 = u32::MAX;
 
 /// Records to append to one stream.
 #[derive(Debug, Default)]
@@ -87,19 +88,27 @@ impl<'a> Iterator for Reader<'a> {
 struct Latest<'a> {
     first: u64,
     events: Vec<&'a [u8]>,
+    /// Where the records of the events begin in the file.
+    places: Vec<u64>,
     ended: bool,
 }
 
 impl<'a> Latest<'a> {
     fn read(file: &'a [u8]) -> Self {
         let mut latest = Self::default();
-        for record in Reader(file) {
+        let mut reader = Reader(file);
+        loop {
+            let place = (file.len() - reader.0.len()) as u64;
+            let Some(record) = reader.next() else {
+                return latest;
+            };
             match record {
                 Record::End(last) => {
                     let next = last.saturating_add(1);
                     if next != latest.next() {
                         // The last event was lost.
                         latest.events.clear();
+                        latest.places.clear();
                         latest.first = next;
                     }
                     latest.ended = true;
@@ -113,13 +122,24 @@ impl<'a> Latest<'a> {
                     if latest.events.is_empty() || number > next {
                         // Nothing may be skipped by a client that resumes: after a gap the stream begins anew.
                         latest.events.clear();
+                        latest.places.clear();
                         latest.first = number;
                     }
                     latest.events.push(event);
+                    latest.places.push(place);
                 }
             }
         }
-        latest
+    }
+
+    /// Returns the position of an event that is kept.
+    fn position(&self, number: u64) -> Option<Position> {
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        Some(Position {
+            place: *self.places.get(index)?,
+            number,
+            length: u32::try_from(self.events.get(index)?.len()).ok()?,
+        })
     }
 
     /// Returns the number of the event that follows.
@@ -219,17 +239,39 @@ impl Directory {
         Ok(())
     }
 
-    /// Returns the events after this one; `None` if the stream is unknown or some of them are no longer kept.
-    pub(crate) fn read(&self, stream: &str, after: u64) -> io::Result<Option<LoggedEvents>> {
+    /// Returns the events after this one; `None` if the stream is unknown or some of them are no longer kept. Reads only what is
+    /// new if the reader is known.
+    pub(crate) fn read(
+        &self,
+        stream: &str,
+        after: u64,
+        readers: &mut Readers,
+    ) -> io::Result<Option<LoggedEvents>> {
         let (session, name) = split_name(stream);
         let path = self.stream_folder(session).join(file_name(name));
-        let mut read = Vec::new();
-        match File::open(path) {
-            Ok(mut file) => file.read_to_end(&mut read)?,
+        let known = readers.take(stream, after);
+        let mut file = match File::open(path) {
+            Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        Ok(Latest::read(&read).after(after))
+        if let Some(position) = known
+            && let Some((events, position)) = position.read_on(&mut file)?
+        {
+            readers.put(stream, position);
+            return Ok(Some(events));
+        }
+        let mut read = Vec::new();
+        file.seek(SeekFrom::Start(0))?;
+        file.read_to_end(&mut read)?;
+        let latest = Latest::read(&read);
+        let Some(events) = latest.after(after) else {
+            return Ok(None);
+        };
+        if let Some(position) = latest.position(after + events.events.len() as u64) {
+            readers.put(stream, position);
+        }
+        Ok(Some(events))
     }
 }
 

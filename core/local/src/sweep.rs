@@ -308,6 +308,7 @@ mod tests {
     use super::*;
     use crate::address::Address;
     use crate::digest::file_name;
+    use crate::readers::Readers;
     use crate::streams::Records;
 
     const LIFETIME: Duration = Duration::from_secs(3_600);
@@ -341,7 +342,8 @@ mod tests {
     }
 
     fn is_kept(directory: &Directory, stream: &str) -> bool {
-        directory.read(stream, 0).expect("reads").is_some()
+        let read = directory.read(stream, 0, &mut Readers::default());
+        read.expect("reads").is_some()
     }
 
     fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {

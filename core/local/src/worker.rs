@@ -14,6 +14,7 @@ use crate::inbox::{Inbox, Receiving};
 use crate::limits::{MARK_BYTES, SWEEP_BYTES, TICK, WARNINGS};
 use crate::peers::Peers;
 use crate::queue::{Operation, Queue, Reply};
+use crate::readers::Readers;
 use crate::streams::Records;
 use crate::sweep::Limits;
 
@@ -25,6 +26,7 @@ pub(crate) struct Worker {
     /// Bytes written since the latest sweep of this process.
     written: u64,
     failures: WarningLimit,
+    readers: Readers,
 }
 
 /// Starts the thread. It ends when the queue is closed.
@@ -46,6 +48,7 @@ pub(crate) fn start(
         subscribers,
         written: 0,
         failures: WarningLimit::new(WARNINGS),
+        readers: Readers::default(),
     };
     let thread = std::thread::Builder::new().name("mcpline-local".to_owned());
     thread
@@ -179,7 +182,7 @@ impl Worker {
                 stream,
                 after,
                 reply: to,
-            } => reply(to, self.directory.read(&stream, after)),
+            } => reply(to, self.directory.read(&stream, after, &mut self.readers)),
             Operation::Flush { reply: to } => reply(to, Ok::<_, io::Error>(())),
             Operation::Append { .. } | Operation::End { .. } | Operation::Publish(_) => {}
         }

@@ -188,6 +188,43 @@ async fn a_stream_whose_last_event_was_lost_does_not_end_without_it() {
 }
 
 #[tokio::test]
+async fn a_reader_that_goes_on_reads_only_what_is_new() {
+    use std::io::Write as _;
+
+    let scratch = Scratch::new();
+    let (a, b) = (scratch.share(), scratch.share());
+    let append = async |number| {
+        let event = Bytes::from(format!("event {number}"));
+        a.events.append("one/1", number, event);
+        a.events.flush().await.expect("flushes");
+    };
+    for number in 0..3 {
+        append(number).await;
+    }
+    assert_eq!(read(&b, "one/1", 0).await.map(|new| new.len()), Some(2));
+    // The first event can no longer be read.
+    let sessions = scratch.files("streams");
+    let mut streams = std::fs::read_dir(&sessions[0]).expect("a directory");
+    let stream = streams.next().expect("a stream").expect("an entry").path();
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(stream)
+        .expect("opens");
+    file.write_all(&[0xfe; 12]).expect("writes");
+    assert_eq!(read(&b, "one/1", 2).await, Some(Vec::new()));
+    append(3).await;
+    append(4).await;
+    for (after, new) in [(2, 2), (4, 0)] {
+        let found = read(&b, "one/1", after).await;
+        assert_eq!(found.map(|found| found.len()), Some(new), "after {after}");
+    }
+    a.events.end("one/1", 4);
+    a.events.flush().await.expect("flushes");
+    let end = b.events.read("one/1", 4).await.expect("reads");
+    assert_eq!(end, Some(LoggedEvents::new(Vec::new(), true)));
+}
+
+#[tokio::test]
 async fn a_removed_session_takes_its_streams_along() {
     let scratch = Scratch::new();
     let a = scratch.share();
@@ -217,6 +254,10 @@ async fn a_stream_keeps_its_latest_events_within_its_limits() {
             .map(|entry| entry.expect("an entry").metadata().expect("there").len())
             .sum();
         assert!(bytes <= 9 * 1024 * 1024, "{bytes}");
+        if let Some(before) = number.checked_sub(1) {
+            let new = read(&b, "large/1", before).await;
+            assert_eq!(new.map(|new| new.len()), Some(1), "after {before}");
+        }
     }
     assert_eq!(
         read(&b, "large/1", 38).await.map(|kept| kept.len()),
