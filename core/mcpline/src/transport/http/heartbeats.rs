@@ -2,7 +2,7 @@
 //! one has ended.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -28,16 +28,17 @@ const ALIVE: &[u8] = b"alive";
 /// The signs of life of this process. They end on drop.
 #[derive(Default)]
 pub(super) struct Heartbeats {
-    has_started: AtomicBool,
+    /// The number of the process that sends them; 0 if none does. A forked process finds that of its parent.
+    sender: AtomicU32,
     /// Held as long as the process serves.
     is_serving: Arc<()>,
 }
 
 impl Heartbeats {
-    /// Starts to send them, unless they are sent already.
+    /// Starts to send them, unless this process, whose number is not 0, sends them already.
     pub(super) fn start(&self, runtime: &Handle, store: &Arc<dyn SessionStore>, process: u32) {
-        if self.has_started.load(Ordering::Relaxed)
-            || self.has_started.swap(true, Ordering::Relaxed)
+        if self.sender.load(Ordering::Relaxed) == process
+            || self.sender.swap(process, Ordering::Relaxed) == process
         {
             return;
         }
@@ -108,4 +109,23 @@ impl OtherProcess {
 /// Returns the id under which signs of life are stored. It is shorter than those of sessions.
 fn key_of(process: u32) -> String {
     format!("process-{process:x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sharing::Sharing;
+
+    #[tokio::test(start_paused = true)]
+    async fn each_process_that_has_the_memory_sends_signs_of_life() {
+        let store = Sharing::in_memory().sessions;
+        let heartbeats = Heartbeats::default();
+        // As the parent, then as a process that was forked from it.
+        for process in [1, 2] {
+            heartbeats.start(&Handle::current(), &store, process);
+            tokio::time::sleep(HEARTBEAT_INTERVAL).await;
+            let sign = store.load(&key_of(process)).await;
+            assert!(sign.expect("loads").is_some(), "process {process}");
+        }
+    }
 }

@@ -29,6 +29,7 @@ mod mount_shutdown;
 mod option_checks;
 mod options;
 mod post;
+mod process_number;
 mod recorded;
 mod replicas;
 mod request_body;

@@ -11,7 +11,6 @@ use http::StatusCode;
 use mcpline_protocol::RpcError;
 use mcpline_protocol::session::SessionState;
 use mcpline_protocol::wire::{self, Incoming, Message, Raw, RequestId, encode};
-use mcpline_runtime::clock;
 use sha2::{Digest as _, Sha256};
 use tokio::runtime::Handle;
 
@@ -25,6 +24,7 @@ use crate::sharing::{
 use crate::warning_limit::warn_limited;
 
 use super::heartbeats::{Heartbeats, OtherProcess};
+use super::process_number::ProcessNumber;
 use super::service::{Refusal, Shared};
 use super::sessions::{Session, Sessions};
 use super::stream::{EventId, Stream, StreamLog, StreamName};
@@ -58,7 +58,7 @@ const LOOKUP_DELAYS: [Duration; 4] = [
 pub(super) struct Replicas {
     sharing: Sharing,
     exchange: BusEndpoint,
-    process: u32,
+    process: ProcessNumber,
     /// Bytes of messages that wait until the bus has taken them.
     forwarded: Arc<Budget>,
     heartbeats: Heartbeats,
@@ -74,7 +74,7 @@ impl Replicas {
         Self {
             sharing,
             exchange,
-            process: u32::from_le_bytes(clock::random()),
+            process: ProcessNumber::default(),
             forwarded: Budget::of_server("messages for other processes", MAX_FORWARDED_BYTES),
             heartbeats: Heartbeats::default(),
         }
@@ -82,13 +82,13 @@ impl Replicas {
 
     /// Returns the number that distinguishes this process's streams from those of others.
     pub(super) fn process(&self) -> u32 {
-        self.process
+        self.process.get()
     }
 
     /// Lets other processes know from now on that this one, which has streams that they may continue, is alive.
     pub(super) fn send_heartbeats(&self, runtime: &Handle) {
         let store = &self.sharing.sessions;
-        self.heartbeats.start(runtime, store, self.process);
+        self.heartbeats.start(runtime, store, self.process.get());
     }
 
     /// Returns the log where other processes find the events of a stream of the session with this key.
@@ -298,7 +298,7 @@ impl Replicas {
         let room = shared.sessions.make_room(client)?;
         let adopt = |connection: &Connection| {
             let mut session = connection.lock_session();
-            session.number_server_requests_from(1 + (u64::from(self.process) << 16));
+            session.number_server_requests_from(1 + (u64::from(self.process.get()) << 16));
             // Returns nothing to send: a new session has no queued messages.
             let _ = session.adopt(&stored.state);
         };
