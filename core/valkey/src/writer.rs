@@ -37,22 +37,23 @@ impl Writer {
     pub(crate) async fn run(self) {
         let mut link: Option<(Connection, LoadedScript)> = None;
         let mut backoff = Backoff::default();
-        let mut has_failed = false;
+        let mut has_warned = false;
         let mut flush_until = None;
         while let Some(batch) = self.queue.take().await {
             let failure = match self.write(&mut link, batch).await {
                 None => {
                     backoff.reset();
-                    if std::mem::take(&mut has_failed) {
-                        tracing::info!("Valkey can be written to again");
+                    if std::mem::take(&mut has_warned) {
+                        // A warning, like the other line: Python and Node show nothing else.
+                        tracing::warn!("Valkey can be written to again");
                     }
                     continue;
                 }
                 Some(failure) => failure,
             };
-            has_failed = true;
             if let Some(suppressed) = self.warnings.admit() {
                 tracing::warn!(error = %failure, suppressed, "cannot write shared state to Valkey; retrying");
+                has_warned = true;
             }
             if self.queue.is_closed() {
                 let until = *flush_until.get_or_insert_with(|| Instant::now() + FLUSH_TIMEOUT);

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use mcpline::sharing::{SaveOutcome, Sharing};
 
 use crate::link::NarrowLink;
+use crate::logged;
 use crate::server::{
     LIFETIME, Server, Subscriber, TIMEOUT, connect_briefly, until, until_loaded, until_read,
 };
@@ -211,6 +212,23 @@ async fn a_server_out_of_memory_refuses_writes_and_is_read() {
     until_loaded(&b, "during", Some("value")).await;
     until_read(&b, "during/1", 0, &[]).await;
     at_b.until("message").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_an_outage_is_logged_like_its_beginning() {
+    logged::install();
+    let server = Server::start();
+    let a = connect_briefly(&server.url());
+    let _: String = server.command("CONFIG SET maxmemory 1").await;
+    save(&a, "one", "value").await.expect_err("no memory");
+    let _: String = server.command("CONFIG SET maxmemory 0").await;
+    // Other tests log the same lines.
+    for line in [
+        "cannot write shared state to Valkey; retrying",
+        "Valkey can be written to again",
+    ] {
+        until(line, || async { logged::is_warned_of(line).then_some(()) }).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,5 +4,6 @@
 mod failures;
 mod kinds;
 mod link;
+mod logged;
 mod server;
 mod traits;
