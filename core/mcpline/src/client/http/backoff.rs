@@ -33,10 +33,10 @@ impl Backoff {
 
     /// Returns the delay after `failures` attempts in a row; `random` is uniformly distributed.
     ///
-    /// The delay that the server demanded is an exact minimum, as the standard of server-sent events and the
-    /// transport's page require. After a stream that ended without a failure, and without a demanded delay, the delay
-    /// is at least half of the first one, so that the clients of a restarting server do not reconnect all at once.
-    /// `hasty` is the number of streams in a row that ended at once.
+    /// The delay that the server demanded is a minimum, as the standard of server-sent events and the transport's page
+    /// require, and exact after a stream that ended without a failure: the server wants to be polled. After a failure,
+    /// and without a demanded delay, half of the exponential delay is random, so that the clients of a restarting server
+    /// do not reconnect all at once. `hasty` is the number of streams in a row that ended at once.
     pub(super) fn delay(
         self,
         failures: u32,
@@ -52,16 +52,18 @@ impl Backoff {
         };
         match retry {
             Some(retry) if failures == 0 => retry.max(least),
-            retry => retry.unwrap_or_default().max(self.own(failures, random)),
+            retry => {
+                let half = self.full(failures) / 2;
+                let least = retry.unwrap_or_default().max(half);
+                least.saturating_add(half.mul_f64(f64::from(random) / f64::from(u32::MAX)))
+            }
         }
     }
 
-    /// Returns a delay between half and all of the exponential one.
-    fn own(self, failures: u32, random: u32) -> Duration {
+    /// Returns the exponential delay before jitter shortens it.
+    fn full(self, failures: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);
-        let full = self.first.saturating_mul(1 << doublings).min(self.cap);
-        let half = full / 2;
-        half + half.mul_f64(f64::from(random) / f64::from(u32::MAX))
+        self.first.saturating_mul(1 << doublings).min(self.cap)
     }
 }
 
@@ -101,6 +103,16 @@ mod tests {
             for random in [0, u32::MAX] {
                 assert!(BACKOFF.delay(failures, 0, Some(ms(3_000)), random) >= ms(3_000));
             }
+        }
+    }
+
+    #[test]
+    fn clients_that_lost_the_same_server_do_not_return_at_the_same_time() {
+        // The server demands the same delay of all.
+        for (failures, full) in [(1, 500), (2, 1_000), (3, 2_000)] {
+            let earliest = BACKOFF.delay(failures, 0, Some(ms(500)), 0);
+            let latest = BACKOFF.delay(failures, 0, Some(ms(500)), u32::MAX);
+            assert_eq!(latest - earliest, ms(full / 2), "after {failures}");
         }
     }
 
