@@ -8,7 +8,8 @@ use crate::sharing::EventLog;
 use crate::sync::Arc;
 
 /// Bytes of a request's id that become a part of each event's id: enough for numbers and UUIDs. Requests with longer ids end with
-/// the client's timeout when their process has ended.
+/// the client's timeout when their process has ended; a client could otherwise make each of its events many times as large as its
+/// message. So do those of a batch: it is not known which of their responses the client already has.
 const MAX_REQUEST_BYTES: usize = 64;
 
 /// A stream's name within its session, which is the first part of each event id: a number, and if there are several
