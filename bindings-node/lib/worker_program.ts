@@ -42,5 +42,10 @@ export function workerProgram(count: unknown): string {
   } else if (file.length === 0 && !options.some((option) => PROGRAM_OPTIONS.includes(option))) {
     throw new UsageError("`workers`: a program that is typed or piped in cannot be started again: put it into a file");
   }
-  return JSON.stringify({ program: process.execPath, arguments: [...options, ...file], directory: START_DIRECTORY, count });
+  return JSON.stringify({
+    program: process.execPath,
+    arguments: [...options, ...file],
+    directory: START_DIRECTORY,
+    count,
+  });
 }

@@ -237,6 +237,10 @@ const REFUSED = {
     (server) => server.httpApp({ health: true }),
     "`health` must be a path or false, not boolean",
   ],
+  "a path of the readiness check that is true": [
+    (server) => server.httpApp({ ready: true }),
+    "`ready` must be a path or false, not boolean",
+  ],
   "a misspelt setting of authorization": [
     (server) => server.httpApp({ auth: { resource: "https://a.example/mcp", issuer: "https://b.example" } }),
     "`auth`: unknown option `issuer`; did you mean `issuers`?",
