@@ -288,27 +288,27 @@ def test_calls_continue_at_any_worker():
 from mcpline import Context
 @server.tool
 async def asks(ctx: Context) -> str:
-    answer = await ctx.elicit("Who?", str)
-    return f"{answer.data} {os.getpid()}"
+    os.write(1, f"{os.getpid()}\\n".encode())
+    return (await ctx.elicit("Who?", str)).data
 """
-    with served(PROGRAM + asks + RUN) as (port, _):
+    with served(PROGRAM + asks + RUN) as (port, server):
         all_asked(port, 3)
-        workers = set()
-        for _ in range(10):
-            capabilities = {"elicitation": {}}
+
+        def continues_elsewhere() -> bool:
             body, headers = request("asks")
             message = json.loads(body)
-            message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities
+            message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = {"elicitation": {}}
             first = exchange(port, message, headers)
             assert first["resultType"] == "input_required", first
             ((key, _),) = first["inputRequests"].items()
             message["params"]["inputResponses"] = {key: {"action": "accept", "content": {"value": "Ada"}}}
             message["params"]["requestState"] = first["requestState"]
-            answer = text(exchange(port, message, headers))
-            assert answer.startswith("Ada "), answer
-            pid = answer.split()[1]
-            workers.add(pid)
-        assert len(workers) > 1
+            assert text(exchange(port, message, headers)) == "Ada"
+            # The handler began at the worker that asked, and again at the one that got the answer.
+            return server.line() != server.line()
+
+        # The system chooses the worker of each connection: on a busy machine, often the same one.
+        assert settles(continues_elsewhere)
 
 
 def exchange(port: int, message: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
