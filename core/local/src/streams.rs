@@ -258,7 +258,9 @@ impl Directory {
         if let Some(position) = known
             && let Some((events, position)) = position.read_on(&mut file)?
         {
-            readers.put(stream, position);
+            if !events.ended {
+                readers.put(stream, position);
+            }
             return Ok(Some(events));
         }
         let mut read = Vec::new();
@@ -268,7 +270,9 @@ impl Directory {
         let Some(events) = latest.after(after) else {
             return Ok(None);
         };
-        if let Some(position) = latest.position(after + events.events.len() as u64) {
+        if !events.ended
+            && let Some(position) = latest.position(after + events.events.len() as u64)
+        {
             readers.put(stream, position);
         }
         Ok(Some(events))

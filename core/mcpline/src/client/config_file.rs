@@ -513,7 +513,7 @@ mod tests {
             ),
             (
                 r#""url": "${input:token}""#,
-                "`url`: `${input:token}` is not a variable",
+                "`url`: `${input:token}` is not an environment variable",
             ),
             (r#""command": "${workspaceFolder"#, "EOF"),
             (

@@ -630,22 +630,31 @@ async fn a_call_whose_response_was_lost_ends_with_an_error_on_the_resumed_stream
     });
     let (a, b) = (Process::start(&sharing), Process::start(&sharing));
     let id = a.begin().await;
-    let mut lost = a.post(&id, call(7, "streams")).await;
-    let (seen, _) = message(lost.body_mut()).await;
-    let headers = [("mcp-session-id", id.as_str()), ("last-event-id", &seen)];
-    let mut resumed = b
-        .service
-        .handle(request(Method::GET, &headers, Value::Null))
-        .await;
-    a.go_on.notify_one();
-    let messages = rest(resumed.body_mut()).await;
-    let answer = messages.last().expect("an answer");
-    assert_eq!(
-        (&answer["id"], &answer["error"]["code"]),
-        (&json!(7), &json!(-31_003))
-    );
-    let data = json!({"retryable": true, "outcomeKnown": false});
-    assert_eq!(answer["error"]["data"], data);
+    for has_ended in [false, true] {
+        let mut lost = a.post(&id, call(7, "streams")).await;
+        let (seen, _) = message(lost.body_mut()).await;
+        if has_ended {
+            a.go_on.notify_one();
+            rest(lost.body_mut()).await;
+        }
+        let headers = [("mcp-session-id", id.as_str()), ("last-event-id", &seen)];
+        let mut resumed = b
+            .service
+            .handle(request(Method::GET, &headers, Value::Null))
+            .await;
+        assert_eq!(resumed.status(), 200);
+        if !has_ended {
+            a.go_on.notify_one();
+        }
+        let messages = rest(resumed.body_mut()).await;
+        let answer = messages.last().expect("an answer");
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&json!(7), &json!(-31_003))
+        );
+        let data = json!({"retryable": true, "outcomeKnown": false});
+        assert_eq!(answer["error"]["data"], data);
+    }
 }
 
 /// A store that can be read, and written to unless it is full.

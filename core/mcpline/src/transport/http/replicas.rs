@@ -311,7 +311,8 @@ impl Replicas {
         Ok(Some(session))
     }
 
-    /// Continues another process's stream in this process. Returns `None` if its events are no longer kept.
+    /// Continues another process's stream in this process. If its events are lost, the stream has an error for its request; returns
+    /// `None` if that is not known.
     ///
     /// # Errors
     ///
@@ -324,10 +325,11 @@ impl Replicas {
     ) -> Result<Option<Arc<Stream>>, Refusal> {
         let (name, after) = (from.stream, from.event);
         let stream_log = self.stream_log(session.shared_key(), name);
-        let Some(logged) = look_up(&stream_log, after).await? else {
-            return Ok(None);
-        };
+        let logged = look_up(&stream_log, after).await?;
         if name.is_general() {
+            let Some(logged) = logged else {
+                return Ok(None);
+            };
             // From here on the client listens at this process.
             repeat_all(&session.general, &stream_log, after, logged).await;
             return Ok(Some(session.general.clone()));
@@ -350,6 +352,13 @@ impl Replicas {
             stream: Arc::downgrade(&stream),
             next: after,
             retry,
+        };
+        let Some(logged) = logged else {
+            if followed.owner.is_none() {
+                return Ok(None);
+            }
+            followed.end_with(&stream, &response_lost());
+            return Ok(Some(stream));
         };
         if let Some(has_more) = followed.repeat(&stream, logged) {
             background::spawn(session.connection.runtime(), followed.follow(has_more));
