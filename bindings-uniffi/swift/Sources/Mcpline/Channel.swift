@@ -14,7 +14,8 @@ public protocol Channel: Sendable {
     /// closes the channel.
     func receive() async throws -> String?
 
-    /// Closes the channel. Called last, regardless of which side closed it; cancelled if it takes more than 5 seconds.
+    /// Closes the channel. Called last, regardless of which side closed it, except that a cancelled ``send(_:)`` or ``receive()``
+    /// may not have returned yet. Cancelled if it takes more than 5 seconds.
     func close() async
 }
 

@@ -248,11 +248,17 @@ public struct HTTPSettings: Encodable, Hashable, Sendable {
     /// Whether HTTP+SSE (2024-11-05) is served. Default: `true`.
     public var serveSse: Bool?
 
-    /// Path of the health check, which responds with 200 `ok`. Default: `/health`.
+    /// Path of the health check, which responds with 200 `ok` while the process serves HTTP. Default: `/health`.
     public var healthPath: String?
 
     /// Whether there is a health check. Default: `true`.
     public var serveHealth: Bool?
+
+    /// Path of the readiness check: 200 `ready`, and 503 from the beginning of a shutdown on. Default: `/ready`.
+    public var readyPath: String?
+
+    /// Whether there is a readiness check. Default: `true`.
+    public var serveReady: Bool?
 
     /// Path at which the HTTP server serves the metrics of the server in the text format of Prometheus, such as
     /// `/metrics`. The server's `metrics` must be on. Hosts and origins are checked as at the MCP endpoint, but access
@@ -338,6 +344,8 @@ public struct HTTPSettings: Encodable, Hashable, Sendable {
         serveSse: Bool? = nil,
         healthPath: String? = nil,
         serveHealth: Bool? = nil,
+        readyPath: String? = nil,
+        serveReady: Bool? = nil,
         metricsPath: String? = nil,
         proxyPrefix: String? = nil,
         allowedHosts: [String]? = nil,
@@ -363,6 +371,8 @@ public struct HTTPSettings: Encodable, Hashable, Sendable {
         self.serveSse = serveSse
         self.healthPath = healthPath
         self.serveHealth = serveHealth
+        self.readyPath = readyPath
+        self.serveReady = serveReady
         self.metricsPath = metricsPath
         self.proxyPrefix = proxyPrefix
         self.allowedHosts = allowedHosts

@@ -41,8 +41,8 @@ final class SettingsTests: XCTestCase {
             metadataUrl: "http://127.0.0.1/.well-known/oauth-protected-resource", name: "d",
             documentation: "http://127.0.0.1/docs", proxy: "direct", onlyTheseRoots: false)
         let settings = HTTPSettings(
-            path: "/a", ssePaths: ["/b", "/c"], serveSse: true, healthPath: "/d", serveHealth: true, metricsPath: "/e",
-            proxyPrefix: "/f", allowedHosts: ["example.com"], allowedOrigins: ["https://example.com"], bodyLimit: 1000,
+            path: "/a", ssePaths: ["/b", "/c"], serveSse: true, healthPath: "/d", serveHealth: true, readyPath: "/g",
+            serveReady: true, metricsPath: "/e", proxyPrefix: "/f", allowedHosts: ["example.com"], allowedOrigins: ["https://example.com"], bodyLimit: 1000,
             readTimeout: .seconds(1), writeTimeout: .seconds(2), connections: 3, stateless: false, sessions: 4,
             sessionIdle: .seconds(5), silence: .seconds(6), keepAlive: .seconds(7), retry: .seconds(8), keptEvents: 9,
             keptBytes: 10_000, maxUnreadBytes: 11_000, clientAddressHeader: "x-forwarded-for", auth: auth)

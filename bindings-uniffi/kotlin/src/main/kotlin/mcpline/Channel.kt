@@ -29,7 +29,10 @@ public interface Channel {
      */
     public suspend fun receive(): String?
 
-    /** Closes the channel. Called last, regardless of which side closed it; cancelled if it takes more than 5 seconds. */
+    /**
+     * Closes the channel. Called last, regardless of which side closed it, except that a cancelled [send] or [receive] may not have
+     * returned yet. Cancelled if it takes more than 5 seconds.
+     */
     public suspend fun close() {}
 }
 

@@ -175,10 +175,14 @@ public class HttpSettings(
     public val ssePaths: List<String>? = null,
     /** Whether HTTP+SSE (2024-11-05) is served. Default: `true`. */
     public val serveSse: Boolean? = null,
-    /** Path of the health check, which responds with 200 `ok`. Default: `/health`. */
+    /** Path of the health check, which responds with 200 `ok` while the process serves HTTP. Default: `/health`. */
     public val healthPath: String? = null,
     /** Whether there is a health check. Default: `true`. */
     public val serveHealth: Boolean? = null,
+    /** Path of the readiness check: 200 `ready`, and 503 from the beginning of a shutdown on. Default: `/ready`. */
+    public val readyPath: String? = null,
+    /** Whether there is a readiness check. Default: `true`. */
+    public val serveReady: Boolean? = null,
     /**
      * Path at which the HTTP server serves the metrics of the server in the text format of Prometheus, such as
      * `/metrics`. The server's `metrics` must be on. Hosts and origins are checked as at the MCP endpoint, but access

@@ -93,6 +93,8 @@ class SettingsTest {
             serveSse = true,
             healthPath = "/d",
             serveHealth = true,
+            readyPath = "/g",
+            serveReady = true,
             metricsPath = "/e",
             proxyPrefix = "/f",
             allowedHosts = listOf("example.com"),
@@ -117,6 +119,7 @@ class SettingsTest {
         val url = CompletableDeferred<String>()
         val serving = launch { server.runHttp(0, settings = settings) { url.complete(it) } }
         assertEquals("/a", java.net.URI(url.await()).path)
+        assertEquals("ready", java.net.URI(url.await()).resolve("/g").toURL().readText().trim())
         assertFailsWith<AuthorizationFailedException> {
             Client.connect(url.await()) { this.auth = OAuth("settings", userAgent = null) }
         }
