@@ -4,6 +4,7 @@ import argparse
 import os
 
 from mcpline import Server
+from mcpline.settings import ListenSettings
 
 server = Server("weather", "1.0.0", sharing=os.environ["VALKEY_URL"])
 
@@ -17,10 +18,14 @@ async def forecast(city: str, days: int = 1) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, default=8000)
-    # Names that clients use, separated by commas.
-    names = os.environ.get("ALLOWED_HOSTS", "localhost").split(",")
-    # Limits per client count the address that the load balancer adds: clients must not reach the server without it.
-    client = "X-Forwarded-For"
-    server.run(
-        "http", host="0.0.0.0", port=parser.parse_args().port, allowed_hosts=names, client_address_header=client
-    )
+    options: ListenSettings = {
+        "host": os.environ.get("HOST", "127.0.0.1"),
+        "port": parser.parse_args().port,
+        # Names that clients use, separated by commas.
+        "allowed_hosts": os.environ.get("ALLOWED_HOSTS", "localhost").split(","),
+    }
+    # The header in which a load balancer adds the client's address, such as X-Forwarded-For: limits per client count it. Set
+    # it only if all requests come through the load balancer, because a client could otherwise choose its address.
+    if header := os.environ.get("CLIENT_ADDRESS_HEADER"):
+        options["client_address_header"] = header
+    server.run("http", **options)

@@ -129,5 +129,9 @@ def the_example_counts_clients_by_the_forwarded_address(python: Path) -> None:
     """`python` is an interpreter that has mcpline."""
     run = [str(python), "-c", OPTIONS, str(EXAMPLES / "weather.py")]
     valkey = {"VALKEY_URL": f"valkey://127.0.0.1:{free_port()}"}
-    options = json.loads(subprocess.run(run, env=os.environ | valkey, stdout=subprocess.PIPE, check=True).stdout)
-    assert options["client_address_header"].lower() == "x-forwarded-for", options
+    for header in ({}, {"CLIENT_ADDRESS_HEADER": "X-Forwarded-For"}):
+        given = subprocess.run(run, env=os.environ | valkey | header, stdout=subprocess.PIPE, check=True).stdout
+        options = json.loads(given)
+        # Clients could otherwise choose their address.
+        assert options["host"] == "127.0.0.1", options
+        assert options.get("client_address_header") == header.get("CLIENT_ADDRESS_HEADER"), options
