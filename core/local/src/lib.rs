@@ -41,6 +41,8 @@ mod queue;
 #[cfg(unix)]
 mod readers;
 #[cfg(unix)]
+mod record;
+#[cfg(unix)]
 mod sessions;
 #[cfg(unix)]
 mod streams;

@@ -8,10 +8,7 @@ use bytes::Bytes;
 use mcpline::sharing::LoggedEvents;
 
 use crate::limits::{MAX_POSITIONS, MAX_READ_BYTES};
-use crate::streams::END;
-
-/// Bytes of a record before its event.
-const HEADER: u64 = 12;
+use crate::record::{END, HEADER};
 
 /// The record of the latest event that a reader has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,10 +20,8 @@ use crate::limits::{
     STREAM_CHECK_BYTES,
 };
 use crate::readers::{Position, Readers};
+use crate::record::END;
 use crate::sessions::remove_file;
-
-/// The length in the record of the end.
-pub(crate) const END: u32 = u32::MAX;
 
 /// Records to append to one stream.
 #[derive(Debug, Default)]
