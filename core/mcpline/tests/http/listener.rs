@@ -34,20 +34,23 @@ async fn start_server(server: Server, options: HttpOptions) -> (SocketAddr, Stop
 }
 
 #[runtimes::test]
-async fn serves_health_checks() {
+async fn serves_health_and_readiness_checks() {
     let (address, _stop) = start(HttpOptions::default()).await;
-    let mut connection = Connection::open(address).await;
-    connection.send("GET", "/health", &[], &Value::Null).await;
-    connection.until(Some("ok")).await;
-    assert!(connection.seen.starts_with("HTTP/1.1 200 OK"));
+    for (path, body) in [("/health", "\r\n\r\nok"), ("/ready", "\r\n\r\nready")] {
+        let mut connection = Connection::open(address).await;
+        connection.send("GET", path, &[], &Value::Null).await;
+        connection.until(Some(body)).await;
+        assert!(connection.seen.starts_with("HTTP/1.1 200 OK"));
+    }
 }
 
 #[runtimes::test]
 async fn unknown_paths_get_404_with_the_mcp_endpoint() {
     let mut options = HttpOptions::default();
     options.health_path = None;
+    options.ready_path = None;
     let (address, _stop) = start(options).await;
-    for path in ["/", "/health"] {
+    for path in ["/", "/health", "/ready"] {
         let mut connection = Connection::open(address).await;
         connection.send("GET", path, &[], &Value::Null).await;
         connection.until(Some("the MCP endpoint is /mcp")).await;
