@@ -57,7 +57,8 @@ impl FeatureKey {
             CallKind::Completion
             | CallKind::ResourceList
             | CallKind::Event
-            | CallKind::Middleware => false,
+            | CallKind::Middleware
+            | CallKind::Sharing => false,
             #[cfg(feature = "openapi")]
             CallKind::HttpClient | CallKind::Credential => false,
             #[cfg(feature = "routes")]
@@ -259,6 +260,11 @@ impl Feature {
                 static NUMBER: AtomicU64 = AtomicU64::new(0);
                 let number = NUMBER.fetch_add(1, Ordering::Relaxed);
                 Definition::Middleware(read("the middleware", definition)?, number)
+            }
+            CallKind::Sharing => {
+                return Err(Error::usage(
+                    "shared state is set when a server is created, and is no feature of it",
+                ));
             }
             #[cfg(feature = "openapi")]
             CallKind::HttpClient | CallKind::Credential => {

@@ -20,7 +20,7 @@
 //! The HTTP server of a mount receives a body only as the core reads it ([`RequestBody`]), and gets a response only as
 //! its client takes it ([`ResponseBody`]).
 //!
-//! A [`channel`] is a transport in foreign code.
+//! A [`channel`] is a transport in foreign code. [`ForeignSharing`] is the state that processes share, in foreign code.
 //!
 //! A server's features are registered by one function, with their definitions as JSON: [`Feature`].
 //!
@@ -67,6 +67,8 @@ mod response_body;
 pub mod results;
 #[cfg(feature = "routes")]
 mod routes;
+#[cfg(feature = "server")]
+mod sharing;
 #[cfg(windows)]
 mod socket_pair;
 #[cfg(feature = "otlp")]
@@ -123,6 +125,8 @@ pub use request_spans::{
 pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
 #[cfg(feature = "routes")]
 pub use routes::route_request;
+#[cfg(feature = "server")]
+pub use sharing::{ForeignSharing, SharingFunctions, SharingUse, sharing_request};
 #[cfg(windows)]
 pub use socket_pair::socket_pair;
 #[cfg(feature = "otlp")]

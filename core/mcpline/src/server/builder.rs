@@ -9,7 +9,7 @@ use mcpline_runtime::clock;
 
 use crate::error::Error;
 use crate::quota::ClientTable;
-use crate::sharing::{Bus, BusEndpoint, BusEvent};
+use crate::sharing::{Bus, BusEndpoint, BusEvent, Sharing};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 use crate::timers::{Alarm, Timers};
@@ -78,6 +78,12 @@ impl ServerBuilder {
     #[must_use]
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Replaces the state that processes share in the settings.
+    pub(crate) fn sharing(mut self, sharing: Sharing) -> Self {
+        self.settings.sharing = Some(sharing);
         self
     }
 

@@ -15,6 +15,7 @@ use mcpline_runtime::clock;
 
 use crate::message_sink::MessageSink;
 use crate::quota::Charge;
+use crate::sharing::SharingRequest;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{self, Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -39,6 +40,7 @@ use super::request_info::HttpInfo;
 use super::request_span::RequestSpan;
 #[cfg(feature = "routes")]
 use super::routes::{self, RouteCall};
+use super::sharing_call::SharingCall;
 use super::template_lists::{self, ListCall};
 
 /// A call passed to a [`Handler`](super::Handler).
@@ -71,6 +73,7 @@ pub(crate) enum Target {
     Notification(Arc<MethodEntry>),
     Event(ClientNotification),
     Middleware(Arc<MiddlewareCall>),
+    Sharing(Arc<SharingCall>),
     #[cfg(feature = "openapi")]
     ApiFunction(Arc<ApiFunctionCall>),
     #[cfg(feature = "routes")]
@@ -413,6 +416,7 @@ impl CallState {
             Target::Notification(_) => CallKind::Notification,
             Target::Event(_) => CallKind::Event,
             Target::Middleware(_) => CallKind::Middleware,
+            Target::Sharing(_) => CallKind::Sharing,
             #[cfg(feature = "openapi")]
             Target::ApiFunction(function) => function.kind(),
             #[cfg(feature = "routes")]
@@ -436,6 +440,7 @@ impl CallState {
             Target::Request(entry) | Target::Notification(entry) => entry.method.to_string(),
             Target::Event(event) => event.method().as_str().to_owned(),
             Target::Middleware(middleware) => middleware.name(),
+            Target::Sharing(call) => call.request().name().to_owned(),
             #[cfg(feature = "openapi")]
             Target::ApiFunction(function) => function.name(),
             #[cfg(feature = "routes")]
@@ -448,6 +453,14 @@ impl CallState {
     pub(super) fn http_request(&self) -> Option<&http::Request<bytes::Bytes>> {
         match &self.target {
             Target::Route(route) => Some(&route.request),
+            _ => None,
+        }
+    }
+
+    /// Returns the request to shared state.
+    pub(super) fn sharing_request(&self) -> Option<&SharingRequest> {
+        match &self.target {
+            Target::Sharing(shared) => Some(shared.request()),
             _ => None,
         }
     }
@@ -480,7 +493,10 @@ impl CallState {
     /// response of it.
     pub(super) fn is_outside_request(&self) -> bool {
         match self.target {
-            Target::Event(_) | Target::Notification(_) | Target::Middleware(_) => true,
+            Target::Event(_)
+            | Target::Notification(_)
+            | Target::Middleware(_)
+            | Target::Sharing(_) => true,
             #[cfg(feature = "openapi")]
             Target::ApiFunction(_) => true,
             #[cfg(feature = "routes")]
@@ -527,6 +543,7 @@ impl CallState {
             Target::Prompt(entry) => entry.handler.call(call),
             Target::Request(entry) | Target::Notification(entry) => entry.handler.call(call),
             Target::Middleware(middleware) => middleware.handler.call(call),
+            Target::Sharing(shared) => shared.handler.call(call),
             Target::ResourceList(list) => list.start(call),
             #[cfg(feature = "openapi")]
             Target::ApiFunction(function) => function.handler.call(call),
@@ -709,6 +726,7 @@ impl CallState {
             }
             Target::Notification(_) => return super::client_notifications::handled(self, &outcome),
             Target::Middleware(ref called) => return middleware::handled(self, called, outcome),
+            Target::Sharing(ref shared) => return shared.end(outcome),
             Target::ResourceList(ref list) => return template_lists::ended(self, list, outcome),
             #[cfg(feature = "openapi")]
             Target::ApiFunction(ref function) => return function.end(outcome),
@@ -741,6 +759,7 @@ impl Clone for Target {
             Self::Notification(entry) => Self::Notification(entry.clone()),
             Self::Event(event) => Self::Event(*event),
             Self::Middleware(middleware) => Self::Middleware(middleware.clone()),
+            Self::Sharing(shared) => Self::Sharing(shared.clone()),
             #[cfg(feature = "openapi")]
             Self::ApiFunction(function) => Self::ApiFunction(function.clone()),
             #[cfg(feature = "routes")]

@@ -22,6 +22,8 @@ pub enum CallKind {
     Event,
     /// A request at a middleware ([`Server::middleware`](super::Server::middleware)) of another language.
     Middleware,
+    /// A request to shared state ([`sharing`](crate::sharing)) in another language, outside any session.
+    Sharing,
     /// A request to an imported HTTP API, for an HTTP client of another language
     /// ([`OpenApi::with_http_client`](crate::openapi::OpenApi::with_http_client)).
     #[cfg(feature = "openapi")]
@@ -47,6 +49,7 @@ impl CallKind {
         Self::Notification,
         Self::Event,
         Self::Middleware,
+        Self::Sharing,
         #[cfg(feature = "openapi")]
         Self::HttpClient,
         #[cfg(feature = "openapi")]
@@ -67,6 +70,7 @@ impl CallKind {
             Self::Notification => "notification",
             Self::Event => "event",
             Self::Middleware => "middleware",
+            Self::Sharing => "sharing",
             #[cfg(feature = "openapi")]
             Self::HttpClient => "http_client",
             #[cfg(feature = "openapi")]

@@ -14,6 +14,7 @@ use crate::caller::Caller;
 use crate::error::Error;
 use crate::message_sink::{self, MessageSink};
 use crate::quota::ClientQuota;
+use crate::sharing::SharingRequest;
 use crate::span;
 use crate::trace_context::TraceContext;
 use crate::warning_limit::warn_limited;
@@ -465,6 +466,11 @@ impl Context {
     #[cfg(feature = "openapi")]
     pub(crate) fn api_request(&self) -> Option<&super::api_function::ApiRequest> {
         self.call.api_request()
+    }
+
+    /// Returns the request to shared state.
+    pub(crate) fn sharing_request(&self) -> Option<&SharingRequest> {
+        self.call.sharing_request()
     }
 
     /// Returns the request of a route.

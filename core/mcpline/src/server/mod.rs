@@ -59,6 +59,7 @@ mod request_span;
 mod routes;
 mod sent_notifications;
 mod settings;
+mod sharing_call;
 mod startup_message;
 mod state;
 mod state_keys;
@@ -133,6 +134,7 @@ pub use routes::{PathVariables, Route, route_handler};
 #[cfg(feature = "routes")]
 pub(crate) use routes::{RouteCall, RouteEntry, RouteMatch, RouteMismatch, RouteOutcome};
 pub use settings::{DEBUG_VARIABLE, STATE_SECRETS_VARIABLE, Settings};
+pub(crate) use sharing_call::call_sharing_function;
 pub use state_keys::state_keys;
 pub use stats::{BudgetStats, ServerStats};
 pub use tool_error::ToolError;

@@ -9,6 +9,8 @@ use mcpline_protocol::vocabulary::{CacheHints, CacheScope, ElicitParams, meta};
 use mcpline_protocol::wire::{Kind, Raw, json_string};
 use mcpline_protocol::{Revision, RpcError};
 
+use crate::sharing::SharingReply;
+
 use super::asking::AskMethod;
 use super::call_kind::CallKind;
 
@@ -34,6 +36,8 @@ pub enum Reply {
     Result(Raw),
     /// Input requests to answer before the handler is called again.
     InputRequired(InputRequired),
+    /// The answer of shared state in another language.
+    Sharing(SharingReply),
     /// The response of a route, or what the HTTP client of another language received from an imported API. For a route, the HTTP
     /// server sets the headers that describe the connection and the form of the body.
     #[cfg(any(feature = "openapi", feature = "routes"))]
@@ -179,8 +183,8 @@ impl From<RpcError> for HandlerError {
 }
 
 impl Reply {
-    /// Returns the kind of feature whose usual result it is; `None` for input requests, and for HTTP responses, which are not
-    /// sent to MCP clients.
+    /// Returns the kind of feature whose usual result it is; `None` for input requests, and for HTTP responses and answers of
+    /// shared state, which are not sent to MCP clients.
     pub(crate) fn kind(&self) -> Option<CallKind> {
         match self {
             Self::Tool(_) => Some(CallKind::Tool),
@@ -188,7 +192,7 @@ impl Reply {
             Self::Prompt(_) => Some(CallKind::Prompt),
             Self::Completion(_) => Some(CallKind::Completion),
             Self::Result(_) => Some(CallKind::Request),
-            Self::InputRequired(_) => None,
+            Self::InputRequired(_) | Self::Sharing(_) => None,
             #[cfg(any(feature = "openapi", feature = "routes"))]
             Self::Http(_) => None,
         }
@@ -200,7 +204,9 @@ impl Reply {
             Self::Tool(reply) => (reply.content.as_ref(), reply.meta.as_ref()),
             Self::Resource(reply) => (Some(&reply.contents), reply.meta.as_ref()),
             Self::Prompt(reply) => (Some(&reply.messages), reply.meta.as_ref()),
-            Self::Completion(_) | Self::Result(_) | Self::InputRequired(_) => (None, None),
+            Self::Completion(_) | Self::Result(_) | Self::InputRequired(_) | Self::Sharing(_) => {
+                (None, None)
+            }
             #[cfg(any(feature = "openapi", feature = "routes"))]
             Self::Http(_) => (None, None),
         }
@@ -221,7 +227,7 @@ impl Reply {
                 Self::Prompt(reply) => reply.messages.as_bytes().len(),
                 Self::Completion(reply) => reply.values.len() * PER_VALUE,
                 Self::Result(result) => result.as_bytes().len(),
-                Self::InputRequired(_) => 0,
+                Self::InputRequired(_) | Self::Sharing(_) => 0,
                 #[cfg(any(feature = "openapi", feature = "routes"))]
                 Self::Http(response) => response.body().len(),
             }
@@ -244,6 +250,7 @@ impl Reply {
                 let params: usize = requests.map(|request| of(&request.params)).sum();
                 params + asked.state.as_ref().map_or(0, String::len)
             }
+            Self::Sharing(reply) => reply.bytes(),
             #[cfg(any(feature = "openapi", feature = "routes"))]
             Self::Http(response) => response.body().len(),
         }
@@ -409,6 +416,8 @@ pub(crate) fn write(
         Reply::Result(result) => write_result(out, result, envelope),
         // `finish_call::complete` handles returned input requests.
         Reply::InputRequired(_) => out.extend_from_slice(b"{}"),
+        // Answers of shared state are not sent to clients.
+        Reply::Sharing(_) => out.extend_from_slice(b"{}"),
         // Only routes and HTTP clients have responses, which are not written here.
         #[cfg(any(feature = "openapi", feature = "routes"))]
         Reply::Http(_) => out.extend_from_slice(b"{}"),

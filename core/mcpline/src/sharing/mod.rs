@@ -16,6 +16,7 @@ mod bus;
 mod bus_event;
 mod log;
 mod memory;
+mod request;
 mod store;
 
 use std::future::Future;
@@ -26,6 +27,7 @@ pub use bus::{Bus, Subscription};
 pub(crate) use bus_event::{BusEndpoint, BusEvent};
 pub use log::{EventLog, LoggedEvents};
 pub use memory::Memory;
+pub use request::{SharingReply, SharingRequest};
 pub(crate) use store::StoredSession;
 pub use store::{SaveOutcome, SessionStore};
 

@@ -1,0 +1,152 @@
+//! Requests to foreign code: how many, how long.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use crate::quota::ClientQuota;
+use crate::server::{Handler, Inner, Server, call_sharing_function};
+use crate::sharing::{SharingError, SharingReply, SharingRequest};
+
+use super::SharingFunctions;
+use super::limits::{MAX_REASON_BYTES, MAX_RUNNING_REQUESTS};
+
+/// Sends requests to the functions of one shared state.
+pub(super) struct Requests {
+    functions: SharingFunctions,
+    timeout: Duration,
+    running: Arc<Semaphore>,
+    /// The server whose executors run the functions.
+    server: OnceLock<(Weak<Inner>, Arc<ClientQuota>)>,
+}
+
+/// A number of things, and their bytes, that may not exceed a limit.
+pub(super) struct Counted {
+    used: Mutex<(usize, usize)>,
+    limit: (usize, usize),
+}
+
+/// Counts a thing until it is dropped.
+pub(super) struct CountGuard<'a> {
+    counted: &'a Counted,
+    bytes: usize,
+}
+
+impl Requests {
+    pub(super) fn new(functions: SharingFunctions, timeout: Duration) -> Self {
+        Self {
+            functions,
+            timeout,
+            running: Arc::new(Semaphore::new(MAX_RUNNING_REQUESTS)),
+            server: OnceLock::new(),
+        }
+    }
+
+    /// Sets the server, once.
+    pub(super) fn set_server(&self, server: &Server) {
+        let inner = server.inner();
+        // Each server has its own shared state.
+        let _ = self
+            .server
+            .set((Arc::downgrade(inner), inner.clients().sole_client()));
+    }
+
+    /// Sends a request and waits for its answer.
+    ///
+    /// # Errors
+    ///
+    /// The function has failed, or did not answer in time.
+    pub(super) async fn send(&self, request: SharingRequest) -> Result<SharingReply, SharingError> {
+        let name = request.name();
+        let server = self.server.get();
+        let server = server.and_then(|(server, client)| Some((server.upgrade()?, client.clone())));
+        let Some((server, client)) = server else {
+            return Err(SharingError::new(format!("{name}: the server has ended")));
+        };
+        let handler = self.functions.of(&request).clone();
+        let answered = async {
+            // The semaphore is never closed.
+            let running = self.running.clone().acquire_owned().await;
+            call_sharing_function(&server, client, handler, request, running).await
+        };
+        match tokio::time::timeout(self.timeout, answered).await {
+            Ok(Ok(reply)) => Ok(reply),
+            Ok(Err(error)) => {
+                let reason = error.to_string();
+                Err(SharingError::new(format!("{name}: {}", bounded(&reason))))
+            }
+            Err(_) => Err(SharingError::new(format!(
+                "{name}: no answer within {} s (`timeout`)",
+                self.timeout.as_secs_f64()
+            ))),
+        }
+    }
+}
+
+impl SharingFunctions {
+    fn of(&self, request: &SharingRequest) -> &Arc<dyn Handler> {
+        match request {
+            SharingRequest::Save { .. } => &self.save,
+            SharingRequest::Load { .. } => &self.load,
+            SharingRequest::Remove { .. } => &self.remove,
+            SharingRequest::Append { .. } => &self.append,
+            SharingRequest::End { .. } => &self.end,
+            SharingRequest::Read { .. } => &self.read,
+            SharingRequest::Publish { .. } => &self.publish,
+            SharingRequest::Subscribe { .. } => &self.subscribe,
+            SharingRequest::Unsubscribe => &self.unsubscribe,
+        }
+    }
+}
+
+/// The error of a reply that belongs to another method.
+pub(super) fn wrong_reply(name: &str) -> SharingError {
+    SharingError::new(format!("{name}: the function replied with something else"))
+}
+
+/// Returns the beginning of the text of an error.
+fn bounded(reason: &str) -> &str {
+    if reason.len() <= MAX_REASON_BYTES {
+        return reason;
+    }
+    let end = (0..=MAX_REASON_BYTES)
+        .rev()
+        .find(|end| reason.is_char_boundary(*end));
+    &reason[..end.unwrap_or_default()]
+}
+
+impl Counted {
+    pub(super) fn new(limit: (usize, usize)) -> Self {
+        Self {
+            used: Mutex::default(),
+            limit,
+        }
+    }
+
+    /// Counts a thing with this number of bytes; `None` above the limit.
+    pub(super) fn count(&self, bytes: usize) -> Option<CountGuard<'_>> {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = (used.0 + 1, used.1.saturating_add(bytes));
+        if next.0 > self.limit.0 || (next.1 > self.limit.1 && used.0 > 0) {
+            return None;
+        }
+        *used = next;
+        Some(CountGuard {
+            counted: self,
+            bytes,
+        })
+    }
+}
+
+impl Drop for CountGuard<'_> {
+    fn drop(&mut self) {
+        let mut used = self
+            .counted
+            .used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        used.0 -= 1;
+        used.1 -= self.bytes;
+    }
+}
