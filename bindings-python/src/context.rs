@@ -11,7 +11,7 @@ use mcpline::protocol::wire::Raw;
 use mcpline::{Ask, Context};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::errors;
 use crate::event_loop::{Event, FutureValue, Hub};
@@ -314,6 +314,15 @@ impl Call {
         let (head, body) = foreign::api_request(&self.context)
             .ok_or_else(|| errors::defect("a call that is not one of an HTTP client sends none"))?;
         Ok((PyBytes::new(py, head.as_bytes()), PyBytes::new(py, &body)))
+    }
+
+    /// The arguments of a request to shared state.
+    #[getter]
+    fn sharing_arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let request = foreign::sharing_request(&self.context).ok_or_else(|| {
+            errors::defect("a call that is not one of shared state has no request")
+        })?;
+        crate::sharing::arguments(py, request)
     }
 
     /// The authenticated caller as JSON.

@@ -15,7 +15,7 @@ use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
 use mcpline::TraceContext;
 use mcpline::foreign::options::HttpServingOptions;
-use mcpline::foreign::{self, BodyFeed, MAX_PIECE_BYTES, RequestBody, ResponseBody};
+use mcpline::foreign::{self, BodyFeed, MAX_PIECE_BYTES, RequestBody, ResponseBody, SharingUse};
 use mcpline::transport::http::{Body, HttpOptions, HttpService, MountPrefix, RemoteAddress};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -45,6 +45,8 @@ pub(crate) struct HttpApp {
     runtime: Mutex<Option<Arc<Runtime>>>,
     shutdown_grace: Duration,
     verify: Verify,
+    /// Until the application ends.
+    sharing: Mutex<Option<SharingUse>>,
 }
 
 #[pymethods]
@@ -62,6 +64,7 @@ impl HttpApp {
         let options = http_options(py, options, &verify)?;
         let runtime = server.start_runtime(py)?;
         let service = server.core().http_service(options);
+        let sharing = Mutex::new(server.enter_sharing(&runtime));
         Ok(Self {
             service,
             hub: server.hub().clone(),
@@ -70,6 +73,7 @@ impl HttpApp {
             runtime: Mutex::new(Some(runtime)),
             shutdown_grace: server.core().settings().shutdown_grace,
             verify,
+            sharing,
         })
     }
 
@@ -160,8 +164,12 @@ impl HttpApp {
             return Err(errors::closed(py, "the application has ended"));
         };
         let (service, hub, grace) = (self.service.clone(), self.hub.clone(), self.shutdown_grace);
+        let sharing = lock(&self.sharing).take();
         runtime.handle().spawn(async move {
             service.shut_down(grace).await;
+            if let Some(sharing) = sharing {
+                sharing.leave().await;
+            }
             hub.post(Event::Resolve(future, FutureValue::Ended(None)));
         });
         Ok(())
@@ -170,6 +178,7 @@ impl HttpApp {
     /// Ends every session and stream.
     fn close(&self, py: Python<'_>) {
         self.service.close();
+        drop(lock(&self.sharing).take());
         let runtime = lock(&self.runtime).take();
         if let Some(runtime) = runtime
             && let Some(runtime) = Arc::into_inner(runtime)

@@ -34,6 +34,7 @@ mod runtime;
 mod server;
 mod serving;
 mod session_states;
+mod sharing;
 mod verify;
 mod wake;
 mod workers;
@@ -74,6 +75,8 @@ mod _native {
     use crate::server::Server;
     #[pymodule_export]
     use crate::serving::Serving;
+    #[pymodule_export]
+    use crate::sharing::BusReceiver;
     #[pymodule_export]
     use crate::workers::{Job, Worker, Workers};
 

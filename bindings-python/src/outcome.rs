@@ -192,6 +192,7 @@ impl SharedPlan {
                 Ok(result) => Ok(Reply::Result(trusted(result))),
                 Err(_) => tool_reply(&converted),
             },
+            CallKind::Sharing => crate::sharing::reply(&converted),
             CallKind::Route | CallKind::HttpClient => http_response(py, &converted),
             kind => results::content(kind, trusted(converted.cast::<PyBytes>()?))
                 .map_err(|error| errors::core(py, &error)),

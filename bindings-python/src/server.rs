@@ -13,7 +13,8 @@ use mcpline::foreign::options::{
     UnixServingOptions,
 };
 use mcpline::foreign::{
-    self, Feature, FeatureKey, Listening, OpenApiFunctions, OpenApiImport, WorkerProgram,
+    self, Feature, FeatureKey, ForeignSharing, Listening, OpenApiFunctions, OpenApiImport,
+    SharingFunctions, SharingUse, WorkerProgram,
 };
 use mcpline::protocol::vocabulary::{Implementation, JsonObject};
 use mcpline::server::{CallKind, Completer};
@@ -46,6 +47,8 @@ pub(crate) struct Server {
     runtime: RuntimeSlot,
     /// The plans that the registry refers to, visible to the garbage collector.
     plans: Mutex<HashMap<FeatureKey, Arc<SharedPlan>>>,
+    /// The state that processes share, if Python implements it.
+    sharing: Option<ForeignSharing>,
     /// Removed plans that a snapshot of this server may still have. This server is their owner for the garbage collector,
     /// because every server with a snapshot refers to it.
     removed_plans: Mutex<Vec<Arc<SharedPlan>>>,
@@ -69,6 +72,12 @@ impl Server {
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.pool
+    }
+
+    /// Begins to use shared state of the program, for a transport that is served.
+    pub(crate) fn enter_sharing(&self, runtime: &Runtime) -> Option<SharingUse> {
+        let sharing = self.sharing.as_ref()?;
+        Some(sharing.enter(runtime.handle()))
     }
 
     /// Returns the I/O thread, started if there is none.
@@ -155,13 +164,14 @@ impl Handler for InlineHandler {
 #[pymethods]
 impl Server {
     #[new]
-    #[pyo3(signature = (info, instructions, settings, worker_threads))]
+    #[pyo3(signature = (info, instructions, settings, worker_threads, sharing))]
     fn new(
         py: Python<'_>,
         info: &[u8],
         instructions: Option<String>,
         settings: Option<&[u8]>,
         worker_threads: Option<NonZeroUsize>,
+        sharing: Option<(Vec<PyRef<'_, Plan>>, Option<f64>)>,
     ) -> PyResult<Self> {
         // The thread that imports it first is its main thread, and the log thread imports it with `logging`.
         py.import("threading")?;
@@ -170,8 +180,23 @@ impl Server {
             Some(settings) => read(py, "the settings", settings)?,
             None => ServerOptions::default(),
         };
+        let mut plans = HashMap::new();
+        let sharing = match sharing {
+            None => None,
+            Some((functions, timeout)) => {
+                for function in &functions {
+                    let name = plans.len().to_string();
+                    let key = FeatureKey::new(function.planned.kind, name);
+                    plans.insert(key, function.planned.clone());
+                }
+                Some(foreign_sharing(py, &functions, timeout)?)
+            }
+        };
         let builder = options.builder(info, instructions, mcpline_sharing::share);
-        let core = builder.and_then(mcpline::ServerBuilder::build);
+        let core = builder.and_then(|builder| match &sharing {
+            Some(sharing) => sharing.build_server(builder),
+            None => builder.build(),
+        });
         let core = core.map_err(|error| errors::core(py, &error))?;
         crate::log::record_traffic(&core);
         let (hub, pool) = (Hub::new(), workers::new_pool(worker_threads));
@@ -187,7 +212,8 @@ impl Server {
             hub,
             pool,
             runtime: RuntimeSlot::default(),
-            plans: Mutex::default(),
+            plans: Mutex::new(plans),
+            sharing,
             removed_plans: Mutex::default(),
             has_snapshots: AtomicBool::new(false),
             mounted: Mutex::default(),
@@ -423,7 +449,7 @@ impl Server {
             ..Description::default()
         };
         let stdio = transport::stdio().flush_before_end(crate::log::flush);
-        Serving::start(py, runtime, core, stdio, stop, description)
+        Serving::start(py, runtime, self, stdio, stop, description)
     }
 
     /// Begins to serve a Unix socket. `options` are [`UnixServingOptions`] as JSON. The socket listens when this returns.
@@ -449,7 +475,7 @@ impl Server {
             startup_message: foreign::startup_message(&core, Some(&bound.url())),
             ..Description::default()
         };
-        Serving::start(py, runtime, core, bound, stop, description)
+        Serving::start(py, runtime, self, bound, stop, description)
     }
 
     /// Begins to serve one client over an open channel, as `principal`: an `Authorized` as JSON.
@@ -466,8 +492,7 @@ impl Server {
         let runtime = self.start_runtime(py)?;
         let transport = ServedChannel::new(channel.core().clone(), principal);
         let stop = self.new_stop();
-        let (core, description) = (self.core().clone(), Description::default());
-        Serving::start(py, runtime, core, transport, stop, description)
+        Serving::start(py, runtime, self, transport, stop, Description::default())
     }
 
     /// Begins to serve HTTP, with TLS if `tls`, which are [`TlsOptions`] as JSON, are given. The address is bound when this
@@ -528,19 +553,19 @@ impl Server {
         match (bound, tls) {
             (Listening::Server(bound) | Listening::Worker(bound), None) => {
                 let description = description(bound.address(), bound.url());
-                Serving::start(py, runtime, core, bound, stop, description)
+                Serving::start(py, runtime, self, bound, stop, description)
             }
             (Listening::Server(bound) | Listening::Worker(bound), Some(tls)) => {
                 let address = bound.address();
                 let bound = bound.tls(tls);
                 let description = description(address, bound.url());
-                Serving::start(py, runtime, core, bound, stop, description)
+                Serving::start(py, runtime, self, bound, stop, description)
             }
             (Listening::Supervisor(workers), tls) => {
                 let scheme = if tls.is_some() { "https" } else { "http" };
                 let mut description = description(workers.address(), workers.url(scheme));
                 description.has_workers = true;
-                Serving::start(py, runtime, core, workers, stop, description)
+                Serving::start(py, runtime, self, workers, stop, description)
             }
         }
     }
@@ -708,6 +733,39 @@ impl Server {
         stops.push(stop.clone());
         stop
     }
+}
+
+/// Returns shared state whose functions are in the order of [`SharingFunctions`].
+fn foreign_sharing(
+    py: Python<'_>,
+    functions: &[PyRef<'_, Plan>],
+    timeout: Option<f64>,
+) -> PyResult<ForeignSharing> {
+    let handlers: Vec<_> = functions.iter().map(|plan| handler(plan)).collect();
+    let [
+        save,
+        load,
+        remove,
+        append,
+        end,
+        read,
+        publish,
+        subscribe,
+        unsubscribe,
+    ] = <[_; 9]>::try_from(handlers)
+        .map_err(|_| errors::defect("shared state has nine functions"))?;
+    let functions = SharingFunctions {
+        save,
+        load,
+        remove,
+        append,
+        end,
+        read,
+        publish,
+        subscribe,
+        unsubscribe,
+    };
+    ForeignSharing::new(functions, timeout).map_err(|error| errors::core(py, &error))
 }
 
 /// Reads JSON that the package's Python half has written.

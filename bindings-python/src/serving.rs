@@ -53,7 +53,7 @@ impl Serving {
     pub(crate) fn start(
         py: Python<'_>,
         runtime: Arc<Runtime>,
-        server: mcpline::Server,
+        server: &crate::server::Server,
         transport: impl Transport + 'static,
         stop: Stop,
         description: Description,
@@ -65,8 +65,17 @@ impl Serving {
         });
         let ending = shared.clone();
         let signal = stop.clone();
+        let core = server.core().clone();
+        let sharing = match description.has_workers {
+            // The workers use it.
+            true => None,
+            false => server.enter_sharing(&runtime),
+        };
         runtime.handle().spawn(async move {
-            let ended = server.serve_until(transport, signal).await;
+            let ended = core.serve_until(transport, signal).await;
+            if let Some(sharing) = sharing {
+                sharing.leave().await;
+            }
             ending.end(ended.map_err(Arc::new));
         });
         Ok(Self {

@@ -124,6 +124,7 @@ if TYPE_CHECKING:
         UnknownContent,
     )
     from .routes import HttpRequest, HttpResponse
+    from .sharing import Sharing
     from .sync_client import SyncClient
     from .testing import TestClient
     from .tls import Tls
@@ -212,6 +213,7 @@ __all__ = [
     "ServerStats",
     "ServerUnreachable",
     "SessionExpired",
+    "Sharing",
     "SyncClient",
     "SyncContext",
     "SyncNext",
@@ -243,6 +245,7 @@ _LATER = {
     "ClientStats": "_stats",
     "Header": "_metadata",
     "ServerStats": "_stats",
+    "Sharing": "sharing",
     "SyncClient": "sync_client",
     "TestClient": "testing",
     "Tls": "tls",

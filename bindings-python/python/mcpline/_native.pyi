@@ -21,6 +21,7 @@ Kind = Literal[
     "http_client",
     "credential",
     "route",
+    "sharing",
 ]
 HttpAnswer = tuple[int, list[tuple[bytes, bytes]], bytes, bool]
 RequestOptions = tuple[
@@ -132,6 +133,8 @@ class Call:
     @property
     def api_request(self) -> tuple[bytes, bytes]: ...
     @property
+    def sharing_arguments(self) -> tuple[Any, ...]: ...
+    @property
     def auth(self) -> bytes | None: ...
     def lacks(self, scopes: list[str]) -> bytes | None: ...
     @property
@@ -144,9 +147,18 @@ class Call:
     def request_state(self) -> str | None: ...
 
 @final
+class BusReceiver:
+    def __call__(self, message: bytes) -> None: ...
+
+@final
 class Server:
     def __new__(
-        cls, info: bytes, instructions: str | None, settings: bytes | None, worker_threads: int | None
+        cls,
+        info: bytes,
+        instructions: str | None,
+        settings: bytes | None,
+        worker_threads: int | None,
+        sharing: tuple[list[Plan], float | None] | None,
     ) -> Server: ...
     def add_feature(self, definition: bytes, options: bytes | None, plan: Plan) -> None: ...
     def add_openapi(

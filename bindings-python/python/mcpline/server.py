@@ -144,6 +144,11 @@ class Server(FeatureRegistration, HandlerRegistration):
         self._unknown_arguments = _feature_checks.checked_unknown_arguments(unknown_arguments)
         self._exposed_errors = _feature_checks.exception_classes(exposed_errors)
         options: dict[str, Any] = {**settings}
+        sharing = None
+        if not isinstance(options.get("sharing", ""), str):
+            from . import _sharing
+
+            sharing = _sharing.functions(self, options.pop("sharing"))
         extensions = tuple(extensions)
         if extensions:
             from .extension import declared
@@ -155,6 +160,7 @@ class Server(FeatureRegistration, HandlerRegistration):
                 instructions,
                 encode_settings(options) if options else None,
                 _feature_checks.checked_worker_threads(worker_threads),
+                sharing,
             )
         except UsageError:
             from . import _option_checks

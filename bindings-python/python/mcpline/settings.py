@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .content import Annotations, Icon, ToolAnnotations
     from .context import Level
     from .openapi import ApiHttpClient, ApiHttpFunction, Credential, CredentialFunction
+    from .sharing import Sharing
     from .tls import Tls
 
 __all__ = [
@@ -40,13 +41,13 @@ Revision = Literal["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026
 class ServerSettings(TypedDict, total=False):
     """Settings of a server. Durations are in seconds."""
 
-    sharing: str
+    sharing: Union[str, Sharing]
     """What several processes share sessions, event streams and notifications over, so that a client may reach any of
     them. `local`: the processes of one user on one machine, such as the workers of one service; `local://NAME`
     separates services whose servers have the same name, and `local:///path` names the directory for it (not on
     Windows). `valkey://host:6379/0`, or `valkeys://` with TLS: a Valkey or Redis server; `?key_prefix=NAME` separates
-    services that share it, and `timeout` is that of an operation in seconds (2). Default: each process has its own
-    sessions."""
+    services that share it, and `timeout` is that of an operation in seconds (2). A `mcpline.Sharing`: a store, a log
+    and a bus of your own. Default: each process has its own sessions."""
     revisions: Sequence[Revision]
     """Protocol revisions to serve. Default: all."""
     line_limit: int

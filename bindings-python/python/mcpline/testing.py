@@ -11,6 +11,7 @@ import msgspec
 
 from ._async_library import in_trio
 from ._json import encode
+from ._sharing_check import check_sharing
 from .client import Client
 from .errors import UsageError
 from .results import check_result_type, read_call
@@ -28,7 +29,7 @@ if typing.TYPE_CHECKING:
     Answer = Callable[[dict[str, Any]], Any | Awaitable[Any]]
     ProgressListener = Callable[[dict[str, Any]], object]
 
-__all__ = ["TestClient"]
+__all__ = ["TestClient", "check_sharing"]
 
 D = typing.TypeVar("D")
 

@@ -1,0 +1,84 @@
+//! State that processes share, in Python: arguments and results of its functions.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mcpline::Reply;
+use mcpline::sharing::{LoggedEvents, SharingReply, SharingRequest};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+
+/// Receives the messages of a bus.
+#[pyclass(frozen, module = "mcpline._native")]
+pub(crate) struct BusReceiver(Arc<dyn Fn(Bytes) + Send + Sync>);
+
+#[pymethods]
+impl BusReceiver {
+    /// Passes a message on, from any thread.
+    fn __call__(&self, py: Python<'_>, message: &[u8]) {
+        let message = Bytes::copy_from_slice(message);
+        py.detach(|| (self.0)(message));
+    }
+}
+
+/// Returns the arguments of the function for a request.
+pub(crate) fn arguments<'py>(
+    py: Python<'py>,
+    request: &SharingRequest,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let bytes = |bytes: &Bytes| PyBytes::new(py, bytes);
+    match request {
+        SharingRequest::Save {
+            id,
+            session,
+            replaces,
+            lifetime,
+        } => {
+            let lifetime = lifetime.map(|lifetime| lifetime.as_secs_f64());
+            (id, bytes(session), bytes(replaces), lifetime).into_pyobject(py)
+        }
+        SharingRequest::Load { id } | SharingRequest::Remove { id } => {
+            return PyTuple::new(py, [id]);
+        }
+        SharingRequest::Append {
+            stream,
+            number,
+            events,
+        } => {
+            let events: Vec<_> = events.iter().map(bytes).collect();
+            (stream, *number, events).into_pyobject(py)
+        }
+        SharingRequest::End { stream } => return PyTuple::new(py, [stream]),
+        SharingRequest::Read { stream, after } => (stream, *after).into_pyobject(py),
+        SharingRequest::Publish { message } => return PyTuple::new(py, [bytes(message)]),
+        SharingRequest::Subscribe { receive } => {
+            return PyTuple::new(py, [Bound::new(py, BusReceiver(receive.clone()))?]);
+        }
+        SharingRequest::Unsubscribe => return Ok(PyTuple::empty(py)),
+    }
+}
+
+/// Returns the reply for a converted result: `None`, or a name with its value.
+pub(crate) fn reply(converted: &Bound<'_, PyAny>) -> PyResult<Reply> {
+    if converted.is_none() {
+        return Ok(Reply::Sharing(SharingReply::Done));
+    }
+    let (name, value): (String, Bound<'_, PyAny>) = converted.extract()?;
+    let bytes = |value: &Bound<'_, PyAny>| -> PyResult<Bytes> {
+        Ok(Bytes::copy_from_slice(value.cast::<PyBytes>()?.as_bytes()))
+    };
+    let reply = match &*name {
+        "conflict" => SharingReply::Conflict(bytes(&value)?),
+        "session" if value.is_none() => SharingReply::Session(None),
+        "session" => SharingReply::Session(Some(bytes(&value)?)),
+        _ if value.is_none() => SharingReply::Events(None),
+        _ => {
+            let (events, ended, has_more): (Vec<Bound<'_, PyAny>>, bool, bool) = value.extract()?;
+            let events = events.iter().map(bytes).collect::<PyResult<Vec<_>>>()?;
+            let mut part = LoggedEvents::new(events, ended);
+            part.has_more = has_more;
+            SharingReply::Events(Some(part))
+        }
+    };
+    Ok(Reply::Sharing(reply))
+}
