@@ -22,7 +22,7 @@ def functions(server: Server, sharing: Any) -> tuple[list[_native.Plan], float]:
     """Return plans of the functions in the order of the native module, and their timeout.
 
     Raises:
-        UsageError: It is no shared state.
+        UsageError: It is not a `mcpline.Sharing`.
     """
     if not isinstance(sharing, Sharing):
         from .errors import UsageError

@@ -263,7 +263,7 @@ impl Feature {
             }
             CallKind::Sharing => {
                 return Err(Error::usage(
-                    "shared state is set when a server is created, and is no feature of it",
+                    "shared state is set when a server is created: it cannot be added later",
                 ));
             }
             #[cfg(feature = "openapi")]
