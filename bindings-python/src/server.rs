@@ -13,8 +13,8 @@ use mcpline::foreign::options::{
     UnixServingOptions,
 };
 use mcpline::foreign::{
-    self, Feature, FeatureKey, ForeignSharing, Listening, OpenApiFunctions, OpenApiImport,
-    SharingFunctions, SharingUse, WorkerProgram,
+    self, Feature, FeatureKey, ForeignSharing, Listening, MAX_RUNNING_FUNCTIONS, OpenApiFunctions,
+    OpenApiImport, SharingFunctions, SharingUse, WorkerProgram,
 };
 use mcpline::protocol::vocabulary::{Implementation, JsonObject};
 use mcpline::server::{CallKind, Completer};
@@ -44,6 +44,7 @@ pub(crate) struct Server {
     core: DetachedDrop<mcpline::Server>,
     hub: Arc<Hub>,
     pool: Arc<Pool>,
+    sharing_pool: Arc<Pool>,
     runtime: RuntimeSlot,
     /// The plans that the registry refers to, visible to the garbage collector.
     plans: Mutex<HashMap<FeatureKey, Arc<SharedPlan>>>,
@@ -74,7 +75,17 @@ impl Server {
         &self.pool
     }
 
-    /// Begins to use shared state of the program, for a transport that is served.
+    /// The threads for functions of the program that implement shared state, if there are any.
+    pub(crate) fn sharing_pool(&self) -> Option<&Arc<Pool>> {
+        self.sharing.as_ref().map(|_| &self.sharing_pool)
+    }
+
+    /// Announces that shared state of the program is used soon, for a transport that is about to be served.
+    pub(crate) fn prepare_sharing(&self) -> Option<SharingUse> {
+        self.sharing.as_ref().map(ForeignSharing::prepare)
+    }
+
+    /// Begins to use shared state of the program, for a transport that is served. Handlers can run.
     pub(crate) fn enter_sharing(&self, runtime: &Runtime) -> Option<SharingUse> {
         let sharing = self.sharing.as_ref()?;
         Some(sharing.enter(runtime.handle()))
@@ -85,8 +96,9 @@ impl Server {
         let runtime = self.runtime.get(py)?;
         self.hub
             .set_completions(Some(runtime.completions().clone()));
-        self.pool
-            .attach(runtime.handle().clone(), runtime.completions().clone());
+        for pool in [&self.pool, &self.sharing_pool] {
+            pool.attach(runtime.handle().clone(), runtime.completions().clone());
+        }
         Ok(runtime)
     }
 }
@@ -95,6 +107,7 @@ impl Server {
 struct Executors {
     hub: Arc<Hub>,
     pool: Arc<Pool>,
+    sharing_pool: Arc<Pool>,
     session_states: Weak<SessionStates>,
 }
 
@@ -135,8 +148,11 @@ impl Handler for QueuedHandler {
             let calls = executors.hub.calls().clone();
             calls.push(planned, call);
         } else {
-            let pool = executors.pool.clone();
-            pool.run_call(planned, call);
+            let pool = match planned.kind {
+                CallKind::Sharing => &executors.sharing_pool,
+                _ => &executors.pool,
+            };
+            pool.clone().run_call(planned, call);
         }
     }
 }
@@ -200,10 +216,12 @@ impl Server {
         let core = core.map_err(|error| errors::core(py, &error))?;
         crate::log::record_traffic(&core);
         let (hub, pool) = (Hub::new(), workers::new_pool(worker_threads));
+        let sharing_pool = workers::new_pool(NonZeroUsize::new(MAX_RUNNING_FUNCTIONS));
         let session_states = Arc::<SessionStates>::default();
         let executors = Executors {
             hub: hub.clone(),
             pool: pool.clone(),
+            sharing_pool: sharing_pool.clone(),
             session_states: Arc::downgrade(&session_states),
         };
         foreign::set_executors(&core, Arc::new(executors));
@@ -211,6 +229,7 @@ impl Server {
             core: DetachedDrop::new(core),
             hub,
             pool,
+            sharing_pool,
             runtime: RuntimeSlot::default(),
             plans: Mutex::new(plans),
             sharing,

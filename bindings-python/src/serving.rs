@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use mcpline::Error;
+use mcpline::foreign::SharingUse;
 use mcpline::transport::{Stop, Transport};
 use pyo3::prelude::*;
 
@@ -27,6 +28,8 @@ struct Shared {
     state: Mutex<State>,
     /// A pipe, because signals are written to it as well.
     wake: Wake,
+    /// Until the transport has ended.
+    sharing: Mutex<Option<SharingUse>>,
 }
 
 #[derive(Default)]
@@ -59,20 +62,22 @@ impl Serving {
         description: Description,
     ) -> PyResult<Self> {
         let wake = Wake::pipe().map_err(|error| errors::transport(py, &error.to_string()))?;
+        let sharing = match description.has_workers {
+            // The workers use it.
+            true => None,
+            false => server.prepare_sharing(),
+        };
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             wake,
+            sharing: Mutex::new(sharing),
         });
         let ending = shared.clone();
         let signal = stop.clone();
         let core = server.core().clone();
-        let sharing = match description.has_workers {
-            // The workers use it.
-            true => None,
-            false => server.enter_sharing(&runtime),
-        };
         runtime.handle().spawn(async move {
             let ended = core.serve_until(transport, signal).await;
+            let sharing = lock(&ending.sharing).take();
             if let Some(sharing) = sharing {
                 sharing.leave().await;
             }
@@ -130,9 +135,13 @@ impl Serving {
         self.has_workers
     }
 
-    /// Says that handlers can run, if this process is a worker.
-    #[allow(clippy::unused_self, reason = "called for what is served")]
+    /// Says that handlers can run: begins to use shared state of the program, and reports it if this process is a worker.
     fn report_ready(&self) {
+        if let Some(runtime) = &*lock(&self.runtime)
+            && let Some(sharing) = &*lock(&self.shared.sharing)
+        {
+            sharing.begin(runtime.handle());
+        }
         mcpline::foreign::report_ready();
     }
 
@@ -189,5 +198,8 @@ impl Serving {
         {
             runtime.close(py);
         }
+        // Still there if the I/O thread ended before the transport.
+        let sharing = lock(&self.shared.sharing).take();
+        drop(sharing);
     }
 }

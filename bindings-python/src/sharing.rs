@@ -5,8 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mcpline::Reply;
 use mcpline::sharing::{LoggedEvents, SharingReply, SharingRequest};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyMemoryView, PyTuple};
 
 /// Receives the messages of a bus.
 #[pyclass(frozen, module = "mcpline._native")]
@@ -14,11 +15,27 @@ pub(crate) struct BusReceiver(Arc<dyn Fn(Bytes) + Send + Sync>);
 
 #[pymethods]
 impl BusReceiver {
-    /// Passes a message on, from any thread.
-    fn __call__(&self, py: Python<'_>, message: &[u8]) {
-        let message = Bytes::copy_from_slice(message);
+    /// Passes a message on, from any thread. Raises `TypeError` if it is not `bytes` or another contiguous buffer of bytes.
+    fn __call__(&self, py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<()> {
+        let copied = match message.cast::<PyBytes>() {
+            Ok(message) => message.clone(),
+            Err(_) => {
+                let view = PyMemoryView::from(message).map_err(|_| not_a_message(message))?;
+                view.call_method0("tobytes")?.cast_into()?
+            }
+        };
+        let message = Bytes::copy_from_slice(copied.as_bytes());
         py.detach(|| (self.0)(message));
+        Ok(())
     }
+}
+
+/// The error of `receive`. It is logged too, because libraries may drop the exceptions of callbacks.
+fn not_a_message(message: &Bound<'_, PyAny>) -> PyErr {
+    let name = message.get_type().name();
+    let name = name.map_or_else(|_| "?".to_owned(), |name| name.to_string());
+    mcpline::foreign::warn_of_invalid_message(&name);
+    PyTypeError::new_err(format!("a message of the bus must be bytes, not {name}"))
 }
 
 /// Returns the arguments of the function for a request.
@@ -48,7 +65,7 @@ pub(crate) fn arguments<'py>(
             let events: Vec<_> = events.iter().map(bytes).collect();
             (stream, *number, events).into_pyobject(py)
         }
-        SharingRequest::End { stream } => return PyTuple::new(py, [stream]),
+        SharingRequest::End { stream, last } => (stream, *last).into_pyobject(py),
         SharingRequest::Read { stream, after } => (stream, *after).into_pyobject(py),
         SharingRequest::Publish { message } => return PyTuple::new(py, [bytes(message)]),
         SharingRequest::Subscribe { receive } => {

@@ -69,18 +69,30 @@ pub(crate) struct Workers {
     is_closed: AtomicBool,
 }
 
+impl Workers {
+    fn of(pool: &Arc<Pool>) -> Self {
+        pool.open();
+        Self {
+            pool: pool.clone(),
+            is_closed: AtomicBool::new(false),
+        }
+    }
+}
+
 #[pymethods]
 impl Workers {
     /// Begins to run a server's sync handlers. A thread works as long as `take` of its `Worker` returns something, and
     /// ends with `leave`.
     #[new]
     fn new(server: &crate::server::Server) -> Self {
-        let pool = server.pool().clone();
-        pool.open();
-        Self {
-            pool,
-            is_closed: AtomicBool::new(false),
-        }
+        Self::of(server.pool())
+    }
+
+    /// Begins to run sync functions that implement a server's shared state, on threads of their own: handlers that wait for
+    /// something slow leave them room, and the other way round. `None` if the server has none.
+    #[staticmethod]
+    fn for_sharing(server: &crate::server::Server) -> Option<Self> {
+        server.sharing_pool().map(Self::of)
     }
 
     /// Whether a thread has to be started because none is waiting for calls. Python starts it, not this function: the

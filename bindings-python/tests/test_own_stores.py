@@ -31,6 +31,7 @@ class Store:
 
     def __init__(self) -> None:
         self.sessions: dict[str, bytes] = {}
+        self.removed: set[str] = set()
         self.streams: dict[str, tuple[int, list[bytes]]] = {}
         self.ended: set[str] = set()
         self.receivers: list[Callable[[bytes], None]] = []
@@ -42,6 +43,8 @@ class Store:
 
     def save(self, id: str, session: bytes, replaces: bytes, lifetime: float | None) -> bytes | None:
         with self.lock:
+            if id in self.removed:
+                return None
             stored = self.sessions.get(id)
             if stored not in (None, session, replaces):
                 return stored
@@ -52,7 +55,9 @@ class Store:
         return self.sessions.get(id)
 
     def remove(self, id: str) -> None:
-        self.sessions.pop(id, None)
+        with self.lock:
+            self.removed.add(id)
+            self.sessions.pop(id, None)
 
     def append(self, stream: str, number: int, events: Sequence[bytes]) -> None:
         first, stored = self.streams.get(stream, (number, []))
@@ -60,8 +65,12 @@ class Store:
             first, stored = number, []
         self.streams[stream] = first, [*stored, *events]
 
-    def end(self, stream: str) -> None:
-        self.ended.add(stream)
+    def end(self, stream: str, last: int) -> None:
+        first, stored = self.streams.get(stream, (0, []))
+        if first + len(stored) == last + 1:
+            self.ended.add(stream)
+        else:
+            self.streams.pop(stream, None)
 
     def read(self, stream: str, after: int) -> LoggedEvents | None:
         first, stored = self.streams.get(stream, (0, []))
@@ -345,6 +354,163 @@ def test_a_failed_subscription_is_tried_again(caplog: Any):
     assert not store.receivers
 
 
+def test_a_late_subscription_is_the_only_one_and_ends(caplog: Any):
+    store = Store()
+    go_on = threading.Event()
+    calls: list[str] = []
+
+    parts = made_sync(store)
+
+    def subscribe(receive: Callable[[bytes], None]) -> Callable[[], object]:
+        calls.append("subscribe")
+        go_on.wait(PATIENCE)
+        return store.subscribe(receive)
+
+    parts.subscribe = subscribe
+
+    async def main() -> None:
+        async with serving(replica(parts, timeout=0.05)) as a:
+            await logged(caplog, "not yet subscribed to the bus")
+            # Sessions do not wait for it.
+            session = await begin(a)
+            assert text((await (await call(a, session, "plain")).body())["result"]) == "done"
+            assert not store.receivers
+            go_on.set()
+            while not store.receivers:
+                await asyncio.sleep(0.01)
+        assert not store.receivers
+        assert calls == ["subscribe"]
+
+    run(main())
+
+
+def test_a_subscription_that_comes_after_serving_ends():
+    store = Store()
+    began, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+    parts = made_sync(store)
+
+    def subscribe(receive: Callable[[bytes], None]) -> Callable[[], object]:
+        began.set()
+        go_on.wait(PATIENCE)
+        return ended.set
+
+    parts.subscribe = subscribe
+
+    async def main() -> None:
+        async with serving(replica(parts, timeout=0.05)):
+            assert await asyncio.to_thread(began.wait, PATIENCE)
+        go_on.set()
+        assert await asyncio.to_thread(ended.wait, PATIENCE)
+
+    run(main())
+
+
+def test_a_subscription_without_an_end_is_not_tried_twice():
+    from mcpline._sharing import _Subscription
+
+    calls: list[Any] = []
+    subscription = _Subscription(calls.append)
+    for _ in range(2):
+        with pytest.raises(TypeError, match="it must return a function that ends the subscription, not NoneType"):
+            subscription.begin(lambda _: None)
+    assert len(calls) == 1
+
+
+def test_a_server_with_a_long_lifespan_is_subscribed_before_it_answers(kind: Callable[[Store], Any], caplog: Any):
+    store = Store()
+    waiting, go_on = asyncio.Event(), asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Server) -> AsyncIterator[None]:
+        waiting.set()
+        await go_on.wait()
+        yield
+
+    async def main() -> None:
+        server = replica(kind(store), timeout=0.2)
+        server._lifespan = lifespan  # type: ignore[assignment]
+        async with serving(server) as a:
+            await waiting.wait()
+            beginning = asyncio.ensure_future(begin(a))
+            # Longer than the timeout.
+            await asyncio.sleep(0.5)
+            assert not beginning.done()
+            go_on.set()
+            await beginning
+            assert len(store.receivers) == 1
+            assert len(store.sessions) == 1
+
+    run(main())
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_a_server_is_served_again_with_its_store(kind: Callable[[Store], Any], caplog: Any):
+    store = Store()
+
+    async def main() -> None:
+        server = replica(kind(store))
+        for _ in range(2):
+            async with serving(server) as a:
+                session = await begin(a)
+                assert text((await (await call(a, session, "plain")).body())["result"]) == "done"
+                assert len(store.receivers) == 1
+            assert not store.receivers
+
+    run(main())
+    assert not [record for record in caplog.records if "bus" in record.getMessage()]
+
+
+def test_handlers_that_block_leave_the_store_its_threads(caplog: Any):
+    store = Store()
+    go_on = threading.Event()
+    running = threading.Event()
+
+    async def main() -> None:
+        parts = made_sync(store)
+        sharing = Sharing(sessions=parts, events=parts, bus=parts, timeout=PATIENCE)
+        server = Server("replica", "1", sharing=sharing, worker_threads=1, shutdown_grace=0.1)
+
+        @server.tool
+        def blocks() -> str:
+            running.set()
+            go_on.wait(PATIENCE)
+            return "done"
+
+        async with serving(server) as a:
+            session = await begin(a)
+            blocked = asyncio.ensure_future(call(a, session, "blocks"))
+            assert await asyncio.to_thread(running.wait, PATIENCE)
+            saved = len(store.sessions)
+            await begin(a)
+            assert len(store.sessions) == saved + 1
+            go_on.set()
+            assert text((await (await blocked).body())["result"]) == "done"
+
+    run(main())
+
+
+def test_messages_may_be_any_buffer(caplog: Any):
+    store = Store()
+    received: list[Callable[[Any], None]] = []
+
+    async def main() -> None:
+        parts = made_sync(store)
+        parts.subscribe = lambda receive: received.append(receive) or list
+        async with serving(replica(parts)) as a:
+            await begin(a)
+            for message in (b"a b", bytearray(b"a b"), memoryview(b"a b")):
+                received[0](message)
+            with pytest.raises(TypeError, match="a message of the bus must be bytes, not str"):
+                received[0]("a b")
+            await logged(caplog, "a message of the bus must be bytes, not str")
+
+    run(main())
+
+
+def test_sharing_may_be_none():
+    Server("test", sharing=None)  # type: ignore[arg-type]
+
+
 def test_a_mounted_server_uses_its_store(kind: Callable[[Store], Any]):
     store = Store()
 
@@ -383,7 +549,7 @@ def test_invalid_shared_state_is_refused():
     for invalid in (5, store):
         with pytest.raises(UsageError, match=r"`sharing` must be a URL or a mcpline\.Sharing"):
             Server("test", sharing=invalid)
-    for timeout in (0, -1):
+    for timeout in (0, -1, float("inf"), "2", None):
         with pytest.raises(UsageError, match="`timeout`"):
             Server("test", sharing=Sharing(sessions=store, events=store, bus=store, timeout=timeout))
 
@@ -412,6 +578,8 @@ def without_comparison(store: Store, id: str, session: bytes, *_: Any) -> None:
 
 def not_in_one_step(store: Store, id: str, session: bytes, replaces: bytes, lifetime: float | None) -> bytes | None:
     stored = store.sessions.get(id)
+    if id in store.removed:
+        return None
     if stored not in (None, session, replaces):
         return stored
     time.sleep(0.05)
@@ -429,6 +597,10 @@ def reversed_events(store: Store, stream: str, after: int) -> LoggedEvents | Non
     return part and LoggedEvents([*reversed(part.events)], has_more=True)
 
 
+def in_any_case(store: Store, stream: str, _: int) -> None:
+    store.ended.add(stream)
+
+
 def twice(store: Store, message: bytes) -> None:
     store.publish(message)
     store.publish(message)
@@ -443,6 +615,7 @@ def twice(store: Store, message: bytes) -> None:
         ("remove", lambda *_: None, "sessions.load: a session that was removed"),
         ("append", without_gaps, "events.read: events after a gap"),
         ("end", lambda *_: None, "events.read: a stream that has ended"),
+        ("end", in_any_case, "events.end: a stream without its last event"),
         ("read", reversed_events, "events.read: a part without events"),
         ("publish", twice, "bus.publish: messages in their order, each once"),
         ("subscribe", lambda *_: None, "bus.subscribe: NoneType instead of a function"),
@@ -516,7 +689,7 @@ class Stuck:
     def load(self, id): return None
     def remove(self, id): pass
     def append(self, stream, number, events): pass
-    def end(self, stream): pass
+    def end(self, stream, last): pass
     def read(self, stream, after): return None
     def publish(self, message): pass
     def subscribe(self, receive): return threading.Event().wait

@@ -85,9 +85,14 @@ class SqliteStore:
             rows = [(stream, number + index, event, now) for index, event in enumerate(events)]
             database.executemany("REPLACE INTO events VALUES (?, ?, ?, ?)", rows)
 
-    def end(self, stream: str) -> None:
+    def end(self, stream: str, last: int) -> None:
         with self._transaction() as database:
-            database.execute("REPLACE INTO ended VALUES (?, ?)", (stream, time.time()))
+            (stored,) = database.execute("SELECT max(number) FROM events WHERE stream = ?", (stream,)).fetchone()
+            if stored == last:
+                database.execute("REPLACE INTO ended VALUES (?, ?)", (stream, time.time()))
+            else:
+                # The last events were lost: what is left must not be taken for the whole stream.
+                database.execute("DELETE FROM events WHERE stream = ?", (stream,))
 
     def read(self, stream: str, after: int) -> LoggedEvents | None:
         with self._transaction() as database:

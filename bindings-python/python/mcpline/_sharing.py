@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 import typing
 from functools import partial
 from typing import Any
@@ -28,6 +29,10 @@ def functions(server: Server, sharing: Any) -> tuple[list[_native.Plan], float]:
         from .errors import UsageError
 
         raise UsageError(f"`sharing` must be a URL or a mcpline.Sharing, not {type(sharing).__name__}")
+    if isinstance(sharing.timeout, bool) or not isinstance(sharing.timeout, (int, float)):
+        from .errors import UsageError
+
+        raise UsageError(f"sharing: `timeout` must be a number of seconds, not {type(sharing.timeout).__name__}")
     sessions, events = sharing.sessions, sharing.events
     subscription = _Subscription(sharing.bus.subscribe)
     plan = partial(_plan, server)
@@ -45,11 +50,20 @@ def functions(server: Server, sharing: Any) -> tuple[list[_native.Plan], float]:
 
 
 class _Subscription:
-    """The subscription of a server to its bus."""
+    """The subscription of a server to its bus.
+
+    The core ends it once, also while the method that subscribes has not returned: what that returns later ends at once.
+    It subscribes again only after the method has returned.
+    """
 
     def __init__(self, subscribe: Callable[..., Any]) -> None:
         self._subscribe = subscribe
         self._end: Callable[[], Any] | None = None
+        # What is wrong with the method, so that it is not called again: it may have subscribed.
+        self._mistake: str | None = None
+        # Changes when the subscription is ended.
+        self._attempt = 0
+        self._lock = threading.Lock()
         if _callables.is_async(subscribe):
             self.begin: Callable[..., Any] = self._begin_async
             self.end: Callable[..., Any] = self._end_async
@@ -57,27 +71,54 @@ class _Subscription:
             self.begin, self.end = self._begin, self._end_sync
 
     def _begin(self, receive: _native.BusReceiver) -> Any:
-        return self._keep(self._subscribe(receive))
+        attempt = self._check()
+        end = self._subscribe(receive)
+        late = self._keep(end, attempt)
+        return end if inspect.isawaitable(end) else late and late()
 
     async def _begin_async(self, receive: _native.BusReceiver) -> None:
-        self._keep(await self._subscribe(receive))
+        attempt = self._check()
+        late = self._keep(await self._subscribe(receive), attempt)
+        if late is not None:
+            await _awaited(late())
 
-    def _keep(self, end: Any) -> Any:
+    def _check(self) -> int:
+        if self._mistake is not None:
+            raise TypeError(self._mistake)
+        return self._attempt
+
+    def _keep(self, end: Any, attempt: int) -> Callable[[], Any] | None:
+        """Keep the function that ends the subscription. Return one that must end now."""
         if inspect.isawaitable(end):
-            return end
+            return None
         if not callable(end):
-            raise TypeError(f"it must return a function that ends the subscription, not {type(end).__name__}")
-        self._end = end
-        return None
+            self._mistake = f"it must return a function that ends the subscription, not {type(end).__name__}"
+            raise TypeError(self._mistake)
+        with self._lock:
+            if attempt != self._attempt:
+                return end  # type: ignore[no-any-return]
+            before, self._end = self._end, end
+        return before
+
+    def _taken(self) -> Callable[[], Any] | None:
+        with self._lock:
+            self._attempt += 1
+            end, self._end = self._end, None
+        return end
 
     def _end_sync(self) -> Any:
-        end, self._end = self._end, None
+        end = self._taken()
         return None if end is None else end()
 
     async def _end_async(self) -> None:
-        ending = self._end_sync()
-        if inspect.isawaitable(ending):
-            await ending
+        end = self._taken()
+        if end is not None:
+            await _awaited(end())
+
+
+async def _awaited(value: Any) -> None:
+    if inspect.isawaitable(value):
+        await value
 
 
 def _plan(server: Server, name: str, method: Callable[..., Any], convert: Callable[[Any], Any]) -> _native.Plan:

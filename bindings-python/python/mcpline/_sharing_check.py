@@ -121,7 +121,7 @@ async def _check_events(a: Sharing, b: Sharing, name: str) -> None:
 
     stream, unknown = f"{name}/1", f"{name}/2"
     _expect("events.read", "a stream that is unknown", await read(stream, 0), None)
-    await _call(a.events.end, unknown)
+    await _call(a.events.end, unknown, 5)
     _expect("events.end", "a stream that is unknown stays so", await read(unknown, 0), None)
     await _call(a.events.append, stream, 4, [b"four", b""])
     await _call(a.events.append, f"{stream}0", 0, [b"of another stream"])
@@ -132,13 +132,17 @@ async def _check_events(a: Sharing, b: Sharing, name: str) -> None:
     _expect("events.read", "after the last event", await read(stream, 6), ([], False))
     _expect("events.read", "events before the first one that is kept", await read(stream, 2), None)
     _expect("events.read", "after a number that was never stored", await read(stream, 7), None)
-    await _call(a.events.end, stream)
+    await _call(a.events.end, stream, 6)
     _expect("events.read", "a stream that has ended", await read(stream, 5), (every[2:], True))
     gap = f"{name}/gap"
     await _call(a.events.append, gap, 0, [b"0", b"1"])
     await _call(a.events.append, gap, 5, [b"5", b"6"])
     _expect("events.read", "events after a gap", await read(gap, 4), ([b"5", b"6"], False))
     _expect("events.read", "from before a gap, so that events are missing", await read(gap, 1), None)
+    lost = f"{name}/lost"
+    await _call(a.events.append, lost, 0, [b"0", b"1"])
+    await _call(a.events.end, lost, 2)
+    _expect("events.end", "a stream without its last event, which is not known any more", await read(lost, 0), None)
     long = f"{name}/long"
     numbered = [str(number).encode() for number in range(_LONG_STREAM)]
     for first in range(0, _LONG_STREAM, _APPENDED):

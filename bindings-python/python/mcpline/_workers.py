@@ -50,15 +50,21 @@ class Workers:
 
         # Every transport, and every mount, creates workers when it begins to serve.
         _request_log.install(server)
-        contexts = server._contexts
-        self._native = _native.Workers(server._native)
-        if self._native.expect_worker() and not _spawn(self._native, contexts):
-            self.close(0.0)
-            raise RuntimeError("cannot start a worker thread for the server's handlers: the process may have reached its thread limit")
+        self._pools: list[_native.Workers] = []
+        for begin in (_native.Workers, _native.Workers.for_sharing):
+            pool = begin(server._native)
+            if pool is None:
+                continue
+            self._pools.append(pool)
+            if pool.expect_worker() and not _spawn(pool, server._contexts):
+                self.close(0.0)
+                reason = "the process may have reached its thread limit"
+                raise RuntimeError(f"cannot start a worker thread for the server's handlers: {reason}")
 
     def close(self, timeout: float) -> None:
         """End this use; the last one ends the threads, and waits for them up to `timeout` seconds."""
-        self._native.close(timeout)
+        for pool in self._pools:
+            pool.close(timeout)
 
 
 def _spawn(workers: _native.Workers, contexts: list[Context]) -> bool:

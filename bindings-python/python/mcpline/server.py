@@ -145,7 +145,9 @@ class Server(FeatureRegistration, HandlerRegistration):
         self._exposed_errors = _feature_checks.exception_classes(exposed_errors)
         options: dict[str, Any] = {**settings}
         sharing = None
-        if not isinstance(options.get("sharing", ""), str):
+        if options.get("sharing", "") is None:
+            del options["sharing"]
+        elif not isinstance(options.get("sharing", ""), str):
             from . import _sharing
 
             sharing = _sharing.functions(self, options.pop("sharing"))

@@ -10,15 +10,16 @@ of a session to any process. `"local"` and `"valkey://…"` are included. For an
     server = Server("weather", "1.0.0", sharing=Sharing(sessions=store, events=store, bus=PostgresBus(pool)))
 
 All three get opaque bytes under opaque names, which only mcpline reads. The methods are `async def` or plain functions.
-They run where handlers run: async ones on the event loop of the server, plain ones on its worker threads, also several
-at once.
+Async ones run on the event loop of the server, plain ones on threads of their own, also several at once.
 
 - **Failures.** After an exception, or without an answer within `timeout`, the process continues with the sessions that
   it has. Requests for other sessions get status 503, and the client tries again. A warning with the type and text of
   the exception goes to the logger `mcpline`; at level DEBUG, it gets the traceback. An async method is cancelled at the
   timeout. A plain one goes on and keeps its thread: give the driver of the database a timeout.
-- **Limits.** At most 32 calls run at once, and 1,024 calls or 32 MiB wait. 32 MiB of events and of messages wait; above
-  that the oldest are dropped. Sessions that `load` returns may have 16 MiB.
+- **Limits.** At most 32 calls run at once: 16 for sessions, 5 that read streams, 8 that write them, and 3 of the bus. A
+  call counts until it has returned, also after its timeout. 1,024 calls or 32 MiB for sessions and streams wait or run.
+  32 MiB of events and of messages wait; above that the oldest are dropped. Messages that wait for 30 seconds are
+  dropped too. Sessions that `load` returns, and messages that `receive` gets, may have 16 MiB.
 - **Secrets.** Names are digests of session ids, which open no session. But the contents have the messages and names of
   clients, and a program that writes to the store can change who a session belongs to.
 
@@ -78,7 +79,9 @@ class EventLog(Protocol):
     """
 
     def append(self, stream: str, number: int, events: Sequence[bytes], /) -> Union[Awaitable[None], None]:
-        """Add events to the end of a stream, which may be new. Calls for one stream do not overlap.
+        """Add events to the end of a stream, which may be new.
+
+        Calls for one stream do not overlap: after a timeout, the next one begins once the previous one has returned.
 
         If `number` does not follow the last stored event, events were lost. What is stored before is then of no use:
         the stream begins anew.
@@ -90,8 +93,16 @@ class EventLog(Protocol):
         """
         ...
 
-    def end(self, stream: str, /) -> Union[Awaitable[None], None]:
-        """Store that no more events follow. Do nothing if the stream is unknown."""
+    def end(self, stream: str, last: int, /) -> Union[Awaitable[None], None]:
+        """Store that no more events follow. Do nothing if the stream is unknown.
+
+        If the last stored event has another number than `last`, events were lost. Remove the stream, so that `read`
+        returns `None`: a client must not take what is left for the whole stream.
+
+        Args:
+            stream: The name of the stream.
+            last: The number of its last event.
+        """
         ...
 
     def read(self, stream: str, after: int, /) -> Union[LoggedEvents, Awaitable[Union[LoggedEvents, None]], None]:
@@ -111,7 +122,10 @@ class Bus(Protocol):
     """Passes messages to all processes of a service. A message that is lost costs a notification, or an answer."""
 
     def publish(self, message: bytes, /) -> Union[Awaitable[None], None]:
-        """Send a message to every subscriber. Calls do not overlap, and messages must arrive in their order.
+        """Send a message to every subscriber. Messages must arrive in their order.
+
+        Calls do not overlap: after a timeout, the next one begins once the previous one has returned. Not called while
+        the server is not served: what it publishes then reaches only this process, and a warning is logged.
 
         Messages are UTF-8 and usually have some 100 bytes, and up to 16 MiB. It does not matter whether the process
         that publishes a message gets it too.
@@ -124,10 +138,10 @@ class Bus(Protocol):
         """Call `receive` with every message from now on. Called when the server begins to be served.
 
         Return once messages arrive, and let a task or thread receive them; keep it connected. If it raises, it is
-        called again some seconds later.
+        called again some seconds later. A plain method that returns after `timeout` has subscribed as well.
 
         Args:
-            receive: Takes a message, from any thread, and does not block.
+            receive: Takes a message, which may be any buffer of bytes, from any thread, and does not block.
 
         Returns:
             A function that ends the subscription, async if `subscribe` is. Called when the server is no longer served.
@@ -162,7 +176,7 @@ class Sharing:
         sessions: The store of sessions.
         events: The log of events.
         bus: The bus. One object may be all three.
-        timeout: How long a call may take, in seconds.
+        timeout: How long a call may take, in seconds: positive and finite.
 
     Raises:
         TypeError: A part lacks a method.

@@ -126,7 +126,10 @@ pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
 #[cfg(feature = "routes")]
 pub use routes::route_request;
 #[cfg(feature = "server")]
-pub use sharing::{ForeignSharing, SharingFunctions, SharingUse, sharing_request};
+pub use sharing::{
+    ForeignSharing, MAX_RUNNING_FUNCTIONS, SharingFunctions, SharingUse, sharing_request,
+    warn_of_invalid_message,
+};
 #[cfg(windows)]
 pub use socket_pair::socket_pair;
 #[cfg(feature = "otlp")]

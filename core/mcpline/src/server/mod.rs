@@ -134,7 +134,7 @@ pub use routes::{PathVariables, Route, route_handler};
 #[cfg(feature = "routes")]
 pub(crate) use routes::{RouteCall, RouteEntry, RouteMatch, RouteMismatch, RouteOutcome};
 pub use settings::{DEBUG_VARIABLE, STATE_SECRETS_VARIABLE, Settings};
-pub(crate) use sharing_call::call_sharing_function;
+pub(crate) use sharing_call::{RunningSharingCall, start_sharing_function};
 pub use state_keys::state_keys;
 pub use stats::{BudgetStats, ServerStats};
 pub use tool_error::ToolError;

@@ -53,19 +53,51 @@ impl SharingCall {
     }
 }
 
-/// Calls a function, on behalf of no client. `held` is dropped when the function has returned. The call is cancelled when the
-/// future is dropped.
-///
-/// # Errors
-///
-/// That of the function, or it replied with something else.
-pub(crate) async fn call_sharing_function(
+/// A call of a function, which is cancelled when this is dropped.
+pub(crate) struct RunningSharingCall {
+    call: Arc<CallState>,
+    outcome: oneshot::Receiver<Result<Reply, HandlerError>>,
+}
+
+impl RunningSharingCall {
+    /// Cancels the function. Its outcome is still to come: it may clean up, or ignore that it is cancelled.
+    pub(crate) fn cancel(&self) {
+        self.call.cancel();
+    }
+
+    /// Waits until the function has returned.
+    ///
+    /// # Errors
+    ///
+    /// That of the function, or it replied with something else.
+    pub(crate) async fn outcome(&mut self) -> Result<SharingReply, HandlerError> {
+        let outcome = (&mut self.outcome).await;
+        match outcome
+            .unwrap_or_else(|_| Err(HandlerError::Internal("the server has ended".into())))?
+        {
+            Reply::Sharing(reply) => Ok(reply),
+            _ => Err(HandlerError::Internal(
+                "the function replied with the result of a feature".into(),
+            )),
+        }
+    }
+}
+
+impl Drop for RunningSharingCall {
+    fn drop(&mut self) {
+        // Without effect once it has ended.
+        self.call.cancel();
+    }
+}
+
+/// Calls a function, on behalf of no client. `held` is dropped when the function has returned.
+pub(crate) fn start_sharing_function(
     server: &Arc<Inner>,
     client: Arc<ClientQuota>,
     handler: Arc<dyn Handler>,
     request: SharingRequest,
     held: impl Any + Send,
-) -> Result<SharingReply, HandlerError> {
+) -> RunningSharingCall {
     let sink: Arc<dyn MessageSink> = Arc::new(NoClient);
     let connection = Connection::unlisted(
         server,
@@ -117,24 +149,9 @@ pub(crate) async fn call_sharing_function(
         InputRecord::default(),
         Arc::new(current_request),
     );
-    let call = CancelOnDrop(call);
-    call.0.start();
-    let outcome = outcome.await;
-    match outcome.unwrap_or_else(|_| Err(HandlerError::Internal("the server has ended".into())))? {
-        Reply::Sharing(reply) => Ok(reply),
-        _ => Err(HandlerError::Internal(
-            "the function replied with the result of a feature".into(),
-        )),
-    }
-}
-
-/// Cancels the call when its caller no longer waits. Without effect once it has ended.
-struct CancelOnDrop(Arc<CallState>);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
+    let call = RunningSharingCall { call, outcome };
+    call.call.start();
+    call
 }
 
 /// Sink for messages to an MCP client, which the call does not have.

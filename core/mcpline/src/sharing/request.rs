@@ -48,6 +48,8 @@ pub enum SharingRequest {
     End {
         /// The name of the stream.
         stream: String,
+        /// The number of its last event.
+        last: u64,
     },
     /// [`EventLog::read`](super::EventLog::read), answered with [`SharingReply::Events`].
     Read {

@@ -3,7 +3,7 @@
 //! ```text
 //!   SessionStore ───────────────────────────────┐
 //!   EventLog ─► EventQueue, by stream ──────────┼─► Requests ─► Handler (a function)
-//!   Bus ─► BoundedQueue, in order ──────────────┘   32 at once, each with a timeout
+//!   Bus ─► BoundedQueue, in order ──────────────┘   with a timeout, so many of each part at once
 //!   subscribers ◄─ BoundedQueue ◄─ `receive`, from any thread
 //! ```
 //!
@@ -11,8 +11,9 @@
 //! [`CallKind::Sharing`](crate::server::CallKind::Sharing); [`sharing_request`] returns what is requested, and they reply with
 //! [`Reply::Sharing`](crate::server::Reply::Sharing). No lock is held while they run.
 //!
-//! They are called while a transport is served: the binding [enters](ForeignSharing::enter) the shared state with each transport,
-//! and [leaves](SharingUse::leave) it while functions can still run.
+//! They are called while a transport is served: the binding [prepares](ForeignSharing::prepare) the shared state with each
+//! transport, [begins](SharingUse::begin) to use it once functions can run, and [leaves](SharingUse::leave) it while they still can.
+//! Requests that come before wait.
 
 mod bus;
 mod event_log;
@@ -22,13 +23,14 @@ mod requests;
 #[cfg(test)]
 mod tests;
 
+use std::mem;
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::background::{self, JoinHandle};
 use crate::error::Error;
@@ -37,13 +39,15 @@ use crate::sharing::{
     Bus, EventLog, LoggedEvents, Pending, SaveOutcome, SessionStore, Sharing, SharingError,
     SharingReply, SharingRequest, Subscription,
 };
+use crate::warning_limit::warn_limited;
 
 use bus::{ForeignBus, Receiver};
-use event_log::EventQueue;
+use event_log::{EventQueue, Step};
+pub use limits::MAX_RUNNING_FUNCTIONS;
 use limits::{
     DEFAULT_TIMEOUT, LEAVE_TIMEOUT, MAX_SESSION_BYTES, MAX_WAITING_BYTES, MAX_WAITING_REQUESTS,
 };
-use requests::{Counted, Requests, wrong_reply};
+use requests::{CountGuard, Counted, Requests, wrong_reply};
 
 /// The functions that implement shared state, one for each variant of [`SharingRequest`].
 #[derive(Clone)]
@@ -65,34 +69,41 @@ pub struct SharingFunctions {
 pub struct ForeignSharing(Arc<Shared>);
 
 struct Shared {
+    current: Mutex<Arc<ProcessState>>,
+}
+
+/// The state in one process.
+struct ProcessState {
+    /// The process. A forked one has none of its parent's tasks, threads and functions.
+    process: u32,
     requests: Arc<Requests>,
-    waiting: Counted,
-    events: EventQueue,
+    waiting: Arc<Counted>,
+    events: Arc<EventQueue>,
     bus: Arc<ForeignBus>,
-    state: Mutex<State>,
+    /// The tasks of one use at a time: those of the next one wait until the previous ones have ended.
+    turn: Arc<Semaphore>,
+    use_state: Mutex<UseState>,
 }
 
 #[derive(Default)]
-struct State {
-    /// Number of transports that are served.
+struct UseState {
+    /// Number of transports that are served, or will be.
     users: usize,
-    /// The process that they are served in: a forked one has none of its parent's tasks.
-    process: u32,
+    /// Whether the first attempt to subscribe has ended. `Some` while there are users.
+    attempted: Option<Arc<watch::Sender<bool>>>,
     running: Option<Running>,
 }
 
 /// What runs while a transport is served.
 struct Running {
     stop: watch::Sender<bool>,
-    /// Whether the first attempt to subscribe has ended.
-    attempted: watch::Receiver<bool>,
-    tasks: Vec<JoinHandle<()>>,
+    task: JoinHandle<()>,
 }
 
 /// Keeps the state in use while a transport is served.
 #[must_use]
 pub struct SharingUse {
-    shared: Option<Arc<Shared>>,
+    state: Option<Arc<ProcessState>>,
 }
 
 impl ForeignSharing {
@@ -109,16 +120,13 @@ impl ForeignSharing {
                 .filter(|timeout| !timeout.is_zero())
                 .ok_or_else(|| {
                     Error::usage(format!(
-                        "sharing: `timeout`: {seconds} is not a positive number of seconds"
+                        "sharing: `timeout`: {seconds} is not a positive and finite number of seconds"
                     ))
                 })?,
         };
+        let state = ProcessState::new(Requests::new(functions, timeout), ForeignBus::new());
         Ok(Self(Arc::new(Shared {
-            requests: Arc::new(Requests::new(functions, timeout)),
-            waiting: Counted::new((MAX_WAITING_REQUESTS, MAX_WAITING_BYTES)),
-            events: EventQueue::new(),
-            bus: ForeignBus::new(),
-            state: Mutex::default(),
+            current: Mutex::new(Arc::new(state)),
         })))
     }
 
@@ -135,118 +143,178 @@ impl ForeignSharing {
             bus: parts,
         };
         let server = builder.sharing(sharing).build()?;
-        self.0.requests.set_server(&server);
+        self.0.state().requests.set_server(&server);
         Ok(server)
     }
 
-    /// Begins to use the state, for a transport that is served on this runtime: subscribes to the bus.
+    /// Announces that the state is used soon, for a transport that is about to be served: from now on requests wait.
+    pub fn prepare(&self) -> SharingUse {
+        let state = self.0.state();
+        {
+            let mut using = state.lock();
+            using.users += 1;
+            using
+                .attempted
+                .get_or_insert_with(|| Arc::new(watch::Sender::new(false)));
+        }
+        SharingUse { state: Some(state) }
+    }
+
+    /// Begins to use the state at once: [prepares](Self::prepare) and [begins](SharingUse::begin).
     pub fn enter(&self, runtime: &Handle) -> SharingUse {
-        let mut state = self.0.lock();
-        if state.process != process::id() {
-            *state = State {
-                process: process::id(),
-                ..State::default()
-            };
-        }
-        state.users += 1;
-        if state.running.is_none() {
-            state.running = Some(self.0.start(runtime));
-        }
-        SharingUse {
-            shared: Some(self.0.clone()),
-        }
+        let sharing = self.prepare();
+        sharing.begin(runtime);
+        sharing
     }
 }
 
 impl Shared {
-    fn start(self: &Arc<Self>, runtime: &Handle) -> Running {
-        let (stop, stopped) = watch::channel(false);
-        let (attempting, attempted) = watch::channel(false);
-        let writing = (self.clone(), stopped.clone());
-        let sending = (self.clone(), stopped.clone());
-        let receiving = (self.bus.clone(), stopped.clone());
-        let (bus, requests) = (self.bus.clone(), self.requests.clone());
-        let tasks = vec![
-            background::spawn(runtime, async move {
-                let (shared, stop) = writing;
-                shared.events.write(shared.requests.clone(), stop).await;
-            }),
-            background::spawn(runtime, async move {
-                let (shared, stop) = sending;
-                shared.bus.send(&shared.requests, stop).await;
-            }),
-            background::spawn(runtime, async move {
-                let (bus, stop) = receiving;
-                bus.receive(stop).await;
-            }),
-            background::spawn(runtime, async move {
-                bus.keep_subscribed(&requests, attempting, stopped).await;
-            }),
-        ];
-        Running {
-            stop,
-            attempted,
-            tasks,
+    /// Returns the state in this process.
+    fn state(&self) -> Arc<ProcessState> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.process != process::id() {
+            let forked = Arc::new(current.forked());
+            // Not dropped: its tasks belong to a runtime whose threads do not exist in this process.
+            mem::forget(mem::replace(&mut *current, forked));
+        }
+        current.clone()
+    }
+}
+
+impl ProcessState {
+    fn new(requests: Requests, bus: Arc<ForeignBus>) -> Self {
+        Self {
+            process: process::id(),
+            requests: Arc::new(requests),
+            waiting: Arc::new(Counted::new((MAX_WAITING_REQUESTS, MAX_WAITING_BYTES))),
+            events: Arc::default(),
+            bus,
+            turn: Arc::new(Semaphore::new(1)),
+            use_state: Mutex::default(),
+        }
+    }
+
+    /// Returns the state for a forked process: nothing waits or runs in it.
+    fn forked(&self) -> Self {
+        Self::new(self.requests.forked(), self.bus.forked())
+    }
+
+    /// Does what there is to do while the state is used.
+    async fn run(
+        self: Arc<Self>,
+        attempted: Arc<watch::Sender<bool>>,
+        stop: watch::Receiver<bool>,
+    ) {
+        let working = async {
+            // The semaphore is never closed.
+            let _turn = self.turn.clone().acquire_owned().await;
+            tokio::join!(
+                self.events.write(&self.requests, stop.clone()),
+                self.bus.send(&self.requests, stop.clone()),
+                self.bus.receive(stop.clone()),
+                self.bus
+                    .keep_subscribed(&self.requests, &attempted, stop.clone()),
+            );
+        };
+        let mut stopping = stop.clone();
+        let ending = async {
+            // An error: the sender is gone, which is the end as well.
+            let _ = stopping.wait_for(|&is_stopped| is_stopped).await;
+            tokio::time::sleep(LEAVE_TIMEOUT).await;
+        };
+        tokio::select! {
+            () = working => {}
+            () = ending => {}
         }
     }
 
     /// Ends one use; returns what has to end if it was the last.
     fn release(&self) -> Option<Running> {
-        let mut state = self.lock();
-        if state.process != process::id() {
+        let mut using = self.lock();
+        using.users -= 1;
+        if using.users > 0 {
             return None;
         }
-        state.users -= 1;
-        match state.users {
-            0 => state.running.take(),
-            _ => None,
-        }
+        using.attempted = None;
+        using.running.take()
+    }
+
+    /// Counts a request that waits or runs.
+    fn count(&self, name: &str, bytes: usize) -> Result<CountGuard, SharingError> {
+        self.waiting.count(bytes).ok_or_else(|| {
+            SharingError::new(format!("{name}: too many requests wait for the store"))
+        })
     }
 
     /// Sends a request for a session, once this process has tried to subscribe: it would miss what others publish about it.
     async fn session_request(&self, request: SharingRequest) -> Result<SharingReply, SharingError> {
         let name = request.name();
-        let attempted = self.lock().running.as_ref().map(|it| it.attempted.clone());
-        let Some(mut attempted) = attempted else {
-            return Err(SharingError::new(format!(
-                "{name}: the server is not served"
-            )));
-        };
-        let Some(_waiting) = self.waiting.count(request.bytes()) else {
-            return Err(SharingError::new(format!(
-                "{name}: too many requests wait for the store"
-            )));
-        };
-        // An error: the task has ended. An attempt has a timeout.
-        let _ = attempted.wait_for(|&is_attempted| is_attempted).await;
-        self.requests.send(request).await
+        let waiting = self.count(name, request.bytes())?;
+        self.attempted(name).await?;
+        self.requests.send(request, waiting).await
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Waits until functions can run, and this process has tried to subscribe.
+    async fn attempted(&self, name: &str) -> Result<(), SharingError> {
+        let not_served = || SharingError::new(format!("{name}: the server is not served"));
+        let attempted = self.lock().attempted.as_ref().map(|it| it.subscribe());
+        let mut attempted = attempted.ok_or_else(not_served)?;
+        let waited = attempted.wait_for(|&is_attempted| is_attempted).await;
+        // An error: the last use has ended.
+        waited.map(drop).map_err(|_| not_served())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, UseState> {
+        self.use_state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl SharingUse {
-    /// Ends the use. The last one writes what is queued and ends the subscription, for a second at most.
-    pub async fn leave(mut self) {
-        let Some(running) = self.shared.take().and_then(|shared| shared.release()) else {
+    /// Begins to use the state on this runtime: subscribes to the bus, and writes what waits. From now on functions can run.
+    pub fn begin(&self, runtime: &Handle) {
+        let Some(state) = self
+            .state
+            .as_ref()
+            .filter(|state| state.process == process::id())
+        else {
             return;
         };
-        running.stop.send_replace(true);
-        let deadline = tokio::time::Instant::now() + LEAVE_TIMEOUT;
-        for mut task in running.tasks {
-            if tokio::time::timeout_at(deadline, &mut task).await.is_err() {
-                task.abort();
-            }
+        let mut using = state.lock();
+        let Some(attempted) = using.attempted.clone() else {
+            return;
+        };
+        using.running.get_or_insert_with(|| {
+            let (stop, stopped) = watch::channel(false);
+            let task = background::spawn(runtime, state.clone().run(attempted, stopped));
+            Running { stop, task }
+        });
+    }
+
+    /// Ends the use. The last one writes what is queued and ends the subscription, for a second at most.
+    pub async fn leave(mut self) {
+        if let Some(Running { stop, task }) = self.release() {
+            stop.send_replace(true);
+            // An error: the runtime has ended, and the task with it.
+            let _ = task.await;
         }
+    }
+
+    fn release(&mut self) -> Option<Running> {
+        let state = self.state.take()?;
+        if state.process != process::id() {
+            // The parent's, as in `Shared::state`.
+            mem::forget(state);
+            return None;
+        }
+        state.release()
     }
 }
 
 impl Drop for SharingUse {
     fn drop(&mut self) {
-        let running = self.shared.take().and_then(|shared| shared.release());
-        if let Some(running) = running {
+        if let Some(running) = self.release() {
             running.stop.send_replace(true);
         }
     }
@@ -268,7 +336,7 @@ impl SessionStore for ForeignSharing {
         };
         let name = request.name();
         Box::pin(async move {
-            match self.0.session_request(request).await? {
+            match self.0.state().session_request(request).await? {
                 SharingReply::Done => Ok(SaveOutcome::Saved),
                 SharingReply::Conflict(stored) => checked(name, stored).map(SaveOutcome::Conflict),
                 _ => Err(wrong_reply(name)),
@@ -280,7 +348,7 @@ impl SessionStore for ForeignSharing {
         let request = SharingRequest::Load { id: id.to_owned() };
         let name = request.name();
         Box::pin(async move {
-            match self.0.session_request(request).await? {
+            match self.0.state().session_request(request).await? {
                 SharingReply::Session(stored) => {
                     stored.map(|stored| checked(name, stored)).transpose()
                 }
@@ -293,7 +361,7 @@ impl SessionStore for ForeignSharing {
         let request = SharingRequest::Remove { id: id.to_owned() };
         let name = request.name();
         Box::pin(async move {
-            match self.0.session_request(request).await? {
+            match self.0.state().session_request(request).await? {
                 SharingReply::Done => Ok(()),
                 _ => Err(wrong_reply(name)),
             }
@@ -313,42 +381,55 @@ fn checked(name: &str, session: Bytes) -> Result<Bytes, SharingError> {
 
 impl EventLog for ForeignSharing {
     fn append(&self, stream: &str, number: u64, event: Bytes) {
-        self.0.events.push(stream, Some((number, event)));
+        let step = Step::Event(number, event);
+        self.0.state().events.push(stream, step);
     }
 
-    fn end(&self, stream: &str) {
-        self.0.events.push(stream, None);
+    fn end(&self, stream: &str, last: u64) {
+        self.0.state().events.push(stream, Step::End(last));
     }
 
     fn flush(&self) -> Pending<'_, ()> {
         Box::pin(async move {
-            if self.0.lock().running.is_none() {
+            let state = self.0.state();
+            if state.lock().running.is_none() {
                 return Err(SharingError::new("events: the server is not served"));
             }
-            self.0.events.written().await;
+            state.events.written().await;
             Ok(())
         })
     }
 
     fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<LoggedEvents>> {
-        Box::pin(event_log::read(&self.0.requests, stream, after))
+        Box::pin(async move {
+            let state = self.0.state();
+            let waiting = state.count("events.read", stream.len())?;
+            state.attempted("events.read").await?;
+            event_log::read(&state.requests, stream, after, waiting).await
+        })
     }
 }
 
 impl Bus for ForeignSharing {
     fn publish(&self, message: Bytes) {
-        let is_served = self.0.lock().running.is_some();
-        self.0.bus.publish(message, is_served);
+        let state = self.0.state();
+        let is_served = state.lock().users > 0;
+        state.bus.publish(message, is_served);
     }
 
     fn subscribe(&self, receive: Receiver) -> Subscription {
-        self.0.bus.subscribe(receive)
+        self.0.state().bus.subscribe(receive)
     }
 }
 
 /// Returns what a call of the kind [`CallKind::Sharing`](crate::server::CallKind::Sharing) requests; `None` for others.
 pub fn sharing_request(context: &Context) -> Option<&SharingRequest> {
     context.sharing_request()
+}
+
+/// Logs that something else than bytes was passed to `receive` of a [`SharingRequest::Subscribe`]: a value of this type.
+pub fn warn_of_invalid_message(type_name: &str) {
+    warn_limited!("a message of the bus must be bytes, not {type_name}: it was ignored");
 }
 
 impl std::fmt::Debug for SharingFunctions {

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use super::limits::ENTRY_BYTES;
 
@@ -16,11 +17,9 @@ pub(super) struct BoundedQueue<T> {
 }
 
 struct State<T> {
-    /// With their sizes.
-    entries: VecDeque<(T, usize)>,
+    /// With their sizes, and when they came.
+    entries: VecDeque<(T, usize, Instant)>,
     bytes: usize,
-    /// Bytes that the reader works on.
-    taken: usize,
 }
 
 impl<T> BoundedQueue<T> {
@@ -29,7 +28,6 @@ impl<T> BoundedQueue<T> {
             state: Mutex::new(State {
                 entries: VecDeque::new(),
                 bytes: 0,
-                taken: 0,
             }),
             changed: Notify::new(),
             limit,
@@ -41,11 +39,11 @@ impl<T> BoundedQueue<T> {
         let bytes = bytes + ENTRY_BYTES;
         let dropped = {
             let mut state = self.lock();
-            state.entries.push_back((entry, bytes));
+            state.entries.push_back((entry, bytes, Instant::now()));
             state.bytes += bytes;
             let mut dropped = Vec::new();
             while state.bytes > self.limit && state.entries.len() > 1 {
-                let Some((oldest, bytes)) = state.entries.pop_front() else {
+                let Some((oldest, bytes, _)) = state.entries.pop_front() else {
                     break;
                 };
                 state.bytes -= bytes;
@@ -57,36 +55,18 @@ impl<T> BoundedQueue<T> {
         !dropped.is_empty()
     }
 
-    /// Takes entries, at least one, and several up to this number of bytes. Their bytes count until the next call. Returns `None`
-    /// once the queue is empty and `stop` is set.
-    pub(super) async fn take(
-        &self,
-        most: usize,
-        stop: &mut watch::Receiver<bool>,
-    ) -> Option<Vec<T>> {
-        {
-            let mut state = self.lock();
-            state.bytes -= state.taken;
-            state.taken = 0;
-        }
-        self.changed.notify_waiters();
+    /// Takes an entry, and when it came. Returns `None` once the queue is empty and `stop` is set.
+    pub(super) async fn take(&self, stop: &mut watch::Receiver<bool>) -> Option<(T, Instant)> {
         loop {
             let mut changed = pin!(self.changed.notified());
             // From here on no change is missed.
             changed.as_mut().enable();
             let is_stopped = *stop.borrow_and_update();
             {
-                let state = &mut *self.lock();
-                let mut batch = Vec::new();
-                while let Some(&(_, bytes)) = state.entries.front() {
-                    if !batch.is_empty() && state.taken + bytes > most {
-                        break;
-                    }
-                    state.taken += bytes;
-                    batch.extend(state.entries.pop_front().map(|(entry, _)| entry));
-                }
-                if !batch.is_empty() {
-                    return Some(batch);
+                let mut state = self.lock();
+                if let Some((entry, bytes, came)) = state.entries.pop_front() {
+                    state.bytes -= bytes;
+                    return Some((entry, came));
                 }
             }
             if is_stopped {
@@ -97,18 +77,6 @@ impl<T> BoundedQueue<T> {
                 // An error: what would stop it is gone, and so is this reader's owner.
                 changed = stop.changed() => if changed.is_err() { return None },
             }
-        }
-    }
-
-    /// Waits until the queue is empty, and the reader has processed what it took.
-    pub(super) async fn processed(&self) {
-        loop {
-            let mut changed = pin!(self.changed.notified());
-            changed.as_mut().enable();
-            if self.lock().bytes == 0 {
-                return;
-            }
-            changed.await;
         }
     }
 

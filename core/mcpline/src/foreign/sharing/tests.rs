@@ -4,7 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::server::{Call, HandlerError, Reply};
 use crate::sharing::Memory;
 
-use super::limits::{MAX_REASON_BYTES, MAX_RUNNING_REQUESTS, MAX_WAITING_EVENT_BYTES};
+use super::limits::{
+    MAX_MESSAGE_AGE, MAX_MESSAGE_BYTES, MAX_REASON_BYTES, MAX_RETRY_DELAY, MAX_RUNNING_READS,
+    MAX_RUNNING_SESSION_REQUESTS, MAX_WAITING_EVENT_BYTES, MAX_WRITTEN_STREAMS,
+};
 use super::*;
 
 const LIFETIME: Duration = Duration::from_secs(3_600);
@@ -19,6 +22,8 @@ struct Store {
     subscriptions: AtomicUsize,
     is_broken: AtomicBool,
     is_stuck: AtomicBool,
+    /// The beginning of the names of requests that are kept without an answer.
+    stuck: Mutex<Option<&'static str>>,
     replies_wrongly: AtomicBool,
     /// Calls that are not answered.
     kept: Mutex<Vec<Call>>,
@@ -36,7 +41,9 @@ impl Handler for Function {
             .lock()
             .expect("no panic")
             .push(request.name());
-        if store.is_stuck.load(Ordering::Relaxed) {
+        let stuck = *store.stuck.lock().expect("no panic");
+        let is_stuck = stuck.is_some_and(|stuck| request.name().starts_with(stuck));
+        if is_stuck || store.is_stuck.load(Ordering::Relaxed) {
             store.kept.lock().expect("no panic").push(call);
         } else if store.is_broken.load(Ordering::Relaxed) {
             call.reply(Err(HandlerError::Tool("ä".repeat(MAX_REASON_BYTES))));
@@ -50,6 +57,25 @@ impl Handler for Function {
 }
 
 impl Store {
+    fn keep(&self, names: Option<&'static str>) {
+        *self.stuck.lock().expect("no panic") = names;
+    }
+
+    fn count(&self, name: &str) -> usize {
+        let requested = self.requested.lock().expect("no panic");
+        requested.iter().filter(|it| **it == name).count()
+    }
+
+    /// Lets the functions return that were kept, in the order of their calls.
+    async fn return_kept(&self) {
+        let kept = std::mem::take(&mut *self.kept.lock().expect("no panic"));
+        for call in kept {
+            let request = sharing_request(&call.context()).expect("a request").clone();
+            let reply = self.answer(request).await;
+            call.reply(Ok(Reply::Sharing(reply)));
+        }
+    }
+
     async fn answer(&self, request: SharingRequest) -> SharingReply {
         if self.replies_wrongly.load(Ordering::Relaxed) {
             return SharingReply::Events(Some(LoggedEvents::part(Vec::new())));
@@ -85,8 +111,8 @@ impl Store {
                 }
                 SharingReply::Done
             }
-            SharingRequest::End { stream } => {
-                self.memory.end(&stream);
+            SharingRequest::End { stream, last } => {
+                self.memory.end(&stream, last);
                 SharingReply::Done
             }
             SharingRequest::Read { stream, after } => {
@@ -202,7 +228,7 @@ async fn functions_implement_the_store_and_the_log() {
         a.sharing
             .append("one/1", number, Bytes::from(number.to_string()));
     }
-    a.sharing.end("one/1");
+    a.sharing.end("one/1", 2);
     a.sharing.flush().await.expect("writes");
     let read = b.sharing.read("one/1", 0).await.expect("reads");
     let events = ["1", "2"].map(Bytes::from_static_str).to_vec();
@@ -272,7 +298,7 @@ async fn a_function_that_does_not_return_keeps_its_place_after_its_timeout() {
     assert_eq!(a.save("first", "").await, SaveOutcome::Saved);
     store.is_stuck.store(true, Ordering::Relaxed);
     let mut loads = tokio::task::JoinSet::new();
-    for _ in 0..=MAX_RUNNING_REQUESTS {
+    for _ in 0..=MAX_RUNNING_SESSION_REQUESTS {
         let a = a.clone();
         loads.spawn(async move { a.load_error().await });
     }
@@ -281,7 +307,7 @@ async fn a_function_that_does_not_return_keeps_its_place_after_its_timeout() {
         assert!(error.contains("no answer within 2 s"), "{error}");
     }
     let called = || store.kept.lock().expect("no panic").len();
-    assert_eq!(called(), MAX_RUNNING_REQUESTS);
+    assert_eq!(called(), MAX_RUNNING_SESSION_REQUESTS);
     store.is_stuck.store(false, Ordering::Relaxed);
     assert!(a.load_error().await.contains("no answer"));
     store.kept.lock().expect("no panic").clear();
@@ -343,6 +369,259 @@ async fn waiting_events_are_bounded() {
     let appends = appends.iter().filter(|name| **name == "events.append");
     assert_eq!(appends.count(), fitting - 1);
     drop(in_a);
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_wait_for_a_function_of_their_stream_that_is_late() {
+    let store = Arc::<Store>::default();
+    let a = Process::start(&store);
+    let in_a = a.enter();
+    store.keep(Some("events.append"));
+    a.sharing.append("one/1", 0, Bytes::from_static(b"0"));
+    until(|| store.count("events.append") == 1).await;
+    tokio::time::sleep(2 * DEFAULT_TIMEOUT).await;
+    a.sharing.append("one/1", 1, Bytes::from_static(b"1"));
+    a.sharing.append("one/1", 2, Bytes::from_static(b"2"));
+    a.sharing.end("one/1", 2);
+    tokio::time::sleep(2 * DEFAULT_TIMEOUT).await;
+    assert_eq!(
+        store.count("events.append"),
+        1,
+        "the first has not returned"
+    );
+    assert_eq!(store.count("events.end"), 0);
+    store.keep(None);
+    // Another stream does not wait.
+    a.sharing.append("one/2", 0, Bytes::from_static(b"other"));
+    until(|| store.count("events.append") == 2).await;
+    store.return_kept().await;
+    a.sharing.flush().await.expect("writes");
+    let read = a.sharing.read("one/1", 0).await.expect("reads");
+    let events = ["1", "2"].map(Bytes::from_static_str).to_vec();
+    assert_eq!(read, Some(LoggedEvents::new(events, true)));
+    in_a.leave().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_after_lost_events_does_not_look_like_the_whole_stream() {
+    let store = Arc::<Store>::default();
+    let a = Process::start(&store);
+    let _in_a = a.enter();
+    a.sharing.append("one/1", 0, Bytes::from_static(b"0"));
+    a.sharing.flush().await.expect("writes");
+    store.is_broken.store(true, Ordering::Relaxed);
+    a.sharing.append("one/1", 1, Bytes::from_static(b"1"));
+    a.sharing.flush().await.expect("tries to write");
+    store.is_broken.store(false, Ordering::Relaxed);
+    a.sharing.end("one/1", 1);
+    a.sharing.flush().await.expect("writes");
+    assert_eq!(a.sharing.read("one/1", 0).await.expect("reads"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_that_does_not_return_leaves_the_others_room() {
+    let store = Arc::<Store>::default();
+    let a = Process::start(&store);
+    let in_a = a.enter();
+    assert_eq!(a.save("first", "").await, SaveOutcome::Saved);
+    store.keep(Some("events."));
+    for stream in 0..2 * MAX_WRITTEN_STREAMS {
+        let event = Bytes::from_static(b"event");
+        a.sharing.append(&format!("one/{stream}"), 0, event);
+    }
+    let mut reads = tokio::task::JoinSet::new();
+    for _ in 0..2 * MAX_RUNNING_READS {
+        let sharing = a.sharing.clone();
+        reads.spawn(async move { sharing.read("one/1", 0).await });
+    }
+    tokio::time::sleep(2 * DEFAULT_TIMEOUT).await;
+    assert_eq!(store.count("events.append"), MAX_WRITTEN_STREAMS);
+    assert_eq!(store.count("events.read"), MAX_RUNNING_READS);
+    a.sharing.publish(Bytes::from_static(b"message"));
+    until(|| store.count("bus.publish") == 1).await;
+    a.sharing.load("one").await.expect("loads");
+    store.keep(None);
+    store.return_kept().await;
+    a.sharing.flush().await.expect("writes");
+    assert_eq!(store.count("events.append"), 2 * MAX_WRITTEN_STREAMS);
+    in_a.leave().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_wait_for_a_publication_that_is_late_but_not_for_long() {
+    let store = Arc::<Store>::default();
+    let (a, b) = (Process::start(&store), Process::start(&store));
+    let (_in_a, _in_b) = (a.enter(), b.enter());
+    let (at_b, _subscription) = received(&b);
+    until(|| store.subscriptions.load(Ordering::Relaxed) == 2).await;
+    let [first, second, third] = ["first", "second", "third"].map(Bytes::from_static_str);
+    store.keep(Some("bus.publish"));
+    a.sharing.publish(first.clone());
+    tokio::time::sleep(2 * DEFAULT_TIMEOUT).await;
+    a.sharing.publish(second.clone());
+    tokio::time::sleep(2 * DEFAULT_TIMEOUT).await;
+    assert_eq!(store.count("bus.publish"), 1);
+    store.keep(None);
+    store.return_kept().await;
+    until(|| *at_b.lock().expect("no panic") == [first.clone(), second.clone()]).await;
+    store.keep(Some("bus.publish"));
+    a.sharing.publish(first.clone());
+    tokio::time::sleep(DEFAULT_TIMEOUT).await;
+    a.sharing.publish(second.clone());
+    tokio::time::sleep(MAX_MESSAGE_AGE + DEFAULT_TIMEOUT).await;
+    a.sharing.publish(third.clone());
+    store.keep(None);
+    store.return_kept().await;
+    let expected = [&first, &second, &first, &third].map(Bytes::clone);
+    until(|| *at_b.lock().expect("no panic") == expected).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_subscription_is_used_and_not_made_twice() {
+    let store = Arc::<Store>::default();
+    store.keep(Some("bus.subscribe"));
+    let a = Process::start(&store);
+    let in_a = a.enter();
+    // Sessions wait until its timeout.
+    assert_eq!(a.save("first", "").await, SaveOutcome::Saved);
+    tokio::time::sleep(10 * MAX_RETRY_DELAY).await;
+    assert_eq!(store.count("bus.subscribe"), 1);
+    store.return_kept().await;
+    tokio::time::sleep(10 * MAX_RETRY_DELAY).await;
+    assert_eq!(store.count("bus.subscribe"), 1);
+    in_a.leave().await;
+    assert_eq!(store.subscriptions.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_ends_before_the_next_one_begins() {
+    let store = Arc::<Store>::default();
+    store.keep(Some("bus.subscribe"));
+    let a = Process::start(&store);
+    let in_a = a.enter();
+    until(|| store.count("bus.subscribe") == 1).await;
+    in_a.leave().await;
+    assert_eq!(store.count("bus.unsubscribe"), 1, "it may still subscribe");
+    store.keep(None);
+    let again = a.enter();
+    a.sharing.load("one").await.expect("sessions do not wait");
+    assert_eq!(store.count("bus.subscribe"), 1);
+    store.return_kept().await;
+    until(|| store.count("bus.subscribe") == 2).await;
+    again.leave().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_use_waits_for_the_end_of_the_previous_one() {
+    let store = Arc::<Store>::default();
+    let a = Process::start(&store);
+    let in_a = a.enter();
+    a.sharing.load("one").await.expect("loads");
+    store.keep(Some("bus.unsubscribe"));
+    let leaving = tokio::spawn(in_a.leave());
+    until(|| store.count("bus.unsubscribe") == 1).await;
+    let again = a.enter();
+    tokio::time::sleep(LEAVE_TIMEOUT / 2).await;
+    assert_eq!(store.count("bus.subscribe"), 1);
+    store.keep(None);
+    store.return_kept().await;
+    until(|| store.count("bus.subscribe") == 2).await;
+    assert_eq!(store.subscriptions.load(Ordering::Relaxed), 1);
+    leaving.await.expect("no panic");
+    again.leave().await;
+    assert_eq!(store.subscriptions.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_wait_until_functions_can_run() {
+    let store = Arc::<Store>::default();
+    let a = Process::start(&store);
+    let prepared = a.sharing.prepare();
+    let sharing = a.sharing.clone();
+    let loading = tokio::spawn(async move { sharing.load("one").await });
+    a.sharing.append("one/1", 0, Bytes::from_static(b"event"));
+    tokio::time::sleep(10 * DEFAULT_TIMEOUT).await;
+    assert!(!loading.is_finished());
+    assert!(store.requested.lock().expect("no panic").is_empty());
+    prepared.begin(&Handle::current());
+    loading.await.expect("no panic").expect("loads");
+    assert_eq!(store.subscriptions.load(Ordering::Relaxed), 1);
+    prepared.leave().await;
+    let dropped = a.sharing.prepare();
+    let sharing = a.sharing.clone();
+    let loading = tokio::spawn(async move { sharing.load("one").await });
+    tokio::time::sleep(DEFAULT_TIMEOUT).await;
+    drop(dropped);
+    let error = loading.await.expect("no panic").expect_err("it fails");
+    assert_eq!(error.to_string(), "sessions.load: the server is not served");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forked_process_begins_anew() {
+    let store = Arc::<Store>::default();
+    let a = Process::start(&store);
+    let in_a = a.enter();
+    a.sharing.load("one").await.expect("loads");
+    let (messages, _subscription) = received(&a);
+    store.keep(Some("sessions."));
+    let mut loads = tokio::task::JoinSet::new();
+    for _ in 0..=MAX_RUNNING_SESSION_REQUESTS {
+        let sharing = a.sharing.clone();
+        loads.spawn(async move { sharing.load("one").await });
+    }
+    while loads.join_next().await.is_some() {}
+    store.keep(Some("events."));
+    a.sharing.append("one/1", 0, Bytes::from_static(b"event"));
+    until(|| store.count("events.append") == 1).await;
+    a.sharing.append("one/1", 1, Bytes::from_static(b"event"));
+    store.keep(None);
+    let forked = Arc::new(a.sharing.0.state().forked());
+    *a.sharing.0.current.lock().expect("no panic") = forked;
+    let error = a.load_error().await;
+    assert_eq!(error, "sessions.load: the server is not served");
+    let in_child = a.enter();
+    a.sharing.load("one").await.expect("no function runs in it");
+    a.sharing.flush().await.expect("nothing waits");
+    assert_eq!(store.count("events.append"), 1);
+    // Subscribers are those of the server, which was copied.
+    a.sharing.publish(Bytes::from_static(b"message"));
+    assert_eq!(messages.lock().expect("no panic").len(), 1);
+    in_child.leave().await;
+    drop(in_a);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_functions_hold_after_their_timeout_counts() {
+    let store = Arc::<Store>::default();
+    let a = Process::start(&store);
+    let _in_a = a.enter();
+    store.keep(Some("sessions."));
+    let large = Bytes::from(vec![b'x'; MAX_WAITING_BYTES]);
+    let saved = a.sharing.save("one", large.clone(), Bytes::new(), LIFETIME);
+    let error = saved.await.expect_err("no answer").to_string();
+    assert!(error.contains("no answer within 2 s"), "{error}");
+    let saved = a.sharing.save("one", large, Bytes::new(), LIFETIME);
+    let error = saved.await.expect_err("no room").to_string();
+    assert!(error.contains("too many requests"), "{error}");
+    store.kept.lock().expect("no panic").clear();
+    store.keep(None);
+    assert_eq!(a.save("first", "").await, SaveOutcome::Saved);
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_messages_of_the_bus_are_ignored() {
+    let store = Arc::<Store>::default();
+    let a = Process::start(&store);
+    let _in_a = a.enter();
+    let (messages, _subscription) = received(&a);
+    until(|| store.subscriptions.load(Ordering::Relaxed) == 1).await;
+    let receive = store.receivers.lock().expect("no panic")[0].clone();
+    let mut large = vec![b'x'; MAX_MESSAGE_BYTES + 1];
+    large[1] = b' ';
+    receive(large.into());
+    receive(Bytes::from_static(b"x small"));
+    until(|| !messages.lock().expect("no panic").is_empty()).await;
+    assert_eq!(*messages.lock().expect("no panic"), ["small"]);
 }
 
 #[test]
