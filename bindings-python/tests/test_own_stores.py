@@ -601,6 +601,19 @@ def in_any_case(store: Store, stream: str, _: int) -> None:
     store.ended.add(stream)
 
 
+def forgotten(store: Store, id: str) -> None:
+    store.sessions.pop(id, None)
+
+
+def without_an_end(store: Store, stream: str, after: int) -> LoggedEvents | None:
+    return LoggedEvents([b"again"], has_more=True) if stream in store.streams else None
+
+
+def with_async_end(store: Store, receive: Callable[[bytes], None]) -> Callable[[], Any]:
+    store.subscribe(receive)
+    return asyncio.Event().wait
+
+
 def twice(store: Store, message: bytes) -> None:
     store.publish(message)
     store.publish(message)
@@ -613,6 +626,10 @@ def twice(store: Store, message: bytes) -> None:
         ("save", not_in_one_step, "sessions.save: changes at the same time"),
         ("load", lambda *_: b"", "sessions.load: an id that was never saved"),
         ("remove", lambda *_: None, "sessions.load: a session that was removed"),
+        ("remove", forgotten, "sessions.load: a removed session that was saved again stays removed"),
+        ("load", lambda *_: threading.Event().wait(), "sessions.load: no answer within 0 s"),
+        ("read", without_an_end, "events.read: more events than were appended"),
+        ("subscribe", with_async_end, "bus.subscribe: its function that ends the subscription is async"),
         ("append", without_gaps, "events.read: events after a gap"),
         ("end", lambda *_: None, "events.read: a stream that has ended"),
         ("end", in_any_case, "events.end: a stream without its last event"),
@@ -621,8 +638,10 @@ def twice(store: Store, message: bytes) -> None:
         ("subscribe", lambda *_: None, "bus.subscribe: NoneType instead of a function"),
     ],
 )
-def test_the_check_finds_what_is_wrong(name: str, method: Callable[..., Any], reason: str):
+def test_the_check_finds_what_is_wrong(name: str, method: Callable[..., Any], reason: str, monkeypatch: Any):
     parts = broken(name, method)
+    if "no answer" in reason:
+        monkeypatch.setattr("mcpline._sharing_check._CALL_TIMEOUT", 0.1)
     with pytest.raises(AssertionError, match=f"^{re.escape(reason)}"):
         run(check_sharing(Sharing(sessions=parts, events=parts, bus=parts)))
 
