@@ -21,13 +21,13 @@ import type { FeatureKind } from "./native.js";
 export interface FailedHandler<C = unknown, State = unknown> {
   /**
    * What the handler belongs to. `event`: {@link Server.onInitialized} or {@link Server.onRootsChanged}. `http_client` and
-   * `credential`: functions of {@link Server.addOpenApi}.
+   * `credential`: functions of {@link Server.addOpenApi}. `sharing`: methods of {@link ServerSettings.sharing}.
    */
   readonly kind: FeatureKind;
   /**
    * Name of the tool or prompt, URI or URI template of the resource, or method. For completions: name of the prompt or
    * URI template, and empty for {@link Server.completion}. For lists of a template's resources: the URI template. For routes: the path. For middleware: name of the function. For
-   * `http_client`: `fetch`. For `credential`: name of the security scheme.
+   * `http_client`: `fetch`. For `credential`: name of the security scheme. For `sharing`: part and method, such as `sessions.save`.
    */
   readonly name: string;
   /** The request context. */

@@ -144,4 +144,6 @@ export type { Tls } from "./tls.js";
 export { result, ToolResult } from "./tool_result.js";
 export type { ResultMembers } from "./tool_result.js";
 export type { CacheHint, HttpSettings, Rate, ServerSettings, UnixSettings } from "./settings.js";
+export type { Bus, EventLog, LoggedEvents, SessionStore, Sharing } from "./sharing.js";
+export { checkSharing } from "./sharing_check.js";
 export type { BudgetStats, ClientStats, ServerStats } from "./stats.js";

@@ -15,6 +15,9 @@ export interface NativeHub {
 
   callRoute(call: number): NativeHttpRequest | null;
   callApiRequest(call: number): NativeHttpRequest | null;
+  callSharing(call: number): NativeSharingArguments | null;
+  callBusReceiver(call: number): NativeBusReceiver | null;
+  replySharing(call: number, kind: number, bytes: Uint8Array[], isEnded: boolean, hasMore: boolean): void;
   replyHttp(call: number, status: number, headers: string[], body: Uint8Array): void;
   callInfo(call: number): NativeRequestInfo | null;
   spanAttributes(call: number): string | null;
@@ -79,6 +82,21 @@ export interface NativeHttpRequest {
   body: Uint8Array;
 }
 
+/** Arguments of a function of shared state (`src/sharing.rs`). */
+export interface NativeSharingArguments {
+  /** The id of a session or the name of a stream; empty for the bus. */
+  name: string;
+  /** The lifetime of a session in ms, or the number of an event. */
+  number?: number | null;
+  /** A session and what it replaces, events, or a message. */
+  bytes: Uint8Array[];
+}
+
+/** Receives the messages of a bus (`src/sharing.rs`). */
+export interface NativeBusReceiver {
+  receive(message: Uint8Array): void;
+}
+
 /** Kinds of features with handlers. */
 export type FeatureKind =
   | "tool"
@@ -92,7 +110,8 @@ export type FeatureKind =
   | "middleware"
   | "http_client"
   | "credential"
-  | "route";
+  | "route"
+  | "sharing";
 
 /** A server (`src/server.rs`); definitions and options are JSON. */
 export interface NativeServer {
@@ -172,7 +191,15 @@ export interface Native extends NativeClientPart {
   version(): string;
   flushTraffic(): void;
   Hub: new (wake: () => void) => NativeHub;
-  Server: new (hub: NativeHub, number: number, info: string, instructions?: string, settings?: string) => NativeServer;
+  Server: new (
+    hub: NativeHub,
+    number: number,
+    info: string,
+    instructions: string | undefined,
+    settings: string | undefined,
+    sharing: number[] | undefined,
+    sharingTimeout: number | undefined,
+  ) => NativeServer;
   Channels: new (hub: NativeHub, number: number) => NativeChannels;
   Verifier: new (hub: NativeHub, number: number) => NativeVerifier;
   OpenApi: new (

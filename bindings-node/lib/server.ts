@@ -44,7 +44,7 @@ import { addMiddleware, type Middleware, type MiddlewareMethods, type Middleware
 import { Mounts } from "./mounts.js";
 import { native, type NativeServer } from "./native.js";
 import { addOpenApi, type OpenApiOptions } from "./openapi.js";
-import { typeName } from "./option_checks.js";
+import { isObject, typeName } from "./option_checks.js";
 import type { FastifyReplyLike, FastifyRequestLike, MountedRequestOptions } from "./outer_request.js";
 import type { CompleteParams } from "./protocol.js";
 import { requestListener, requestRecorder } from "./request_log.js";
@@ -61,6 +61,7 @@ import {
   Serving,
 } from "./serving.js";
 import { type HttpSettings, serverOptions, type UnixSettings } from "./settings.js";
+import { sharingHandlers } from "./sharing.js";
 import { type ServerStats, statsOf } from "./stats.js";
 
 /** Options that a server needs because of its types: values that are not `undefined` have to come from somewhere. */
@@ -125,8 +126,13 @@ export class Server<C = unknown, State = unknown> {
       },
     };
     const number = register(receiver);
-    const given = serverOptions(settings ?? {}, extensions);
-    this.#native = attempt(() => new native.Server(hub, number, JSON.stringify(info), instructions, given));
+    const { sharing, ...rest } = settings ?? {};
+    const isOwn = isObject(sharing);
+    const given = serverOptions(isOwn ? rest : (settings ?? {}), extensions);
+    const [functions, timeout] = isOwn ? sharingHandlers(sharing) : [];
+    const numbers = functions?.map((handler) => handlers.add(handler));
+    const described = JSON.stringify(info);
+    this.#native = attempt(() => new native.Server(hub, number, described, instructions, given, numbers, timeout));
     this.#features = new FeatureRegistry(this.#native, handlers);
     this.#tracing = new RequestTracing(this.#native, tracing ?? true);
     this.#serving = new Serving(this.#native, number, receiver, this.#tracing);

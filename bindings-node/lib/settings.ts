@@ -6,6 +6,7 @@ import type { Extension } from "./extension.js";
 import { checkOptions, typeName } from "./option_checks.js";
 import { optionNames, snakeCase } from "./option_names.js";
 import type { LogLevel, Revision } from "./protocol.js";
+import type { Sharing } from "./sharing.js";
 
 /** A rate limit (token bucket). */
 export interface Rate {
@@ -30,9 +31,10 @@ export interface ServerSettings {
    * `local`: the processes of one user on one machine, such as the workers of one service; `local://NAME` separates services
    * whose servers have the same name, and `local:///path` names the directory for it (not on Windows).
    * `valkey://host:6379/0`, or `valkeys://` with TLS: a Valkey or Redis server; `?key_prefix=NAME` separates services that
-   * share it, and `timeout` is that of an operation in seconds (2). Default: each process has its own sessions.
+   * share it, and `timeout` is that of an operation in seconds (2). An object: a store, a log and a bus of the program. Default: each
+   * process has its own sessions.
    */
-  sharing?: string;
+  sharing?: string | Sharing;
   /** Protocol revisions to serve. Default: all. */
   revisions?: Revision[];
   /** Maximum length of a message on stdio, in bytes. Default: 16 MiB. */

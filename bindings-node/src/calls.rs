@@ -412,7 +412,7 @@ impl Hub {
         }
     }
 
-    fn context(&self, call: f64) -> Option<Context> {
+    pub(crate) fn context(&self, call: f64) -> Option<Context> {
         lock(&self.shared.open)
             .get(call)
             .map(|open| open.call.context())

@@ -19,6 +19,7 @@ mod runtime;
 mod server;
 mod serving;
 mod session_state;
+mod sharing;
 mod text;
 mod verify;
 mod waiting_records;

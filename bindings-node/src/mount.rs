@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
 use mcpline::TraceContext;
 use mcpline::foreign::options::CallerOptions;
-use mcpline::foreign::{self, BodyFeed, RequestBody, ResponseBody};
+use mcpline::foreign::{self, BodyFeed, RequestBody, ResponseBody, SharingUse};
 use mcpline::transport::http::{Body, HttpService, MountPrefix, RemoteAddress};
 use napi::bindgen_prelude::{Array, Buffer, JsValue, Uint8ArraySlice};
 use napi::{Env, Result, sys};
@@ -104,6 +104,8 @@ pub struct HttpApp {
     shared: Arc<Shared>,
     write_timeout: Duration,
     shutdown_grace: Duration,
+    /// Until the application ends.
+    sharing: Mutex<Option<SharingUse>>,
 }
 
 impl HttpApp {
@@ -112,12 +114,14 @@ impl HttpApp {
         write_timeout: Duration,
         shutdown_grace: Duration,
         shared: Arc<Shared>,
+        sharing: Option<SharingUse>,
     ) -> Self {
         Self {
             service,
             shared,
             write_timeout,
             shutdown_grace,
+            sharing: Mutex::new(sharing),
         }
     }
 }
@@ -142,6 +146,7 @@ impl HttpApp {
     #[napi(catch_unwind)]
     pub fn close(&self) {
         self.service.close();
+        drop(lock(&self.sharing).take());
     }
 
     /// Lets calls finish within the grace period, then answers the remaining ones with an error, and ends every session
@@ -150,8 +155,13 @@ impl HttpApp {
     pub fn shut_down(&self, ended: u32) -> Result<()> {
         let (service, shared) = (self.service.clone(), self.shared.clone());
         let grace = self.shutdown_grace;
-        self.shared.runtime()?.spawn(async move {
+        let runtime = self.shared.runtime()?;
+        let sharing = lock(&self.sharing).take();
+        runtime.spawn(async move {
             service.shut_down(grace).await;
+            if let Some(sharing) = sharing {
+                sharing.leave().await;
+            }
             shared.post(Event::Settled(ended, Settled::Done));
         });
         Ok(())

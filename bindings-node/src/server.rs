@@ -8,7 +8,9 @@ use mcpline::foreign::options::{
     self, CallerOptions, FeatureOptions, HttpServingOptions, ServerOptions, TlsOptions,
     UnixServingOptions,
 };
-use mcpline::foreign::{self, CallQueue, Feature, FeatureKey, Listening, WorkerProgram};
+use mcpline::foreign::{
+    self, CallQueue, Feature, FeatureKey, ForeignSharing, Listening, WorkerProgram,
+};
 use mcpline::protocol::vocabulary::Implementation;
 use mcpline::protocol::wire::Raw;
 use mcpline::server::{Completer, RequestOutcome};
@@ -17,12 +19,14 @@ use mcpline::{Call, Handler, transport};
 use napi::Result;
 use napi_derive::napi;
 use serde::de::DeserializeOwned;
+use tokio::runtime::Handle;
 
 use crate::channel::Channels;
 use crate::failure::Failure;
 use crate::hub::{Event, HandlerId, Hub, Settled, Shared};
 use crate::mount::HttpApp;
-use crate::serving::{Serving, serve};
+use crate::serving::{Served, Serving, serve};
+use crate::sharing::foreign_sharing;
 use crate::verify::Verifier;
 use crate::waiting_records::WaitingRecord;
 
@@ -32,6 +36,8 @@ pub struct Server {
     core: mcpline::Server,
     shared: Arc<Shared>,
     number: u32,
+    /// The state that processes share, if JavaScript implements it.
+    sharing: Option<ForeignSharing>,
 }
 
 impl Server {
@@ -41,15 +47,26 @@ impl Server {
     }
 
     pub(crate) fn handler(&self, plan: u32) -> Arc<dyn Handler> {
-        let queue = self.shared.calls().clone();
-        let id = HandlerId {
-            server: self.number,
-            plan,
-            channel: 0,
-        };
-        let direct = queue.handler(id);
-        Arc::new(FunctionHandler { queue, id, direct })
+        handler(&self.shared, self.number, plan)
     }
+
+    fn served(&self) -> Served {
+        Served {
+            core: self.core.clone(),
+            sharing: self.sharing.clone(),
+        }
+    }
+}
+
+fn handler(shared: &Arc<Shared>, server: u32, plan: u32) -> Arc<dyn Handler> {
+    let queue = shared.calls().clone();
+    let id = HandlerId {
+        server,
+        plan,
+        channel: 0,
+    };
+    let direct = queue.handler(id);
+    Arc::new(FunctionHandler { queue, id, direct })
 }
 
 tokio::task_local! {
@@ -80,7 +97,8 @@ impl Handler for FunctionHandler {
 #[napi]
 impl Server {
     /// Creates a server whose calls refer to it by `number`. `info` is an `Implementation`, `settings` are those of
-    /// `lib/settings.ts`; both are JSON.
+    /// `lib/settings.ts`; both are JSON. `sharing` are the numbers of the functions of shared state, in the order of
+    /// `SharingFunctions`, and `sharing_timeout` their timeout in seconds.
     #[napi(constructor, catch_unwind)]
     pub fn new(
         hub: &Hub,
@@ -88,21 +106,34 @@ impl Server {
         info: String,
         instructions: Option<String>,
         settings: Option<String>,
+        sharing: Option<Vec<u32>>,
+        sharing_timeout: Option<f64>,
     ) -> Result<Self> {
         let info: Implementation = read("the server's description", &info)?;
         let options: ServerOptions = match settings {
             Some(settings) => read("the settings", &settings)?,
             None => ServerOptions::default(),
         };
-        let built = options
-            .builder(info, instructions, mcpline_sharing::share)
-            .and_then(mcpline::server::ServerBuilder::build);
+        let sharing = sharing
+            .map(|plans| {
+                let handlers = plans
+                    .into_iter()
+                    .map(|plan| handler(&hub.shared, number, plan));
+                foreign_sharing(handlers.collect(), sharing_timeout)
+            })
+            .transpose()?;
+        let builder = options.builder(info, instructions, mcpline_sharing::share);
+        let built = builder.and_then(|builder| match &sharing {
+            Some(sharing) => sharing.build_server(builder),
+            None => builder.build(),
+        });
         let core = built.map_err(|error| Failure::core(&error))?;
         foreign::print_traffic(&core);
         Ok(Self {
             core,
             shared: hub.shared.clone(),
             number,
+            sharing,
         })
     }
 
@@ -299,8 +330,8 @@ impl Server {
         let runtime = self.shared.runtime()?;
         let _entered = runtime.enter();
         let serving = Serving::new(foreign::startup_message(&self.core, None));
-        let (core, shared) = (self.core.clone(), self.shared.clone());
-        serving.start(&runtime, core, transport::stdio(), shared, ended);
+        let shared = self.shared.clone();
+        serving.start(&runtime, self.served(), transport::stdio(), shared, ended);
         Ok(serving)
     }
 
@@ -319,13 +350,14 @@ impl Server {
         let serving = Serving::new(None);
         let stop = serving.signal();
         let (core, shared) = (self.core.clone(), self.shared.clone());
+        let served = self.served();
         runtime.spawn(async move {
             match foreign::local_socket(path, options).await {
                 Ok(unix) => {
                     let message = foreign::startup_message(&core, Some(&unix.url()));
                     let message = Raw::from_trusted(serde_json::json!(message).to_string());
                     shared.post(Event::Settled(bound, Settled::Json(message)));
-                    serve(core, unix, stop, shared, ended).await;
+                    serve(served, unix, stop, shared, ended).await;
                 }
                 Err(error) => {
                     let failure = Settled::Failed(Failure::core(&error));
@@ -357,6 +389,7 @@ impl Server {
         let serving = Serving::new(None);
         let (core, shared, stop) = (self.core.clone(), self.shared.clone(), serving.signal());
         let open = channels.open();
+        let sharing = self.sharing.clone();
         // Handlers run in the asynchronous context of their channel, which JavaScript finds by this number.
         runtime.spawn(CHANNEL.scope(ended, async move {
             let mut carrying = None;
@@ -371,7 +404,12 @@ impl Server {
             let end = match transport {
                 Ok(transport) => {
                     shared.post(Event::Settled(opened, Settled::Done));
-                    core.serve_until(transport, stop).await
+                    let sharing = sharing.map(|sharing| sharing.enter(&Handle::current()));
+                    let end = core.serve_until(transport, stop).await;
+                    if let Some(sharing) = sharing {
+                        sharing.leave().await;
+                    }
+                    end
                 }
                 Err(error) => Err(error),
             };
@@ -414,6 +452,7 @@ impl Server {
         let serving = Serving::new(None);
         let stop = serving.signal();
         let (core, shared) = (self.core.clone(), self.shared.clone());
+        let mut served = self.served();
         runtime.spawn(async move {
             let signal = stop.clone();
             let listening = match workers {
@@ -439,18 +478,20 @@ impl Server {
             match (listening, tls) {
                 (Ok(Listening::Server(http) | Listening::Worker(http)), None) => {
                     ready(http.address(), http.url());
-                    serve(core, http, stop, shared, ended).await;
+                    serve(served, http, stop, shared, ended).await;
                 }
                 (Ok(Listening::Server(http) | Listening::Worker(http)), Some(tls)) => {
                     let address = http.address();
                     let https = http.tls(tls);
                     ready(address, https.url());
-                    serve(core, https, stop, shared, ended).await;
+                    serve(served, https, stop, shared, ended).await;
                 }
                 (Ok(Listening::Supervisor(workers)), tls) => {
                     let scheme = if tls.is_some() { "https" } else { "http" };
                     ready(workers.address(), workers.url(scheme));
-                    serve(core, workers, stop, shared, ended).await;
+                    // The workers use it.
+                    served.sharing = None;
+                    serve(served, workers, stop, shared, ended).await;
                 }
                 (Err(error), _) => {
                     let failure = Settled::Failed(Failure::core(&error));
@@ -477,11 +518,13 @@ impl Server {
         let write_timeout = options.write_timeout;
         let service = self.core.http_service(options);
         let grace = self.core.settings().shutdown_grace;
+        let sharing = self.sharing.as_ref();
         Ok(HttpApp::new(
             service,
             write_timeout,
             grace,
             self.shared.clone(),
+            sharing.map(|sharing| sharing.enter(&runtime)),
         ))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use mcpline::foreign::ForeignSharing;
 use mcpline::transport::{Stop, Transport};
 use napi_derive::napi;
 use tokio::runtime::Handle;
@@ -44,7 +45,7 @@ impl Serving {
     pub(crate) fn start(
         &self,
         runtime: &Handle,
-        server: mcpline::Server,
+        server: Served,
         transport: impl Transport + 'static,
         shared: Arc<Shared>,
         ended: u32,
@@ -58,15 +59,28 @@ impl Serving {
     }
 }
 
+/// A server to serve.
+pub(crate) struct Served {
+    pub(crate) core: mcpline::Server,
+    /// The state that processes share, if JavaScript implements it, and this process uses it.
+    pub(crate) sharing: Option<ForeignSharing>,
+}
+
 /// Serves until the end, and then settles the promise with this number.
 pub(crate) async fn serve(
-    server: mcpline::Server,
+    server: Served,
     transport: impl Transport,
     stop: Stop,
     shared: Arc<Shared>,
     ended: u32,
 ) {
-    let end = server.serve_until(transport, stop).await;
+    let sharing = server
+        .sharing
+        .map(|sharing| sharing.enter(&Handle::current()));
+    let end = server.core.serve_until(transport, stop).await;
+    if let Some(sharing) = sharing {
+        sharing.leave().await;
+    }
     let settled = match end {
         Ok(()) => Settled::Done,
         Err(error) => Settled::Failed(Failure::core(&error)),

@@ -33,6 +33,7 @@ new Server({
       | "http_client"
       | "credential"
       | "route"
+      | "sharing"
     >()(kind);
     exactly<string>()(name);
     exactly<AbortSignal>()(ctx.signal);

@@ -1,0 +1,289 @@
+/** Stores of a program for the state that several processes of a service share. */
+
+import { UsageError } from "./errors.js";
+import type { Awaitable } from "./feature_options.js";
+import type { RegisteredHandler } from "./handlers.js";
+import { ended, hub, watch } from "./hub.js";
+import { isPromise } from "./is_promise.js";
+import type { NativeSharingArguments } from "./native.js";
+import { checkOptions, isObject, typeName } from "./option_checks.js";
+import { optionNames } from "./option_names.js";
+import { secondsFromMs } from "./settings.js";
+
+/**
+ * Stores sessions under their ids, for every process of a service. Sessions are bytes that only mcpline reads.
+ *
+ * The ids are digests, which open no session. But a program that writes to the store can change who a session belongs to.
+ */
+export interface SessionStore {
+  /**
+   * Stores a session, unless another process has changed it.
+   *
+   * Store it if the store has `replaces`, `session` itself, or nothing under this id: it may have lost what it had. Otherwise
+   * change nothing, and return what is stored. To compare and to store must be one step, for example a transaction. A session
+   * that was removed shortly before, for example in the last 5 minutes, should stay removed: return nothing.
+   *
+   * @param id At most 64 letters, digits, `-` and `_`.
+   * @param replaces What this process has found or stored before.
+   * @param lifetime How long to keep it at least, in milliseconds; `Infinity` if it does not end. A session in use is saved again
+   *   before its lifetime is over.
+   * @returns Nothing if the session is stored, or was removed; otherwise what is stored.
+   */
+  save(
+    id: string,
+    session: Uint8Array,
+    replaces: Uint8Array,
+    lifetime: number,
+  ): Awaitable<Uint8Array | null | undefined | void>;
+  /** Returns the session that was saved last; nothing if there is none, or its lifetime is over. */
+  load(id: string): Awaitable<Uint8Array | null | undefined>;
+  /** Removes a session, if it is there. Its id is never used again. */
+  remove(id: string): Awaitable<unknown>;
+}
+
+/** A part of a stream. */
+export interface LoggedEvents {
+  /** The events, one after the other. */
+  events: readonly Uint8Array[];
+  /** Whether the stream ended after them. Default: `false`. */
+  ended?: boolean;
+  /** Whether further events are stored already. Then `events` must not be empty. Default: `false`. */
+  hasMore?: boolean;
+}
+
+/**
+ * Stores the events of streams, for clients that resume them with `Last-Event-ID` at another process.
+ *
+ * The name of a stream is the id of its session, a slash, and a name within the session: at most 128 characters. Once a session is
+ * removed or has expired, its streams are not read any more. Limit the size and the lifetime of streams: a server itself keeps the
+ * latest 1,024 events or 4 MiB of each.
+ */
+export interface EventLog {
+  /**
+   * Adds events to the end of a stream, which may be new. Calls for one stream do not overlap.
+   *
+   * If `number` does not follow the last stored event, events were lost. What is stored before is then of no use: the stream begins
+   * anew.
+   *
+   * @param number The number of the first event; each of the others has the next one.
+   * @param events At most 256. An event may be empty.
+   */
+  append(stream: string, number: number, events: Uint8Array[]): Awaitable<unknown>;
+  /** Stores that no more events follow. Does nothing if the stream is unknown. */
+  end(stream: string): Awaitable<unknown>;
+  /**
+   * Returns the events that follow the one with the number `after`, in order and without gaps, beginning with `after + 1`. Return a
+   * part of a long stream, with `hasMore`: it is called again for the next part. After the last event, the part is empty.
+   *
+   * @returns Nothing if the stream is unknown, some of the events are no longer kept, or `after` is higher than the number of the
+   *   last event.
+   */
+  read(stream: string, after: number): Awaitable<LoggedEvents | null | undefined>;
+}
+
+/** Passes messages to all processes of a service. A message that is lost costs a notification, or an answer. */
+export interface Bus {
+  /**
+   * Sends a message to every subscriber. Calls do not overlap, and messages must arrive in their order.
+   *
+   * Messages are UTF-8 and usually have some 100 bytes, and up to 16 MiB. It does not matter whether the process that publishes a
+   * message gets it too.
+   */
+  publish(message: Uint8Array): Awaitable<unknown>;
+  /**
+   * Calls `receive` with every message from now on. Called when the server begins to be served. Return once messages arrive, and
+   * keep the subscription connected. If it fails, it is called again some seconds later.
+   *
+   * @returns A function that ends the subscription, which may return a promise. Called when the server is no longer served.
+   */
+  subscribe(receive: (message: Uint8Array) => void): Awaitable<() => unknown>;
+}
+
+/**
+ * Shared state of a program, for {@link ServerSettings.sharing}: for a database or a message bus that is not included.
+ *
+ * After an error, or without an answer within `timeout`, the process continues with the sessions that it has. Requests for other
+ * sessions get status 503, and the client tries again. The error is emitted as a warning of the process, and
+ * {@link ServerOptions.onError} gets it with its stack. At most 32 calls run
+ * at once, and 1,024 calls or 32 MiB wait. 32 MiB of events and of messages wait; above that the oldest are dropped.
+ */
+export interface Sharing {
+  /** The store of sessions. */
+  sessions: SessionStore;
+  /** The log of events. */
+  events: EventLog;
+  /** The bus. One object may be all three. */
+  bus: Bus;
+  /** How long a call may take, in milliseconds. Default: 2,000. */
+  timeout?: number;
+}
+
+/** Kinds of results; as in `src/sharing.rs`. */
+const enum Result {
+  Done = 0,
+  Session = 1,
+  Conflict = 2,
+  Events = 3,
+  NoEvents = 4,
+}
+
+const NAMES = optionNames<Sharing>({ sessions: true, events: true, bus: true, timeout: true });
+const METHODS = {
+  sessions: ["save", "load", "remove"],
+  events: ["append", "end", "read"],
+  bus: ["publish", "subscribe"],
+} as const;
+
+/** Checks shared state. */
+function checkSharing(sharing: Sharing): void {
+  checkOptions("`sharing`", sharing, NAMES);
+  for (const [name, methods] of Object.entries(METHODS)) {
+    const part: unknown = sharing[name as keyof typeof METHODS];
+    if (!isObject(part)) {
+      throw new UsageError(`\`sharing.${name}\` must be an object, not ${typeName(part)}`);
+    }
+    const missing = methods.find((method) => typeof (part as Record<string, unknown>)[method] !== "function");
+    if (missing !== undefined) {
+      throw new UsageError(`\`sharing.${name}\` has no method \`${missing}\``);
+    }
+  }
+}
+
+/** Returns the handlers of shared state in the order of the native module, and their timeout in seconds. */
+export function sharingHandlers(sharing: Sharing): [handlers: RegisteredHandler[], timeout: number | undefined] {
+  checkSharing(sharing);
+  const { sessions, events, bus, timeout } = sharing;
+  let end: (() => unknown) | undefined;
+  const handlers = [
+    handler(
+      "sessions.save",
+      (given) => sessions.save(given.name, bytesAt(given, 0), bytesAt(given, 1), lifetimeOf(given)),
+      saved,
+    ),
+    handler("sessions.load", ({ name }) => sessions.load(name), loaded),
+    handler("sessions.remove", ({ name }) => sessions.remove(name), done),
+    handler("events.append", ({ name, number, bytes }) => events.append(name, number ?? 0, bytes), done),
+    handler("events.end", ({ name }) => events.end(name), done),
+    handler("events.read", ({ name, number }) => events.read(name, number ?? 0), read),
+    handler("bus.publish", (given) => bus.publish(bytesAt(given, 0)), done),
+    handler(
+      "bus.subscribe",
+      (_, call) => bus.subscribe(receiver(call)),
+      (call, value) => {
+        if (typeof value !== "function") {
+          throw new UsageError(
+            `\`subscribe\` must return a function that ends the subscription, not ${typeName(value)}`,
+          );
+        }
+        end = value as () => unknown;
+        done(call);
+      },
+    ),
+    handler(
+      "bus.unsubscribe",
+      () => {
+        const ending = end;
+        end = undefined;
+        return ending?.();
+      },
+      done,
+    ),
+  ];
+  return [handlers, timeout === undefined ? undefined : secondsFromMs("sharing.timeout", timeout)];
+}
+
+function handler(
+  name: string,
+  run: (given: NativeSharingArguments, call: number) => unknown,
+  finish: (call: number, value: unknown) => void,
+): RegisteredHandler {
+  return {
+    kind: "sharing",
+    name,
+    run: (ctx) => {
+      const given = hub.callSharing(ctx.call);
+      // The call has ended.
+      return given === null ? ENDED : untilCancelled(ctx.call, run(given, ctx.call));
+    },
+    finish: (call, value) => {
+      if (value !== ENDED) {
+        finish(call, value);
+      }
+    },
+  };
+}
+
+/** The result of a function that was not called. */
+const ENDED = Symbol("ended");
+
+/** Returns a result that fails when its call is cancelled: a promise that is never settled must not hold the call's place. */
+function untilCancelled(call: number, result: unknown): unknown {
+  if (!isPromise(result)) {
+    return result;
+  }
+  return new Promise((resolve, reject) => {
+    result.then(resolve, reject);
+    watch(call, () => {
+      reject(new Error("no answer in time"));
+    });
+  });
+}
+
+/** Returns the function that takes the messages of a bus. */
+function receiver(call: number): (message: Uint8Array) => void {
+  const native = hub.callBusReceiver(call);
+  return (message) => {
+    native?.receive(bytesOf("a message", message));
+  };
+}
+
+function bytesAt({ bytes }: NativeSharingArguments, index: number): Uint8Array {
+  return bytes[index] ?? new Uint8Array();
+}
+
+function lifetimeOf({ number }: NativeSharingArguments): number {
+  return number ?? Infinity;
+}
+
+function reply(call: number, result: Result, bytes: Uint8Array[] = [], isEnded = false, hasMore = false): void {
+  hub.replySharing(call, result, bytes, isEnded, hasMore);
+  ended(call);
+}
+
+function done(call: number): void {
+  reply(call, Result.Done);
+}
+
+function saved(call: number, stored: unknown): void {
+  if (stored === undefined || stored === null) {
+    done(call);
+  } else {
+    reply(call, Result.Conflict, [bytesOf("the result of `save`", stored)]);
+  }
+}
+
+function loaded(call: number, session: unknown): void {
+  const isMissing = session === undefined || session === null;
+  reply(call, Result.Session, isMissing ? [] : [bytesOf("the result of `load`", session)]);
+}
+
+function read(call: number, part: unknown): void {
+  if (part === undefined || part === null) {
+    reply(call, Result.NoEvents);
+    return;
+  }
+  const { events, ended: isEnded, hasMore } = part as { events?: unknown; ended?: unknown; hasMore?: unknown };
+  if (!Array.isArray(events)) {
+    throw new UsageError("the result of `read` must be an object with an array `events`, or nothing");
+  }
+  const bytes = events.map((event: unknown) => bytesOf("an event", event));
+  reply(call, Result.Events, bytes, Boolean(isEnded), Boolean(hasMore));
+}
+
+/** @throws UsageError if a value is something else than bytes. */
+function bytesOf(what: string, value: unknown): Uint8Array {
+  if (!ArrayBuffer.isView(value)) {
+    throw new UsageError(`${what} must be a Uint8Array, not ${typeName(value)}`);
+  }
+  return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+}
