@@ -54,9 +54,7 @@ pub(crate) fn arguments<'py>(
             let lifetime = lifetime.map(|lifetime| lifetime.as_secs_f64());
             (id, bytes(session), bytes(replaces), lifetime).into_pyobject(py)
         }
-        SharingRequest::Load { id } | SharingRequest::Remove { id } => {
-            return PyTuple::new(py, [id]);
-        }
+        SharingRequest::Load { id } | SharingRequest::Remove { id } => PyTuple::new(py, [id]),
         SharingRequest::Append {
             stream,
             number,
@@ -67,11 +65,11 @@ pub(crate) fn arguments<'py>(
         }
         SharingRequest::End { stream, last } => (stream, *last).into_pyobject(py),
         SharingRequest::Read { stream, after } => (stream, *after).into_pyobject(py),
-        SharingRequest::Publish { message } => return PyTuple::new(py, [bytes(message)]),
+        SharingRequest::Publish { message } => PyTuple::new(py, [bytes(message)]),
         SharingRequest::Subscribe { receive } => {
-            return PyTuple::new(py, [Bound::new(py, BusReceiver(receive.clone()))?]);
+            PyTuple::new(py, [Bound::new(py, BusReceiver(receive.clone()))?])
         }
-        SharingRequest::Unsubscribe => return Ok(PyTuple::empty(py)),
+        SharingRequest::Unsubscribe => Ok(PyTuple::empty(py)),
     }
 }
 
