@@ -60,7 +60,8 @@ export interface LoggedEvents {
  */
 export interface EventLog {
   /**
-   * Adds events to the end of a stream, which may be new. Calls for one stream do not overlap.
+   * Adds events to the end of a stream, which may be new. Calls for one stream do not overlap: after a timeout, the next one begins
+   * once the promise is settled. Give your database a timeout.
    *
    * If `number` does not follow the last stored event, events were lost. What is stored before is then of no use: the stream begins
    * anew.
@@ -69,8 +70,15 @@ export interface EventLog {
    * @param events At most 256. An event may be empty.
    */
   append(stream: string, number: number, events: Uint8Array[]): Awaitable<unknown>;
-  /** Stores that no more events follow. Does nothing if the stream is unknown. */
-  end(stream: string): Awaitable<unknown>;
+  /**
+   * Stores that no more events follow. Does nothing if the stream is unknown.
+   *
+   * If the last stored event has another number than `last`, events were lost. Remove the stream, so that `read` returns nothing: a
+   * client must not take what is left for the whole stream.
+   *
+   * @param last The number of the last event.
+   */
+  end(stream: string, last: number): Awaitable<unknown>;
   /**
    * Returns the events that follow the one with the number `after`, in order and without gaps, beginning with `after + 1`. Return a
    * part of a long stream, with `hasMore`: it is called again for the next part. After the last event, the part is empty.
@@ -84,7 +92,8 @@ export interface EventLog {
 /** Passes messages to all processes of a service. A message that is lost costs a notification, or an answer. */
 export interface Bus {
   /**
-   * Sends a message to every subscriber. Calls do not overlap, and messages must arrive in their order.
+   * Sends a message to every subscriber. Calls do not overlap, as those of {@link EventLog.append}, and messages must arrive in
+   * their order.
    *
    * Messages are UTF-8 and usually have some 100 bytes, and up to 16 MiB. It does not matter whether the process that publishes a
    * message gets it too.
@@ -105,7 +114,7 @@ export interface Bus {
  * After an error, or without an answer within `timeout`, the process continues with the sessions that it has. Requests for other
  * sessions get status 503, and the client tries again. The error is emitted as a warning of the process, and
  * {@link ServerOptions.onError} gets it with its stack. At most 32 calls run
- * at once, and 1,024 calls or 32 MiB wait. 32 MiB of events and of messages wait; above that the oldest are dropped.
+ * at once: 16 for sessions, 5 that read streams, 8 that write them, and 3 of the bus; 1,024 calls or 32 MiB wait. 32 MiB of events and of messages wait; above that the oldest are dropped.
  */
 export interface Sharing {
   /** The store of sessions. */
@@ -163,7 +172,7 @@ export function sharingHandlers(sharing: Sharing): [handlers: RegisteredHandler[
     handler("sessions.load", ({ name }) => sessions.load(name), loaded),
     handler("sessions.remove", ({ name }) => sessions.remove(name), done),
     handler("events.append", ({ name, number, bytes }) => events.append(name, number ?? 0, bytes), done),
-    handler("events.end", ({ name }) => events.end(name), done),
+    handler("events.end", ({ name, number }) => events.end(name, number ?? 0), done),
     handler("events.read", ({ name, number }) => events.read(name, number ?? 0), read),
     handler("bus.publish", (given) => bus.publish(bytesAt(given, 0)), done),
     handler(
@@ -192,6 +201,9 @@ export function sharingHandlers(sharing: Sharing): [handlers: RegisteredHandler[
   return [handlers, timeout === undefined ? undefined : secondsFromMs("sharing.timeout", timeout)];
 }
 
+/** Functions whose calls do not overlap: the next one waits until a promise is settled, also after its timeout. */
+const ORDERED = ["events.append", "events.end", "bus.publish", "bus.subscribe", "bus.unsubscribe"];
+
 function handler(
   name: string,
   run: (given: NativeSharingArguments, call: number) => unknown,
@@ -202,8 +214,12 @@ function handler(
     name,
     run: (ctx) => {
       const given = hub.callSharing(ctx.call);
-      // The call has ended.
-      return given === null ? ENDED : untilCancelled(ctx.call, run(given, ctx.call));
+      if (given === null) {
+        // The call has ended.
+        return ENDED;
+      }
+      const result = run(given, ctx.call);
+      return ORDERED.includes(name) ? result : untilCancelled(ctx.call, result);
     },
     finish: (call, value) => {
       if (value !== ENDED) {

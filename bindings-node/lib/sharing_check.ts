@@ -73,6 +73,8 @@ async function checkSessions(a: Sharing, b: Sharing, name: string): Promise<void
   expect("sessions.load", "a session whose lifetime does not end", await load(b), third);
   await b.sessions.remove(name);
   expect("sessions.load", "a session that was removed", await load(a), null);
+  expect("sessions.save", "a session that was removed shortly before", await save(a, third, third), null);
+  expect("sessions.load", "a removed session that was saved again stays removed", await load(b), null);
 }
 
 /** Checks that no change is lost when processes change a session at the same time. */
@@ -120,7 +122,7 @@ async function checkEvents(a: Sharing, b: Sharing, name: string): Promise<void> 
   };
   const [stream, unknown] = [`${name}/1`, `${name}/2`];
   expect("events.read", "a stream that is unknown", await read(stream, 0), null);
-  await a.events.end(unknown);
+  await a.events.end(unknown, 5);
   expect("events.end", "a stream that is unknown stays so", await read(unknown, 0), null);
   const every = ["four", "", "sechs ☃"];
   await append(stream, 4, every.slice(0, 2));
@@ -131,13 +133,17 @@ async function checkEvents(a: Sharing, b: Sharing, name: string): Promise<void> 
   expect("events.read", "after the last event", await read(stream, 6), [[], false]);
   expect("events.read", "events before the first one that is kept", await read(stream, 2), null);
   expect("events.read", "after a number that was never stored", await read(stream, 7), null);
-  await a.events.end(stream);
+  await a.events.end(stream, 6);
   expect("events.read", "a stream that has ended", await read(stream, 5), [every.slice(2), true]);
   const gap = `${name}/gap`;
   await append(gap, 0, ["0", "1"]);
   await append(gap, 5, ["5", "6"]);
   expect("events.read", "events after a gap", await read(gap, 4), [["5", "6"], false]);
   expect("events.read", "from before a gap, so that events are missing", await read(gap, 1), null);
+  const lost = `${name}/lost`;
+  await append(lost, 0, ["0", "1"]);
+  await a.events.end(lost, 2);
+  expect("events.end", "a stream without its last event, which is not known any more", await read(lost, 0), null);
   const long = `${name}/long`;
   const numbered = Array.from({ length: LONG_STREAM }, (_, index) => String(index));
   for (let first = 0; first < LONG_STREAM; first += APPENDED) {

@@ -131,10 +131,14 @@ fn arguments(request: &SharingRequest) -> SharingArguments {
             Some(*number as f64),
             events.iter().map(buffer).collect(),
         ),
-        SharingRequest::End { stream } => arguments(stream, None, Vec::new()),
-        SharingRequest::Read { stream, after } => {
-            arguments(stream, Some(*after as f64), Vec::new())
+        SharingRequest::End {
+            stream,
+            last: number,
         }
+        | SharingRequest::Read {
+            stream,
+            after: number,
+        } => arguments(stream, Some(*number as f64), Vec::new()),
         SharingRequest::Publish { message } => arguments("", None, vec![buffer(message)]),
         SharingRequest::Subscribe { .. } | SharingRequest::Unsubscribe => {
             arguments("", None, Vec::new())

@@ -17,6 +17,7 @@ const METHODS = ["save", "load", "remove", "append", "end", "read", "publish", "
 /** A store, log and bus for the servers of this process. */
 class Store {
   sessions = new Map();
+  removed = new Set();
   streams = new Map();
   ended = new Set();
   receivers = new Set();
@@ -25,6 +26,9 @@ class Store {
 
   save(id, session, replaces, lifetime) {
     assert.ok(lifetime > 0);
+    if (this.removed.has(id)) {
+      return undefined;
+    }
     const stored = this.sessions.get(id);
     if (stored !== undefined && !stored.equals(session) && !stored.equals(replaces)) {
       return stored;
@@ -39,6 +43,7 @@ class Store {
 
   remove(id) {
     this.sessions.delete(id);
+    this.removed.add(id);
   }
 
   append(stream, number, events) {
@@ -49,7 +54,11 @@ class Store {
     this.streams.set(stream, { first, stored: [...stored, ...events] });
   }
 
-  end(stream) {
+  end(stream, last) {
+    const { first, stored } = this.streams.get(stream) ?? { first: 0, stored: [] };
+    if (first + stored.length !== last + 1) {
+      this.streams.delete(stream);
+    }
     this.ended.add(stream);
   }
 
@@ -294,7 +303,7 @@ for (const [name, [fault, warning]] of Object.entries(FAULTS)) {
   });
 }
 
-test("promises that are never settled hold no place", async () => {
+test("promises of a session store that are never settled hold no place", async () => {
   const store = new Store();
   const { server } = replica(async(store), { timeout: 20 });
   const { url } = await server.listen({ port: 0 });
@@ -310,6 +319,43 @@ test("promises that are never settled hold no place", async () => {
   } finally {
     await server.close();
   }
+});
+
+test("calls for one stream, and of `publish`, do not overlap, even after the timeout", async () => {
+  const store = new Store();
+  const parts = async(store);
+  const [running, overlaps] = [new Set(), []];
+  let calls = 0;
+  for (const name of ["append", "end", "publish"]) {
+    const method = parts[name];
+    parts[name] = async (...given) => {
+      const key = name === "publish" ? name : given[0];
+      overlaps.push(...(running.has(key) ? [key] : []));
+      running.add(key);
+      calls += 1;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      running.delete(key);
+      return method(...given);
+    };
+  }
+  const { server } = replica(parts, { timeout: 10 });
+  server.tool("counts", {}, async (_, ctx) => {
+    for (let step = 1; step <= 10; step++) {
+      ctx.progress(step);
+      server.notifyResourceUpdated("note://a");
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    return "done";
+  });
+  const { url } = await server.listen({ port: 0 });
+  try {
+    const session = await begin(url);
+    assert.equal(await text(await call(url, session, "counts")), "done");
+  } finally {
+    await server.close();
+  }
+  assert.ok(calls > 1, `${calls}`);
+  assert.deepEqual(overlaps, []);
 });
 
 test("`onError` gets what a method throws", async () => {
@@ -378,31 +424,39 @@ test("stores are checked", async () => {
   }
 });
 
-const BROKEN = {
-  save: [(store, id, session) => void store.sessions.set(id, session), "sessions.save: another process has changed"],
-  load: [() => Buffer.from(""), "sessions.load: an id that was never saved"],
-  remove: [() => {}, "sessions.load: a session that was removed"],
-  append: [
+const BROKEN = [
+  ["save", (store, id, session) => void store.sessions.set(id, session), "sessions.save: another process has changed"],
+  ["load", () => Buffer.from(""), "sessions.load: an id that was never saved"],
+  ["remove", () => {}, "sessions.load: a session that was removed"],
+  [
+    "remove",
+    (store, id) => store.sessions.delete(id),
+    "sessions.load: a removed session that was saved again stays removed",
+  ],
+  [
+    "append",
     (store, stream, number, events) => {
       const { first, stored } = store.streams.get(stream) ?? { first: number, stored: [] };
       store.streams.set(stream, { first, stored: [...stored, ...events] });
     },
     "events.read: events after a gap",
   ],
-  end: [() => {}, "events.read: a stream that has ended"],
-  read: [(store, stream, after) => store.read(stream, after) && { events: [], hasMore: true }, "events.read: a part"],
-  publish: [
+  ["end", () => {}, "events.read: a stream that has ended"],
+  ["end", (store, stream) => store.ended.add(stream), "events.end: a stream without its last event"],
+  ["read", (store, stream, after) => store.read(stream, after) && { events: [], hasMore: true }, "events.read: a part"],
+  [
+    "publish",
     (store, message) => {
       store.publish(message);
       store.publish(message);
     },
     "bus.publish: messages in their order",
   ],
-  subscribe: [() => undefined, "bus.subscribe: undefined instead of a function"],
-};
+  ["subscribe", () => undefined, "bus.subscribe: undefined instead of a function"],
+];
 
-for (const [name, [method, reason]] of Object.entries(BROKEN)) {
-  test(`the check finds what is wrong: ${name}`, async () => {
+for (const [name, method, reason] of BROKEN) {
+  test(`the check finds what is wrong: ${reason}`, async () => {
     const store = new Store();
     const parts = { ...sync(store), [name]: (...given) => method(store, ...given) };
     const check = checkSharing({ sessions: parts, events: parts, bus: parts });
