@@ -12,8 +12,8 @@
 //! [`Reply::Sharing`](crate::server::Reply::Sharing). No lock is held while they run.
 //!
 //! They are called while a transport is served: the binding [prepares](ForeignSharing::prepare) the shared state with each
-//! transport, [begins](SharingUse::begin) to use it once functions can run, and [leaves](SharingUse::leave) it while they still can.
-//! Requests that come before wait.
+//! transport, [begins](SharingUse::begin) to use it once functions can run, and [leaves](SharingUse::leave) it while they still
+//! can. Requests that come before wait.
 
 mod bus;
 mod event_log;
