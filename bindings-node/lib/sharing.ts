@@ -162,7 +162,7 @@ function checkSharing(sharing: Sharing): void {
 export function sharingHandlers(sharing: Sharing): [handlers: RegisteredHandler[], timeout: number | undefined] {
   checkSharing(sharing);
   const { sessions, events, bus, timeout } = sharing;
-  let end: (() => unknown) | undefined;
+  const subscription = new Subscription(bus);
   const handlers = [
     handler(
       "sessions.save",
@@ -175,30 +175,52 @@ export function sharingHandlers(sharing: Sharing): [handlers: RegisteredHandler[
     handler("events.end", ({ name, number }) => events.end(name, number ?? 0), done),
     handler("events.read", ({ name, number }) => events.read(name, number ?? 0), read),
     handler("bus.publish", (given) => bus.publish(bytesAt(given, 0)), done),
-    handler(
-      "bus.subscribe",
-      (_, call) => bus.subscribe(receiver(call)),
-      (call, value) => {
-        if (typeof value !== "function") {
-          throw new UsageError(
-            `\`subscribe\` must return a function that ends the subscription, not ${typeName(value)}`,
-          );
-        }
-        end = value as () => unknown;
-        done(call);
-      },
-    ),
-    handler(
-      "bus.unsubscribe",
-      () => {
-        const ending = end;
-        end = undefined;
-        return ending?.();
-      },
-      done,
-    ),
+    handler("bus.subscribe", (_, call) => subscription.begin(receiver(call)), done),
+    handler("bus.unsubscribe", () => subscription.end(), done),
   ];
   return [handlers, timeout === undefined ? undefined : secondsFromMs("sharing.timeout", timeout)];
+}
+
+/**
+ * The subscription of a server to its bus. The core ends it once, also while the promise of `subscribe` is not settled: what that
+ * returns later ends at once. It subscribes again only after that.
+ */
+class Subscription {
+  readonly #bus: Bus;
+  #end: (() => unknown) | undefined;
+  /** What is wrong with the bus, so that it is not called again: it may have subscribed. */
+  #mistake: UsageError | undefined;
+  /** Changes when the subscription is ended. */
+  #attempt = 0;
+
+  constructor(bus: Bus) {
+    this.#bus = bus;
+  }
+
+  async begin(receive: (message: Uint8Array) => void): Promise<void> {
+    if (this.#mistake !== undefined) {
+      throw this.#mistake;
+    }
+    const attempt = this.#attempt;
+    const end: unknown = await this.#bus.subscribe(receive);
+    if (typeof end !== "function") {
+      const reason = `\`subscribe\` must return a function that ends the subscription, not ${typeName(end)}`;
+      this.#mistake = new UsageError(reason);
+      throw this.#mistake;
+    }
+    if (attempt === this.#attempt) {
+      this.#end = end as () => unknown;
+    } else {
+      await (end as () => unknown)();
+    }
+  }
+
+  end(): unknown {
+    this.#attempt += 1;
+    const end = this.#end;
+    this.#end = undefined;
+    return end?.();
+  }
 }
 
 /** Functions whose calls do not overlap: the next one waits until a promise is settled, also after its timeout. */

@@ -358,6 +358,30 @@ test("calls for one stream, and of `publish`, do not overlap, even after the tim
   assert.deepEqual(overlaps, []);
 });
 
+test("a subscription that comes after the server has ended ends at once", async () => {
+  const store = new Store();
+  let subscribe;
+  let ended;
+  const hasEnded = new Promise((resolve) => (ended = resolve));
+  const late = new Promise((resolve) => (subscribe = resolve));
+  let subscribed = 0;
+  const bus = {
+    publish: () => {},
+    subscribe: () => {
+      subscribed += 1;
+      return late;
+    },
+  };
+  const { server } = replica(sync(store), { timeout: 20, bus });
+  const { url } = await server.listen({ port: 0 });
+  // Sessions do not wait for the subscription longer than the timeout.
+  assert.equal(await text(await call(url, await begin(url), "plain")), "done");
+  await server.close();
+  subscribe(ended);
+  await hasEnded;
+  assert.equal(subscribed, 1);
+});
+
 test("`onError` gets what a method throws", async () => {
   const store = new Store();
   const failed = [];
