@@ -123,6 +123,32 @@ def test_a_program_that_was_started_with_a_relative_path_may_change_its_director
         assert server.process.pid not in all_asked(port, 3)
 
 
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [("{programs}/program.py", "{other}"), ("../programs/program.py", "{other}"), ("program.py", "{programs}")],
+)
+def test_arguments_of_a_program_do_not_change_its_start_directory(script, expected, tmp_path):
+    """One that is the end of the program's path is not the program."""
+    folders = {"programs": str(tmp_path / "programs"), "other": str(tmp_path / "other")}
+    for folder in folders.values():
+        os.mkdir(folder)
+    program = tmp_path / "programs" / "program.py"
+    program.write_text("""if True:
+        import os
+        from mcpline._start_directory import start_directory
+        os.chdir("/")
+        print(start_directory(), flush=True)
+    """)
+    launch = """
+    import os, sys
+    os.chdir(sys.argv[1])
+    os.execv(sys.executable, [sys.executable, "-u", sys.argv[2], "program.py"])
+    """
+    directory = folders["programs" if script == "program.py" else "other"]
+    with process(launch, directory, script.format(**folders)) as started:
+        assert started.line().decode().strip() == expected.format(**folders)
+
+
 def test_a_killed_worker_is_replaced_and_no_call_is_refused():
     with served() as (port, server):
         pids = all_asked(port, 3)

@@ -14,8 +14,18 @@ def _current() -> str | None:
         return None
 
 
-# The program may change its directory later.
+def _script_as_typed() -> str | None:
+    """Return the argument of Python that is the program. `sys.argv` begins with it; options of Python precede it.
+
+    With `-m` and `-c` it is their argument, which is not a path.
+    """
+    at = len(sys.orig_argv) - len(sys.argv)
+    return sys.orig_argv[at] if 0 < at < len(sys.orig_argv) else None
+
+
+# The program may change its directory, or `sys.argv`, later.
 _AT_IMPORT = _current()
+_SCRIPT = _script_as_typed()
 
 
 def start_directory() -> str | None:
@@ -25,9 +35,8 @@ def start_directory() -> str | None:
     rest is the directory, also if the program has left it before it imported mcpline.
     """
     program = getattr(sys.modules["__main__"], "__file__", None)
-    if program is not None and os.path.isabs(program):
-        for argument in sys.orig_argv[1:]:
-            directory = program.removesuffix(os.sep + argument)
-            if argument and directory != program:
-                return directory or os.sep
+    if program is not None and os.path.isabs(program) and _SCRIPT:
+        directory = program.removesuffix(os.sep + _SCRIPT)
+        if directory != program:
+            return directory or os.sep
     return _AT_IMPORT
