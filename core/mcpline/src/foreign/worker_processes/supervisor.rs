@@ -1,12 +1,13 @@
 //! The supervisor: starts workers, replaces those that end, and stops them together.
 
 use std::collections::HashMap;
+use std::future::pending;
 use std::io::{self, Read};
 use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,8 +26,8 @@ use crate::worker_process::{Assignment, VARIABLE};
 
 use super::WorkerProgram;
 
-/// Maximum number of workers in a row that end before they serve. Then the program has an error that another start does not
-/// correct.
+/// Maximum number of workers in a row that end before they serve, while no worker serves. Then the program has an error that
+/// another start does not correct.
 const MAX_FAILED_STARTS: u32 = 5;
 
 /// A worker that lives shorter is replaced after a pause.
@@ -173,7 +174,7 @@ impl Workers {
             let ended = tokio::select! {
                 () = stop.stopped() => return Ok(()),
                 ended = self.running.next_end() => ended,
-                () = sleep_until(next_check) => {
+                () = reached(next_check) => {
                     self.running.kill_those_that_hang(self.start_timeout);
                     None
                 }
@@ -181,26 +182,12 @@ impl Workers {
             let Some(ended) = ended else {
                 continue;
             };
-            self.failed_starts = if ended.has_served {
-                0
-            } else {
-                self.failed_starts + 1
-            };
-            self.short_lives = if ended.lived < SHORT_LIFE {
-                self.short_lives + 1
-            } else {
-                0
-            };
-            let status = match ended.status {
-                Some(status) => status.to_string(),
-                None => "unknown status".to_owned(),
-            };
-            if self.failed_starts >= MAX_FAILED_STARTS {
-                let message =
-                    format!("{MAX_FAILED_STARTS} worker processes in a row did not start");
-                return Err(failed(message, io::Error::other(status)));
-            }
-            tracing::warn!(pid = ended.pid, %status, "a worker process has ended; another one takes its place");
+            self.note_end(&ended)?;
+            tracing::warn!(
+                pid = ended.pid,
+                status = %ended.status,
+                "a worker process has ended; another one takes its place"
+            );
             if self.short_lives > 0 {
                 let doublings = (self.short_lives - 1).min(MAX_DOUBLINGS);
                 tokio::select! {
@@ -210,6 +197,26 @@ impl Workers {
             }
             self.start()?;
         }
+    }
+
+    /// Counts failed starts and short lives. Fails if another start is of no use.
+    fn note_end(&mut self, ended: &Ended) -> Result<(), Error> {
+        if ended.has_served || self.running.any_serves() {
+            self.failed_starts = 0;
+        } else if !ended.was_killed {
+            // One that was killed waited for something, such as a database, which may be available to the next one.
+            self.failed_starts += 1;
+        }
+        self.short_lives = if ended.lived < SHORT_LIFE {
+            self.short_lives + 1
+        } else {
+            0
+        };
+        if self.failed_starts < MAX_FAILED_STARTS {
+            return Ok(());
+        }
+        let message = format!("{MAX_FAILED_STARTS} worker processes in a row did not start");
+        Err(failed(message, io::Error::other(ended.status.clone())))
     }
 
     fn start(&mut self) -> Result<(), Error> {
@@ -252,9 +259,10 @@ impl Worker {
 struct Ended {
     pid: u32,
     has_served: bool,
+    /// Whether it was killed because it did not serve in time.
+    was_killed: bool,
     lived: Duration,
-    /// `None` if the program ignores SIGCHLD.
-    status: Option<ExitStatus>,
+    status: String,
 }
 
 impl Default for Running {
@@ -296,20 +304,29 @@ impl Running {
         Some(Ended {
             pid,
             has_served: worker.has_served(),
+            was_killed: worker.is_killed,
             lived: worker.started.elapsed(),
-            status: worker.process.wait().ok(),
+            // None if the program ignores SIGCHLD.
+            status: worker
+                .process
+                .wait()
+                .map_or_else(|_| "unknown status".to_owned(), |status| status.to_string()),
         })
     }
 
-    /// Returns when the next worker must have reported that it serves.
-    fn next_check(&self, start_timeout: Duration) -> Instant {
+    /// Whether a worker serves.
+    fn any_serves(&mut self) -> bool {
+        self.workers.values_mut().any(Worker::has_served)
+    }
+
+    /// Returns when the next worker must have reported that it serves; `None` if none starts.
+    fn next_check(&self, start_timeout: Duration) -> Option<Instant> {
         let starting = self
             .workers
             .values()
             .filter(|worker| !worker.has_served && !worker.is_killed);
         let ends = starting.filter_map(|worker| worker.started.checked_add(start_timeout));
-        // If none starts, the next check finds nothing.
-        ends.min().unwrap_or_else(|| Instant::now() + START_TIMEOUT)
+        ends.min()
     }
 
     /// Kills workers that have not reported in time that they serve.
@@ -321,7 +338,7 @@ impl Running {
             tracing::warn!(
                 pid,
                 seconds = start_timeout.as_secs(),
-                "a worker process does not serve in time, and is killed"
+                "a worker process has not completed its startup in time, and is killed"
             );
             // It may have ended.
             let _ = worker.process.kill();
@@ -372,14 +389,25 @@ impl Running {
     }
 }
 
+/// Waits until a time is reached; forever if there is none.
+async fn reached(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => pending().await,
+    }
+}
+
 fn failed(message: impl Into<String>, error: io::Error) -> Error {
     Error::transport("serve", message.into(), error)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::net::TcpListener;
     use std::num::NonZeroUsize;
+
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -405,18 +433,116 @@ mod tests {
         }
     }
 
+    /// Adds a worker that serves, or hangs if it does not; returns its end of the line.
+    fn add_worker(running: &mut Running, serves: bool) -> UnixStream {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "exec sleep 1000"]);
+        let process = command.spawn().expect("starts");
+        let (line, mut other) = UnixStream::pair().expect("a line");
+        if serves {
+            other.write_all(b"1").expect("a byte");
+        }
+        running.add(process, line).expect("a thread");
+        other
+    }
+
+    async fn kill_all(mut running: Running) {
+        for worker in running.workers.values_mut() {
+            worker.process.kill().expect("killed");
+        }
+        assert!(running.ends_within(Duration::MAX).await);
+    }
+
+    /// An end of a worker that has not served.
+    fn failed_start() -> Ended {
+        Ended {
+            pid: 1,
+            has_served: false,
+            was_killed: false,
+            lived: Duration::ZERO,
+            status: "exit status: 3".to_owned(),
+        }
+    }
+
     #[tokio::test]
-    async fn workers_that_hang_before_they_serve_are_killed() {
-        let mut workers = workers("exec sleep 1000", Duration::ZERO, None);
-        let failed = workers.run(&Stop::new()).await.expect_err("none serves");
-        assert!(failed.to_string().contains("did not start"), "{failed}");
+    async fn workers_that_hang_before_they_serve_are_killed_and_replaced() {
+        let name = format!("mcpline-workers-{}", std::process::id());
+        let started = std::env::temp_dir().join(name);
+        let script = format!("echo $$ >> '{}'; exec sleep 1000", started.display());
+        let mut workers = workers(&script, Duration::from_millis(100), None);
+        let stop = Stop::new();
+        let enough = async {
+            let has_more = |text: String| text.lines().count() > MAX_FAILED_STARTS as usize;
+            while !std::fs::read_to_string(&started).is_ok_and(has_more) {
+                sleep(Duration::from_millis(20)).await;
+            }
+            stop.stop();
+        };
+        let both = async { tokio::join!(workers.run(&stop), enough) };
+        let (outcome, ()) = timeout(Duration::from_secs(120), both)
+            .await
+            .expect("replaced");
+        outcome.expect("goes on: what they wait for may be available later");
+        kill_all(workers.running).await;
+        std::fs::remove_file(&started).expect("removed");
+    }
+
+    #[tokio::test]
+    async fn only_workers_that_do_not_serve_are_killed_after_the_start_timeout() {
+        let mut running = Running::default();
+        let _serving = add_worker(&mut running, true);
+        for _ in 0..3 {
+            let _hanging = add_worker(&mut running, false);
+            running.kill_those_that_hang(Duration::ZERO);
+            let ended = running.next_end().await.expect("one ends");
+            assert!(ended.was_killed && !ended.has_served);
+            assert_eq!(running.next_check(Duration::ZERO), None);
+        }
+        let worker = running.workers.values_mut().next().expect("one serves");
+        assert!(worker.has_served && !worker.is_killed);
+        assert_eq!(worker.process.try_wait().expect("a child"), None);
+        kill_all(running).await;
+    }
+
+    #[tokio::test]
+    async fn failed_starts_do_not_end_a_service_that_serves() {
+        let mut workers = workers("", Duration::MAX, None);
+        let _serving = add_worker(&mut workers.running, true);
+        for _ in 0..2 * MAX_FAILED_STARTS {
+            workers.note_end(&failed_start()).expect("goes on");
+        }
+        kill_all(workers.running).await;
+    }
+
+    #[tokio::test]
+    async fn failed_starts_are_counted_from_the_latest_worker_that_served() {
+        let mut workers = workers("", Duration::MAX, None);
+        for _ in 1..MAX_FAILED_STARTS {
+            workers.note_end(&failed_start()).expect("goes on");
+        }
+        let served = Ended {
+            has_served: true,
+            ..failed_start()
+        };
+        workers.note_end(&served).expect("goes on");
+        for _ in 1..MAX_FAILED_STARTS {
+            workers.note_end(&failed_start()).expect("goes on");
+        }
+        let error = workers.note_end(&failed_start()).expect_err("none serves");
+        assert!(error.to_string().contains("did not start"), "{error}");
     }
 
     #[tokio::test]
     async fn workers_start_in_the_directory_of_the_program() {
-        for (directory, expected) in [(Some("/usr"), "/usr"), (Some("/no/such"), ""), (None, "")] {
-            let test = format!("test -z '{expected}' || test \"$PWD\" = '{expected}'");
-            let started = workers(&test, START_TIMEOUT, directory).starter.start();
+        let current = std::env::current_dir().expect("a directory");
+        let current = current.to_str().expect("Unicode");
+        for (directory, expected) in [
+            (Some("/usr"), "/usr"),
+            (Some("/no/such"), current),
+            (None, current),
+        ] {
+            let test = format!("test \"$(pwd -P)\" = '{expected}'");
+            let started = workers(&test, Duration::MAX, directory).starter.start();
             let (mut process, _line) = started.expect("starts");
             assert!(process.wait().expect("ends").success(), "{directory:?}");
         }
