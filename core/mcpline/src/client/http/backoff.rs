@@ -36,12 +36,14 @@ impl Backoff {
     /// The delay that the server demanded is a minimum, as the standard of server-sent events and the transport's page
     /// require, and exact after a stream that ended without a failure: the server wants to be polled. After a failure,
     /// and without a demanded delay, half of the exponential delay is random, so that the clients of a restarting server
-    /// do not reconnect all at once. `hasty` is the number of streams in a row that ended at once.
+    /// do not reconnect all at once. As much is random if `spread`: the server may have ended the streams of all its clients.
+    /// `hasty` is the number of streams in a row that ended at once.
     pub(super) fn delay(
         self,
         failures: u32,
         hasty: u32,
         retry: Option<Duration>,
+        spread: bool,
         random: u32,
     ) -> Duration {
         let least = match hasty {
@@ -50,13 +52,12 @@ impl Backoff {
                 .saturating_mul(1 << (hasty - 1).min(10))
                 .min(MOST_OF_LEAST),
         };
+        let half = self.full(failures) / 2;
+        let jitter = half.mul_f64(f64::from(random) / f64::from(u32::MAX));
         match retry {
+            Some(retry) if failures == 0 && spread => retry.max(least).saturating_add(jitter),
             Some(retry) if failures == 0 => retry.max(least),
-            retry => {
-                let half = self.full(failures) / 2;
-                let least = retry.unwrap_or_default().max(half);
-                least.saturating_add(half.mul_f64(f64::from(random) / f64::from(u32::MAX)))
-            }
+            retry => retry.unwrap_or_default().max(half).saturating_add(jitter),
         }
     }
 
@@ -83,16 +84,19 @@ mod tests {
     #[test]
     fn a_demanded_delay_is_exact() {
         for random in [0, 1, u32::MAX / 3, u32::MAX] {
-            assert_eq!(BACKOFF.delay(0, 1, Some(ms(500)), random), ms(500));
-            assert_eq!(BACKOFF.delay(0, 0, Some(ms(0)), random), ms(0));
-            assert_eq!(BACKOFF.delay(0, 9, Some(ms(90_000)), random), ms(90_000));
+            assert_eq!(BACKOFF.delay(0, 1, Some(ms(500)), false, random), ms(500));
+            assert_eq!(BACKOFF.delay(0, 0, Some(ms(0)), false, random), ms(0));
+            assert_eq!(
+                BACKOFF.delay(0, 9, Some(ms(90_000)), false, random),
+                ms(90_000)
+            );
         }
     }
 
     #[test]
     fn streams_that_end_at_once_are_reopened_with_growing_delays() {
         let waits: Vec<_> = [0, 1, 2, 3, 6, 7, u32::MAX]
-            .map(|hasty| BACKOFF.delay(0, hasty, Some(ms(0)), 0).as_millis())
+            .map(|hasty| BACKOFF.delay(0, hasty, Some(ms(0)), false, 0).as_millis())
             .into();
         assert_eq!(waits, [0, 25, 50, 100, 800, 1_000, 1_000]);
     }
@@ -101,7 +105,7 @@ mod tests {
     fn failures_never_shorten_a_demanded_delay() {
         for failures in 0..40 {
             for random in [0, u32::MAX] {
-                assert!(BACKOFF.delay(failures, 0, Some(ms(3_000)), random) >= ms(3_000));
+                assert!(BACKOFF.delay(failures, 0, Some(ms(3_000)), false, random) >= ms(3_000));
             }
         }
     }
@@ -110,31 +114,45 @@ mod tests {
     fn clients_that_lost_the_same_server_do_not_return_at_the_same_time() {
         // The server demands the same delay of all.
         for (failures, full) in [(1, 500), (2, 1_000), (3, 2_000)] {
-            let earliest = BACKOFF.delay(failures, 0, Some(ms(500)), 0);
-            let latest = BACKOFF.delay(failures, 0, Some(ms(500)), u32::MAX);
+            let earliest = BACKOFF.delay(failures, 0, Some(ms(500)), false, 0);
+            let latest = BACKOFF.delay(failures, 0, Some(ms(500)), false, u32::MAX);
             assert_eq!(latest - earliest, ms(full / 2), "after {failures}");
+        }
+    }
+
+    #[test]
+    fn clients_whose_streams_ended_together_do_not_return_at_the_same_time() {
+        for retry in [0, 500, 90_000] {
+            let [earliest, latest] =
+                [0, u32::MAX].map(|random| BACKOFF.delay(0, 0, Some(ms(retry)), true, random));
+            assert_eq!(earliest, ms(retry));
+            assert_eq!(latest, ms(retry + 250));
         }
     }
 
     #[test]
     fn waits_double_up_to_the_cap() {
         let waits: Vec<_> = (0..9)
-            .map(|failures| BACKOFF.delay(failures, 0, None, u32::MAX).as_millis())
+            .map(|failures| {
+                BACKOFF
+                    .delay(failures, 0, None, false, u32::MAX)
+                    .as_millis()
+            })
             .collect();
         assert_eq!(
             waits,
             [500, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]
         );
         assert_eq!(
-            BACKOFF.delay(u32::MAX, 0, None, u32::MAX),
+            BACKOFF.delay(u32::MAX, 0, None, false, u32::MAX),
             Duration::from_secs(30)
         );
     }
 
     #[test]
     fn jitter_shortens_a_delay_by_at_most_half() {
-        assert_eq!(BACKOFF.delay(3, 0, None, 0), ms(1_000));
-        let middle = BACKOFF.delay(3, 0, None, u32::MAX / 2);
+        assert_eq!(BACKOFF.delay(3, 0, None, false, 0), ms(1_000));
+        let middle = BACKOFF.delay(3, 0, None, false, u32::MAX / 2);
         assert!(middle > ms(1_499) && middle < ms(1_501), "{middle:?}");
     }
 }

@@ -57,9 +57,12 @@ impl ResumptionState {
 pub(super) enum StreamEnd {
     /// The request has its response.
     Answered,
-    /// The stream was closed, or the connection broke. `received_event`: whether it had delivered an event.
+    /// The stream was closed, or the connection broke.
     Lost {
+        /// Whether it had delivered an event.
         received_event: bool,
+        /// Whether the connection broke. A server that wants to be polled closes the stream instead.
+        is_broken: bool,
         reason: String,
     },
     /// An event exceeded this limit and cannot be read.
@@ -76,7 +79,7 @@ pub(super) struct Events {
 pub(super) enum Next {
     Event(Event),
     TooLarge { limit: usize },
-    End { reason: String },
+    End { is_broken: bool, reason: String },
 }
 
 impl Events {
@@ -92,15 +95,21 @@ impl Events {
                 Some(Err(error)) => return Next::TooLarge { limit: error.limit },
                 None => {}
             }
-            let reason = match self.answer.chunk().await {
-                Ok(Some(chunk)) => {
-                    self.decoder.push(&chunk);
-                    continue;
+            match self.answer.chunk().await {
+                Ok(Some(chunk)) => self.decoder.push(&chunk),
+                Ok(None) => {
+                    return Next::End {
+                        is_broken: false,
+                        reason: "the server closed the stream".to_owned(),
+                    };
                 }
-                Ok(None) => "the server closed the stream".to_owned(),
-                Err(reason) => reason,
-            };
-            return Next::End { reason };
+                Err(reason) => {
+                    return Next::End {
+                        is_broken: true,
+                        reason,
+                    };
+                }
+            }
         }
     }
 }
@@ -132,10 +141,11 @@ pub(super) async fn pump(
                 }
             }
             Next::TooLarge { limit } => return StreamEnd::TooLarge { limit },
-            Next::End { reason } => {
+            Next::End { is_broken, reason } => {
                 received_event |= memory.learn(&events.decoder);
                 return StreamEnd::Lost {
                     received_event,
+                    is_broken,
                     reason,
                 };
             }

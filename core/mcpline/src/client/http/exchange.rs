@@ -156,7 +156,9 @@ async fn stream(
         {
             Err(ClientError::lost(reason))
         }
-        StreamEnd::Lost { .. } => talk.resume_stream(head.number, memory).await,
+        StreamEnd::Lost { is_broken, .. } => {
+            talk.resume_stream(head.number, memory, is_broken).await
+        }
     }
 }
 

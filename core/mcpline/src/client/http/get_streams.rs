@@ -35,16 +35,31 @@ struct Attempts {
     hasty: u32,
     /// Number of failures in a row for which the server did not ask for a reconnection. They count as lost.
     vain: u32,
+    /// Whether the latest stream may have ended together with those of other clients.
+    spread: bool,
 }
 
 impl Attempts {
     async fn wait(&self, retry: Option<Duration>) {
         let random = u32::from_ne_bytes(clock::random());
-        tokio::time::sleep(self.backoff.delay(self.idle, self.hasty, retry, random)).await;
+        tokio::time::sleep(self.delay(retry, random)).await;
     }
 
-    /// Records the end of a connection that carried the stream since `begun`.
-    fn ended(&mut self, received_event: bool, begun: Instant, retry: Option<Duration>) {
+    fn delay(&self, retry: Option<Duration>, random: u32) -> Duration {
+        self.backoff
+            .delay(self.idle, self.hasty, retry, self.spread, random)
+    }
+
+    /// Records the end of a connection that carried the stream since `begun`. `spread`: whether those of other clients may have
+    /// ended at the same time.
+    fn ended(
+        &mut self,
+        received_event: bool,
+        begun: Instant,
+        retry: Option<Duration>,
+        spread: bool,
+    ) {
+        self.spread = spread;
         self.hasty = match begun.elapsed() < HASTY {
             true => self.hasty.saturating_add(1),
             false => 0,
@@ -80,7 +95,8 @@ impl Conversation {
                     let (limit, begun) = (self.client.settings.body_limit, Instant::now());
                     match pump(answer, StreamOwner::Session, &mut memory, limit, &self.sink).await {
                         StreamEnd::Lost { received_event, .. } => {
-                            attempts.ended(received_event, begun, memory.retry)
+                            // A server that shuts down closes the streams of all sessions.
+                            attempts.ended(received_event, begun, memory.retry, true);
                         }
                         StreamEnd::Answered => {}
                         StreamEnd::TooLarge { limit } => {
@@ -116,13 +132,16 @@ impl Conversation {
         }
     }
 
-    /// Resumes the stream of a request whose connection was lost.
+    /// Resumes the stream of a request whose connection was lost. `is_broken`: whether the connection broke, instead of being
+    /// closed by the server.
     pub(super) async fn resume_stream(
         &self,
         number: u64,
         mut memory: ResumptionState,
+        is_broken: bool,
     ) -> Result<(), ClientError> {
         let mut attempts = self.attempts();
+        attempts.spread = is_broken;
         loop {
             attempts.wait(memory.retry).await;
             let error = match self.get(&memory).await {
@@ -134,9 +153,10 @@ impl Conversation {
                         StreamEnd::TooLarge { limit } => return Err(too_large(limit)),
                         StreamEnd::Lost {
                             received_event,
+                            is_broken,
                             reason,
                         } => {
-                            attempts.ended(received_event, begun, memory.retry);
+                            attempts.ended(received_event, begun, memory.retry, is_broken);
                             reason
                         }
                     }
@@ -160,6 +180,7 @@ impl Conversation {
             idle: 0,
             hasty: 0,
             vain: 0,
+            spread: false,
         }
     }
 
@@ -200,6 +221,33 @@ impl Conversation {
             Got::Failed(error)
         } else {
             Got::Refused(error)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_that_may_have_ended_together_are_reopened_at_different_times() {
+        let mut attempts = Attempts {
+            backoff: Backoff {
+                first: Duration::from_millis(500),
+                cap: Duration::from_secs(30),
+            },
+            idle: 3,
+            hasty: 0,
+            vain: 0,
+            spread: false,
+        };
+        let retry = Some(Duration::from_millis(500));
+        for (spread, random_part) in [(true, 250), (false, 0)] {
+            // It has delivered something, so it is no failed attempt.
+            attempts.ended(true, Instant::now(), retry, spread);
+            let [earliest, latest] = [0, u32::MAX].map(|random| attempts.delay(retry, random));
+            assert_eq!(Some(earliest), retry);
+            assert_eq!(latest - earliest, Duration::from_millis(random_part));
         }
     }
 }

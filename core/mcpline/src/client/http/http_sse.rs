@@ -235,7 +235,7 @@ impl HttpSseShared {
                     }
                 }
                 Next::TooLarge { limit } => return too_large(limit),
-                Next::End { reason } => return ClientError::lost(reason),
+                Next::End { reason, .. } => return ClientError::lost(reason),
             }
         }
     }

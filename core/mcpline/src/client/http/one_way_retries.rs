@@ -57,7 +57,7 @@ impl OneWayRetries {
             0 => Duration::ZERO,
             failed => {
                 let random = u32::from_ne_bytes(clock::random());
-                self.backoff.delay(failed, 0, None, random)
+                self.backoff.delay(failed, 0, None, false, random)
             }
         }
     }
