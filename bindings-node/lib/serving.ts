@@ -41,6 +41,11 @@ export interface ListenOptions extends HttpSettings {
    * {@link Server.closeOnSignals}, so that processes end when their server has stopped. Not on Windows. Default: 1, this process.
    */
   workers?: number;
+  /**
+   * How long each of the `workers` may take from its start until it serves, in milliseconds. A worker that takes longer is killed
+   * and replaced. Set it higher if the program loads for minutes, for example a model. Default: 300,000.
+   */
+  workerStartTimeout?: number;
   /** Certificate and private key, to serve `https` URLs. Default: none, `http`. */
   tls?: Tls;
 }
@@ -92,7 +97,7 @@ export interface ChannelOptions {
   principal?: Verified;
 }
 
-const LISTEN = [...HTTP_NAMES, "port", "host", "workers", "tls"];
+const LISTEN = [...HTTP_NAMES, "port", "host", "workers", "workerStartTimeout", "tls"];
 const MAX_PORT = 65_535;
 
 /** Host, port, URL, start-up message, and role in a program with workers. */
@@ -218,12 +223,12 @@ export class Serving {
   /** Serves over HTTP; see {@link Server.listen}. */
   async http(options: ListenOptions): Promise<Listening> {
     checkOptions("`listen`", options, LISTEN);
-    const { port = 0, host = "127.0.0.1", workers = 1, tls, ...settings } = options;
+    const { port = 0, host = "127.0.0.1", workers = 1, workerStartTimeout, tls, ...settings } = options;
     if (!Number.isInteger(port) || port < 0 || port > MAX_PORT) {
       throw new UsageError(`\`port\` must be a whole number from 0 to ${String(MAX_PORT)}, not ${String(port)}`);
     }
     checkName("`host`", host);
-    const program = workers === 1 ? undefined : workerProgram(workers);
+    const program = workers === 1 ? undefined : workerProgram(workers, workerStartTimeout);
     const serialized = httpOptions(settings);
     const certified = tls === undefined ? undefined : tlsOptions(tls);
     const verifier = registerVerifier(settings.auth);

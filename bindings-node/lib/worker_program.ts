@@ -3,6 +3,7 @@
 import { isMainThread } from "node:worker_threads";
 
 import { UsageError } from "./errors.js";
+import { secondsFromMs } from "./settings.js";
 
 /** No machine has as many processors for one program, so more are a mistake. */
 const MAX_WORKERS = 1024;
@@ -22,8 +23,8 @@ function currentDirectory(): string | undefined {
   }
 }
 
-/** Returns how to start this program again, and how often, as JSON for the core. */
-export function workerProgram(count: unknown): string {
+/** Returns how to start this program again, how often, and how many milliseconds each may take to start, as JSON for the core. */
+export function workerProgram(count: unknown, startTimeout: unknown): string {
   if (!Number.isInteger(count) || (count as number) < 1 || (count as number) > MAX_WORKERS) {
     throw new UsageError(`\`workers\` must be a whole number from 1 to ${String(MAX_WORKERS)}, not ${String(count)}`);
   }
@@ -47,5 +48,6 @@ export function workerProgram(count: unknown): string {
     arguments: [...options, ...file],
     directory: START_DIRECTORY,
     count,
+    start_timeout: startTimeout === undefined ? undefined : secondsFromMs("workerStartTimeout", startTimeout),
   });
 }

@@ -15,6 +15,7 @@ import { Client, Server } from "mcpline";
 const OPTIONS = { skip: process.platform === "win32" ? "Windows has no sockets that processes inherit" : false };
 
 const PROGRAM = `
+  import { writeFile } from "node:fs/promises";
   import { Server } from ${JSON.stringify(import.meta.resolve("mcpline"))};
   const server = new Server({ name: "workers", version: "1" });
   server.tool("pid", {}, () => String(process.pid));
@@ -24,9 +25,15 @@ const PROGRAM = `
     return "done";
   });
   if (process.env.FAILS && process.env.MCPLINE_WORKER) process.exit(3);
+  if (process.env.HANGS && process.env.MCPLINE_WORKER) {
+    // One of the workers creates the file.
+    const hangs = await writeFile(process.env.HANGS, "", { flag: "wx" }).then(() => true, () => false);
+    if (hangs) await new Promise(() => setInterval(() => {}, 1000));
+  }
   if (process.env.DIRECTORY) process.chdir(process.env.DIRECTORY);
   server.closeOnSignals();
-  const { url } = await server.listen({ workers: 3, stateless: true });
+  const workerStartTimeout = process.env.HANGS ? 10_000 : undefined;
+  const { url } = await server.listen({ workers: 3, workerStartTimeout, stateless: true });
   console.log(url);
   setInterval(() => {}, 1000);
 `;
@@ -150,11 +157,31 @@ test("a program whose workers cannot start fails", OPTIONS, async () => {
   }
 });
 
+test("a worker that hangs before it serves is killed and replaced", OPTIONS, async () => {
+  const folder = await mkdtemp(join(tmpdir(), "mcpline-hangs-"));
+  const { child, output, exit, end } = await started({ HANGS: join(folder, "hung") });
+  try {
+    await until(() => output.err.includes("has not completed its startup within `worker_start_timeout`"));
+    await workers(await urlOf(output), 3);
+    child.kill("SIGTERM");
+    assert.deepEqual(await exit, [0, null]);
+  } finally {
+    await end();
+    await rm(folder, { recursive: true });
+  }
+});
+
 test("workers need shared sessions, a whole number, and the main thread", OPTIONS, async () => {
   const server = new Server({ name: "workers", version: "1" });
   await assert.rejects(server.listen({ workers: 2 }), /workers: clients of revisions up to 2025-11-25 have sessions/);
   for (const count of [0, 1.5, "2", 1025]) {
     await assert.rejects(server.listen({ workers: count, stateless: true }), /`workers` must be a whole number/);
+  }
+  for (const workerStartTimeout of [0, -1, NaN, "60"]) {
+    await assert.rejects(
+      server.listen({ workers: 2, workerStartTimeout, stateless: true }),
+      /workerStartTimeout|worker_start_timeout/,
+    );
   }
   const source = `
     const { parentPort } = require("node:worker_threads");

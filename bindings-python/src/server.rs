@@ -515,8 +515,8 @@ impl Server {
     }
 
     /// Begins to serve HTTP, with TLS if `tls`, which are [`TlsOptions`] as JSON, are given. The address is bound when this
-    /// returns. `workers` is a program, its arguments, the directory in which it starts, and how many processes
-    /// of it serve in place of this one.
+    /// returns. `workers` is a program, its arguments, the directory in which it starts, how many processes
+    /// of it serve in place of this one, and how many seconds each may take to start.
     #[pyo3(signature = (host, port, options, verify, tls, workers))]
     #[allow(clippy::too_many_arguments, reason = "called in one place")]
     fn start_http(
@@ -527,7 +527,13 @@ impl Server {
         options: &[u8],
         verify: Option<Py<PyAny>>,
         tls: Option<&[u8]>,
-        workers: Option<(PathBuf, Vec<String>, Option<PathBuf>, NonZeroUsize)>,
+        workers: Option<(
+            PathBuf,
+            Vec<String>,
+            Option<PathBuf>,
+            NonZeroUsize,
+            Option<f64>,
+        )>,
     ) -> PyResult<Serving> {
         // First: a thread may stop the server while files are read and the port is opened.
         let stop = self.new_stop();
@@ -547,12 +553,13 @@ impl Server {
                 None => foreign::listen(&core, address, options)
                     .await
                     .map(Listening::Server),
-                Some((program, arguments, directory, count)) => {
+                Some((program, arguments, directory, count, start_timeout)) => {
                     let workers = WorkerProgram {
                         program,
                         arguments,
                         directory,
                         count,
+                        start_timeout,
                     };
                     foreign::listen_with_workers(&core, address, options, workers, &signal).await
                 }

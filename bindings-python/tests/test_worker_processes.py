@@ -300,6 +300,41 @@ server = Server("workers", lifespan=lifespan)
         assert set(lines) == {b"enters\n"}
 
 
+def test_workers_that_cannot_start_do_not_end_those_that_serve(tmp_path):
+    down = tmp_path / "down"
+    waits = f"""
+if 'MCPLINE_WORKER' in os.environ and os.path.exists({str(down)!r}):
+    os.write(1, b"fails\\n")
+    sys.exit(3)
+"""
+    with served(PROGRAM + waits + RUN) as (port, server):
+        pids = all_asked(port, 3)
+        down.touch()
+        os.kill(min(pids), signal.SIGKILL)
+        for _ in range(7):
+            assert server.line() == b"fails\n"
+        down.unlink()
+        assert settles(lambda: asked(port) not in pids)
+        assert len(all_asked(port, 3) & pids) == 2
+
+
+def test_a_worker_that_hangs_before_it_serves_is_killed_and_replaced(tmp_path):
+    hangs = f"""
+if 'MCPLINE_WORKER' in os.environ:
+    try:
+        os.mkdir({str(tmp_path / "hangs")!r})
+    except FileExistsError:
+        pass
+    else:
+        time.sleep(3600)
+"""
+    with served(PROGRAM + hangs + RUN, RUN_OPTIONS="{'worker_start_timeout': 10}") as (port, server):
+        assert len(all_asked(port, 3)) == 3
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert b"has not completed its startup within `worker_start_timeout`" in server.errors
+
+
 def test_a_program_whose_workers_cannot_start_fails():
     fails = PROGRAM + "if 'MCPLINE_WORKER' in os.environ: sys.exit(3)\n" + RUN
     with process(fails, str(free_port())) as server:
@@ -360,6 +395,8 @@ def test_a_variable_without_the_line_of_its_supervisor_makes_no_worker(value: st
     [
         ({"workers": 0}, "an int from 1 to 1024"),
         ({"workers": "two"}, "an int from 1 to 1024"),
+        ({"worker_start_timeout": "long"}, "`worker_start_timeout`: 'long' is not a number of seconds"),
+        ({"worker_start_timeout": 0}, "worker_start_timeout: 0 must be a time greater than 0"),
         (
             {"stateless": False},
             "workers: clients of revisions up to 2025-11-25 have sessions, which processes must share",

@@ -60,7 +60,7 @@ def _started(server: Server, transport: str, options: dict[str, Any]) -> _native
         port = options.pop("port", 8000)
         if not isinstance(port, int) or not 0 <= port <= 65535:
             raise UsageError(f"`port`: {port!r} is not a port: an int from 0 to 65535 is")
-        program = _worker_program(options.pop("workers", 1))
+        program = _worker_program(options.pop("workers", 1), options.pop("worker_start_timeout", None))
         tls = options.pop("tls", None)
         if tls is not None:
             from .tls import Tls
@@ -92,14 +92,16 @@ def _started(server: Server, transport: str, options: dict[str, Any]) -> _native
     raise ValueError(f"no such transport: {transport}; there are stdio and http, and `run_unix` for Unix sockets")
 
 
-def _worker_program(count: Any) -> tuple[str, list[str], str | None, int] | None:
-    """Return how to start this program again, and how often; `None` if it serves itself."""
+def _worker_program(count: Any, start_timeout: Any) -> tuple[str, list[str], str | None, int, float | None] | None:
+    """Return how to start this program again, how often, and the timeout; `None` if it serves itself."""
     import sys
 
     from .errors import UsageError
 
     if not isinstance(count, int) or not 1 <= count <= MAX_WORKERS:
         raise UsageError(f"`workers`: {count!r} is not a number of processes: an int from 1 to {MAX_WORKERS} is")
+    if start_timeout is not None and not isinstance(start_timeout, (int, float)):
+        raise UsageError(f"`worker_start_timeout`: {start_timeout!r} is not a number of seconds")
     if count == 1:
         return None
     arguments = sys.orig_argv[1:]
@@ -110,7 +112,7 @@ def _worker_program(count: Any) -> tuple[str, list[str], str | None, int] | None
         raise UsageError("`workers`: a program that is typed or piped in cannot be started again: put it into a file")
     from ._start_directory import start_directory
 
-    return sys.executable, arguments, start_directory(), count
+    return sys.executable, arguments, start_directory(), count, start_timeout
 
 
 def _auth(options: dict[str, Any], server: Server) -> tuple[bytes, Any]:

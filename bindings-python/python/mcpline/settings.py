@@ -250,6 +250,10 @@ class ListenSettings(HttpSettings, total=False):
     when they end, and stop together. What the program does before `server.run` is done in each process. Clients of
     revisions up to 2025-11-25 have sessions, so the server needs the setting `sharing`, or `stateless`. Not on Windows,
     and not in `serve`. Default: 1, this process."""
+    worker_start_timeout: float
+    """How long each of the `workers` may take from its start until it serves, in seconds: the beginning of the lifespan
+    is part of it. A worker that takes longer is killed and replaced. Set it higher if the program loads for minutes,
+    for example a model. Default: 300."""
     tls: Tls
     """Certificate and private key, to serve `https` URLs. Default: none, `http`."""
 

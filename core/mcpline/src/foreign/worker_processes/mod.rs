@@ -11,6 +11,7 @@ mod supervisor;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -21,8 +22,14 @@ use crate::transport::http::{Http, HttpOptions};
 use crate::worker_process::WorkerProcess;
 
 use super::listening;
+use super::options::seconds;
 
 pub use supervisor::WorkerProcesses;
+
+/// How long a worker may take from its start until it serves, unless the program says otherwise. After that it hangs, for example
+/// because it waits for a database without a timeout, and would never be replaced otherwise. Longer than programs take that load
+/// large models from a slow disk: those that are killed too early never serve, while one that is killed late is only missing longer.
+const START_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A program, and how many processes of it serve.
 #[derive(Debug, Clone, Deserialize)]
@@ -36,6 +43,24 @@ pub struct WorkerProgram {
     pub directory: Option<PathBuf>,
     /// Number of processes.
     pub count: NonZeroUsize,
+    /// How long a worker may take from its start until it serves, in seconds: greater than 0. Then it is killed and replaced. Default:
+    /// five minutes.
+    pub start_timeout: Option<f64>,
+}
+
+impl WorkerProgram {
+    /// Returns how long a worker may take from its start until it serves.
+    fn start_timeout(&self) -> Result<Duration, Error> {
+        let Some(given) = self.start_timeout else {
+            return Ok(START_TIMEOUT);
+        };
+        match seconds(given) {
+            Ok(timeout) if !timeout.is_zero() => Ok(timeout),
+            _ => Err(Error::usage(format!(
+                "worker_start_timeout: {given} must be a time greater than 0"
+            ))),
+        }
+    }
 }
 
 /// A transport of a program that may have worker processes.
@@ -57,7 +82,7 @@ pub enum Listening {
 /// Besides those of [`listen`](super::listen):
 ///
 /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): clients of the server have sessions that the processes do not share, another
-/// server of the program has workers, or the system is Windows.
+/// server of the program has workers, the start timeout is not greater than 0, or the system is Windows.
 pub async fn listen_with_workers(
     server: &Server,
     address: (String, u16),
@@ -65,6 +90,7 @@ pub async fn listen_with_workers(
     workers: WorkerProgram,
     stop: &Stop,
 ) -> Result<Listening, Error> {
+    let start_timeout = workers.start_timeout()?;
     let settings = server.settings();
     let has_sessions = settings.revisions.iter().any(|each| !each.is_modern());
     if has_sessions && !options.stateless && settings.sharing.is_none() {
@@ -76,7 +102,7 @@ pub async fn listen_with_workers(
     let name = format!("{}:{}", address.0, address.1);
     let Some(worker) = WorkerProcess::current() else {
         let http = listening::listen(server, address, options).await?;
-        let workers = WorkerProcesses::new(http, name, workers)?;
+        let workers = WorkerProcesses::new(http, name, workers, start_timeout)?;
         return Ok(Listening::Supervisor(workers));
     };
     let socket = (worker.address == name).then(|| worker.take_socket());
@@ -97,5 +123,35 @@ pub async fn listen_with_workers(
 pub fn report_ready() {
     if let Some(worker) = WorkerProcess::current() {
         worker.report_ready();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn start_timeouts_are_greater_than_zero() {
+        let given = |start_timeout| WorkerProgram {
+            program: PathBuf::new(),
+            arguments: Vec::new(),
+            directory: None,
+            count: NonZeroUsize::MIN,
+            start_timeout,
+        };
+        for (seconds, expected) in [
+            (None, START_TIMEOUT),
+            (Some(0.5), Duration::from_millis(500)),
+            (Some(f64::INFINITY), Duration::MAX),
+        ] {
+            assert_eq!(given(seconds).start_timeout().expect("valid"), expected);
+        }
+        for seconds in [0.0, -1.0, f64::NAN] {
+            let error = given(Some(seconds)).start_timeout().expect_err("refused");
+            assert!(
+                error.to_string().contains("worker_start_timeout"),
+                "{error}"
+            );
+        }
     }
 }

@@ -39,11 +39,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// How often the pause is doubled at most: a request that crashes its handler must not end the service for long.
 const MAX_DOUBLINGS: u32 = 4;
 
-/// How long a worker may take from its start until it serves. After that it hangs, for example because it waits for a database without
-/// a timeout, and is replaced as if it had ended: it would never be replaced otherwise. As long as systemd waits for a service by
-/// default (`TimeoutStartSec`), and longer than programs take that load large models.
-const START_TIMEOUT: Duration = Duration::from_secs(90);
-
 /// How long a worker may take to end by itself after its calls and last responses, then after SIGTERM: the program may close
 /// files and connections.
 const END_TIME: Duration = Duration::from_secs(3);
@@ -58,10 +53,17 @@ pub struct WorkerProcesses {
     /// The address as the program names it.
     name: String,
     program: WorkerProgram,
+    /// How long a worker may take from its start until it serves.
+    start_timeout: Duration,
 }
 
 impl WorkerProcesses {
-    pub(super) fn new(http: Http, name: String, program: WorkerProgram) -> Result<Self, Error> {
+    pub(super) fn new(
+        http: Http,
+        name: String,
+        program: WorkerProgram,
+        start_timeout: Duration,
+    ) -> Result<Self, Error> {
         let socket = http.socket().try_clone_to_owned();
         let socket = socket.map_err(|error| failed("cannot open the socket for workers", error))?;
         Ok(Self {
@@ -69,6 +71,7 @@ impl WorkerProcesses {
             socket: Arc::new(socket),
             name,
             program,
+            start_timeout,
         })
     }
 
@@ -95,7 +98,7 @@ impl Transport for WorkerProcesses {
                 program: self.program,
             },
             running: Running::default(),
-            start_timeout: START_TIMEOUT,
+            start_timeout: self.start_timeout,
             failed_starts: 0,
             short_lives: 0,
         };
@@ -157,7 +160,7 @@ impl Starter {
 struct Workers {
     starter: Starter,
     running: Running,
-    /// [`START_TIMEOUT`].
+    /// How long a worker may take from its start until it serves.
     start_timeout: Duration,
     failed_starts: u32,
     short_lives: u32,
@@ -338,7 +341,7 @@ impl Running {
             tracing::warn!(
                 pid,
                 seconds = start_timeout.as_secs(),
-                "a worker process has not completed its startup in time, and is killed"
+                "a worker process has not completed its startup within `worker_start_timeout`, and is killed"
             );
             // It may have ended.
             let _ = worker.process.kill();
@@ -424,6 +427,7 @@ mod tests {
                     arguments: vec!["-c".to_owned(), script.to_owned()],
                     directory: directory.map(Into::into),
                     count: NonZeroUsize::MIN,
+                    start_timeout: None,
                 },
             },
             running: Running::default(),

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use crate::error::Error;
 use crate::server::Server;
@@ -15,7 +16,12 @@ use super::WorkerProgram;
 pub struct WorkerProcesses(Infallible);
 
 impl WorkerProcesses {
-    pub(super) fn new(_http: Http, _name: String, _program: WorkerProgram) -> Result<Self, Error> {
+    pub(super) fn new(
+        _http: Http,
+        _name: String,
+        _program: WorkerProgram,
+        _start_timeout: Duration,
+    ) -> Result<Self, Error> {
         Err(Error::usage(
             "`workers` is not available on this system: start several processes at different ports, behind a load balancer",
         ))
