@@ -114,6 +114,8 @@ pub(crate) struct Listener {
     timeouts: u32,
     senders: Senders,
     warnings: WarningLimit,
+    /// Whether the latest failure was logged, and its end was not.
+    has_warned: bool,
     losses: WarningLimit,
 }
 
@@ -136,6 +138,7 @@ impl Listener {
             timeouts: 0,
             senders: Senders::default(),
             warnings: WarningLimit::new(WARNINGS),
+            has_warned: false,
             losses: WarningLimit::new(WARNINGS),
         }
     }
@@ -157,6 +160,7 @@ impl Listener {
                     suppressed,
                     "cannot receive messages from other processes over Valkey; retrying"
                 );
+                self.has_warned = true;
             }
             tokio::time::sleep(backoff.next_delay()).await;
         }
@@ -199,6 +203,10 @@ impl Listener {
             self.read_count = MAX_READ_EVENTS;
             self.timeouts = 0;
             backoff.reset();
+            if std::mem::take(&mut self.has_warned) {
+                // A warning, like the other line: Python and Node show nothing else.
+                tracing::warn!("messages from other processes over Valkey are received again");
+            }
             let Some(subscribers) = self.subscribers.upgrade() else {
                 return Ok(());
             };

@@ -232,6 +232,24 @@ async fn the_end_of_an_outage_is_logged_like_its_beginning() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_an_outage_is_logged_by_processes_that_only_read() {
+    logged::install();
+    let mut server = Server::start();
+    let reads = server.connect();
+    let _subscriber = Subscriber::local(&reads.bus);
+    let beginning = "cannot receive messages from other processes over Valkey; retrying";
+    let end = "messages from other processes over Valkey are received again";
+    server.kill();
+    until(beginning, || async {
+        logged::is_warned_of(beginning).then_some(())
+    })
+    .await;
+    server.run();
+    // Other tests log the same lines.
+    until(end, || async { logged::is_warned_of(end).then_some(()) }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn operations_do_not_overtake_one_that_is_written_again() {
     let server = Server::start();
     let (a, b) = (
