@@ -350,7 +350,7 @@ from mcpline import Context
 @server.tool
 async def asks(ctx: Context) -> str:
     os.write(1, f"{os.getpid()}\\n".encode())
-    return (await ctx.elicit("Who?", str)).data
+    return f"{(await ctx.elicit('Who?', str)).data} {os.getpid()}"
 """
     with served(PROGRAM + asks + RUN) as (port, server):
         all_asked(port, 3)
@@ -364,9 +364,13 @@ async def asks(ctx: Context) -> str:
             ((key, _),) = first["inputRequests"].items()
             message["params"]["inputResponses"] = {key: {"action": "accept", "content": {"value": "Ada"}}}
             message["params"]["requestState"] = first["requestState"]
-            assert text(exchange(port, message, headers)) == "Ada"
-            # The handler began at the worker that asked, and again at the one that got the answer.
-            return server.line() != server.line()
+            name, pid = text(exchange(port, message, headers)).encode().split()
+            assert name == b"Ada"
+            if server.line().strip() == pid:
+                return False
+            # The handler has begun again at another worker.
+            assert server.line().strip() == pid
+            return True
 
         # The system chooses the worker of each connection: on a busy machine, often the same one.
         assert settles(continues_elsewhere)

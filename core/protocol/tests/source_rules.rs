@@ -44,6 +44,16 @@ const CLOSED: &[(&str, &str, &str)] = &[
         OUTPUT,
     ),
     (
+        "mcpline/src/sharing/request.rs",
+        "SharingReply",
+        "bindings construct it; only the kernel reads it",
+    ),
+    (
+        "mcpline/src/sharing/request.rs",
+        "SharingRequest",
+        "a binding must convert every one",
+    ),
+    (
         "mcpline/src/sharing/store.rs",
         "SaveOutcome",
         "a change is saved, or it is not",
