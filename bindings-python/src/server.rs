@@ -103,6 +103,16 @@ impl Server {
     }
 }
 
+/// A program, its arguments, the directory in which it starts, how many processes of it serve, and how many seconds each may take to
+/// start.
+type WorkerArguments = (
+    PathBuf,
+    Vec<String>,
+    Option<PathBuf>,
+    NonZeroUsize,
+    Option<f64>,
+);
+
 /// What the handlers of a server's calls run on.
 struct Executors {
     hub: Arc<Hub>,
@@ -515,8 +525,7 @@ impl Server {
     }
 
     /// Begins to serve HTTP, with TLS if `tls`, which are [`TlsOptions`] as JSON, are given. The address is bound when this
-    /// returns. `workers` is a program, its arguments, the directory in which it starts, how many processes
-    /// of it serve in place of this one, and how many seconds each may take to start.
+    /// returns. Processes of `workers` serve in place of this one.
     #[pyo3(signature = (host, port, options, verify, tls, workers))]
     #[allow(clippy::too_many_arguments, reason = "called in one place")]
     fn start_http(
@@ -527,13 +536,7 @@ impl Server {
         options: &[u8],
         verify: Option<Py<PyAny>>,
         tls: Option<&[u8]>,
-        workers: Option<(
-            PathBuf,
-            Vec<String>,
-            Option<PathBuf>,
-            NonZeroUsize,
-            Option<f64>,
-        )>,
+        workers: Option<WorkerArguments>,
     ) -> PyResult<Serving> {
         // First: a thread may stop the server while files are read and the port is opened.
         let stop = self.new_stop();
