@@ -27,6 +27,7 @@ def app(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setitem(sys.modules, page.__name__, page)
     # A server over Valkey would connect, and warn that it cannot, as long as it exists: see tests/scale.
     blocks = [block for block in blocks if "sharing=" not in block]
+    monkeypatch.setenv("WEATHER_STATE_KEYS", "c2VjcmV0IG9mIHRoaXJ0eS10d28gYnl0ZXMsIG9yIG1vcmU=")
     exec("from __future__ import annotations\n" + "\n".join(blocks), page.__dict__)
     return page.__dict__["notes_app"]()
 

@@ -3,8 +3,9 @@
     python sqlite_store.py 8000 &
     python sqlite_store.py 8001 &
 
-Both serve the same sessions, so a load balancer may send each request to any of them. SQLite is the shortest database
-to show the methods with. It has no notifications, so the bus looks for new messages; one over PostgreSQL would `LISTEN`.
+Both processes serve the same sessions, so a load balancer may send each request to either of them. SQLite keeps the
+example short. It has no notifications, so the bus polls for new messages; with PostgreSQL, it would use `LISTEN`.
+`mcpline.sharing` describes the methods.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from mcpline import Server, Sharing
 from mcpline.sharing import LoggedEvents
 
-# In seconds: how soon messages arrive, how long they and events are kept, and how long the id of a removed session is.
+# In seconds: how often the bus polls; how long messages and events are kept; how long a removed session stays so.
 POLLING, KEPT, REMOVED = 0.02, 3_600, 300
 MAX_LIFETIME = 10 * 365 * 24 * 3_600
 SCHEMA = """
