@@ -114,7 +114,8 @@ export interface Bus {
  * After an error, or without an answer within `timeout`, the process continues with the sessions that it has. Requests for other
  * sessions get status 503, and the client tries again. The error is emitted as a warning of the process, and
  * {@link ServerOptions.onError} gets it with its stack. At most 32 calls run
- * at once: 16 for sessions, 5 that read streams, 8 that write them, and 3 of the bus; 1,024 calls or 32 MiB wait. 32 MiB of events and of messages wait; above that the oldest are dropped.
+ * at once: 16 for sessions, 5 that read streams, 8 that write them, and 3 of the bus; 1,024 calls or 32 MiB wait. Calls for sessions and
+ * those that read streams count until their timeout, others until their promises are settled. 32 MiB of events and of messages wait; above that the oldest are dropped.
  */
 export interface Sharing {
   /** The store of sessions. */
@@ -178,6 +179,9 @@ export function sharingHandlers(sharing: Sharing): [handlers: RegisteredHandler[
     handler("bus.subscribe", (_, call) => subscription.begin(receiver(call)), done),
     handler("bus.unsubscribe", () => subscription.end(), done),
   ];
+  if (timeout === Infinity) {
+    throw new UsageError("`sharing.timeout` must be a finite time");
+  }
   return [handlers, timeout === undefined ? undefined : secondsFromMs("sharing.timeout", timeout)];
 }
 
@@ -208,11 +212,12 @@ class Subscription {
       this.#mistake = new UsageError(reason);
       throw this.#mistake;
     }
+    let late = end as (() => unknown) | undefined;
     if (attempt === this.#attempt) {
-      this.#end = end as () => unknown;
-    } else {
-      await (end as () => unknown)();
+      // One that could not be ended, because the event loop was busy for too long.
+      [late, this.#end] = [this.#end, end as () => unknown];
     }
+    await late?.();
   }
 
   end(): unknown {

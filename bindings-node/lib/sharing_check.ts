@@ -4,11 +4,13 @@ import { AssertionError } from "node:assert";
 import { randomBytes } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 
+import type { Awaitable } from "./feature_options.js";
 import type { Sharing } from "./sharing.js";
 
 // In milliseconds.
 const LIFETIME = 600_000;
 const MESSAGE_TIMEOUT = 10_000;
+const CALL_TIMEOUT = 10_000;
 const CONCURRENT = 8;
 const LONG_STREAM = 600;
 const APPENDED = 256;
@@ -24,10 +26,46 @@ const APPENDED = 256;
  */
 export async function checkSharing(sharing: Sharing, other: Sharing = sharing): Promise<void> {
   const name = `check-${randomBytes(8).toString("hex")}`;
-  await checkSessions(sharing, other, name);
-  await checkChanges(sharing, other, `${name}-changes`);
-  await checkEvents(sharing, other, `${name}-events`);
-  await checkBus(sharing, other);
+  const [a, b] = [limited(sharing), limited(other)];
+  await checkSessions(a, b, name);
+  await checkChanges(a, b, `${name}-changes`);
+  await checkEvents(a, b, `${name}-events`);
+  await checkBus(a, b);
+}
+
+/** Returns stores whose calls have a time limit. */
+function limited({ sessions, events, bus }: Sharing): Sharing {
+  return {
+    sessions: {
+      save: (...given) => inTime("sessions.save", sessions.save(...given)),
+      load: (id) => inTime("sessions.load", sessions.load(id)),
+      remove: (id) => inTime("sessions.remove", sessions.remove(id)),
+    },
+    events: {
+      append: (...given) => inTime("events.append", events.append(...given)),
+      end: (...given) => inTime("events.end", events.end(...given)),
+      read: (...given) => inTime("events.read", events.read(...given)),
+    },
+    bus: {
+      publish: (message) => inTime("bus.publish", bus.publish(message)),
+      subscribe: (receive) => inTime("bus.subscribe", bus.subscribe(receive)),
+    },
+  };
+}
+
+async function inTime<T>(method: string, result: Awaitable<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      const message = `${method}: no answer within ${String(CALL_TIMEOUT / 1000)} s`;
+      reject(new AssertionError({ message, stackStartFn: checkSharing }));
+    }, CALL_TIMEOUT);
+  });
+  try {
+    return await Promise.race([result, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function fail(message: string): never {
@@ -115,6 +153,9 @@ async function checkEvents(a: Sharing, b: Sharing, name: string): Promise<void> 
         return fail("events.read: a part without events has `hasMore`: it would be read without end");
       }
       events.push(...part.events.map((event) => text("events.read", event) ?? ""));
+      if (events.length > 2 * LONG_STREAM) {
+        return fail("events.read: more events than were appended: `hasMore` does not end");
+      }
       if (part.hasMore !== true) {
         return [events, part.ended === true];
       }
@@ -191,6 +232,6 @@ async function checkBus(a: Sharing, b: Sharing): Promise<void> {
     expect("bus.publish", "messages in their order, each once", received, messages);
   } finally {
     clearTimeout(timer);
-    await (end as () => unknown)();
+    await inTime("bus.subscribe: its function that ends the subscription", (end as () => unknown)());
   }
 }

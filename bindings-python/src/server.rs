@@ -573,11 +573,13 @@ impl Server {
             .map_err(|_| errors::closed(py, "the server has ended"))?;
         let bound = bound.map_err(|error| errors::core(py, &error))?;
         let core = self.core().clone();
+        let is_worker = matches!(bound, Listening::Worker(_));
         let description = |address: SocketAddr, url: String| Description {
             address: Some((address.ip().to_string(), address.port())),
             startup_message: foreign::startup_message(&core, Some(&url)),
             url: Some(url),
             has_workers: false,
+            is_worker,
         };
         match (bound, tls) {
             (Listening::Server(bound) | Listening::Worker(bound), None) => {

@@ -21,6 +21,7 @@ pub(crate) struct Serving {
     url: Option<String>,
     startup_message: Option<String>,
     has_workers: bool,
+    is_worker: bool,
     runtime: Mutex<Option<Arc<Runtime>>>,
 }
 
@@ -49,6 +50,8 @@ pub(crate) struct Description {
     pub(crate) startup_message: Option<String>,
     /// Whether other processes of the program serve, not this one.
     pub(crate) has_workers: bool,
+    /// Whether this process is a worker, and this is what it serves.
+    pub(crate) is_worker: bool,
 }
 
 impl Serving {
@@ -90,6 +93,7 @@ impl Serving {
             url: description.url,
             startup_message: description.startup_message,
             has_workers: description.has_workers,
+            is_worker: description.is_worker,
             runtime: Mutex::new(Some(runtime)),
         })
     }
@@ -135,14 +139,16 @@ impl Serving {
         self.has_workers
     }
 
-    /// Says that handlers can run: begins to use shared state of the program, and reports it if this process is a worker.
+    /// Says that handlers can run: begins to use shared state of the program, and reports it if this is what a worker serves.
     fn report_ready(&self) {
         if let Some(runtime) = &*lock(&self.runtime)
             && let Some(sharing) = &*lock(&self.shared.sharing)
         {
             sharing.begin(runtime.handle());
         }
-        mcpline::foreign::report_ready();
+        if self.is_worker {
+            mcpline::foreign::report_ready();
+        }
     }
 
     /// A descriptor for the interpreter to write to when a signal arrives, so that `wait` does not miss it.

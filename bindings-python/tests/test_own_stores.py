@@ -427,13 +427,13 @@ def test_a_server_with_a_long_lifespan_is_subscribed_before_it_answers(kind: Cal
         yield
 
     async def main() -> None:
-        server = replica(kind(store), timeout=0.2)
+        server = replica(kind(store), timeout=2.0)
         server._lifespan = lifespan  # type: ignore[assignment]
         async with serving(server) as a:
             await waiting.wait()
             beginning = asyncio.ensure_future(begin(a))
             # Longer than the timeout.
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(2.2)
             assert not beginning.done()
             go_on.set()
             await beginning

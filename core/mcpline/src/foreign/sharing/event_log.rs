@@ -93,6 +93,11 @@ impl EventQueue {
         }
     }
 
+    /// Returns whether nothing waits, and all functions have returned.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     /// Waits until everything is written, and all functions have returned.
     pub(super) async fn written(&self) {
         loop {

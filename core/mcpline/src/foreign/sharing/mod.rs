@@ -393,7 +393,12 @@ impl EventLog for ForeignSharing {
         Box::pin(async move {
             let state = self.0.state();
             if state.lock().running.is_none() {
-                return Err(SharingError::new("events: the server is not served"));
+                return match state.events.is_empty() {
+                    true => Ok(()),
+                    false => Err(SharingError::new(
+                        "events wait to be written, but the server is not served",
+                    )),
+                };
             }
             state.events.written().await;
             Ok(())

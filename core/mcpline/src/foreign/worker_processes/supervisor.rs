@@ -39,6 +39,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// How often the pause is doubled at most: a request that crashes its handler must not end the service for long.
 const MAX_DOUBLINGS: u32 = 4;
 
+/// The pause before another attempt to start a process, if the system could not start one while other workers serve.
+const SPAWN_PAUSE: Duration = Duration::from_secs(1);
+
 /// How long a worker may take to end by itself after its calls and last responses, then after SIGTERM: the program may close
 /// files and connections.
 const END_TIME: Duration = Duration::from_secs(3);
@@ -172,6 +175,11 @@ impl Workers {
         for _ in 0..self.starter.program.count.get() {
             self.start()?;
         }
+        self.keep_running(stop).await
+    }
+
+    /// Replaces workers that end.
+    async fn keep_running(&mut self, stop: &Stop) -> Result<(), Error> {
         loop {
             let next_check = self.running.next_check(self.start_timeout);
             let ended = tokio::select! {
@@ -198,7 +206,16 @@ impl Workers {
                     () = sleep(FIRST_PAUSE * 2_u32.pow(doublings)) => {}
                 }
             }
-            self.start()?;
+            while let Err(error) = self.start() {
+                if !self.running.any_serves() {
+                    return Err(error);
+                }
+                tracing::warn!(%error, "a worker process is not replaced yet: trying again");
+                tokio::select! {
+                    () = stop.stopped() => return Ok(()),
+                    () = sleep(SPAWN_PAUSE) => {}
+                }
+            }
         }
     }
 
@@ -515,6 +532,25 @@ mod tests {
         for _ in 0..2 * MAX_FAILED_STARTS {
             workers.note_end(&failed_start()).expect("goes on");
         }
+        kill_all(workers.running).await;
+    }
+
+    #[tokio::test]
+    async fn a_program_that_cannot_be_started_does_not_end_a_service_that_serves() {
+        let mut workers = workers("", Duration::MAX, None);
+        workers.starter.program.program = "/no/such/program".into();
+        let _serving = add_worker(&mut workers.running, true);
+        let hanging = add_worker(&mut workers.running, false);
+        for worker in workers.running.workers.values_mut() {
+            if !worker.has_served() {
+                worker.process.kill().expect("killed");
+            }
+        }
+        let stop = Stop::new();
+        // It does not end by itself.
+        let running = timeout(2 * SPAWN_PAUSE, workers.keep_running(&stop)).await;
+        running.expect_err("goes on");
+        drop(hanging);
         kill_all(workers.running).await;
     }
 
