@@ -102,7 +102,7 @@ class SettingsTest {
             bodyLimit = 1000,
             readTimeout = 1.seconds,
             writeTimeout = 2.seconds,
-            connections = 3,
+            connections = 30,
             stateless = false,
             sessions = 4,
             sessionIdle = 5.seconds,
