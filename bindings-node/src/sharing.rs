@@ -146,37 +146,11 @@ fn arguments(request: &SharingRequest) -> SharingArguments {
     }
 }
 
-/// Returns shared state whose functions are in the order of [`SharingFunctions`].
+/// Returns shared state whose functions are in the order of [`SharingFunctions::in_order`].
 pub(crate) fn foreign_sharing(
     handlers: Vec<Arc<dyn Handler>>,
     timeout: Option<f64>,
 ) -> Result<ForeignSharing> {
-    let Ok(
-        [
-            save,
-            load,
-            remove,
-            append,
-            end,
-            read,
-            publish,
-            subscribe,
-            unsubscribe,
-        ],
-    ) = <[_; 9]>::try_from(handlers)
-    else {
-        return Err(Failure::usage("shared state has nine functions").into());
-    };
-    let functions = SharingFunctions {
-        save,
-        load,
-        remove,
-        append,
-        end,
-        read,
-        publish,
-        subscribe,
-        unsubscribe,
-    };
+    let functions = SharingFunctions::in_order(handlers).map_err(|error| Failure::core(&error))?;
     ForeignSharing::new(functions, timeout).map_err(|error| Failure::core(&error).into())
 }

@@ -766,36 +766,15 @@ impl Server {
     }
 }
 
-/// Returns shared state whose functions are in the order of [`SharingFunctions`].
+/// Returns shared state whose functions are in the order of [`SharingFunctions::in_order`].
 fn foreign_sharing(
     py: Python<'_>,
     functions: &[PyRef<'_, Plan>],
     timeout: Option<f64>,
 ) -> PyResult<ForeignSharing> {
-    let handlers: Vec<_> = functions.iter().map(|plan| handler(plan)).collect();
-    let [
-        save,
-        load,
-        remove,
-        append,
-        end,
-        read,
-        publish,
-        subscribe,
-        unsubscribe,
-    ] = <[_; 9]>::try_from(handlers)
-        .map_err(|_| errors::defect("shared state has nine functions"))?;
-    let functions = SharingFunctions {
-        save,
-        load,
-        remove,
-        append,
-        end,
-        read,
-        publish,
-        subscribe,
-        unsubscribe,
-    };
+    let handlers = functions.iter().map(|plan| handler(plan)).collect();
+    let functions =
+        SharingFunctions::in_order(handlers).map_err(|error| errors::core(py, &error))?;
     ForeignSharing::new(functions, timeout).map_err(|error| errors::core(py, &error))
 }
 

@@ -64,6 +64,39 @@ pub struct SharingFunctions {
     pub unsubscribe: Arc<dyn Handler>,
 }
 
+impl SharingFunctions {
+    /// Takes the functions in the order of the fields.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): there are more or fewer.
+    pub fn in_order(functions: Vec<Arc<dyn Handler>>) -> Result<Self, Error> {
+        let functions = <[_; 9]>::try_from(functions);
+        let [
+            save,
+            load,
+            remove,
+            append,
+            end,
+            read,
+            publish,
+            subscribe,
+            unsubscribe,
+        ] = functions.map_err(|_| Error::usage("shared state has nine functions"))?;
+        Ok(Self {
+            save,
+            load,
+            remove,
+            append,
+            end,
+            read,
+            publish,
+            subscribe,
+            unsubscribe,
+        })
+    }
+}
+
 /// State that processes share, in foreign code. Cheap to clone.
 #[derive(Clone)]
 pub struct ForeignSharing(Arc<Shared>);
