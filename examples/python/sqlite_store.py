@@ -143,7 +143,7 @@ def main() -> None:
 
     @server.tool
     def greet(name: str) -> str:
-        """Greet somebody."""
+        """Greet a person."""
         return f"Hello, {name}!"
 
     server.run("http", port=int(sys.argv[1]))

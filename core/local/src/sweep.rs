@@ -159,7 +159,7 @@ impl Directory {
                 Some(lock) => Some(lock),
                 None => return Ok(false),
             },
-            // It is no session.
+            // Not a session.
             None => None,
         };
         match SessionFile::read(file.path.clone())? {
@@ -258,7 +258,7 @@ impl SessionFile {
         };
         let expiry = match read {
             Ok(()) => Some(Expiry::of_file(header)),
-            // It is no session.
+            // Not a session.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
             Err(error) => return Err(error),
         };

@@ -243,7 +243,7 @@ mod tests {
         };
         let retry = Some(Duration::from_millis(500));
         for (spread, random_part) in [(true, 250), (false, 0)] {
-            // It has delivered something, so it is no failed attempt.
+            // It has delivered something, so the attempt has not failed.
             attempts.ended(true, Instant::now(), retry, spread);
             let [earliest, latest] = [0, u32::MAX].map(|random| attempts.delay(retry, random));
             assert_eq!(Some(earliest), retry);
