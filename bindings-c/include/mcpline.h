@@ -1273,14 +1273,14 @@ MCPL_API MCPL_NODISCARD mcpl_server *mcpl_server_new(const char *name, const cha
  *
  * Input requests:
  *
- * - `ask_idle_timeout`: how long one waits without progress from the client (600).
- * - `ask_timeout`: how long one waits in total (3,600).
- * - `call_asks`: input requests per call on handshake revisions (1,000).
- * - `rounds`: rounds of input requests per call on 2026-07-28 (16).
- * - `state_size`, `state_lifetime`, `state_keys`: size (65,536) and lifetime (600) of the `requestState` that a client
+ * - `input_request_idle_timeout`: how long one waits without progress from the client (600).
+ * - `input_request_timeout`: how long one waits in total (3,600).
+ * - `max_input_requests_per_call`: input requests per call on handshake revisions (1,000).
+ * - `max_input_rounds`: rounds of input requests per call on 2026-07-28 (16).
+ * - `max_state_bytes`, `state_lifetime`, `state_keys`: size (65,536) and lifetime (600) of the `requestState` that a client
  *   carries between rounds, and the secrets that seal it.
- * - `suspended`: handlers that may wait for the next round (10,000). Above it, the oldest handler of the client that
- *   has most is cancelled and runs again when its client retries.
+ * - `max_suspended_handlers`: handlers that may wait for the next round (10,000). Above it, the oldest handler of the client
+ *   that has most is cancelled and runs again when its client retries.
  *
  * Several processes:
  *
@@ -1293,10 +1293,10 @@ MCPL_API MCPL_NODISCARD mcpl_server *mcpl_server_new(const char *name, const cha
  *
  * Limits of the server:
  *
- * - `max_peer_bytes`: bytes held for all clients together (512 MiB).
+ * - `max_total_client_bytes`: bytes held for all clients together (512 MiB).
  * - `max_calls`: calls in flight in all sessions together (10,000).
- * - `client_share`: largest part that one client may use of these limits, of `suspended`, and over HTTP of connections
- *   and sessions (0.25). A client is an authenticated principal, or else an address. What exceeds a limit is refused
+ * - `client_share`: largest part that one client may use of these limits, of `max_suspended_handlers`, and over HTTP of
+ *   connections and sessions (0.25). A client is an authenticated principal, or else an address. What exceeds a limit is refused
  *   as busy.
  * - `tool_rate`, `completion_rate`: calls of each tool, and completions (no limit).
  * - `shutdown_grace`: how long calls in flight may continue when the server stops (5).
@@ -1316,15 +1316,16 @@ MCPL_API MCPL_NODISCARD mcpl_server *mcpl_server_new(const char *name, const cha
  *
  * Limits of each session:
  *
- * - `in_flight`: requests in flight (1,024). `open_asks`: open input requests (64). `subscriptions` (1,024).
+ * - `max_requests_in_flight`: requests in flight (1,024). `max_open_input_requests`: open input requests (64).
+ *   `max_subscriptions` (1,024).
  * - `max_client_info_bytes`: client information and capabilities (65,536). `max_subscription_bytes`: URIs of
  *   subscriptions together (262,144).
  * - `progress_rate` ([20, 64]), `log_rate` ([50, 128]): progress and log notifications.
  * - `client_log_level`: the least level, such as `"warning"`, of the log messages that a client receives until it sets a level
  *   (revisions up to 2025-11-25; all levels).
- * - `ping_interval`: idle time after which a client is pinged (never). `ping_misses`: unanswered pings that end the
+ * - `ping_interval`: idle time after which a client is pinged (never). `max_missed_pings`: unanswered pings that end the
  *   session (3).
- * - `line_limit`: size of a message on stdio (16 MiB). `batch_limit`: messages in a batch (100). `depth_limit`:
+ * - `max_line_bytes`: size of a message on stdio (16 MiB). `max_batch_messages`: messages in a batch (100). `max_json_depth`:
  *   nesting of JSON (127, the maximum).
  *
  * \return `NULL` on failure; see `mcpl_last_error`. Any thread.
@@ -1677,13 +1678,13 @@ mcpl_status mcpl_server_on_end(mcpl_server *server,
  *     `serve_health` (true), `ready_path` (`"/ready"`), `serve_ready` (true), `proxy_prefix`: where the server answers.
  *   - `allowed_hosts`, `allowed_origins`: accepted `Host` and `Origin` headers, besides those of loopback and of the
  *     bound address. Pages of the allowed origins may also read the responses (CORS).
- *   - `body_limit` (16 MiB), `read_timeout` (30), `write_timeout` (30), `connections` (10,000): limits of connections.
- *   - `sessions` (10,000), `session_idle` (1,800): limits of sessions.
+ *   - `max_body_bytes` (16 MiB), `read_timeout` (30), `write_timeout` (30), `max_connections` (10,000): limits of connections.
+ *   - `max_sessions` (10,000), `session_idle_timeout` (1,800): limits of sessions.
  *   - `stateless` (false): serve clients of handshake revisions without sessions, so that any process can answer any
  *     request. Nothing is kept between their requests then: there are no input requests, subscriptions, notifications of
  *     changes and resumable streams, and HTTP+SSE is not served.
- *   - `silence` (10): after this time without a message a waiting call becomes an event stream.
- *   - `keep_alive` (15), `retry` (0.5), `kept_events` (1,024), `kept_bytes` (4 MiB), `max_unread_bytes` (16 MiB):
+ *   - `stream_upgrade_delay` (10): after this time without a message a waiting call becomes an event stream.
+ *   - `keep_alive` (15), `retry` (0.5), `max_kept_events` (1,024), `max_kept_bytes` (4 MiB), `max_unread_bytes` (16 MiB):
  *     event streams.
  *   - `metrics_path` (none): where the metrics of the server are served, if its option `metrics` is on.
  *   - `client_address_header`: the header in which a reverse proxy names the client's address.
@@ -1716,13 +1717,13 @@ mcpl_status mcpl_server_run_http(mcpl_server *server,
  *     `serve_health` (true), `ready_path` (`"/ready"`), `serve_ready` (true), `proxy_prefix`: where the server answers.
  *   - `allowed_hosts`, `allowed_origins`: accepted `Host` and `Origin` headers, besides those of loopback and of the
  *     bound address. Pages of the allowed origins may also read the responses (CORS).
- *   - `body_limit` (16 MiB), `read_timeout` (30), `write_timeout` (30), `connections` (10,000): limits of connections.
- *   - `sessions` (10,000), `session_idle` (1,800): limits of sessions.
+ *   - `max_body_bytes` (16 MiB), `read_timeout` (30), `write_timeout` (30), `max_connections` (10,000): limits of connections.
+ *   - `max_sessions` (10,000), `session_idle_timeout` (1,800): limits of sessions.
  *   - `stateless` (false): serve clients of handshake revisions without sessions, so that any process can answer any
  *     request. Nothing is kept between their requests then: there are no input requests, subscriptions, notifications of
  *     changes and resumable streams, and HTTP+SSE is not served.
- *   - `silence` (10): after this time without a message a waiting call becomes an event stream.
- *   - `keep_alive` (15), `retry` (0.5), `kept_events` (1,024), `kept_bytes` (4 MiB), `max_unread_bytes` (16 MiB):
+ *   - `stream_upgrade_delay` (10): after this time without a message a waiting call becomes an event stream.
+ *   - `keep_alive` (15), `retry` (0.5), `max_kept_events` (1,024), `max_kept_bytes` (4 MiB), `max_unread_bytes` (16 MiB):
  *     event streams.
  *   - `metrics_path` (none): where the metrics of the server are served, if its option `metrics` is on.
  *   - `client_address_header`: the header in which a reverse proxy names the client's address.
@@ -1760,7 +1761,7 @@ mcpl_status mcpl_server_start_http(mcpl_server *server,
  * \param options JSON object that ends with a zero byte, or `NULL` for the defaults. All members are optional:
  *   - `mode` (`"0600"`): permissions of the socket file, which say who may connect: octal digits, or a number. `"0660"`
  *     admits the group of the file too. The umask does not change them.
- *   - `connections` (256): maximum number of open connections; further ones are closed at once.
+ *   - `max_connections` (256): maximum number of open connections; further ones are closed at once.
  *
  * \return `MCPL_TRANSPORT_ERROR` if the socket cannot be created or another server uses it, `MCPL_USAGE_ERROR` if the
  * path is too long for a socket or an option is invalid, and `MCPL_WOULD_DEADLOCK` on the I/O thread and within
@@ -1782,7 +1783,7 @@ mcpl_status mcpl_server_run_unix(mcpl_server *server,
  * \param options JSON object that ends with a zero byte, or `NULL` for the defaults. All members are optional:
  *   - `mode` (`"0600"`): permissions of the socket file, which say who may connect: octal digits, or a number. `"0660"`
  *     admits the group of the file too. The umask does not change them.
- *   - `connections` (256): maximum number of open connections; further ones are closed at once.
+ *   - `max_connections` (256): maximum number of open connections; further ones are closed at once.
  *
  * \return `MCPL_OK`, or a status as of `mcpl_server_run_unix`.
  *
@@ -2431,8 +2432,8 @@ mcpl_status mcpl_call_send_request(mcpl_call *call,
  * \param result,result_length set to the client's result as JSON and its length in bytes. Release it with
  *   `mcpl_string_free`.
  *
- * Waits at most for the server's options `ask_idle_timeout` and `ask_timeout`. May be called on worker threads, which
- * are replaced while they wait, and on threads of the program.
+ * Waits at most for the server's options `input_request_idle_timeout` and `input_request_timeout`. May be called on worker
+ * threads, which are replaced while they wait, and on threads of the program.
  *
  * \return `MCPL_REQUEST_CANCELLED` if the request is cancelled meanwhile; `MCPL_WOULD_DEADLOCK` on the I/O thread
  * (inline handlers) and within `mcpl_loop_dispatch`; `MCPL_LIMIT_EXCEEDED` if 1,024 workers are waiting, or as many
@@ -3283,9 +3284,9 @@ mcpl_status mcpl_client_set_channel(mcpl_client *client,
  *   - `ping_interval` (never), `ping_timeout` (30): how long the connection may be idle before the client sends a ping
  *     (2024-11-05 to 2025-11-25; 2026-07-28 has no `ping`), and the timeout of the answer. Without an answer the connection
  *     counts as lost: this is logged, and requests in flight fail with `MCPL_CONNECTION_LOST`.
- *   - `max_rounds` (10): how many times the server may return input requests for one request.
+ *   - `max_input_rounds` (10): how many times the server may return input requests for one request.
  *   - `max_list_bytes` (33554432): the maximum size of all pages of a list, in bytes.
- *   - `line_limit` (16777216): the maximum length of a message from a server over stdio or a Unix socket, in bytes. A longer
+ *   - `max_line_bytes` (16777216): the maximum length of a message from a server over stdio or a Unix socket, in bytes. A longer
  *     message is skipped with a warning, and a request that it answers times out.
  *   - `check_output` (`true`): whether structured content is validated against the output schema of its tool.
  *   - `trusted` (`false`): whether to trust the annotations of the server's tools: calls of read-only and idempotent tools are
@@ -3446,7 +3447,7 @@ MCPL_API mcpl_status mcpl_client_use_loop(mcpl_client *client, mcpl_loop *loop);
  *   - `headers`: headers to add to each request, an array of pairs: `[["authorization", "Bearer ..."]]`.
  *   - `proxy`: a URL, or `"direct"` for none; by default the environment decides (`HTTPS_PROXY` and the like).
  *   - `tls_roots`: more certificates to trust, as PEM; `only_these_roots` (`false`): whether to trust no others.
- *   - `connect_timeout` (10), `max_redirects` (5), `body_limit` (16 MiB): limits.
+ *   - `connect_timeout` (10), `max_redirects` (5), `max_body_bytes` (16 MiB): limits.
  *   - `resume_attempts` (5), `resume_delay` (0.5), `resume_max_delay` (30): attempts to resume a broken stream, and their delays.
  *   - `auth`: how the client is authorized (`basic/authorization`): `{"bearer": token}`, `{"source": {}}` for tokens that the
  *     program returns, or `{"oauth": {...}}` with

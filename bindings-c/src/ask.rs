@@ -297,8 +297,8 @@ fn give(
 /// - `result`, `result_length`: set to the client's result as JSON and its length in bytes. Release it with
 ///   `mcpl_string_free`.
 ///
-/// Waits at most for the server's options `ask_idle_timeout` and `ask_timeout`. May be called on worker threads, which
-/// are replaced while they wait, and on threads of the program.
+/// Waits at most for the server's options `input_request_idle_timeout` and `input_request_timeout`. May be called on worker
+/// threads, which are replaced while they wait, and on threads of the program.
 ///
 /// Returns `MCPL_REQUEST_CANCELLED` if the request is cancelled meanwhile; `MCPL_WOULD_DEADLOCK` on the I/O thread
 /// (inline handlers) and within `mcpl_loop_dispatch`; `MCPL_LIMIT_EXCEEDED` if 1,024 workers are waiting, or as many
@@ -427,7 +427,7 @@ mod tests {
     fn sends_no_input_request_if_waiting_is_refused() {
         const MOST: usize = MAX_BLOCKED_WORKERS / 2;
         let info = c"{\"name\":\"test\",\"version\":\"1\"}".as_ptr();
-        let options = c"{\"in_flight\":2000,\"open_asks\":2000}".as_ptr();
+        let options = c"{\"in_flight\":2000,\"max_open_input_requests\":2000}".as_ptr();
         let all = MCPL_AUTO_LENGTH;
         // SAFETY: all pointers are valid strings.
         let server = unsafe {

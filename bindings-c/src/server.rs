@@ -242,14 +242,14 @@ pub unsafe extern "C" fn mcpl_server_new(
 ///
 /// Input requests:
 ///
-/// - `ask_idle_timeout`: how long one waits without progress from the client (600).
-/// - `ask_timeout`: how long one waits in total (3,600).
-/// - `call_asks`: input requests per call on handshake revisions (1,000).
-/// - `rounds`: rounds of input requests per call on 2026-07-28 (16).
-/// - `state_size`, `state_lifetime`, `state_keys`: size (65,536) and lifetime (600) of the `requestState` that a client
+/// - `input_request_idle_timeout`: how long one waits without progress from the client (600).
+/// - `input_request_timeout`: how long one waits in total (3,600).
+/// - `max_input_requests_per_call`: input requests per call on handshake revisions (1,000).
+/// - `max_input_rounds`: rounds of input requests per call on 2026-07-28 (16).
+/// - `max_state_bytes`, `state_lifetime`, `state_keys`: size (65,536) and lifetime (600) of the `requestState` that a client
 ///   carries between rounds, and the secrets that seal it.
-/// - `suspended`: handlers that may wait for the next round (10,000). Above it, the oldest handler of the client that
-///   has most is cancelled and runs again when its client retries.
+/// - `max_suspended_handlers`: handlers that may wait for the next round (10,000). Above it, the oldest handler of the client
+///   that has most is cancelled and runs again when its client retries.
 ///
 /// Several processes:
 ///
@@ -262,10 +262,10 @@ pub unsafe extern "C" fn mcpl_server_new(
 ///
 /// Limits of the server:
 ///
-/// - `max_peer_bytes`: bytes held for all clients together (512 MiB).
+/// - `max_total_client_bytes`: bytes held for all clients together (512 MiB).
 /// - `max_calls`: calls in flight in all sessions together (10,000).
-/// - `client_share`: largest part that one client may use of these limits, of `suspended`, and over HTTP of connections
-///   and sessions (0.25). A client is an authenticated principal, or else an address. What exceeds a limit is refused
+/// - `client_share`: largest part that one client may use of these limits, of `max_suspended_handlers`, and over HTTP of
+///   connections and sessions (0.25). A client is an authenticated principal, or else an address. What exceeds a limit is refused
 ///   as busy.
 /// - `tool_rate`, `completion_rate`: calls of each tool, and completions (no limit).
 /// - `shutdown_grace`: how long calls in flight may continue when the server stops (5).
@@ -285,15 +285,16 @@ pub unsafe extern "C" fn mcpl_server_new(
 ///
 /// Limits of each session:
 ///
-/// - `in_flight`: requests in flight (1,024). `open_asks`: open input requests (64). `subscriptions` (1,024).
+/// - `max_requests_in_flight`: requests in flight (1,024). `max_open_input_requests`: open input requests (64).
+///   `max_subscriptions` (1,024).
 /// - `max_client_info_bytes`: client information and capabilities (65,536). `max_subscription_bytes`: URIs of
 ///   subscriptions together (262,144).
 /// - `progress_rate` ([20, 64]), `log_rate` ([50, 128]): progress and log notifications.
 /// - `client_log_level`: the least level, such as `"warning"`, of the log messages that a client receives until it sets a level
 ///   (revisions up to 2025-11-25; all levels).
-/// - `ping_interval`: idle time after which a client is pinged (never). `ping_misses`: unanswered pings that end the
+/// - `ping_interval`: idle time after which a client is pinged (never). `max_missed_pings`: unanswered pings that end the
 ///   session (3).
-/// - `line_limit`: size of a message on stdio (16 MiB). `batch_limit`: messages in a batch (100). `depth_limit`:
+/// - `max_line_bytes`: size of a message on stdio (16 MiB). `max_batch_messages`: messages in a batch (100). `max_json_depth`:
 ///   nesting of JSON (127, the maximum).
 ///
 /// Returns `NULL` on failure; see `mcpl_last_error`. Any thread.

@@ -30,13 +30,13 @@ use crate::verifying::verified_by;
 ///     `serve_health` (true), `ready_path` (`"/ready"`), `serve_ready` (true), `proxy_prefix`: where the server answers.
 ///   - `allowed_hosts`, `allowed_origins`: accepted `Host` and `Origin` headers, besides those of loopback and of the
 ///     bound address. Pages of the allowed origins may also read the responses (CORS).
-///   - `body_limit` (16 MiB), `read_timeout` (30), `write_timeout` (30), `connections` (10,000): limits of connections.
-///   - `sessions` (10,000), `session_idle` (1,800): limits of sessions.
+///   - `max_body_bytes` (16 MiB), `read_timeout` (30), `write_timeout` (30), `max_connections` (10,000): limits of connections.
+///   - `max_sessions` (10,000), `session_idle_timeout` (1,800): limits of sessions.
 ///   - `stateless` (false): serve clients of handshake revisions without sessions, so that any process can answer any
 ///     request. Nothing is kept between their requests then: there are no input requests, subscriptions, notifications of
 ///     changes and resumable streams, and HTTP+SSE is not served.
-///   - `silence` (10): after this time without a message a waiting call becomes an event stream.
-///   - `keep_alive` (15), `retry` (0.5), `kept_events` (1,024), `kept_bytes` (4 MiB), `max_unread_bytes` (16 MiB):
+///   - `stream_upgrade_delay` (10): after this time without a message a waiting call becomes an event stream.
+///   - `keep_alive` (15), `retry` (0.5), `max_kept_events` (1,024), `max_kept_bytes` (4 MiB), `max_unread_bytes` (16 MiB):
 ///     event streams.
 ///   - `metrics_path` (none): where the metrics of the server are served, if its option `metrics` is on.
 ///   - `client_address_header`: the header in which a reverse proxy names the client's address.

@@ -25,7 +25,7 @@ use crate::text;
 /// - `options`: JSON object that ends with a zero byte, or `NULL` for the defaults. All members are optional:
 ///   - `mode` (`"0600"`): permissions of the socket file, which say who may connect: octal digits, or a number. `"0660"`
 ///     admits the group of the file too. The umask does not change them.
-///   - `connections` (256): maximum number of open connections; further ones are closed at once.
+///   - `max_connections` (256): maximum number of open connections; further ones are closed at once.
 ///
 /// Returns `MCPL_TRANSPORT_ERROR` if the socket cannot be created or another server uses it, `MCPL_USAGE_ERROR` if the
 /// path is too long for a socket or an option is invalid, and `MCPL_WOULD_DEADLOCK` on the I/O thread and within

@@ -763,7 +763,7 @@ void a_server_listens_on_a_unix_socket() {
   const std::string path = std::string(folder) + "/s";
   Pair pair;
   pair.server.add_tool("a", "d", nullptr, [] { return "an answer"; });
-  pair.server.start_unix(path, R"({"connections":8})");
+  pair.server.start_unix(path, R"({"max_connections":8})");
   THROWS(MCPL_TRANSPORT_ERROR, (pair.server.start_unix(path), 0));
   pair.client.set_socket(path);
   pair.client.open();

@@ -38,11 +38,11 @@ export interface ServerSettings {
   /** Protocol revisions to serve. Default: all. */
   revisions?: Revision[];
   /** Maximum length of a message on stdio, in bytes. Default: 16 MiB. */
-  lineLimit?: number;
+  maxLineBytes?: number;
   /** Maximum number of messages in a JSON-RPC batch (2024-11-05 and 2025-03-26). Default: 100. */
-  batchLimit?: number;
+  maxBatchMessages?: number;
   /** Maximum nesting depth of the JSON in a message. Default: 127, which is also the highest allowed value. */
-  depthLimit?: number;
+  maxJsonDepth?: number;
   /** Maximum number of items per page of a list. Default: 1,000. Many clients never request a second page. */
   pageSize?: number;
   /** Cache hints of lists (2026-07-28). Default: lifetime 0, private. */
@@ -53,9 +53,9 @@ export interface ServerSettings {
    * Time that an input request waits for the client's answer; each progress notification restarts it. Default: 600,000,
    * because a person may have to answer.
    */
-  askIdleTimeout?: number;
+  inputRequestIdleTimeout?: number;
   /** Maximum total time that an input request waits, regardless of progress. Default: 3,600,000. */
-  askTimeout?: number;
+  inputRequestTimeout?: number;
   /**
    * Secrets that seal `requestState`, the same in all processes of a service: base64 of at least 32 bytes each. The
    * first one seals, all of them open. Default: the environment variable `MCPLINE_STATE_SECRETS`, or else a key of this
@@ -72,31 +72,31 @@ export interface ServerSettings {
    * When the limit is reached, the oldest handler of the client with the most suspended handlers is cancelled; the
    * retry of its request runs the handler again from the start.
    */
-  suspended?: number;
+  maxSuspendedHandlers?: number;
   /**
    * Maximum memory held on behalf of all clients together, in bytes: request bodies and their calls, unread responses,
    * events kept for resumption, sessions. Default: 512 MiB. Requests that would exceed it are refused as busy (HTTP
    * 503).
    */
-  maxPeerBytes?: number;
+  maxTotalClientBytes?: number;
   /** Maximum number of calls in flight, over all sessions. Default: 10,000. Further calls are refused as busy. */
   maxCalls?: number;
   /**
-   * Largest fraction of each shared limit that one client may use, above 0 and at most 1. Applies to `maxPeerBytes`,
-   * `maxCalls` and `suspended`, and over HTTP to `connections` and `sessions`. A client is identified by its principal
-   * if requests are authenticated, otherwise by its network address. Default: 0.25. A client that exceeds its share is
-   * refused as busy (HTTP 429); other clients are unaffected.
+   * Largest fraction of each shared limit that one client may use, above 0 and at most 1. Applies to
+   * `maxTotalClientBytes`, `maxCalls` and `maxSuspendedHandlers`, and over HTTP to `maxConnections` and `maxSessions`.
+   * A client is identified by its principal if requests are authenticated, otherwise by its network address. Default:
+   * 0.25. A client that exceeds its share is refused as busy (HTTP 429); other clients are unaffected.
    */
   clientShare?: number;
   /** Maximum number of input rounds per request (2026-07-28). Default: 16. */
-  rounds?: number;
+  maxInputRounds?: number;
   /**
    * Maximum number of input requests per call, for clients of the revisions up to 2025-11-25. Default: 1,000. For
-   * 2026-07-28, `rounds` is the limit.
+   * 2026-07-28, `maxInputRounds` is the limit.
    */
-  callAsks?: number;
+  maxInputRequestsPerCall?: number;
   /** Maximum size of a sealed `requestState`, in bytes. Default: 64 KiB. Clients send it with every retry. */
-  stateSize?: number;
+  maxStateBytes?: number;
   /** Validate structured results against the output schema of their tool. Default: `true`. */
   checkOutput?: boolean;
   /** Rate limit of the calls per tool, for all clients together. Default: unlimited. */
@@ -136,11 +136,11 @@ export interface ServerSettings {
    */
   spanContents?: boolean;
   /** Maximum number of requests in flight per session. Default: 1,024. Further requests are refused as busy. */
-  inFlight?: number;
+  maxRequestsInFlight?: number;
   /** Maximum number of unanswered input requests per session. Default: 64. */
-  openAsks?: number;
+  maxOpenInputRequests?: number;
   /** Maximum number of resource subscriptions per session. Default: 1,024. */
-  subscriptions?: number;
+  maxSubscriptions?: number;
   /** Maximum size of a session's `clientInfo` and `capabilities` together, in bytes of JSON. Default: 64 KiB. */
   maxClientInfoBytes?: number;
   /** Maximum total length of the URIs that a session is subscribed to, in bytes. Default: 256 KiB. */
@@ -160,7 +160,7 @@ export interface ServerSettings {
   /** Time without messages after which the server pings a client (revisions up to 2025-11-25). Default: no pings. */
   pingInterval?: number;
   /** Number of consecutive unanswered pings after which the session is closed. Default: 3. */
-  pingMisses?: number;
+  maxMissedPings?: number;
   /** Experimental capabilities to declare, with their settings, by name. */
   experimental?: Record<string, Record<string, unknown>>;
   /** Capabilities to declare even while no feature of the kind is registered. */
@@ -179,7 +179,7 @@ export interface UnixSettings {
    * Maximum number of open connections; further ones are closed at once. A connection stays open as long as its client
    * runs, and uses a file descriptor, of which many systems give a process 1,024. Default: 256.
    */
-  connections?: number;
+  maxConnections?: number;
 }
 
 /** Settings of serving over HTTP. Every setting has a production-safe default. Durations are in milliseconds. */
@@ -228,7 +228,7 @@ export interface HttpSettings {
    */
   allowedOrigins?: string[];
   /** Maximum size of a request body, in bytes. Default: 16 MiB. */
-  bodyLimit?: number;
+  maxBodyBytes?: number;
   /**
    * Time that a client has to send the headers of a request, and then its body; with TLS also for the handshake. Default:
    * 30,000.
@@ -237,7 +237,7 @@ export interface HttpSettings {
   /** Time after which a response ends if the client reads nothing of it. Default: 30,000. */
   writeTimeout?: number;
   /** Maximum number of open connections; further ones wait to be accepted. Default: 10,000. */
-  connections?: number;
+  maxConnections?: number;
   /**
    * Serve clients of handshake revisions without sessions, so that any process can answer any request. Default: `false`.
    * Nothing is kept between their requests then: there are no input requests, subscriptions, notifications of changes and
@@ -247,33 +247,33 @@ export interface HttpSettings {
   stateless?: boolean;
   /**
    * Maximum number of sessions (revisions up to 2025-11-25). Default: 10,000. At the limit, a session that was idle for
-   * at least a thirtieth of `sessionIdle` is closed to make room; if there is none, `initialize` is refused with HTTP
-   * 503.
+   * at least a thirtieth of `sessionIdleTimeout` is closed to make room; if there is none, `initialize` is refused
+   * with HTTP 503.
    */
-  sessions?: number;
+  maxSessions?: number;
   /**
    * Idle time after which a session is closed. Default: 1,800,000. If it is infinite, sessions last until their clients
-   * end them, and none makes room at the limit of `sessions`.
+   * end them, and none makes room at the limit of `maxSessions`.
    */
-  sessionIdle?: number;
+  sessionIdleTimeout?: number;
   /**
    * Time without output after which the response to a pending call becomes an event stream with keep-alive comments.
    * Default: 10,000.
    */
-  silence?: number;
+  streamUpgradeDelay?: number;
   /** Interval between keep-alive comments on an idle event stream. Default: 15,000. */
   keepAlive?: number;
   /** Reconnection delay that is sent to clients as `retry` of an event stream. Default: 500. */
   retry?: number;
   /** Maximum number of events kept per resumable stream, for clients that reconnect. Default: 1,024. */
-  keptEvents?: number;
+  maxKeptEvents?: number;
   /**
    * Maximum size of the events kept per resumable stream, in bytes. Each event counts as its message plus 128 bytes.
    * Default: 4 MiB.
    */
-  keptBytes?: number;
+  maxKeptBytes?: number;
   /**
-   * Maximum size of the unread events of one event stream, in bytes, counted as for `keptBytes`; one message is
+   * Maximum size of the unread events of one event stream, in bytes, counted as for `maxKeptBytes`; one message is
    * accepted in any case. Default: 16 MiB. Beyond it notifications are dropped, and a stream whose responses alone
    * exceed it ends.
    */
@@ -295,23 +295,23 @@ export type SettingKind =
 const SERVER_SETTINGS: Readonly<Record<keyof ServerSettings, SettingKind>> = {
   sharing: "text",
   revisions: "list",
-  lineLimit: "count",
-  batchLimit: "count",
-  depthLimit: "count",
+  maxLineBytes: "count",
+  maxBatchMessages: "count",
+  maxJsonDepth: "count",
   pageSize: "count",
   listCache: "cache",
   resourceCache: "cache",
-  askIdleTimeout: "time",
-  askTimeout: "time",
+  inputRequestIdleTimeout: "time",
+  inputRequestTimeout: "time",
   stateKeys: "list",
   stateLifetime: "time",
-  suspended: "count",
-  maxPeerBytes: "count",
+  maxSuspendedHandlers: "count",
+  maxTotalClientBytes: "count",
   maxCalls: "count",
   clientShare: "number",
-  rounds: "count",
-  callAsks: "count",
-  stateSize: "count",
+  maxInputRounds: "count",
+  maxInputRequestsPerCall: "count",
+  maxStateBytes: "count",
   checkOutput: "flag",
   toolRate: "rate",
   completionRate: "rate",
@@ -321,16 +321,16 @@ const SERVER_SETTINGS: Readonly<Record<keyof ServerSettings, SettingKind>> = {
   trafficFile: "text",
   metrics: "flag",
   spanContents: "flag",
-  inFlight: "count",
-  openAsks: "count",
-  subscriptions: "count",
+  maxRequestsInFlight: "count",
+  maxOpenInputRequests: "count",
+  maxSubscriptions: "count",
   maxClientInfoBytes: "count",
   maxSubscriptionBytes: "count",
   progressRate: "rate",
   logRate: "rate",
   clientLogLevel: "text",
   pingInterval: "time",
-  pingMisses: "count",
+  maxMissedPings: "count",
   experimental: "object",
   declare: "list",
 };
@@ -344,18 +344,18 @@ const HTTP_SETTINGS: Readonly<Record<keyof HttpSettings, SettingKind>> = {
   proxyPrefix: "text",
   allowedHosts: "list",
   allowedOrigins: "list",
-  bodyLimit: "count",
+  maxBodyBytes: "count",
   readTimeout: "time",
   writeTimeout: "time",
-  connections: "count",
+  maxConnections: "count",
   stateless: "flag",
-  sessions: "count",
-  sessionIdle: "time",
-  silence: "time",
+  maxSessions: "count",
+  sessionIdleTimeout: "time",
+  streamUpgradeDelay: "time",
   keepAlive: "time",
   retry: "time",
-  keptEvents: "count",
-  keptBytes: "count",
+  maxKeptEvents: "count",
+  maxKeptBytes: "count",
   maxUnreadBytes: "count",
   clientAddressHeader: "text",
   auth: "object",

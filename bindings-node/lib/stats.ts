@@ -41,7 +41,7 @@ export interface ClientStats {
 /** How much of a limit is used. */
 export interface BudgetStats {
   /** The setting that limits it. */
-  readonly name: "maxPeerBytes" | "maxCalls" | "suspended";
+  readonly name: "maxTotalClientBytes" | "maxCalls" | "maxSuspendedHandlers";
   /**
    * How much is used: bytes, calls or suspended handlers. May exceed the limit for a short time, because what has arrived
    * already cannot be refused.
@@ -53,9 +53,9 @@ export interface BudgetStats {
 
 /** The names of settings in JavaScript, by those of the core. */
 const BUDGETS = {
-  max_peer_bytes: "maxPeerBytes",
+  max_total_client_bytes: "maxTotalClientBytes",
   max_calls: "maxCalls",
-  suspended: "suspended",
+  max_suspended_handlers: "maxSuspendedHandlers",
 } as const;
 
 /** Statistics as the core has them, with the time in seconds. */

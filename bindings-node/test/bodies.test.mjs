@@ -167,7 +167,7 @@ async function bodiesOf(socket, count) {
 
 /** A server that holds at most 20 MiB for its clients, and a function that waits for so many calls of its tool. */
 function bounded() {
-  const settings = { maxPeerBytes: 20 << 20, clientShare: 1 };
+  const settings = { maxTotalClientBytes: 20 << 20, clientShare: 1 };
   const server = new Server({ name: "test", version: "1", settings });
   let calls = 0;
   let onCall;

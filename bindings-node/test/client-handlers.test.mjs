@@ -123,7 +123,7 @@ test("a client gets logs at the level of the server until it sets its own", asyn
   assert.throws(loud, /clientLogLevel|client_log_level/);
 });
 
-test("a client skips messages above its `lineLimit`", async (t) => {
+test("a client skips messages above its `maxLineBytes`", async (t) => {
   const server = new Server({ name: "logs", version: "1" });
   server.tool("logs", {}, (_, ctx) => {
     ctx.info("x".repeat(10_000));
@@ -134,7 +134,7 @@ test("a client skips messages above its `lineLimit`", async (t) => {
   t.after(() => rm(folder, { recursive: true }));
   const { path } = await server.listenUnix(join(folder, "socket"));
   t.after(() => server.close());
-  const client = await Client.socket(path, { revisions: [LEGACY], lineLimit: 4096 });
+  const client = await Client.socket(path, { revisions: [LEGACY], maxLineBytes: 4096 });
   t.after(() => client.close());
   const notifications = client.notifications();
   await client.callTool("logs");
@@ -315,7 +315,7 @@ test("cancelling a call aborts the handler of its input request", async (t) => {
 test("a server that cancels an input request aborts its handler", async (t) => {
   const messages = [{ role: "user", content: { type: "text", text: "Hi" } }];
   for (const revision of ["2024-11-05", "2025-03-26", "2025-06-18", LEGACY]) {
-    const server = new Server({ name: "asker", version: "1", settings: { askIdleTimeout: 50 } });
+    const server = new Server({ name: "asker", version: "1", settings: { inputRequestIdleTimeout: 50 } });
     server.tool("asks", {}, async (_, ctx) => JSON.stringify(await ctx.sample({ messages, maxTokens: 5 })));
     const [withdrawn, withdraw] = settable();
     const client = await Client.memory(server, {

@@ -33,7 +33,7 @@ const OPTIONS = [
   [{ headers: () => [] }, "the client: `headers` must be an object or pairs of strings, not function"],
   [{ headers: { a: 5 } }, "the client: header `a` must be a string, not number"],
   [{ headers: ["a"] }, 'the client: `headers` must have pairs of strings, such as ["x-tenant", "7"]'],
-  [{ maxRounds: "3" }, "`maxRounds` must be a whole number, not string"],
+  [{ maxInputRounds: "3" }, "`maxInputRounds` must be a whole number, not string"],
   [{ checkOutput: "no" }, "`checkOutput` must be a boolean, not string"],
   [{ era: "old" }, /`era`.*`old`, expected `legacy` or `modern`/],
 ];

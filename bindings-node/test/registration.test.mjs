@@ -215,8 +215,8 @@ const REFUSED = {
     "`pageSize` must be a whole number, not string",
   ],
   "a time of another type": [
-    () => make({ settings: { askTimeout: "1s" } }),
-    "`askTimeout` must be a time in milliseconds, not string",
+    () => make({ settings: { inputRequestTimeout: "1s" } }),
+    "`inputRequestTimeout` must be a time in milliseconds, not string",
   ],
   "a setting out of range": [() => make({ settings: { clientShare: 2 } }), /^clientShare: 2 /],
   "a misspelt setting of HTTP": [

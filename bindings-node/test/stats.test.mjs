@@ -31,9 +31,9 @@ test("statistics of an unused server", () => {
     streams: 0,
     requestsInFlight: 0,
     budgets: [
-      { name: "maxPeerBytes", used: 0, limit: 512 * 1024 * 1024 },
+      { name: "maxTotalClientBytes", used: 0, limit: 512 * 1024 * 1024 },
       { name: "maxCalls", used: 0, limit: 10_000 },
-      { name: "suspended", used: 0, limit: 10_000 },
+      { name: "maxSuspendedHandlers", used: 0, limit: 10_000 },
     ],
   });
 });

@@ -70,7 +70,7 @@ test("a signal ends the process with status 0 and removes the socket", async () 
 test("the mode of the socket and the number of connections can be set", async () => {
   const path = newPath();
   const server = makeServer();
-  await server.listenUnix(path, { mode: 0o660, connections: 1 });
+  await server.listenUnix(path, { mode: 0o660, maxConnections: 1 });
   assert.equal(statSync(path).mode & 0o777, 0o660);
   const client = await Client.socket(path);
   await assert.rejects(Client.socket(path));
@@ -102,7 +102,7 @@ test("paths and settings are checked", async () => {
     [7, {}, /`path` must be a string/],
     [path, { mode: 660 }, /`mode`: 660 is not a file mode/],
     [path, { mode: 0o400 }, /`mode`: 0o400 .*own user/],
-    [path, { connections: 0 }, /`connections`: 0/],
+    [path, { maxConnections: 0 }, /`maxConnections`: 0/],
     [path, { modes: 0o600 }, /unknown option `modes`; did you mean `mode`\?/],
     [path, { connections: "many" }, /connections/],
   ]) {

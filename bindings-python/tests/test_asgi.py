@@ -497,13 +497,13 @@ def test_a_client_that_disconnects_cancels(streams):
 
 
 def test_the_core_rejects_invalid_requests():
-    app = make().asgi(body_limit=10)
+    app = make().asgi(max_body_bytes=10)
 
     async def main() -> None:
         async with app.lifespan():
             status, body = await Exchange(app, "echo", {"value": "x" * 100}).answer()
             assert status == 413
-            assert b"body_limit" in body
+            assert b"max_body_bytes" in body
             status, _ = await Exchange(app, "echo", headers=[(b"host", b"evil.example.com")]).answer()
             assert status == 403
 

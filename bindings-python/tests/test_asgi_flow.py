@@ -85,7 +85,7 @@ def test_a_body_that_never_comes_delays_no_refusal_for_long():
 
 
 def test_a_body_beyond_the_limit_is_read_no_further_than_twice_as_far():
-    app = make().asgi(body_limit=1 << 20)
+    app = make().asgi(max_body_bytes=1 << 20)
 
     async def main() -> None:
         async with app.lifespan():
@@ -153,7 +153,7 @@ def test_a_client_that_reads_nothing_is_given_up_after_the_write_timeout():
 
 
 def test_unread_responses_are_counted():
-    server = Server("test", max_peer_bytes=5 << 20, client_share=1)
+    server = Server("test", max_total_client_bytes=5 << 20, client_share=1)
 
     @server.tool
     async def large() -> str:

@@ -403,7 +403,7 @@ def test_a_blocking_client_handles_notifications_in_a_separate_thread(reach: Rea
 
 @pytest.mark.parametrize("revision", REVISIONS[:-1])
 def test_a_server_that_cancels_an_input_request_ends_its_handler(revision: str):
-    server = Server("asker", ask_idle_timeout=0.05)
+    server = Server("asker", input_request_idle_timeout=0.05)
 
     @server.tool
     async def asks(ctx: Context) -> str:

@@ -39,9 +39,9 @@ def test_statistics_of_an_unused_server():
     assert 0 <= stats.uptime < 60
     assert (stats.connections, stats.sessions, stats.streams, stats.requests_in_flight) == (0, 0, 0, 0)
     assert stats.budgets == (
-        BudgetStats(name="max_peer_bytes", used=0, limit=512 * 1024 * 1024),
+        BudgetStats(name="max_total_client_bytes", used=0, limit=512 * 1024 * 1024),
         BudgetStats(name="max_calls", used=0, limit=10_000),
-        BudgetStats(name="suspended", used=0, limit=10_000),
+        BudgetStats(name="max_suspended_handlers", used=0, limit=10_000),
     )
 
 

@@ -130,7 +130,7 @@ def test_handlers_run_in_trio_tasks(path):
 
 def test_stop_ends_serving_in_a_thread(path):
     # One of the connections may still be that of `is_listening`.
-    with serving(path, mode=0o660, connections=2):
+    with serving(path, mode=0o660, max_connections=2):
         assert stat.S_IMODE(path.stat().st_mode) == 0o660
         with SyncClient.socket(path) as client:
             assert client.call_tool("echo", {"value": "hi"}).text == "hi"
@@ -167,9 +167,9 @@ def test_options_and_paths_are_checked(path):
         make().run_unix(path, mode=660)
     with pytest.raises(UsageError, match=r"`mode`: 0o400 .*own user"):
         make().run_unix(path, mode=0o400)
-    with pytest.raises(UsageError, match=r"`connections`: 0"):
-        make().run_unix(path, connections=0)
-    with pytest.raises(UsageError, match=r"connections"):
+    with pytest.raises(UsageError, match=r"`max_connections`: 0"):
+        make().run_unix(path, max_connections=0)
+    with pytest.raises(UsageError, match=r"max_connections"):
         make().run_unix(path, connections="many")  # type: ignore[typeddict-item]
     with pytest.raises(UsageError, match=r"did you mean 'mode'"):
         make().run_unix(path, modes=0o600)  # type: ignore[call-arg]

@@ -47,7 +47,7 @@ GROWTH_ATTEMPTS = {"node": 3}
 # Debug builds are several times slower.
 SLOWER = {"rust": 2.0, "c": 2.0, "swift": 2.0} | (dict.fromkeys(("python", "node"), 2.0) if environment.PROFILE == "dev" else {})
 
-# Memory that may be held for one client: `client_share` of `max_peer_bytes`, a quarter of 512 MiB by default.
+# Memory that may be held for one client: `client_share` of `max_total_client_bytes`, a quarter of 512 MiB by default.
 CLIENT_SHARE = 128 * MIB
 # The number of a server's workers: one for each processor that it may use, the same as this process.
 WORKERS = max(2, len(os.sched_getaffinity(0)))

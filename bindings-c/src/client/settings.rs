@@ -107,9 +107,9 @@ pub(super) fn set_target(client: &Client, target: Target) -> Done {
 ///   - `ping_interval` (never), `ping_timeout` (30): how long the connection may be idle before the client sends a ping
 ///     (2024-11-05 to 2025-11-25; 2026-07-28 has no `ping`), and the timeout of the answer. Without an answer the connection
 ///     counts as lost: this is logged, and requests in flight fail with `MCPL_CONNECTION_LOST`.
-///   - `max_rounds` (10): how many times the server may return input requests for one request.
+///   - `max_input_rounds` (10): how many times the server may return input requests for one request.
 ///   - `max_list_bytes` (33554432): the maximum size of all pages of a list, in bytes.
-///   - `line_limit` (16777216): the maximum length of a message from a server over stdio or a Unix socket, in bytes. A longer
+///   - `max_line_bytes` (16777216): the maximum length of a message from a server over stdio or a Unix socket, in bytes. A longer
 ///     message is skipped with a warning, and a request that it answers times out.
 ///   - `check_output` (`true`): whether structured content is validated against the output schema of its tool.
 ///   - `trusted` (`false`): whether to trust the annotations of the server's tools: calls of read-only and idempotent tools are
@@ -339,7 +339,7 @@ pub extern "C" fn mcpl_client_use_loop(
 ///   - `headers`: headers to add to each request, an array of pairs: `[["authorization", "Bearer ..."]]`.
 ///   - `proxy`: a URL, or `"direct"` for none; by default the environment decides (`HTTPS_PROXY` and the like).
 ///   - `tls_roots`: more certificates to trust, as PEM; `only_these_roots` (`false`): whether to trust no others.
-///   - `connect_timeout` (10), `max_redirects` (5), `body_limit` (16 MiB): limits.
+///   - `connect_timeout` (10), `max_redirects` (5), `max_body_bytes` (16 MiB): limits.
 ///   - `resume_attempts` (5), `resume_delay` (0.5), `resume_max_delay` (30): attempts to resume a broken stream, and their delays.
 ///   - `auth`: how the client is authorized (`basic/authorization`): `{"bearer": token}`, `{"source": {}}` for tokens that the
 ///     program returns, or `{"oauth": {...}}` with

@@ -128,7 +128,7 @@ fn an_input_request_is_cancelled_with_the_clients_request() {
 
 #[test]
 fn an_input_request_is_cancelled_when_the_server_stops_waiting() {
-    let service = Service::with(r#"{"ask_idle_timeout":0.05}"#);
+    let service = Service::with(r#"{"input_request_idle_timeout":0.05}"#);
     let (receiver, end) = (EventReceiver::new(), EventReceiver::new());
     let host = connect_asking(&service, "2025-11-25", &receiver);
     host.begin("ask", "{}", &end);

@@ -42,7 +42,7 @@ fn clients_and_servers_have_statistics_and_metrics() {
     let stats = given(|json, length| unsafe { mcpl_server_stats(service.server, json, length) });
     let stats = stats.unwrap();
     assert_eq!(stats["sessions"], 1);
-    assert_eq!(stats["budgets"][0]["name"], "max_peer_bytes");
+    assert_eq!(stats["budgets"][0]["name"], "max_total_client_bytes");
     // They are off.
     for is_server in [true, false] {
         let (mut text, mut length) = (null_mut(), 1);

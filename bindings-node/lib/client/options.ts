@@ -57,7 +57,7 @@ export interface ClientSettings {
   /** Time to wait for the answer to such a ping. Default: 30,000. */
   pingTimeout?: number;
   /** Maximum number of times that a server may request input during one request. Default: 10. */
-  maxRounds?: number;
+  maxInputRounds?: number;
   /**
    * Maximum total size of the pages of one list, in bytes. Default: 32 MiB. A longer list fails with
    * `InvalidResponseError`.
@@ -67,7 +67,7 @@ export interface ClientSettings {
    * Maximum length of a message from a server over stdio or a Unix socket, in bytes. Default: 16 MiB. A longer message is
    * skipped with a warning, and a request that it answers times out.
    */
-  lineLimit?: number;
+  maxLineBytes?: number;
   /** Validate structured content against the output schema of its tool. Default: `true`. */
   checkOutput?: boolean;
   /**
@@ -174,7 +174,7 @@ export interface HttpClientOptions extends ClientOptions {
   /** Maximum delay between these attempts. Default: 30,000. */
   resumeMaxDelay?: number;
   /** Maximum size of a response, and of one event of a stream, in bytes. Default: 16 MiB. */
-  bodyLimit?: number;
+  maxBodyBytes?: number;
 }
 
 /** Options of a client that starts its server as a child process. Durations are in milliseconds. */
@@ -270,9 +270,9 @@ const SETTINGS: Readonly<Record<keyof ClientSettings, SettingKind>> = {
   totalTimeout: "time",
   pingInterval: "time",
   pingTimeout: "time",
-  maxRounds: "count",
+  maxInputRounds: "count",
   maxListBytes: "count",
-  lineLimit: "count",
+  maxLineBytes: "count",
   checkOutput: "flag",
   trusted: "flag",
   allowUndeclaredCapabilities: "flag",
@@ -296,7 +296,7 @@ const HTTP: Readonly<Record<Exclude<HttpOnly, "auth" | "headers">, SettingKind>>
   resumeAttempts: "count",
   resumeDelay: "time",
   resumeMaxDelay: "time",
-  bodyLimit: "count",
+  maxBodyBytes: "count",
 };
 
 type ProgramOnly = Exclude<keyof ProgramOptions, keyof ClientOptions>;

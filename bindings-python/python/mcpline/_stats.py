@@ -11,7 +11,7 @@ class BudgetStats(msgspec.Struct, frozen=True, kw_only=True):
     """How much of a limit is used."""
 
     name: str
-    """The setting that limits it: `max_peer_bytes`, `max_calls` or `suspended`."""
+    """The setting that limits it: `max_total_client_bytes`, `max_calls` or `max_suspended_handlers`."""
     used: int
     """How much is used: bytes, calls or suspended handlers. May exceed the limit for a short time, because what has
     arrived already cannot be refused."""

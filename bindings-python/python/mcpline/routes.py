@@ -31,7 +31,7 @@ class _Head(msgspec.Struct):
 class HttpRequest:
     """A request to a route.
 
-    Its body has arrived as a whole, within the option `body_limit` of the HTTP server.
+    Its body has arrived as a whole, within the option `max_body_bytes` of the HTTP server.
     """
 
     __slots__ = ("_body", "_call", "_head", "_server")

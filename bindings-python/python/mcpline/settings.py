@@ -50,11 +50,11 @@ class ServerSettings(TypedDict, total=False):
     and a bus of your own. Default: each process has its own sessions."""
     revisions: Sequence[Revision]
     """Protocol revisions to serve. Default: all."""
-    line_limit: int
+    max_line_bytes: int
     """Maximum length of a message on stdio, in bytes. Default: 16 MiB."""
-    batch_limit: int
+    max_batch_messages: int
     """Maximum number of messages in a JSON-RPC batch (2024-11-05 and 2025-03-26). Default: 100."""
-    depth_limit: int
+    max_json_depth: int
     """Maximum nesting depth of the JSON in a message. Default: 127, which is also the highest allowed value."""
     page_size: int
     """Maximum number of items per page of a list. Default: 1,000. Many clients never request a second page."""
@@ -63,10 +63,10 @@ class ServerSettings(TypedDict, total=False):
     `server/utilities/caching`). Default: `(0, False)`."""
     resource_cache: tuple[int, bool]
     """Cache hints of resource contents, as for `list_cache`. Default: `(0, False)`."""
-    ask_idle_timeout: float
+    input_request_idle_timeout: float
     """Time that an input request waits for the client's answer; each progress notification restarts it. Default: 600,
     because a person may have to answer."""
-    ask_timeout: float
+    input_request_timeout: float
     """Maximum total time that an input request waits, regardless of progress. Default: 3,600."""
     state_keys: Sequence[Union[bytes, str]]
     """Secrets that seal `requestState`, the same in all processes of a service: at least 32 bytes each, as bytes or as
@@ -75,11 +75,11 @@ class ServerSettings(TypedDict, total=False):
     state_lifetime: float
     """Lifetime of a sealed `requestState` and of the suspended handler behind it (2026-07-28). Default: 600. A
     `requestState` can be replayed during this time."""
-    suspended: int
+    max_suspended_handlers: int
     """Maximum number of handlers suspended while they wait for the client's next round (2026-07-28). Default: 10,000.
     When the limit is reached, the oldest handler of the client with the most suspended handlers is cancelled; the
     retry of its request runs the handler again from the start."""
-    max_peer_bytes: int
+    max_total_client_bytes: int
     """Maximum memory held on behalf of all clients together, in bytes: request bodies and their calls, unread
     responses, events kept for resumption, sessions. Default: 512 MiB. Requests that would exceed it are refused as
     busy (HTTP 503)."""
@@ -87,15 +87,16 @@ class ServerSettings(TypedDict, total=False):
     """Maximum number of calls in flight, over all sessions. Default: 10,000. Further calls are refused as busy."""
     client_share: float
     """Largest fraction of each shared limit that one client may use, above 0 and at most 1. Applies to
-    `max_peer_bytes`, `max_calls` and `suspended`, and over HTTP to `connections` and `sessions`. A client is
-    identified by its principal if requests are authenticated, otherwise by its network address. Default: 0.25. A
-    client that exceeds its share is refused as busy (HTTP 429); other clients are unaffected."""
-    rounds: int
+    `max_total_client_bytes`, `max_calls` and `max_suspended_handlers`, and over HTTP to `max_connections` and
+    `max_sessions`. A client is identified by its principal if requests are authenticated, otherwise by its network
+    address. Default: 0.25. A client that exceeds its share is refused as busy (HTTP 429); other clients are
+    unaffected."""
+    max_input_rounds: int
     """Maximum number of input rounds per request (2026-07-28). Default: 16."""
-    call_asks: int
+    max_input_requests_per_call: int
     """Maximum number of input requests per call, for clients of the revisions up to 2025-11-25. Default: 1,000. For
-    2026-07-28, `rounds` is the limit."""
-    state_size: int
+    2026-07-28, `max_input_rounds` is the limit."""
+    max_state_bytes: int
     """Maximum size of a sealed `requestState`, in bytes. Default: 64 KiB. Clients send it with every retry."""
     check_output: bool
     """Validate structured results against the output schema of their tool. Default: `True`."""
@@ -127,11 +128,11 @@ class ServerSettings(TypedDict, total=False):
     """Record the arguments and results of tool calls in spans (`gen_ai.tool.call.arguments` and, for calls that
     succeed, `gen_ai.tool.call.result`), each as JSON of at most 8 KiB. Default: `False`, because they may be
     confidential. Obvious secrets are replaced, and what the middleware `Redaction` replaces."""
-    in_flight: int
+    max_requests_in_flight: int
     """Maximum number of requests in flight per session. Default: 1,024. Further requests are refused as busy."""
-    open_asks: int
+    max_open_input_requests: int
     """Maximum number of unanswered input requests per session. Default: 64."""
-    subscriptions: int
+    max_subscriptions: int
     """Maximum number of resource subscriptions per session. Default: 1,024."""
     max_client_info_bytes: int
     """Maximum size of a session's `clientInfo` and `capabilities` together, in bytes of JSON. Default: 64 KiB."""
@@ -147,7 +148,7 @@ class ServerSettings(TypedDict, total=False):
     Default: all levels. On 2026-07-28 each request names its level."""
     ping_interval: float
     """Time without messages after which the server pings a client (revisions up to 2025-11-25). Default: no pings."""
-    ping_misses: int
+    max_missed_pings: int
     """Number of consecutive unanswered pings after which the session is closed. Default: 3."""
     experimental: dict[str, dict[str, Any]]
     """Experimental capabilities to declare, with their settings, by name."""
@@ -193,41 +194,41 @@ class HttpSettings(TypedDict, total=False):
     affected. Default: none."""
     auth: ResourceServer
     """Authentication of callers (`basic/authorization`). Default: none; every request is served."""
-    body_limit: int
+    max_body_bytes: int
     """Maximum size of a request body, in bytes. Default: 16 MiB."""
     read_timeout: float
     """Time that a client has to send the headers of a request, and then its body; with TLS also for the handshake.
     Default: 30."""
     write_timeout: float
     """Time after which a response ends if the client reads nothing of it. Default: 30."""
-    connections: int
+    max_connections: int
     """Maximum number of open connections; further ones wait to be accepted. Default: 10,000."""
     stateless: bool
     """Serve clients of handshake revisions without sessions, so that any process can answer any request. Default:
     `False`. Nothing is kept between their requests then: there are no input requests, subscriptions, notifications of
     changes and resumable streams, the log level that they set has no effect, and HTTP+SSE is not served. Clients of
     2026-07-28 never have sessions."""
-    sessions: int
+    max_sessions: int
     """Maximum number of sessions (revisions up to 2025-11-25). Default: 10,000. At the limit, a session that was idle
-    for at least a thirtieth of `session_idle` is closed to make room; if there is none, `initialize` is refused with
-    HTTP 503."""
-    session_idle: float
+    for at least a thirtieth of `session_idle_timeout` is closed to make room; if there is none, `initialize` is
+    refused with HTTP 503."""
+    session_idle_timeout: float
     """Idle time after which a session is closed. Default: 1,800. If it is infinite, sessions last until their clients
-    end them, and none makes room at the limit of `sessions`."""
-    silence: float
+    end them, and none makes room at the limit of `max_sessions`."""
+    stream_upgrade_delay: float
     """Time without output after which the response to a pending call becomes an event stream with keep-alive comments.
     Default: 10."""
     keep_alive: float
     """Interval between keep-alive comments on an idle event stream. Default: 15."""
     retry: float
     """Reconnection delay that is sent to clients as `retry` of an event stream. Default: 0.5."""
-    kept_events: int
+    max_kept_events: int
     """Maximum number of events kept per resumable stream, for clients that reconnect. Default: 1,024."""
-    kept_bytes: int
+    max_kept_bytes: int
     """Maximum size of the events kept per resumable stream, in bytes. Each event counts as its message plus 128 bytes.
     Default: 4 MiB."""
     max_unread_bytes: int
-    """Maximum size of the unread events of one event stream, in bytes, counted as for `kept_bytes`; one message is
+    """Maximum size of the unread events of one event stream, in bytes, counted as for `max_kept_bytes`; one message is
     accepted in any case. Default: 16 MiB. Beyond it notifications are dropped, and a stream whose responses alone
     exceed it ends."""
     client_address_header: str
@@ -265,7 +266,7 @@ class UnixSettings(TypedDict, total=False):
     """Permissions of the socket file, which say who may connect; `0o660` admits the group of the file too. The umask
     does not change them. Programs that can write the directory of the socket can replace it, whatever its permissions
     are. Default: `0o600`, the user of the server."""
-    connections: int
+    max_connections: int
     """Maximum number of open connections; further ones are closed at once. A connection stays open as long as its
     client runs, and uses a file descriptor, of which many systems give a process 1,024. Default: 256."""
 
@@ -294,12 +295,12 @@ class ClientSettings(TypedDict, total=False):
     fail with `ConnectionLost`."""
     ping_timeout: float
     """Time to wait for the answer to such a ping. Default: 30."""
-    max_rounds: int
+    max_input_rounds: int
     """Maximum number of times that a server may request input during one request. Default: 10."""
     max_list_bytes: int
     """Maximum total size of the pages of one list, in bytes. Default: 32 MiB. A longer list fails with
     `InvalidResponse`."""
-    line_limit: int
+    max_line_bytes: int
     """Maximum length of a message from a server over stdio or a Unix socket, in bytes. Default: 16 MiB. A longer
     message is skipped with a warning, and a request that it answers times out."""
     check_output: bool
@@ -359,7 +360,7 @@ class ClientHttpSettings(ClientSettings, total=False):
     """Delay before the second of these attempts; it doubles with each further attempt. Default: 0.5."""
     resume_max_delay: float
     """Maximum delay between these attempts. Default: 30."""
-    body_limit: int
+    max_body_bytes: int
     """Maximum size of a response, and of one event of a stream, in bytes. Default: 16 MiB."""
 
 

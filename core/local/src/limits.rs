@@ -37,8 +37,8 @@ pub(crate) const LOCK_RETRY: Duration = Duration::from_millis(1);
 /// Bytes of one session in its file: one of the largest messages that a server accepts by default.
 pub(crate) const MAX_SESSION_STATE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bytes of the events of one stream: as many as a stream of a single process keeps by default (`kept_bytes`). A file grows to
-/// twice as many before its older half is dropped, and its latest event is kept whatever its size.
+/// Bytes of the events of one stream: as many as a stream of a single process keeps by default (`max_kept_bytes`). A file grows
+/// to twice as many before its older half is dropped, and its latest event is kept whatever its size.
 pub(crate) const MAX_STREAM_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Bytes of the events of a stream that are returned at once: they are held in memory until they are passed on.

@@ -87,7 +87,7 @@ pub enum ClientError {
         /// The attempts in order, each with its error.
         attempts: Vec<ConnectAttempt>,
     },
-    /// The server requested input more often than `ClientSettings::max_rounds` allows.
+    /// The server requested input more often than `ClientSettings::max_input_rounds` allows.
     TooManyRounds {
         /// The number of rounds.
         rounds: usize,
@@ -264,7 +264,7 @@ impl ClientError {
             }
             Self::TooManyRounds { rounds } => write!(
                 f,
-                "server requested input {rounds} times without returning a result{to} (`max_rounds`)"
+                "server requested input {rounds} times without returning a result{to} (`max_input_rounds`)"
             ),
             Self::TooMuchUnsent { limit } => write!(
                 f,

@@ -89,7 +89,7 @@ fn measure_each<T: AsRef<[u8]>>(
 
 #[test]
 fn a_server_allocates_for_received_bytes_of_a_body_not_announced_ones() {
-    let limit = HttpOptions::default().body_limit;
+    let limit = HttpOptions::default().max_body_bytes;
     let lengths = [limit, limit + 1, usize::MAX / 2, usize::MAX];
     let announced = lengths.map(|length| format!("Content-Length: {length}\r\n\r\n{{\"jsonrpc\""));
     let chunks = ["1000000", "7FFFFFFFFFFFFFFF", "FFFFFFFFFFFFFFFF"];
@@ -118,7 +118,7 @@ fn a_server_allocates_for_received_bytes_of_a_body_not_announced_ones() {
 
 #[test]
 fn a_client_allocates_for_received_bytes_of_a_response_not_announced_ones() {
-    let limit = HttpSettings::default().body_limit;
+    let limit = HttpSettings::default().max_body_bytes;
     let json = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
     let stream = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n";
     let answers = [

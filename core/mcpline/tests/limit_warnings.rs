@@ -21,7 +21,7 @@ async fn refusals_by_a_limit_are_logged_a_few_times() {
     let log = Log::new(tracing::Level::WARN);
     let _log = tracing::subscriber::set_default(log.clone());
     let mut settings = Settings::default();
-    settings.session.in_flight = 1;
+    settings.session.max_requests_in_flight = 1;
     let server = Server::builder("limits", "1")
         .settings(settings)
         .build()
@@ -58,7 +58,7 @@ async fn refusals_by_the_transport_are_logged_a_few_times() {
     let _log = tracing::subscriber::set_default(log.clone());
     let server = Server::new("limits", "1");
     let mut options = HttpOptions::default();
-    options.sessions = 1;
+    options.max_sessions = 1;
     let service = server.http_service(options);
     let begin = || service.handle(request(Method::POST, &[], initialize("2025-11-25")));
     let first = begin().await;

@@ -104,20 +104,20 @@ pub const MAX_OPEN_INPUT_REQUEST_BYTES: usize = 2 * MAX_LINE;
 #[non_exhaustive]
 pub struct WireLimits {
     /// Maximum length of a line, in bytes. Default: 16 MiB ([`MAX_LINE`]).
-    pub line: usize,
+    pub max_line_bytes: usize,
     /// Maximum number of messages in a batch. Default: 100 ([`MAX_BATCH`]).
-    pub batch: usize,
+    pub max_batch_messages: usize,
     /// Maximum nesting of a message; the outermost array or object counts as 1. Default:
     /// 127 ([`MAX_DEPTH`]), which is also the maximum.
-    pub depth: usize,
+    pub max_json_depth: usize,
 }
 
 impl Default for WireLimits {
     fn default() -> Self {
         Self {
-            line: MAX_LINE,
-            batch: MAX_BATCH,
-            depth: MAX_DEPTH,
+            max_line_bytes: MAX_LINE,
+            max_batch_messages: MAX_BATCH,
+            max_json_depth: MAX_DEPTH,
         }
     }
 }

@@ -382,7 +382,7 @@ fn reports_every_failed_attempt() {
 #[test]
 fn finds_a_modern_server_when_the_handshake_is_tried_first() {
     let mut handshake = plan();
-    handshake.remembered = Some(Era::Legacy);
+    handshake.era = Some(Era::Legacy);
     // The last one refuses the GET of HTTP+SSE, too.
     for (refusal, middle) in [
         (Fate::Http(500, None), None),
@@ -420,7 +420,7 @@ fn finds_a_modern_server_when_the_handshake_is_tried_first() {
 #[test]
 fn does_not_treat_an_overloaded_modern_server_as_legacy() {
     let mut modern = plan();
-    modern.remembered = Some(Era::Modern);
+    modern.era = Some(Era::Modern);
     for status in [429, 500, 502, 503] {
         let (failed, log) = open(modern.clone(), |_| Fate::Http(status, None));
         let error = None;
@@ -502,7 +502,7 @@ fn ignores_responses_to_unknown_ids() {
 #[test]
 fn tries_the_remembered_era_first_and_the_other_if_it_fails() {
     let mut remembered = plan();
-    remembered.remembered = Some(Era::Legacy);
+    remembered.era = Some(Era::Legacy);
     let (opened, log) = open(remembered.clone(), shaken);
     assert_eq!(opened.expect("opens").revision, Revision::V2025_11_25);
     assert_eq!(log, ["initialize 2025-11-25"]);
@@ -514,7 +514,7 @@ fn tries_the_remembered_era_first_and_the_other_if_it_fails() {
     assert_eq!(log, ["initialize 2025-11-25", "discover 2026-07-28"]);
 
     let mut modern = plan();
-    modern.remembered = Some(Era::Modern);
+    modern.era = Some(Era::Modern);
     let timeouts = modern.timeouts;
     let (_, _, took) = open_timed(modern, |_| Fate::Silence);
     assert_eq!(took, timeouts.answer * 2);

@@ -69,7 +69,7 @@ fn limits() -> SessionLimits {
             burst: 2,
             per_second: 10,
         },
-        in_flight: 4,
+        max_requests_in_flight: 4,
         ..SessionLimits::default()
     }
 }
@@ -708,7 +708,7 @@ fn gives_up_on_a_silent_client_after_the_configured_ping_misses() {
     let snapshot = rig.session.snapshot();
     let limits = SessionLimits {
         ping_interval: Some(Duration::from_secs(10)),
-        ping_misses: 2,
+        max_missed_pings: 2,
         ..limits()
     };
     rig.session = Session::restore(&snapshot, limits, |_| None, |_| "restored");
@@ -742,7 +742,7 @@ fn does_not_give_up_on_a_client_without_a_stream() {
     let snapshot = rig.session.snapshot();
     let limits = SessionLimits {
         ping_interval: Some(Duration::from_secs(10)),
-        ping_misses: 1,
+        max_missed_pings: 1,
         ..limits()
     };
     rig.session = Session::restore(&snapshot, limits, |_| None, |_| "restored");
@@ -809,7 +809,7 @@ fn accepts_repeated_subscriptions_at_the_limit() {
         );
         answers[0]["error"]["code"].clone()
     };
-    let limit = limits().subscriptions;
+    let limit = limits().max_subscriptions;
     for number in 0..limit {
         let uri = format!("test://{number}");
         assert_eq!(subscribe(&mut rig, number, &uri), Value::Null);

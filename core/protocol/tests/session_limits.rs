@@ -157,7 +157,7 @@ fn listen(id: i64, uris: &[String]) -> Value {
 #[test]
 fn refuses_streams_with_too_many_or_too_long_uris() {
     let mut session = Session::new(SessionScope::Connection, SessionLimits::default());
-    let most = SessionLimits::default().subscriptions;
+    let most = SessionLimits::default().max_subscriptions;
     let uris: Vec<_> = (0..=most).map(|number| format!("log://{number}")).collect();
     let error = refusal(receive(&mut session, &listen(1, &uris)));
     assert_eq!(error.code, ErrorCode::INVALID_PARAMS);

@@ -27,11 +27,11 @@ pub(crate) const MAX_REPLACED: usize = 4;
 /// it. With the delays in between, this is 10 s or more, so that most interruptions cost nothing.
 pub(crate) const MAX_TIMEOUTS: u32 = 5;
 
-/// Events of one stream in Valkey: as many as a stream of a single process keeps by default (`kept_events`).
+/// Events of one stream in Valkey: as many as a stream of a single process keeps by default (`max_kept_events`).
 pub(crate) const MAX_STREAM_EVENTS: usize = 1_024;
 
 /// Bytes of one stream in Valkey, besides its latest event: as many as a stream of a single process keeps by default
-/// (`kept_bytes`).
+/// (`max_kept_bytes`).
 pub(crate) const MAX_STREAM_BYTES: usize = 4 * 1024 * 1024;
 
 /// Bytes of all streams of one session in Valkey, besides the stream of the latest event: one of the largest messages

@@ -85,7 +85,7 @@ static bool set_url(mcpl_client *client, const char *url, slice job, mcpl_json *
     mcpl_json *options = mcpl_json_new();
     mcpl_json_begin_object(options);
     put_delay(options, "resume_delay");
-    put_given(options, "body_limit", job, "/settings/body_limit");
+    put_given(options, "max_body_bytes", job, "/settings/max_body_bytes");
     mcpl_json_end_object(options);
     bool set = good(mcpl_client_set_url(client, url, written(options).text), report);
     mcpl_json_free(options);

@@ -88,7 +88,7 @@ function extensionsOf(declared, job) {
 
 async function connect(job) {
   const { address, settings = {}, received } = job;
-  const { revisions, remembered, probe, answer, attempts, trusted, body_limit, answers, listener_pause } = settings;
+  const { revisions, remembered, probe, answer, attempts, trusted, max_body_bytes, answers, listener_pause } = settings;
   const { ping_interval, ping_timeout, serves, extensions, listens } = settings;
   const options = given({
     name: "driver",
@@ -117,7 +117,7 @@ async function connect(job) {
     Object.assign(options, { roots: ["file:///"], elicit: () => "decline", sample: () => "sampled" });
   }
   if (address.url !== undefined) {
-    return mcpline.Client.connect(address.url, { ...options, ...given({ bodyLimit: body_limit }), resumeDelay: 20 });
+    return mcpline.Client.connect(address.url, { ...options, ...given({ maxBodyBytes: max_body_bytes }), resumeDelay: 20 });
   }
   if (address.socket !== undefined) {
     return mcpline.Client.socket(address.socket, options);

@@ -112,8 +112,8 @@ def client_of(job: dict[str, Any], received: Received, connected: list[Client]) 
     ((kind, where),) = job["address"].items()
     match kind:
         case "url":
-            if "body_limit" in given:
-                options["body_limit"] = given["body_limit"]
+            if "max_body_bytes" in given:
+                options["max_body_bytes"] = given["max_body_bytes"]
             return Client.connect(where, resume_delay=0.02, **options)
         case "socket":
             return Client.socket(where, **options)

@@ -171,7 +171,7 @@ private func connect(_ job: JSONObject, _ received: Received, _ connected: Conne
     let settings: (inout ClientBuilder) -> Void = { configure(&$0, given, received, connected) }
     let address = job.members("address")
     if let url = address["url"]?.stringValue {
-        let http = HTTPClientOptions(resumeDelay: quickly, bodyLimit: given["body_limit"]?.integerValue)
+        let http = HTTPClientOptions(resumeDelay: quickly, maxBodyBytes: given["max_body_bytes"]?.integerValue)
         return try await Client.connect(url, http: http, configure: settings)
     }
     if let path = address["socket"]?.stringValue { return try await Client.socket(path, configure: settings) }

@@ -25,7 +25,7 @@ static long number(const char *text) {
 /* Returns the HTTP options as JSON, which belongs to the writer. */
 static const char *http_options(mcpl_json *json, const arguments *given) {
     mcpl_json_begin_object(json);
-    put_number_member(json, "sessions", given->sessions);
+    put_number_member(json, "max_sessions", given->sessions);
     put_number_member(json, "read_timeout", given->read_timeout);
     put_number_member(json, "write_timeout", given->write_timeout);
     mcpl_json_end_object(json);

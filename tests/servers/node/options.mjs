@@ -35,12 +35,12 @@ export function readOptions() {
     channel: number("channel"),
     settings: given({
       pageSize: number("page-size"),
-      suspended: number("suspended"),
+      maxSuspendedHandlers: number("suspended"),
       sharing: values.sharing,
-      maxPeerBytes: number("peer-bytes"),
+      maxTotalClientBytes: number("peer-bytes"),
     }),
     http: given({
-      sessions: number("sessions"),
+      maxSessions: number("sessions"),
       readTimeout: number("read-timeout", 1000),
       writeTimeout: number("write-timeout", 1000),
     }),

@@ -53,8 +53,8 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--http", type=int, metavar="PORT")
 parser.add_argument("--channel", type=int, metavar="N")
 parser.add_argument("--sharing", metavar="URL")
-SETTINGS = ("page_size", "suspended")
-HTTP_OPTIONS = ("sessions", "read_timeout", "write_timeout")
+SETTINGS = ("page_size", "max_suspended_handlers")
+HTTP_OPTIONS = ("max_sessions", "read_timeout", "write_timeout")
 # Features that the server has in addition, or exclusively.
 PARTS = ("extras", "blocking", "more", "extensions", "declared", "tools_only", "prompts_only")
 for name in (*SETTINGS, *HTTP_OPTIONS, *PARTS):

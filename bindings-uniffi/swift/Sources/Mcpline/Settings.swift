@@ -13,13 +13,13 @@ public struct ServerSettings: Encodable, Hashable, Sendable {
     public var revisions: [String]?
 
     /// Maximum length of a message on stdio, in bytes. Default: 16 MiB.
-    public var lineLimit: Int?
+    public var maxLineBytes: Int?
 
     /// Maximum number of messages in a JSON-RPC batch (2024-11-05 and 2025-03-26). Default: 100.
-    public var batchLimit: Int?
+    public var maxBatchMessages: Int?
 
     /// Maximum nesting depth of the JSON in a message. Default: 127, which is also the highest allowed value.
-    public var depthLimit: Int?
+    public var maxJsonDepth: Int?
 
     /// Maximum number of items per page of a list. Default: 1,000. Many clients never request a second page.
     public var pageSize: Int?
@@ -32,10 +32,10 @@ public struct ServerSettings: Encodable, Hashable, Sendable {
 
     /// Time that an input request waits for the client's answer; each progress notification restarts it. Default: 10
     /// minutes because a person may have to answer.
-    public var askIdleTimeout: Duration?
+    public var inputRequestIdleTimeout: Duration?
 
     /// Maximum total time that an input request waits, regardless of progress. Default: 1 hour.
-    public var askTimeout: Duration?
+    public var inputRequestTimeout: Duration?
 
     /// Secrets that seal `requestState`, the same in all processes of a service: base64 of at least 32 bytes each. The
     /// first one seals, all of them open. Default: the environment variable `MCPLINE_STATE_SECRETS`, or else a key of
@@ -49,31 +49,32 @@ public struct ServerSettings: Encodable, Hashable, Sendable {
     /// Maximum number of handlers suspended while they wait for the client's next round (2026-07-28). Default: 10,000.
     /// When the limit is reached, the oldest handler of the client with the most suspended handlers is cancelled; the
     /// retry of its request runs the handler again from the start.
-    public var suspended: Int?
+    public var maxSuspendedHandlers: Int?
 
     /// Maximum memory held on behalf of all clients together, in bytes: request bodies and their calls, unread
     /// responses, events kept for resumption, sessions. Default: 512 MiB. Requests that would exceed it are refused as
     /// busy (HTTP 503).
-    public var maxPeerBytes: Int?
+    public var maxTotalClientBytes: Int?
 
     /// Maximum number of calls in flight, over all sessions. Default: 10,000. Further calls are refused as busy.
     public var maxCalls: Int?
 
-    /// Largest fraction of each shared limit that one client may use, above 0 and at most 1. Applies to `maxPeerBytes`,
-    /// `maxCalls` and `suspended`, and over HTTP to `connections` and `sessions`. A client is identified by its
-    /// principal if requests are authenticated, otherwise by its network address. Default: 0.25. A client that exceeds
-    /// its share is refused as busy (HTTP 429); other clients are unaffected.
+    /// Largest fraction of each shared limit that one client may use, above 0 and at most 1. Applies to
+    /// `maxTotalClientBytes`, `maxCalls` and `maxSuspendedHandlers`, and over HTTP to `maxConnections` and
+    /// `maxSessions`. A client is identified by its principal if requests are authenticated, otherwise by its network
+    /// address. Default: 0.25. A client that exceeds its share is refused as busy (HTTP 429); other clients are
+    /// unaffected.
     public var clientShare: Double?
 
     /// Maximum number of input rounds per request (2026-07-28). Default: 16.
-    public var rounds: Int?
+    public var maxInputRounds: Int?
 
     /// Maximum number of input requests per call, for clients of the revisions up to 2025-11-25. Default: 1,000. For
-    /// 2026-07-28, `rounds` is the limit.
-    public var callAsks: Int?
+    /// 2026-07-28, `maxInputRounds` is the limit.
+    public var maxInputRequestsPerCall: Int?
 
     /// Maximum size of a sealed `requestState`, in bytes. Default: 64 KiB. Clients send it with every retry.
-    public var stateSize: Int?
+    public var maxStateBytes: Int?
 
     /// Validate structured results against the output schema of their tool. Default: `true`.
     public var checkOutput: Bool?
@@ -113,13 +114,13 @@ public struct ServerSettings: Encodable, Hashable, Sendable {
     public var spanContents: Bool?
 
     /// Maximum number of requests in flight per session. Default: 1,024. Further requests are refused as busy.
-    public var inFlight: Int?
+    public var maxRequestsInFlight: Int?
 
     /// Maximum number of unanswered input requests per session. Default: 64.
-    public var openAsks: Int?
+    public var maxOpenInputRequests: Int?
 
     /// Maximum number of resource subscriptions per session. Default: 1,024.
-    public var subscriptions: Int?
+    public var maxSubscriptions: Int?
 
     /// Maximum size of a session's `clientInfo` and `capabilities` together, in bytes of JSON. Default: 64 KiB.
     public var maxClientInfoBytes: Int?
@@ -142,7 +143,7 @@ public struct ServerSettings: Encodable, Hashable, Sendable {
     public var pingInterval: Duration?
 
     /// Number of consecutive unanswered pings after which the session is closed. Default: 3.
-    public var pingMisses: Int?
+    public var maxMissedPings: Int?
 
     /// Experimental capabilities to declare, with their settings, by name.
     public var experimental: [String: JSONObject]?
@@ -154,23 +155,23 @@ public struct ServerSettings: Encodable, Hashable, Sendable {
     public init(
         sharing: String? = nil,
         revisions: [String]? = nil,
-        lineLimit: Int? = nil,
-        batchLimit: Int? = nil,
-        depthLimit: Int? = nil,
+        maxLineBytes: Int? = nil,
+        maxBatchMessages: Int? = nil,
+        maxJsonDepth: Int? = nil,
         pageSize: Int? = nil,
         listCache: CacheHint? = nil,
         resourceCache: CacheHint? = nil,
-        askIdleTimeout: Duration? = nil,
-        askTimeout: Duration? = nil,
+        inputRequestIdleTimeout: Duration? = nil,
+        inputRequestTimeout: Duration? = nil,
         stateKeys: [String]? = nil,
         stateLifetime: Duration? = nil,
-        suspended: Int? = nil,
-        maxPeerBytes: Int? = nil,
+        maxSuspendedHandlers: Int? = nil,
+        maxTotalClientBytes: Int? = nil,
         maxCalls: Int? = nil,
         clientShare: Double? = nil,
-        rounds: Int? = nil,
-        callAsks: Int? = nil,
-        stateSize: Int? = nil,
+        maxInputRounds: Int? = nil,
+        maxInputRequestsPerCall: Int? = nil,
+        maxStateBytes: Int? = nil,
         checkOutput: Bool? = nil,
         toolRate: Rate? = nil,
         completionRate: Rate? = nil,
@@ -180,38 +181,38 @@ public struct ServerSettings: Encodable, Hashable, Sendable {
         trafficFile: String? = nil,
         metrics: Bool? = nil,
         spanContents: Bool? = nil,
-        inFlight: Int? = nil,
-        openAsks: Int? = nil,
-        subscriptions: Int? = nil,
+        maxRequestsInFlight: Int? = nil,
+        maxOpenInputRequests: Int? = nil,
+        maxSubscriptions: Int? = nil,
         maxClientInfoBytes: Int? = nil,
         maxSubscriptionBytes: Int? = nil,
         progressRate: Rate? = nil,
         logRate: Rate? = nil,
         clientLogLevel: LogLevel? = nil,
         pingInterval: Duration? = nil,
-        pingMisses: Int? = nil,
+        maxMissedPings: Int? = nil,
         experimental: [String: JSONObject]? = nil,
         declare: [String]? = nil
     ) {
         self.sharing = sharing
         self.revisions = revisions
-        self.lineLimit = lineLimit
-        self.batchLimit = batchLimit
-        self.depthLimit = depthLimit
+        self.maxLineBytes = maxLineBytes
+        self.maxBatchMessages = maxBatchMessages
+        self.maxJsonDepth = maxJsonDepth
         self.pageSize = pageSize
         self.listCache = listCache
         self.resourceCache = resourceCache
-        self.askIdleTimeout = askIdleTimeout
-        self.askTimeout = askTimeout
+        self.inputRequestIdleTimeout = inputRequestIdleTimeout
+        self.inputRequestTimeout = inputRequestTimeout
         self.stateKeys = stateKeys
         self.stateLifetime = stateLifetime
-        self.suspended = suspended
-        self.maxPeerBytes = maxPeerBytes
+        self.maxSuspendedHandlers = maxSuspendedHandlers
+        self.maxTotalClientBytes = maxTotalClientBytes
         self.maxCalls = maxCalls
         self.clientShare = clientShare
-        self.rounds = rounds
-        self.callAsks = callAsks
-        self.stateSize = stateSize
+        self.maxInputRounds = maxInputRounds
+        self.maxInputRequestsPerCall = maxInputRequestsPerCall
+        self.maxStateBytes = maxStateBytes
         self.checkOutput = checkOutput
         self.toolRate = toolRate
         self.completionRate = completionRate
@@ -221,16 +222,16 @@ public struct ServerSettings: Encodable, Hashable, Sendable {
         self.trafficFile = trafficFile
         self.metrics = metrics
         self.spanContents = spanContents
-        self.inFlight = inFlight
-        self.openAsks = openAsks
-        self.subscriptions = subscriptions
+        self.maxRequestsInFlight = maxRequestsInFlight
+        self.maxOpenInputRequests = maxOpenInputRequests
+        self.maxSubscriptions = maxSubscriptions
         self.maxClientInfoBytes = maxClientInfoBytes
         self.maxSubscriptionBytes = maxSubscriptionBytes
         self.progressRate = progressRate
         self.logRate = logRate
         self.clientLogLevel = clientLogLevel
         self.pingInterval = pingInterval
-        self.pingMisses = pingMisses
+        self.maxMissedPings = maxMissedPings
         self.experimental = experimental
         self.declare = declare
     }
@@ -281,7 +282,7 @@ public struct HTTPSettings: Encodable, Hashable, Sendable {
     public var allowedOrigins: [String]?
 
     /// Maximum size of a request body, in bytes. Default: 16 MiB.
-    public var bodyLimit: Int?
+    public var maxBodyBytes: Int?
 
     /// Time that a client has to send the headers of a request, and then its body; with TLS also for the handshake.
     /// Default: 30 seconds.
@@ -291,7 +292,7 @@ public struct HTTPSettings: Encodable, Hashable, Sendable {
     public var writeTimeout: Duration?
 
     /// Maximum number of open connections; further ones wait to be accepted. Default: 10,000.
-    public var connections: Int?
+    public var maxConnections: Int?
 
     /// Serve clients of handshake revisions without sessions, so that any process can answer any request. Default:
     /// `false`. Nothing is kept between their requests then: there are no input requests, subscriptions, notifications
@@ -300,16 +301,16 @@ public struct HTTPSettings: Encodable, Hashable, Sendable {
     public var stateless: Bool?
 
     /// Maximum number of sessions (revisions up to 2025-11-25). Default: 10,000. At the limit, a session that was idle
-    /// for at least a thirtieth of `sessionIdle` is closed to make room; if there is none, `initialize` is refused with
-    /// HTTP 503.
-    public var sessions: Int?
+    /// for at least a thirtieth of `sessionIdleTimeout` is closed to make room; if there is none, `initialize` is
+    /// refused with HTTP 503.
+    public var maxSessions: Int?
 
     /// Idle time after which a session is closed. Default: 30 minutes.
-    public var sessionIdle: Duration?
+    public var sessionIdleTimeout: Duration?
 
     /// Time without output after which the response to a pending call becomes an event stream with keep-alive comments.
     /// Default: 10 seconds.
-    public var silence: Duration?
+    public var streamUpgradeDelay: Duration?
 
     /// Interval between keep-alive comments on an idle event stream. Default: 15 seconds.
     public var keepAlive: Duration?
@@ -318,13 +319,13 @@ public struct HTTPSettings: Encodable, Hashable, Sendable {
     public var retry: Duration?
 
     /// Maximum number of events kept per resumable stream, for clients that reconnect. Default: 1,024.
-    public var keptEvents: Int?
+    public var maxKeptEvents: Int?
 
     /// Maximum size of the events kept per resumable stream, in bytes. Each event counts as its message plus 128 bytes.
     /// Default: 4 MiB.
-    public var keptBytes: Int?
+    public var maxKeptBytes: Int?
 
-    /// Maximum size of the unread events of one event stream, in bytes, counted as for `keptBytes`; one message is
+    /// Maximum size of the unread events of one event stream, in bytes, counted as for `maxKeptBytes`; one message is
     /// accepted in any case. Default: 16 MiB. Beyond it notifications are dropped, and a stream whose responses alone
     /// exceed it ends.
     public var maxUnreadBytes: Int?
@@ -350,18 +351,18 @@ public struct HTTPSettings: Encodable, Hashable, Sendable {
         proxyPrefix: String? = nil,
         allowedHosts: [String]? = nil,
         allowedOrigins: [String]? = nil,
-        bodyLimit: Int? = nil,
+        maxBodyBytes: Int? = nil,
         readTimeout: Duration? = nil,
         writeTimeout: Duration? = nil,
-        connections: Int? = nil,
+        maxConnections: Int? = nil,
         stateless: Bool? = nil,
-        sessions: Int? = nil,
-        sessionIdle: Duration? = nil,
-        silence: Duration? = nil,
+        maxSessions: Int? = nil,
+        sessionIdleTimeout: Duration? = nil,
+        streamUpgradeDelay: Duration? = nil,
         keepAlive: Duration? = nil,
         retry: Duration? = nil,
-        keptEvents: Int? = nil,
-        keptBytes: Int? = nil,
+        maxKeptEvents: Int? = nil,
+        maxKeptBytes: Int? = nil,
         maxUnreadBytes: Int? = nil,
         clientAddressHeader: String? = nil,
         auth: ResourceServerSettings? = nil
@@ -377,18 +378,18 @@ public struct HTTPSettings: Encodable, Hashable, Sendable {
         self.proxyPrefix = proxyPrefix
         self.allowedHosts = allowedHosts
         self.allowedOrigins = allowedOrigins
-        self.bodyLimit = bodyLimit
+        self.maxBodyBytes = maxBodyBytes
         self.readTimeout = readTimeout
         self.writeTimeout = writeTimeout
-        self.connections = connections
+        self.maxConnections = maxConnections
         self.stateless = stateless
-        self.sessions = sessions
-        self.sessionIdle = sessionIdle
-        self.silence = silence
+        self.maxSessions = maxSessions
+        self.sessionIdleTimeout = sessionIdleTimeout
+        self.streamUpgradeDelay = streamUpgradeDelay
         self.keepAlive = keepAlive
         self.retry = retry
-        self.keptEvents = keptEvents
-        self.keptBytes = keptBytes
+        self.maxKeptEvents = maxKeptEvents
+        self.maxKeptBytes = maxKeptBytes
         self.maxUnreadBytes = maxUnreadBytes
         self.clientAddressHeader = clientAddressHeader
         self.auth = auth
@@ -401,15 +402,15 @@ public struct UnixSettings: Encodable, Hashable, Sendable {
     public var mode: String?
 
     /// Maximum number of open connections; further ones wait to be accepted.
-    public var connections: Int?
+    public var maxConnections: Int?
 
     /// Creates a value from its members.
     public init(
         mode: String? = nil,
-        connections: Int? = nil
+        maxConnections: Int? = nil
     ) {
         self.mode = mode
-        self.connections = connections
+        self.maxConnections = maxConnections
     }
 }
 
@@ -444,7 +445,7 @@ public struct ClientSettings: Encodable, Hashable, Sendable {
     public var pingTimeout: Duration?
 
     /// Maximum number of times that a server may request input during one request. Default: 10.
-    public var maxRounds: Int?
+    public var maxInputRounds: Int?
 
     /// Maximum total size of the pages of one list, in bytes. Default: 32 MiB. A longer list fails with
     /// ``McplineError/invalidResponse``.
@@ -452,7 +453,7 @@ public struct ClientSettings: Encodable, Hashable, Sendable {
 
     /// Maximum length of a message from a server over stdio or a Unix socket, in bytes. Default: 16 MiB. A longer message is
     /// skipped with a warning, and a request that it answers times out.
-    public var lineLimit: Int?
+    public var maxLineBytes: Int?
 
     /// Validate structured content against the output schema of its tool. Default: `true`.
     public var checkOutput: Bool?
@@ -509,9 +510,9 @@ public struct ClientSettings: Encodable, Hashable, Sendable {
         totalTimeout: Duration? = nil,
         pingInterval: Duration? = nil,
         pingTimeout: Duration? = nil,
-        maxRounds: Int? = nil,
+        maxInputRounds: Int? = nil,
         maxListBytes: Int? = nil,
-        lineLimit: Int? = nil,
+        maxLineBytes: Int? = nil,
         checkOutput: Bool? = nil,
         trusted: Bool? = nil,
         allowUndeclaredCapabilities: Bool? = nil,
@@ -532,9 +533,9 @@ public struct ClientSettings: Encodable, Hashable, Sendable {
         self.totalTimeout = totalTimeout
         self.pingInterval = pingInterval
         self.pingTimeout = pingTimeout
-        self.maxRounds = maxRounds
+        self.maxInputRounds = maxInputRounds
         self.maxListBytes = maxListBytes
-        self.lineLimit = lineLimit
+        self.maxLineBytes = maxLineBytes
         self.checkOutput = checkOutput
         self.trusted = trusted
         self.allowUndeclaredCapabilities = allowUndeclaredCapabilities
@@ -581,7 +582,7 @@ public struct HTTPClientOptions: Encodable, Hashable, Sendable {
     public var resumeMaxDelay: Duration?
 
     /// Maximum size of a response, and of one event of a stream, in bytes. Default: 16 MiB.
-    public var bodyLimit: Int?
+    public var maxBodyBytes: Int?
 
     /// Creates a value from its members.
     public init(
@@ -594,7 +595,7 @@ public struct HTTPClientOptions: Encodable, Hashable, Sendable {
         resumeAttempts: Int? = nil,
         resumeDelay: Duration? = nil,
         resumeMaxDelay: Duration? = nil,
-        bodyLimit: Int? = nil
+        maxBodyBytes: Int? = nil
     ) {
         self.headers = headers
         self.proxy = proxy
@@ -605,7 +606,7 @@ public struct HTTPClientOptions: Encodable, Hashable, Sendable {
         self.resumeAttempts = resumeAttempts
         self.resumeDelay = resumeDelay
         self.resumeMaxDelay = resumeMaxDelay
-        self.bodyLimit = bodyLimit
+        self.maxBodyBytes = maxBodyBytes
     }
 }
 

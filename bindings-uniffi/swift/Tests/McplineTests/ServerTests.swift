@@ -367,7 +367,7 @@ final class ServerTests: XCTestCase {
         try server.tool("ping") { _ in "pong" }
         let ready = Promise<Bool>()
         let serving = Task {
-            try await server.runUnix(path, settings: UnixSettings(mode: "0600", connections: 2)) { ready.fulfil() }
+            try await server.runUnix(path, settings: UnixSettings(mode: "0600", maxConnections: 2)) { ready.fulfil() }
         }
         _ = await ready.value
         let client = try await Client.socket(path)

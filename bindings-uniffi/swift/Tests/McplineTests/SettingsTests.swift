@@ -9,14 +9,14 @@ final class SettingsTests: XCTestCase {
 
     func testEverySettingOfAServerIsAccepted() throws {
         let settings = ServerSettings(
-            revisions: ["2026-07-28"], lineLimit: 1000, batchLimit: 10, depthLimit: 20, pageSize: 5, listCache: cache,
-            resourceCache: cache, askIdleTimeout: .seconds(1), askTimeout: .seconds(2),
-            stateKeys: ["MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="], stateLifetime: .seconds(3), suspended: 4,
-            maxPeerBytes: 1_000_000, maxCalls: 6, clientShare: 0.5, rounds: 7, callAsks: 8, stateSize: 9000, checkOutput: false,
+            revisions: ["2026-07-28"], maxLineBytes: 1000, maxBatchMessages: 10, maxJsonDepth: 20, pageSize: 5, listCache: cache,
+            resourceCache: cache, inputRequestIdleTimeout: .seconds(1), inputRequestTimeout: .seconds(2),
+            stateKeys: ["MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="], stateLifetime: .seconds(3), maxSuspendedHandlers: 4,
+            maxTotalClientBytes: 1_000_000, maxCalls: 6, clientShare: 0.5, maxInputRounds: 7, maxInputRequestsPerCall: 8, maxStateBytes: 9000, checkOutput: false,
             toolRate: rate, completionRate: rate, shutdownGrace: .milliseconds(1500), startupMessage: false, debug: false,
-            trafficFile: "", metrics: true, spanContents: true, inFlight: 10, openAsks: 11, subscriptions: 12,
+            trafficFile: "", metrics: true, spanContents: true, maxRequestsInFlight: 10, maxOpenInputRequests: 11, maxSubscriptions: 12,
             maxClientInfoBytes: 1300, maxSubscriptionBytes: 1400, progressRate: rate, logRate: rate, clientLogLevel: .error,
-            pingInterval: .seconds(15), pingMisses: 16, experimental: ["aB": ["cD": 1]], declare: ["tools"])
+            pingInterval: .seconds(15), maxMissedPings: 16, experimental: ["aB": ["cD": 1]], declare: ["tools"])
         let extensions = [Extension("com.example/a", settings: ["x": 1], resultTypes: ["later"])]
         let server = try Server("settings", version: "1.0.0", settings: settings, extensions: extensions)
         try server.addTool(
@@ -42,10 +42,10 @@ final class SettingsTests: XCTestCase {
             documentation: "http://127.0.0.1/docs", proxy: "direct", onlyTheseRoots: false)
         let settings = HTTPSettings(
             path: "/a", ssePaths: ["/b", "/c"], serveSse: true, healthPath: "/d", serveHealth: true, readyPath: "/g",
-            serveReady: true, metricsPath: "/e", proxyPrefix: "/f", allowedHosts: ["example.com"], allowedOrigins: ["https://example.com"], bodyLimit: 1000,
-            readTimeout: .seconds(1), writeTimeout: .seconds(2), connections: 3, stateless: false, sessions: 4,
-            sessionIdle: .seconds(5), silence: .seconds(6), keepAlive: .seconds(7), retry: .seconds(8), keptEvents: 9,
-            keptBytes: 10_000, maxUnreadBytes: 11_000, clientAddressHeader: "x-forwarded-for", auth: auth)
+            serveReady: true, metricsPath: "/e", proxyPrefix: "/f", allowedHosts: ["example.com"], allowedOrigins: ["https://example.com"], maxBodyBytes: 1000,
+            readTimeout: .seconds(1), writeTimeout: .seconds(2), maxConnections: 3, stateless: false, maxSessions: 4,
+            sessionIdleTimeout: .seconds(5), streamUpgradeDelay: .seconds(6), keepAlive: .seconds(7), retry: .seconds(8), maxKeptEvents: 9,
+            maxKeptBytes: 10_000, maxUnreadBytes: 11_000, clientAddressHeader: "x-forwarded-for", auth: auth)
         let server = try Server(
             "settings", version: "1.0.0", settings: ServerSettings(startupMessage: false, metrics: true))
         let url = Promise<String>()
@@ -68,7 +68,7 @@ final class SettingsTests: XCTestCase {
         let all = ClientSettings(
             revisions: ["2026-07-28", "2025-11-25"], era: .modern, probeTimeout: .seconds(1), openTimeout: .seconds(2),
             timeout: .seconds(30), totalTimeout: .seconds(40), pingInterval: .seconds(5), pingTimeout: .seconds(6),
-            maxRounds: 7, maxListBytes: 8000, lineLimit: 9000, checkOutput: true, trusted: true,
+            maxInputRounds: 7, maxListBytes: 8000, maxLineBytes: 9000, checkOutput: true, trusted: true,
             allowUndeclaredCapabilities: true, cache: false, reconnectAttempts: 9, reconnectDelay: .milliseconds(10),
             reconnectMaxDelay: .milliseconds(11), listen: false, metrics: true, spanContents: true, trafficFile: "")
         let server = try Server("settings", version: "1.0.0")
@@ -85,7 +85,7 @@ final class SettingsTests: XCTestCase {
         await client.close()
         let http = HTTPClientOptions(
             headers: ["x-a": "b"], proxy: "direct", onlyTheseRoots: false, connectTimeout: .seconds(1), maxRedirects: 1,
-            resumeAttempts: 2, resumeDelay: .milliseconds(3), resumeMaxDelay: .milliseconds(4), bodyLimit: 5000)
+            resumeAttempts: 2, resumeDelay: .milliseconds(3), resumeMaxDelay: .milliseconds(4), maxBodyBytes: 5000)
         let unreachable = await failure { try await Client.connect("http://127.0.0.1:9/mcp", http: http) }
         guard case McplineError.serverUnreachable = unreachable else { return XCTFail("\(unreachable)") }
         let program = ProgramOptions(

@@ -175,16 +175,19 @@ impl Address {
         }
     }
 
-    /// Returns what opens connections. `line_limit` is for transports with lines.
+    /// Returns what opens connections. `max_line_bytes` is for transports with lines.
     #[cfg_attr(
         not(feature = "stdio"),
         expect(unused_variables, reason = "no transport has lines")
     )]
-    pub(super) fn into_dialler(self, line_limit: usize) -> Result<Box<dyn Dialler>, ClientError> {
+    pub(super) fn into_dialler(
+        self,
+        max_line_bytes: usize,
+    ) -> Result<Box<dyn Dialler>, ClientError> {
         Ok(match self {
             #[cfg(feature = "stdio")]
             Self::Command(mut command) => {
-                command.line_limit = line_limit;
+                command.max_line_bytes = max_line_bytes;
                 Box::new(command)
             }
             #[cfg(feature = "http")]
@@ -197,7 +200,7 @@ impl Address {
             Self::Socket(path) => {
                 #[cfg(windows)]
                 super::socket::check_name(&path)?;
-                Box::new(LocalSocket::new(path, line_limit))
+                Box::new(LocalSocket::new(path, max_line_bytes))
             }
             Self::Custom(dial) => Box::new(Custom(dial)),
         })

@@ -286,7 +286,7 @@ impl ClientBuilder {
     /// # Errors
     ///
     /// [`ClientError`]: the server cannot be reached or has no protocol revision in common with the client;
-    /// `ping_interval`, `ping_timeout` or `line_limit` is zero; the identifier of an extension has no prefix or is used
+    /// `ping_interval`, `ping_timeout` or `max_line_bytes` is zero; the identifier of an extension has no prefix or is used
     /// twice; a result type is used twice or defined by the protocol; a custom method has two handlers, is defined by
     /// the protocol, begins with `notifications/` or `rpc.`, or is not 1 to 1024 bytes of visible ASCII.
     ///
@@ -316,15 +316,15 @@ impl ClientBuilder {
                 )));
             }
         }
-        if self.settings.line_limit == 0 {
+        if self.settings.max_line_bytes == 0 {
             return Err(ClientError::Usage(
-                "`line_limit` must be more than zero".to_owned(),
+                "`max_line_bytes` must be more than zero".to_owned(),
             ));
         }
         let metrics = ClientMetrics::of(&self.settings)?;
         let address = address.into();
         let transport = address.transport();
-        let dialler = address.into_dialler(self.settings.line_limit)?;
+        let dialler = address.into_dialler(self.settings.max_line_bytes)?;
         let dialler = traffic::recorded(dialler, &self.settings, &self.info.name, transport)
             .map_err(|error| ClientError::Usage(error.to_string()))?;
         let inner = Inner::new(self.info, self.settings, self.handlers, dialler, metrics);

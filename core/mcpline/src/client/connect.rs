@@ -61,15 +61,15 @@ struct Dialled {
     reports: mpsc::UnboundedReceiver<LinkEvent>,
 }
 
-/// Opens a session. Also returns whether the era found is certain to be the server's latest. `remembered` is the era of
+/// Opens a session. Also returns whether the era found is certain to be the server's latest. `era` is the era of
 /// the last time.
 pub(super) async fn open(
     client: &Arc<Inner>,
-    remembered: Option<Era>,
+    era: Option<Era>,
 ) -> Result<(Arc<Session>, bool), ClientError> {
     let plan = NegotiationOptions {
         revisions: client.settings.revisions.clone(),
-        remembered,
+        era,
         timeouts: client.settings.open_timeouts,
         ..NegotiationOptions::new(client.info.clone(), client.handlers.capabilities.clone())
     };

@@ -156,7 +156,7 @@ impl Inner {
         Arc::new_cyclic(|this| Self {
             current: Mutex::new(Current {
                 session: None,
-                era: settings.remembered,
+                era: settings.era,
                 lost: 0,
                 why: None,
                 log_level: None,
@@ -254,7 +254,7 @@ impl Inner {
         let delay = self.settings.reconnect.delay(lost, jitter());
         // The host's knowledge comes first, then this client's, then that of other clients.
         let server = self.dialler.known_server();
-        let server = server.filter(|_| self.settings.remembered.is_none());
+        let server = server.filter(|_| self.settings.era.is_none());
         let first = era.or_else(|| server.and_then(ServerKey::era));
         // Ends when the client is closed: a server may take long to answer.
         let opening = self.handlers.tasks.until_closed(async {

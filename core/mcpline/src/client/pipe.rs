@@ -32,12 +32,13 @@ pub(super) struct PipeLink {
 }
 
 impl PipeLink {
-    /// Starts the task. The messages of the server may have `line_limit` bytes. `pid` is the server's process, if the client has
-    /// started it. After reading and writing, `end` gets the reader, with the writer closed, and returns the error to report. Its second argument is `true` if the client closed the link.
+    /// Starts the task. The messages of the server may have `max_line_bytes` bytes. `pid` is the server's process, if the client
+    /// has started it. After reading and writing, `end` gets the reader, with the writer closed, and returns the error to report.
+    /// Its second argument is `true` if the client closed the link.
     pub(super) fn open<R, W, F, Fut>(
         reader: R,
         writer: W,
-        line_limit: usize,
+        max_line_bytes: usize,
         sink: Sink,
         pid: Option<u32>,
         end: F,
@@ -56,7 +57,7 @@ impl PipeLink {
             pid,
         });
         background::spawn_here(async move {
-            let reading = Reading::new(line_limit);
+            let reading = Reading::new(max_line_bytes);
             let error = serve(reader, writer, reading, &outbox, &running.stop, &sink, end).await;
             sink.ended(error);
         });

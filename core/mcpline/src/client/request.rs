@@ -214,9 +214,9 @@ impl Inner {
                         return Ok(result);
                     };
                     rounds += 1;
-                    if rounds > self.settings.max_rounds {
+                    if rounds > self.settings.max_input_rounds {
                         return Err(ClientError::TooManyRounds {
-                            rounds: self.settings.max_rounds,
+                            rounds: self.settings.max_input_rounds,
                         });
                     }
                     let answers = Box::pin(self.answer_all(&needed)).await?;

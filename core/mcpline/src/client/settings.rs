@@ -22,7 +22,7 @@ pub struct ClientSettings {
     ///
     /// [`Era::Legacy`] sends `initialize` first, as revisions up to 2025-11-25 require. A client remembers the era of
     /// its server.
-    pub remembered: Option<Era>,
+    pub era: Option<Era>,
     /// How long opening a connection may take. Default: 3 seconds for a probe and 30 seconds for each of up to three
     /// further responses. Opening a socket or custom channel may take as long as a response.
     pub open_timeouts: OpenTimeouts,
@@ -40,14 +40,14 @@ pub struct ClientSettings {
     /// reading does not respond to pings either.
     pub ping_timeout: Duration,
     /// Maximum number of rounds of input requests per request. Default: 10.
-    pub max_rounds: usize,
+    pub max_input_rounds: usize,
     /// Maximum size of all pages of a list together, in bytes. Default: 32 MiB, room for ten thousand tools of 3 KB
     /// each. Stops servers that never stop sending pages.
     pub max_list_bytes: usize,
     /// Maximum length of a message from a server over stdio or a Unix socket, in bytes. Default: 16 MiB ([`MAX_LINE`]). A longer
     /// message is skipped with a warning, and a request that it answers times out. Over HTTP,
-    /// [`HttpSettings::body_limit`](super::HttpSettings::body_limit) applies.
-    pub line_limit: usize,
+    /// [`HttpSettings::max_body_bytes`](super::HttpSettings::max_body_bytes) applies.
+    pub max_line_bytes: usize,
     /// Whether structured content is validated against the output schema of its tool (`server/tools`, output schema).
     /// Default: `true`.
     pub check_output: bool,
@@ -100,14 +100,14 @@ impl Default for ClientSettings {
     fn default() -> Self {
         Self {
             revisions: Revision::ALL.to_vec(),
-            remembered: None,
+            era: None,
             open_timeouts: OpenTimeouts::default(),
             timeouts: CallTimeouts::default(),
             ping_interval: None,
             ping_timeout: Duration::from_secs(30),
-            max_rounds: 10,
+            max_input_rounds: 10,
             max_list_bytes: 32 * 1024 * 1024,
-            line_limit: MAX_LINE,
+            max_line_bytes: MAX_LINE,
             check_output: true,
             allow_undeclared_capabilities: false,
             trusted: false,

@@ -27,11 +27,11 @@ pub(super) struct LocalSocket {
     path: PathBuf,
     /// The path, or the name of the pipe.
     address: NetworkAddress,
-    line_limit: usize,
+    max_line_bytes: usize,
 }
 
 impl LocalSocket {
-    pub(super) fn new(path: PathBuf, line_limit: usize) -> Self {
+    pub(super) fn new(path: PathBuf, max_line_bytes: usize) -> Self {
         let address = NetworkAddress {
             address: path.display().to_string(),
             port: None,
@@ -39,7 +39,7 @@ impl LocalSocket {
         Self {
             path,
             address,
-            line_limit,
+            max_line_bytes,
         }
     }
 }
@@ -54,7 +54,7 @@ impl Dialler for LocalSocket {
             })?;
             let end = |_, closed, pumped| async move { pipe::stream_ended(closed, pumped) };
             let link: Arc<dyn Link> =
-                PipeLink::open(reader, writer, self.line_limit, sink, None, end);
+                PipeLink::open(reader, writer, self.max_line_bytes, sink, None, end);
             Ok(link)
         })
     }

@@ -382,7 +382,9 @@ pub fn input_request_error_examples() -> Vec<InputRequestError> {
         },
         InputRequestError::Cancelled,
         InputRequestError::ConnectionLost,
-        InputRequestError::LimitExceeded("too many input requests are open (`open_asks`)"),
+        InputRequestError::LimitExceeded(
+            "too many input requests are open (`max_open_input_requests`)",
+        ),
     ]
 }
 

@@ -51,7 +51,7 @@ impl Fetcher {
             headers: Vec::new(),
             auth: None,
             max_redirects: MAX_REDIRECTS,
-            body_limit: MAX_BODY,
+            max_body_bytes: MAX_BODY,
             ..settings.clone()
         };
         let reach = match allow_private {

@@ -37,11 +37,11 @@ pub struct HttpSettings {
     pub reconnect_attempts: u32,
     /// Delay before the second attempt to resume a stream; doubled before each further one. Default: 500 ms. If the
     /// server requests a delay with `retry`, the client waits at least that long.
-    pub reconnect_first: Duration,
+    pub resume_delay: Duration,
     /// Maximum delay between attempts to resume a stream. Default: 30 seconds.
-    pub reconnect_cap: Duration,
+    pub resume_max_delay: Duration,
     /// Maximum size of a response, and of an event of a stream, in bytes. Default: 16 MiB, as for a line on stdio.
-    pub body_limit: usize,
+    pub max_body_bytes: usize,
 }
 
 impl Default for HttpSettings {
@@ -57,9 +57,9 @@ impl Default for HttpSettings {
             connect_timeout: Duration::from_secs(10),
             max_redirects: 5,
             reconnect_attempts: 5,
-            reconnect_first: Duration::from_millis(500),
-            reconnect_cap: Duration::from_secs(30),
-            body_limit: 16 * 1024 * 1024,
+            resume_delay: Duration::from_millis(500),
+            resume_max_delay: Duration::from_secs(30),
+            max_body_bytes: 16 * 1024 * 1024,
         }
     }
 }
@@ -79,9 +79,9 @@ impl fmt::Debug for HttpSettings {
             .field("connect_timeout", &self.connect_timeout)
             .field("max_redirects", &self.max_redirects)
             .field("reconnect_attempts", &self.reconnect_attempts)
-            .field("reconnect_first", &self.reconnect_first)
-            .field("reconnect_cap", &self.reconnect_cap)
-            .field("body_limit", &self.body_limit)
+            .field("resume_delay", &self.resume_delay)
+            .field("resume_max_delay", &self.resume_max_delay)
+            .field("max_body_bytes", &self.max_body_bytes)
             .finish_non_exhaustive()
     }
 }

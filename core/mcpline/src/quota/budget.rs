@@ -18,7 +18,7 @@ pub(crate) enum Level {
 /// A limit of bytes or of a number of things, with its usage. Charges to it are also charged to its parent.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    /// What is counted, with the setting that limits it: `bytes held for peers (max_peer_bytes)`.
+    /// What is counted, with the setting that limits it: `bytes held for peers (max_total_client_bytes)`.
     what: &'static str,
     level: Level,
     limit: usize,

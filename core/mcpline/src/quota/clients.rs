@@ -296,7 +296,7 @@ impl ClientTable {
     pub(crate) fn new(share: f64, max_bytes: usize, max_calls: usize) -> Self {
         Self {
             share,
-            bytes: Budget::of_server("bytes held for peers (max_peer_bytes)", max_bytes),
+            bytes: Budget::of_server("bytes held for peers (max_total_client_bytes)", max_bytes),
             calls: Budget::of_server("calls in flight (max_calls)", max_calls),
             table: Arc::default(),
             next_number: AtomicU64::new(1),

@@ -35,10 +35,10 @@ impl Limit {
     #[cfg(feature = "metrics")]
     pub(crate) fn setting(self) -> &'static str {
         match self {
-            Self::PeerBytes => "max_peer_bytes",
+            Self::PeerBytes => "max_total_client_bytes",
             Self::Calls => "max_calls",
-            Self::Sessions => "sessions",
-            Self::Connections => "connections",
+            Self::Sessions => "max_sessions",
+            Self::Connections => "max_connections",
             Self::ToolRate => "tool_rate",
             Self::CompletionRate => "completion_rate",
         }

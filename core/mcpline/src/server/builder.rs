@@ -142,12 +142,15 @@ impl ServerBuilder {
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the secrets or [`DEBUG_VARIABLE`](super::DEBUG_VARIABLE) in the
     /// environment are invalid; `line` or `depth` of [`Settings::wire`] is zero, so that every message would be refused (the message
-    /// calls them `line_limit` and `depth_limit`); the traffic file cannot be opened; [`Settings::metrics`] is on in a build without
-    /// the cargo feature `metrics`; the identifier of an extension has no prefix or is used twice, or one of its features cannot be
-    /// registered.
+    /// calls them `max_line_bytes` and `max_json_depth`); the traffic file cannot be opened; [`Settings::metrics`] is on in a
+    /// build without the cargo feature `metrics`; the identifier of an extension has no prefix or is used twice, or one of its
+    /// features cannot be registered.
     pub fn build(mut self) -> Result<Server, Error> {
         let wire = self.settings.wire;
-        for (name, limit) in [("line_limit", wire.line), ("depth_limit", wire.depth)] {
+        for (name, limit) in [
+            ("max_line_bytes", wire.max_line_bytes),
+            ("max_json_depth", wire.max_json_depth),
+        ] {
             if limit == 0 {
                 return Err(Error::usage(format!("`{name}` must be more than zero")));
             }
@@ -161,10 +164,10 @@ impl ServerBuilder {
         let info_json = serde_json::to_vec(&self.info).map_err(|error| {
             Error::usage(format!("the implementation does not serialize: {error}"))
         })?;
-        let suspended = SuspendedHandlers::new(self.settings.suspended);
+        let suspended = SuspendedHandlers::new(self.settings.max_suspended_handlers);
         let clients = ClientTable::new(
             self.settings.client_share,
-            self.settings.max_peer_bytes,
+            self.settings.max_total_client_bytes,
             self.settings.max_calls,
         );
         let sharing = self.settings.sharing.clone();

@@ -603,7 +603,8 @@ impl CallState {
 
     /// Counts an input request to a client of a handshake revision. Returns whether it may still be sent.
     pub(super) fn may_ask_again(&self) -> bool {
-        self.asked.fetch_add(1, Ordering::Relaxed) < self.server.settings.call_asks
+        self.asked.fetch_add(1, Ordering::Relaxed)
+            < self.server.settings.max_input_requests_per_call
     }
 
     pub(crate) fn lock_record(&self) -> MutexGuard<'_, InputRecord> {

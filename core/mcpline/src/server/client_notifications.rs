@@ -55,8 +55,7 @@ impl ClientNotification {
 }
 
 /// Why a notification is not handled.
-const TOO_MANY: &str =
-    "the session has ended, or too many calls and notifications are in flight (`in_flight`)";
+const TOO_MANY: &str = "the session has ended, or too many calls and notifications are in flight (`max_requests_in_flight`)";
 
 /// The running handlers of a session's events and custom notifications.
 #[derive(Default)]
@@ -218,7 +217,7 @@ fn through_middleware(
                 .warn_of_drop(&name, &RpcError::from(exceeded));
         }
     };
-    let most = connection.server().settings.session.in_flight;
+    let most = connection.server().settings.session.max_requests_in_flight;
     let Some((number, end)) = connection.events().begin_delayed(most) else {
         return connection.server().warn_of_drop(&name, &TOO_MANY);
     };
@@ -357,7 +356,7 @@ fn handle_notification(
         InputRecord::default(),
         Arc::new(current_request),
     );
-    let most = connection.server().settings.session.in_flight;
+    let most = connection.server().settings.session.max_requests_in_flight;
     if !connection.events().begin_notified(&call, most) {
         return server.warn_of_drop(call.method.as_str(), &TOO_MANY);
     }

@@ -191,7 +191,7 @@ impl Context {
     /// In handshake sessions, handlers of events and of custom notifications send it on the session's own stream. Does
     /// nothing after the request has ended or was cancelled, while it is suspended, and where there is no stream.
     /// Notifications are dropped while too much is unread by the client; on a resumable stream this is half of
-    /// `kept_events` or `kept_bytes`.
+    /// `max_kept_events` or `max_kept_bytes`.
     ///
     /// # Errors
     ///

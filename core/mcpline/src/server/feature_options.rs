@@ -27,9 +27,9 @@ pub struct ToolOptions {
     /// cancelled the request: see [`Context::is_cancelled`](super::Context::is_cancelled). A function on a thread goes on
     /// unless it checks that, and its result is dropped. The time begins when the arguments have been validated, includes
     /// the time that the handler waits for a thread, and does not pass while an input request of the handler is open: how
-    /// long a user may take is limited by [`Settings::ask_timeouts`](super::Settings::ask_timeouts). A request that the
-    /// handler does not wait for any more is open until it is answered or that limit ends it. A handler that runs
-    /// again, with the answers to input requests, has the whole time again.
+    /// long a user may take is limited by [`Settings::input_request_timeouts`](super::Settings::input_request_timeouts). A
+    /// request that the handler does not wait for any more is open until it is answered or that limit ends it. A handler that
+    /// runs again, with the answers to input requests, has the whole time again.
     pub timeout: Option<Duration>,
     /// Scopes that a caller needs, all of them. Default: none.
     ///

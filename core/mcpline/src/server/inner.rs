@@ -191,7 +191,7 @@ impl Inner {
     pub(super) fn suspended_usage(&self) -> Usage {
         Usage {
             used: self.lock_suspended().len(),
-            limit: self.settings.suspended,
+            limit: self.settings.max_suspended_handlers,
         }
     }
 
@@ -228,7 +228,7 @@ impl Inner {
         let client = current_request.connection.client();
         let holder = SuspensionOwner {
             client: client.number,
-            share: client.share_of(self.settings.suspended),
+            share: client.share_of(self.settings.max_suspended_handlers),
         };
         let suspended = SuspendedCall::new(call, &current_request)?;
         let evicted = self
@@ -237,7 +237,7 @@ impl Inner {
         if let Some(evicted) = evicted {
             tracing::debug!(
                 name = evicted.call.name(),
-                "cancelled a suspended handler to make room: its retry runs it again (`suspended`, `client_share`)"
+                "cancelled a suspended handler to make room: its retry runs it again (`max_suspended_handlers`, `client_share`)"
             );
             evicted.call.cancel();
         }

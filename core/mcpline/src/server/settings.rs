@@ -29,7 +29,7 @@ pub struct Settings {
     pub revisions: Vec<Revision>,
     /// Limits of each session.
     pub session: SessionLimits,
-    /// Limits of each message. Over HTTP, [`HttpOptions::body_limit`](crate::transport::http::HttpOptions::body_limit)
+    /// Limits of each message. Over HTTP, [`HttpOptions::max_body_bytes`](crate::transport::http::HttpOptions::max_body_bytes)
     /// applies instead of the length of a line.
     pub wire: WireLimits,
     /// Items per page of a list. Default: 1,000, because many clients never request a second page.
@@ -40,7 +40,7 @@ pub struct Settings {
     pub resource_cache: CacheHints,
     /// How long an input request waits for the client. Default: ten minutes without progress and one hour in total,
     /// because a person may have to answer.
-    pub ask_timeouts: InputRequestTimeouts,
+    pub input_request_timeouts: InputRequestTimeouts,
     /// Keys that seal `requestState`. Default: those in [`STATE_SECRETS_VARIABLE`], or else a random key of this
     /// process.
     pub state_keys: Option<KeyRing>,
@@ -50,16 +50,16 @@ pub struct Settings {
     pub sharing: Option<Sharing>,
     /// Maximum number of suspended handlers, each of which holds memory. Default: 10,000. Above it, the oldest handler
     /// of the client that has most is cancelled; the client's retry runs it again from the start.
-    pub suspended: usize,
+    pub max_suspended_handlers: usize,
     /// Maximum number of bytes held for all peers together: bodies and their calls, unread responses, events kept for
     /// resumption, sessions. Default: 512 MiB, room for 32 of the largest messages. What would exceed it is refused as
     /// busy (HTTP 503).
-    pub max_peer_bytes: usize,
+    pub max_total_client_bytes: usize,
     /// Maximum number of calls in flight in all sessions together, each of which may hold a task, a thread or a
     /// database connection. Default: 10,000. More are refused as busy.
     pub max_calls: usize,
-    /// Largest part that one client may use of `max_peer_bytes`, `max_calls`, `suspended`, and over HTTP of connections
-    /// and sessions. Default: 0.25, so that three greedy clients leave room for a fourth.
+    /// Largest part that one client may use of `max_total_client_bytes`, `max_calls`, `max_suspended_handlers`, and over HTTP of
+    /// connections and sessions. Default: 0.25, so that three greedy clients leave room for a fourth.
     ///
     /// A client is an authenticated principal, or else an address. Above its share it is refused as busy (HTTP 429, or
     /// 503 if the limit is reached only after the request was accepted); others are not affected. Set it to 1 where all
@@ -68,12 +68,12 @@ pub struct Settings {
     /// [`HttpOptions::client_address_header`]: crate::transport::http::HttpOptions::client_address_header
     pub client_share: f64,
     /// Maximum number of rounds of input requests per call on 2026-07-28. Default: 16.
-    pub rounds: u32,
+    pub max_input_rounds: u32,
     /// Maximum number of input requests per call on handshake revisions, which stops endless tool loops with sampling
-    /// (2025-11-25, `client/sampling`, tool loops). Default: 1,000. On 2026-07-28 `rounds` applies.
-    pub call_asks: u32,
+    /// (2025-11-25, `client/sampling`, tool loops). Default: 1,000. On 2026-07-28 `max_input_rounds` applies.
+    pub max_input_requests_per_call: u32,
     /// Maximum size of a sealed `requestState` in bytes; every retry carries it. Default: 64 KiB.
-    pub state_size: usize,
+    pub max_state_bytes: usize,
     /// Whether results are validated against their `outputSchema` (`server/tools`, output schema). Default: `true`.
     pub check_output: bool,
     /// Whether arguments are validated against `inputSchema`. Default: `true`. Bindings that decode arguments into
@@ -136,20 +136,20 @@ impl Default for Settings {
             page_size: 1_000,
             list_cache: CacheHints::new(0, CacheScope::Private),
             resource_cache: CacheHints::new(0, CacheScope::Private),
-            ask_timeouts: InputRequestTimeouts {
+            input_request_timeouts: InputRequestTimeouts {
                 idle: Duration::from_secs(600),
                 total: Duration::from_secs(3_600),
             },
             state_keys: None,
             state_lifetime: Duration::from_secs(600),
             sharing: None,
-            suspended: 10_000,
-            max_peer_bytes: 512 * 1024 * 1024,
+            max_suspended_handlers: 10_000,
+            max_total_client_bytes: 512 * 1024 * 1024,
             max_calls: 10_000,
             client_share: 0.25,
-            rounds: 16,
-            call_asks: 1_000,
-            state_size: 64 * 1024,
+            max_input_rounds: 16,
+            max_input_requests_per_call: 1_000,
+            max_state_bytes: 64 * 1024,
             check_output: true,
             check_input: true,
             tool_rate: None,

@@ -36,7 +36,8 @@ pub struct ServerStats {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct BudgetStats {
-    /// The setting that limits it: `max_peer_bytes`, `max_calls` or `suspended` of [`Settings`](super::Settings).
+    /// The setting that limits it: `max_total_client_bytes`, `max_calls` or `max_suspended_handlers` of
+    /// [`Settings`](super::Settings).
     pub name: &'static str,
     /// How much is used: bytes, calls or suspended handlers. It may exceed the limit for a short time, because what has
     /// arrived already cannot be refused.
@@ -73,9 +74,9 @@ impl Server {
             streams: counts.streams(),
             requests_in_flight: calls.used,
             budgets: vec![
-                BudgetStats::new("max_peer_bytes", clients.held_bytes()),
+                BudgetStats::new("max_total_client_bytes", clients.held_bytes()),
                 BudgetStats::new("max_calls", calls),
-                BudgetStats::new("suspended", inner.suspended_usage()),
+                BudgetStats::new("max_suspended_handlers", inner.suspended_usage()),
             ],
         }
     }

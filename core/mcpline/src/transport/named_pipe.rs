@@ -26,7 +26,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 #[non_exhaustive]
 pub struct NamedPipeOptions {
     /// Maximum number of open connections; further ones are closed at once. Default: 256.
-    pub connections: usize,
+    pub max_connections: usize,
 }
 
 impl Default for NamedPipeOptions {
@@ -69,9 +69,9 @@ pub fn named_pipe(name: impl AsRef<OsStr>, options: NamedPipeOptions) -> Result<
             r"`{shown}` is not the name of a pipe: it must begin with `\\.\pipe\` and have a name after that"
         )));
     }
-    if options.connections == 0 {
+    if options.max_connections == 0 {
         return Err(Error::usage(
-            "`connections`: 0 would close every connection; at least 1 is needed",
+            "`max_connections`: 0 would close every connection; at least 1 is needed",
         ));
     }
     let next = create_pipe(name, true)
@@ -79,7 +79,7 @@ pub fn named_pipe(name: impl AsRef<OsStr>, options: NamedPipeOptions) -> Result<
     Ok(NamedPipe {
         name: name.to_owned(),
         next,
-        connections: options.connections,
+        connections: options.max_connections,
     })
 }
 
@@ -125,7 +125,7 @@ impl Transport for NamedPipe {
                     counts.add_reached(Limit::Connections, Level::Server);
                     warn_limited!(
                         most = self.connections,
-                        "closed a connection to the named pipe: too many are open (`connections`)"
+                        "closed a connection to the named pipe: too many are open (`max_connections`)"
                     );
                 }
                 Ok(connection) => {

@@ -113,7 +113,7 @@ pub(super) async fn serve(
         reader,
         writer,
         outbox,
-        reading: Reading::new(settings.wire.line),
+        reading: Reading::new(settings.wire.max_line_bytes),
         writing: Writing::default(),
         connection: connection.clone(),
         sink,

@@ -300,7 +300,7 @@ async fn does_not_cancel_an_abandoned_handshake() {
         let tasks = Tasks::default();
         let connecting = host()
             .configure(move |settings| {
-                settings.remembered = Some(Era::Legacy);
+                settings.era = Some(Era::Legacy);
                 settings.revisions = vec![revision];
             })
             .connect(Address::Custom(Arc::new(Silent(sender, tasks.clone()))));
@@ -317,7 +317,7 @@ async fn does_not_cancel_a_handshake_that_timed_out() {
     let (sender, mut received) = mpsc::unbounded_channel();
     let tasks = Tasks::default();
     host()
-        .configure(|settings| settings.remembered = Some(Era::Legacy))
+        .configure(|settings| settings.era = Some(Era::Legacy))
         .connect(Address::Custom(Arc::new(Silent(sender, tasks.clone()))))
         .await
         .expect_err("silence");
@@ -370,7 +370,7 @@ async fn does_not_cancel_the_handshake_when_closed_during_a_reconnection() {
     let tasks = Tasks::default();
     let dial = Leaving(Silent(sender, tasks.clone()), Mutex::new(false));
     let client = host()
-        .configure(|settings| settings.remembered = Some(Era::Legacy))
+        .configure(|settings| settings.era = Some(Era::Legacy))
         .connect(Address::Custom(Arc::new(dial)))
         .await
         .expect("connects");

@@ -210,7 +210,7 @@ async fn gives_up_on_a_silent_server_within_the_documented_bound() {
 async fn tries_the_remembered_era_first() {
     let server = legacy(|_| unreachable!(), |_, _| vec![]);
     let client = Client::builder("host", "1")
-        .configure(|settings| settings.remembered = Some(Era::Legacy))
+        .configure(|settings| settings.era = Some(Era::Legacy))
         .connect(server.address())
         .await
         .expect("connects");
@@ -570,7 +570,7 @@ async fn limits_the_rounds_of_input_requests() {
     let answers = Arc::new(AtomicUsize::new(0));
     let counted = answers.clone();
     let client = Client::builder("host", "1")
-        .configure(|settings| settings.max_rounds = 3)
+        .configure(|settings| settings.max_input_rounds = 3)
         .on_elicit(move |_| {
             counted.fetch_add(1, Ordering::Relaxed);
             async { Ok(ElicitResult::new(ElicitAction::Decline)) }

@@ -194,7 +194,7 @@ async fn serve() -> SocketAddr {
     let serving = ELSEWHERE.spawn(async {
         let mut options = HttpOptions::default();
         options.retry = Duration::from_millis(1);
-        options.connections = 10_000;
+        options.max_connections = 10_000;
         options.sse_paths = Some((SSE_PATH.to_owned(), "/messages".to_owned()));
         let http = http(("127.0.0.1", 0), options).await.expect("a free port");
         let address = http.address();
@@ -274,8 +274,8 @@ async fn play(server: SocketAddr, revision: Revision, cut: Cut) -> bool {
     let connect = async || {
         let mut http = HttpSettings::default();
         http.proxy = ProxySetting::Direct;
-        http.reconnect_first = Duration::from_millis(1);
-        http.reconnect_cap = Duration::from_millis(10);
+        http.resume_delay = Duration::from_millis(1);
+        http.resume_max_delay = Duration::from_millis(10);
         let notifier = updated.clone();
         Client::builder("host", "1")
             .configure(|settings| {

@@ -172,7 +172,7 @@ async fn a_handshake_occupies_a_place_among_the_connections_only_until_its_timeo
         .expect("valid")
         .tool("hello", "Greets", async || "hello");
     let mut options = HttpOptions::default();
-    options.connections = 1;
+    options.max_connections = 1;
     options.read_timeout = Duration::from_millis(200);
     let https = http("127.0.0.1:0", options).await.expect("a port").tls(tls);
     let (address, url, stop) = (https.address(), https.url(), Stop::new());

@@ -61,7 +61,7 @@ async fn unknown_paths_get_404_with_the_mcp_endpoint() {
 #[runtimes::test]
 async fn a_connection_past_the_limit_waits_until_another_ends() {
     let mut options = HttpOptions::default();
-    options.connections = 1;
+    options.max_connections = 1;
     let (address, _stop) = start(options).await;
     let begin = initialize("2025-11-25");
     let mut first = Connection::open(address).await;
@@ -85,13 +85,15 @@ async fn a_connection_past_the_limit_waits_until_another_ends() {
 async fn clients_can_read_the_413_response_to_a_large_body() {
     const MIB: usize = 1024 * 1024;
     let mut options = HttpOptions::default();
-    options.body_limit = MIB;
+    options.max_body_bytes = MIB;
     let (address, _stop) = start(options).await;
     let mut connection = Connection::open(address).await;
     // Everything is sent before anything is read, as most clients do: more than any socket buffers.
     let body = Value::String("x".repeat(2 * MIB - 1_000));
     connection.send("POST", "/mcp", &[], &body).await;
-    connection.until(Some("raise the option body_limit")).await;
+    connection
+        .until(Some("raise the option max_body_bytes"))
+        .await;
     assert!(connection.seen.starts_with("HTTP/1.1 413 "));
 }
 
@@ -136,8 +138,8 @@ async fn disconnecting_with_unread_pipelined_bytes_ends_the_call() {
     );
     let mut options = HttpOptions::default();
     // No write would reveal that the client has left.
-    options.silence = Duration::from_secs(24 * 3_600);
-    options.keep_alive = options.silence;
+    options.stream_upgrade_delay = Duration::from_secs(24 * 3_600);
+    options.keep_alive = options.stream_upgrade_delay;
     let (address, _stop) = start_server(server, options).await;
     // Nothing, one byte, and more than hyper reads while a request is served.
     for ahead in [0, 1, 100_000] {

@@ -94,7 +94,7 @@ async fn use_session(service: &HttpService, address: &str, id: &str) -> StatusCo
 #[runtimes::test]
 async fn a_flood_of_sessions_evicts_none_of_another_client() {
     let mut options = HttpOptions::default();
-    options.sessions = 40;
+    options.max_sessions = 40;
     let service = service(Settings::default(), options);
     let id = session_id(&begin(&service, HONEST).await);
     assert_eq!(use_session(&service, HONEST, &id).await, StatusCode::OK);
@@ -108,7 +108,7 @@ async fn a_flood_of_sessions_evicts_none_of_another_client() {
 #[runtimes::test]
 async fn a_flood_of_sessions_evicts_none_in_use_at_the_same_address() {
     let mut options = HttpOptions::default();
-    options.sessions = 40;
+    options.max_sessions = 40;
     let service = service(Settings::default(), options);
     let id = session_id(&begin(&service, GREEDY).await);
     assert_eq!(use_session(&service, GREEDY, &id).await, StatusCode::OK);
@@ -121,7 +121,7 @@ async fn a_flood_of_sessions_evicts_none_in_use_at_the_same_address() {
 #[runtimes::test]
 async fn unread_responses_are_charged_to_their_client() {
     let mut settings = Settings::default();
-    settings.max_peer_bytes = 40 * LARGE;
+    settings.max_total_client_bytes = 40 * LARGE;
     let service = service(settings, HttpOptions::default());
     let call_large = async |address: &str| {
         let mut body = call(1, "large");
@@ -154,7 +154,7 @@ async fn unread_responses_are_charged_to_their_client() {
 #[runtimes::test]
 async fn a_flood_of_sessions_evicts_none_that_sends_custom_notifications() {
     let mut options = HttpOptions::default();
-    options.sessions = 40;
+    options.max_sessions = 40;
     let server = Server::new("quotas", "1");
     let server = server.on_notification("acme/note", |_: Nothing, _: Context| async {});
     let service = server.http_service(options);
@@ -189,7 +189,7 @@ async fn a_flood_of_sessions_evicts_none_that_sends_custom_notifications() {
 #[runtimes::test]
 async fn refuses_new_sessions_only_to_the_client_that_uses_all_of_its_own() {
     let mut options = HttpOptions::default();
-    options.sessions = 8;
+    options.max_sessions = 8;
     let service = service(Settings::default(), options);
     for _ in 0..2 {
         let id = session_id(&begin(&service, GREEDY).await);
@@ -318,7 +318,7 @@ impl http_body::Body for Stalled {
 #[runtimes::test]
 async fn stalled_bodies_leave_room_for_those_of_other_clients() {
     let mut settings = Settings::default();
-    settings.max_peer_bytes = 400_000;
+    settings.max_total_client_bytes = 400_000;
     let service = service(settings, HttpOptions::default());
     let waited_for = Arc::new(AtomicUsize::new(0));
     let mut stalled = Vec::new();
@@ -419,7 +419,7 @@ async fn a_client_that_never_reads_its_stream_loses_it() {
 #[tokio::test]
 async fn short_results_on_unread_streams_are_bounded_by_the_clients_quota() {
     let mut settings = Settings::default();
-    settings.max_peer_bytes = 40 * LARGE;
+    settings.max_total_client_bytes = 40 * LARGE;
     let service = service(settings, HttpOptions::default());
     // All streams are open before any is filled.
     let mut streams = Vec::new();
@@ -484,7 +484,7 @@ async fn short_results_on_unread_streams_are_bounded_by_the_clients_quota() {
 #[runtimes::test]
 async fn errors_replace_unread_responses_once_the_clients_quota_is_used_up() {
     let mut settings = Settings::default();
-    settings.max_peer_bytes = 20 * LARGE;
+    settings.max_total_client_bytes = 20 * LARGE;
     let service = service(settings, HttpOptions::default());
     let id = session_id(&begin(&service, GREEDY).await);
     assert_eq!(use_session(&service, GREEDY, &id).await, StatusCode::OK);
@@ -516,7 +516,7 @@ async fn errors_replace_unread_responses_once_the_clients_quota_is_used_up() {
 #[runtimes::test]
 async fn subscriptions_are_charged_to_their_client() {
     let mut settings = Settings::default();
-    settings.max_peer_bytes = 200_000;
+    settings.max_total_client_bytes = 200_000;
     settings.session.max_subscription_bytes = usize::MAX;
     let server = Server::builder("quotas", "1")
         .settings(settings)
@@ -551,7 +551,7 @@ async fn subscriptions_are_charged_to_their_client() {
 #[runtimes::test]
 async fn pending_reports_are_bounded_by_the_clients_quota() {
     let mut settings = Settings::default();
-    settings.max_peer_bytes = 400_000;
+    settings.max_total_client_bytes = 400_000;
     let server = Server::builder("quotas", "1").settings(settings);
     let server = server.build().expect("builds").tool(
         "report",
@@ -608,7 +608,7 @@ impl Handler for Foreign {
 async fn actions_waiting_for_the_io_thread_are_charged_to_their_client() {
     for sends_request in [false, true] {
         let mut settings = Settings::default();
-        settings.max_peer_bytes = 400_000;
+        settings.max_total_client_bytes = 400_000;
         // A runtime that is not driven: actions run only when the test calls `run`.
         let stopped = tokio::runtime::Builder::new_current_thread()
             .build()

@@ -371,7 +371,7 @@ async fn failures_are_answered_without_their_reason() {
 #[runtimes::test]
 async fn bodies_are_limited_as_those_of_messages() {
     let mut options = HttpOptions::default();
-    options.body_limit = 1_000;
+    options.max_body_bytes = 1_000;
     let running = serve(server(), options).await;
     let long = json!("a".repeat(1_000));
     let answer = ask(running.address, "POST", "/echo/a/b", &[], &long).await;

@@ -165,7 +165,7 @@ async fn a_session_belongs_to_the_principal_that_started_it() {
 async fn malformed_requests_get_the_matching_status() {
     let rig = Rig::with({
         let mut options = HttpOptions::default();
-        options.body_limit = 1_000;
+        options.max_body_bytes = 1_000;
         options
     });
     let status = |headers: Vec<(&'static str, &'static str)>, body: Value| {
@@ -498,7 +498,7 @@ async fn refuses_events_that_were_never_sent() {
 async fn limits_the_number_of_sessions() {
     let rig = Rig::with({
         let mut options = HttpOptions::default();
-        options.sessions = 1;
+        options.max_sessions = 1;
         options
     });
     let id = rig.session("2025-11-25").await;
@@ -552,7 +552,7 @@ async fn http_sse_answers_on_the_stream_that_announced_the_endpoint() {
 async fn sessions_may_be_idle_without_a_limit() {
     let rig = Rig::with({
         let mut options = HttpOptions::default();
-        options.session_idle = Duration::MAX;
+        options.session_idle_timeout = Duration::MAX;
         options
     });
     let id = rig.session("2025-11-25").await;
@@ -565,7 +565,7 @@ async fn sessions_may_be_idle_without_a_limit() {
 async fn closes_idle_sessions() {
     let rig = Rig::with({
         let mut options = HttpOptions::default();
-        options.session_idle = Duration::ZERO;
+        options.session_idle_timeout = Duration::ZERO;
         options
     });
     let id = rig.session("2025-11-25").await;
@@ -595,7 +595,7 @@ async fn custom_notifications_keep_a_session_alive_but_their_handlers_do_not() {
         })
         .on_notification("acme/note", |_: Nothing, _: Context| async {});
     let mut options = HttpOptions::default();
-    options.session_idle = Duration::from_secs(100);
+    options.session_idle_timeout = Duration::from_secs(100);
     let rig = Rig {
         service: server.http_service(options),
         go_on: Arc::default(),
@@ -686,8 +686,8 @@ async fn handlers_see_request_extensions_of_middleware() {
 async fn evicts_idle_sessions_but_not_those_in_use() {
     let rig = Rig::with({
         let mut options = HttpOptions::default();
-        options.sessions = 2;
-        options.session_idle = Duration::from_secs(30);
+        options.max_sessions = 2;
+        options.session_idle_timeout = Duration::from_secs(30);
         options
     });
     let listening = rig.session("2025-11-25").await;

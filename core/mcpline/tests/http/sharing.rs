@@ -398,7 +398,7 @@ async fn a_process_without_room_does_not_say_that_a_session_is_unknown() {
     let sharing = Sharing::in_memory();
     let a = Process::start(&sharing);
     let mut options = HttpOptions::default();
-    options.sessions = 1;
+    options.max_sessions = 1;
     let b = Process::start_with(&sharing, options);
     let (at_a, at_b) = (a.begin().await, b.begin().await);
     // In use, so that it makes no room.
@@ -1237,7 +1237,7 @@ async fn settle() {
 
 fn few_sessions() -> HttpOptions {
     let mut options = HttpOptions::default();
-    options.sessions = 4;
+    options.max_sessions = 4;
     options
 }
 

@@ -19,7 +19,7 @@ type Lines = Arc<Mutex<Vec<String>>>;
 fn server(debug: Option<bool>) -> (Server, Lines) {
     let mut settings = Settings::default();
     settings.debug = debug;
-    settings.wire.line = 100_000;
+    settings.wire.max_line_bytes = 100_000;
     let server = Server::builder("observed", "1")
         .settings(settings)
         .build()

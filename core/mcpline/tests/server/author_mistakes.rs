@@ -65,10 +65,13 @@ fn rejects_limits_that_would_refuse_every_message() {
     };
     for (change, name) in [
         (
-            (|settings| settings.wire.line = 0) as fn(&mut Settings),
-            "line_limit",
+            (|settings| settings.wire.max_line_bytes = 0) as fn(&mut Settings),
+            "max_line_bytes",
         ),
-        (|settings| settings.wire.depth = 0, "depth_limit"),
+        (
+            |settings| settings.wire.max_json_depth = 0,
+            "max_json_depth",
+        ),
     ] {
         let outcome = built(change);
         let kind = outcome.as_ref().map_err(Error::kind);
@@ -76,7 +79,7 @@ fn rejects_limits_that_would_refuse_every_message() {
         refused(outcome, &format!("`{name}` must be more than zero"));
     }
     // Batches may be turned off.
-    built(|settings| settings.wire.batch = 0).expect("valid settings");
+    built(|settings| settings.wire.max_batch_messages = 0).expect("valid settings");
 }
 
 #[test]

@@ -177,7 +177,7 @@ async fn drops_notifications_past_the_limit_until_a_handler_ends() {
     let (sender, mut begun) = unbounded_channel();
     let go_on = Arc::new(Semaphore::new(0));
     let mut settings = Settings::default();
-    settings.session.in_flight = 2;
+    settings.session.max_requests_in_flight = 2;
     let server = Server::builder("acme", "1").settings(settings).build();
     let waiting = go_on.clone();
     let server = server.expect("a server");

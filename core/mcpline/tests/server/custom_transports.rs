@@ -346,7 +346,7 @@ async fn a_byte_stream_names_its_principal() {
 #[runtimes::test]
 async fn charges_messages_to_the_principal_that_sends_them() {
     let mut settings = Settings::default();
-    settings.max_peer_bytes = 400_000;
+    settings.max_total_client_bytes = 400_000;
     settings.client_share = 0.5;
     let server = Server::builder("full", "1").settings(settings);
     let server = server.build().expect("builds").tool(

@@ -146,7 +146,7 @@ fn sampled() -> Value {
 
 #[runtimes::test]
 async fn an_endless_loop_of_input_requests_ends_at_the_round_limit() {
-    let server = samples_for_ever(|settings| settings.rounds = 3);
+    let server = samples_for_ever(|settings| settings.max_input_rounds = 3);
     let mut client = Client::modern(&server);
     let mut extra = json!({});
     for _ in 0..3 {
@@ -158,13 +158,13 @@ async fn an_endless_loop_of_input_requests_ends_at_the_round_limit() {
     let result = client.call_modern("ask", extra).await.expect("a result");
     assert_eq!(
         text(&result),
-        "after 3: too many rounds of input requests (`rounds`)"
+        "after 3: too many rounds of input requests (`max_input_rounds`)"
     );
 }
 
 #[runtimes::test]
 async fn an_endless_loop_ends_at_the_request_limit_of_a_handshake_era_client() {
-    let server = samples_for_ever(|settings| settings.call_asks = 3);
+    let server = samples_for_ever(|settings| settings.max_input_requests_per_call = 3);
     let mut client = Client::legacy(&server, "2025-11-25").await;
     for _ in 0..2 {
         client.begin("tools/call", json!({"name": "ask", "arguments": {}}));
@@ -180,7 +180,7 @@ async fn an_endless_loop_ends_at_the_request_limit_of_a_handshake_era_client() {
         let ended = client.next().await;
         let message = text(&ended["result"]);
         assert!(
-            message.starts_with("after 3: ") && message.contains("call_asks"),
+            message.starts_with("after 3: ") && message.contains("max_input_requests_per_call"),
             "{message}"
         );
     }
@@ -314,7 +314,7 @@ async fn clients_without_the_capability_get_the_protocols_error() {
 async fn evicts_the_oldest_suspended_handler_and_replays_it() {
     let runs = Arc::new(AtomicU32::new(0));
     let mut settings = settings();
-    settings.suspended = 2;
+    settings.max_suspended_handlers = 2;
     settings.client_share = 1.0;
     let server = two_requests_with(&runs, ToolOptions::default(), settings);
     let mut client = Client::modern(&server);
@@ -426,7 +426,7 @@ async fn concurrent_input_requests_share_a_round() {
 async fn input_requests_made_during_a_round_go_into_the_next() {
     let mut settings = settings();
     // A second suspension of the same handler would exceed this limit.
-    settings.suspended = 1;
+    settings.max_suspended_handlers = 1;
     let late = Arc::new(tokio::sync::Notify::new());
     let ask_second = late.clone();
     let server = Server::builder("asker", "1")

@@ -212,9 +212,9 @@ async fn does_not_send_results_that_do_not_match_the_output_schema() {
 #[runtimes::test]
 async fn enforces_the_configured_wire_limits() {
     let mut settings = Settings::default();
-    settings.wire.line = 400;
-    settings.wire.depth = 4;
-    settings.wire.batch = 1;
+    settings.wire.max_line_bytes = 400;
+    settings.wire.max_json_depth = 4;
+    settings.wire.max_batch_messages = 1;
     let server = Server::builder("limits", "1")
         .settings(settings)
         .build()

@@ -58,7 +58,7 @@ async fn writes_indented_json_of_a_handler_on_one_line() {
 fn with_pings() -> Server {
     let mut settings = Settings::default();
     settings.session.ping_interval = Some(Duration::from_secs(10));
-    settings.session.ping_misses = 2;
+    settings.session.max_missed_pings = 2;
     let server = Server::builder("lines", "1").settings(settings);
     server.build().expect("a server")
 }

@@ -349,7 +349,7 @@ async fn limits_that_refuse_requests_are_counted() {
     assert_eq!(reached("tool_rate", "server"), 1.0);
     let calls = reached("max_calls", "server") + reached("max_calls", "client");
     assert_eq!(calls, 2.0);
-    assert_eq!(reached("max_peer_bytes", "server"), 0.0);
+    assert_eq!(reached("max_total_client_bytes", "server"), 0.0);
     assert_eq!(values["mcpline_requests_in_flight"], 1.0);
     assert_eq!(values["mcpline_budget_used{budget=\"max_calls\"}"], 1.0);
     assert_eq!(values["mcpline_budget_limit{budget=\"max_calls\"}"], 1.0);
@@ -378,7 +378,7 @@ async fn notifications_of_clients_that_are_dropped_are_counted() {
 async fn notifications_to_a_client_that_does_not_read_are_counted() {
     let server = server();
     let mut options = HttpOptions::default();
-    options.kept_events = 2;
+    options.max_kept_events = 2;
     let service = server.http_service(options);
     let begun = service.handle(request(Method::POST, &[], initialize("2025-11-25")));
     let begun = begun.await;

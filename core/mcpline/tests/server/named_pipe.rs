@@ -75,7 +75,7 @@ async fn a_name_belongs_to_one_server() {
 async fn a_connection_beyond_the_limit_is_closed() {
     let (name, stop) = (unique_name(), Stop::new());
     let mut options = NamedPipeOptions::default();
-    options.connections = 1;
+    options.max_connections = 1;
     let pipe = named_pipe(&name, options).expect("a pipe");
     let (serving, stopped) = (server(), stop.clone());
     let served = tokio::spawn(async move { serving.serve_until(pipe, stopped).await });

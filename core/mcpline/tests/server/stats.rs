@@ -48,9 +48,9 @@ async fn an_unused_server_holds_nothing() {
         .map(|one| (one.name, one.limit))
         .collect();
     let expected = [
-        ("max_peer_bytes", 512 * 1024 * 1024),
+        ("max_total_client_bytes", 512 * 1024 * 1024),
         ("max_calls", 8),
-        ("suspended", 10_000),
+        ("max_suspended_handlers", 10_000),
     ];
     assert_eq!(limits, expected);
 }
@@ -67,14 +67,17 @@ async fn clients_and_their_calls_are_counted_while_they_last() {
     assert_eq!(stats.sessions, 1, "2026-07-28 has none");
     assert_eq!(stats.requests_in_flight, 1);
     assert_eq!(used(&stats, "max_calls"), 1);
-    assert!(used(&stats, "max_peer_bytes") > 0, "for the session");
+    assert!(
+        used(&stats, "max_total_client_bytes") > 0,
+        "for the session"
+    );
     let _ = modern.call_modern("missing", json!({})).await;
     drop((legacy, modern));
     tokio::time::sleep(Duration::from_secs(10)).await;
     let stats = server.stats();
     assert_eq!((stats.connections, stats.sessions), (0, 0));
     assert_eq!(stats.requests_in_flight, 0);
-    assert_eq!(used(&stats, "max_peer_bytes"), 0);
+    assert_eq!(used(&stats, "max_total_client_bytes"), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -109,9 +112,9 @@ async fn statistics_serialize_with_seconds() {
         "streams": 0,
         "requests_in_flight": 0,
         "budgets": [
-            {"name": "max_peer_bytes", "used": 0, "limit": 512 * 1024 * 1024},
+            {"name": "max_total_client_bytes", "used": 0, "limit": 512 * 1024 * 1024},
             {"name": "max_calls", "used": 0, "limit": 8},
-            {"name": "suspended", "used": 0, "limit": 10_000},
+            {"name": "max_suspended_handlers", "used": 0, "limit": 10_000},
         ],
     });
     expected["uptime"] = stats["uptime"].clone();

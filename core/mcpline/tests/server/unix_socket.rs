@@ -280,10 +280,13 @@ async fn refuses_paths_and_modes_that_a_socket_cannot_have() {
         assert!(error.to_string().starts_with(expected), "{error}");
     }
     options.mode = 0o600;
-    options.connections = 0;
+    options.max_connections = 0;
     let error = unix(folder.path(), options).await.expect_err("refused");
     assert_eq!(error.kind(), ErrorKind::Usage);
-    assert!(error.to_string().starts_with("`connections`: 0"), "{error}");
+    assert!(
+        error.to_string().starts_with("`max_connections`: 0"),
+        "{error}"
+    );
     let error = listen(&folder.0.join("missing/server.sock")).await;
     assert_eq!(error.expect_err("no folder").kind(), ErrorKind::Transport);
     assert_eq!(fs::read_dir(&folder.0).expect("read").count(), 0);
@@ -404,7 +407,7 @@ async fn finishes_calls_within_the_grace_period() {
 #[runtimes::test]
 async fn closes_connections_above_the_limit_until_another_ends() {
     let mut options = UnixOptions::default();
-    options.connections = 2;
+    options.max_connections = 2;
     let running = start(echo(), options).await;
     let mut first = RawClient::connect(&running.path()).await;
     let mut second = RawClient::connect(&running.path()).await;
@@ -428,7 +431,7 @@ async fn closes_connections_above_the_limit_until_another_ends() {
 #[runtimes::test]
 async fn a_client_that_misbehaves_does_not_affect_others() {
     let server = with_echo(with_settings(|settings| {
-        settings.wire.line = 10_000;
+        settings.wire.max_line_bytes = 10_000;
         settings.shutdown_grace = Duration::ZERO;
     }));
     let server = server.tool("large", "Returns much", |_: Nothing, _: Context| async {
@@ -500,12 +503,12 @@ async fn records_name_the_transport() {
 
 #[runtimes::test]
 async fn a_client_refuses_a_line_limit_of_zero() {
-    let client = Client::builder("client", "1").configure(|settings| settings.line_limit = 0);
+    let client = Client::builder("client", "1").configure(|settings| settings.max_line_bytes = 0);
     // Refused before the socket is looked for.
     let connected = client.connect(Address::Socket("/nowhere".into())).await;
     let refused = connected.expect_err("no message has zero bytes");
     assert!(matches!(refused, ClientError::Usage(_)), "{refused:?}");
-    assert!(refused.to_string().contains("line_limit"), "{refused}");
+    assert!(refused.to_string().contains("max_line_bytes"), "{refused}");
 }
 
 #[runtimes::test]
@@ -518,11 +521,11 @@ async fn a_client_skips_messages_above_its_line_limit() {
     };
     let server = Server::new("logs", "1").tool("log", "Logs", log);
     let running = start(server, UnixOptions::default()).await;
-    for (line_limit, first) in [(4096, 10), (MAX_LINE, 10_000)] {
+    for (max_line_bytes, first) in [(4096, 10), (MAX_LINE, 10_000)] {
         let (sender, mut lengths) = mpsc::unbounded_channel();
         let client = Client::builder("client", "1")
             .configure(|settings| {
-                settings.line_limit = line_limit;
+                settings.max_line_bytes = max_line_bytes;
                 settings.revisions = vec![Revision::V2025_11_25];
             })
             .on_log(move |message| {

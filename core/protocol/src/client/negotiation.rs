@@ -35,7 +35,7 @@ pub struct NegotiationOptions {
     /// The revisions that it may speak, in any order.
     pub revisions: Vec<Revision>,
     /// The era to try first; the other one is tried only if that fails. Without it, `server/discover` is sent first.
-    pub remembered: Option<Era>,
+    pub era: Option<Era>,
     /// The timeouts of each part.
     pub timeouts: OpenTimeouts,
 }
@@ -47,7 +47,7 @@ impl NegotiationOptions {
             info,
             capabilities,
             revisions: Revision::ALL.to_vec(),
-            remembered: None,
+            era: None,
             timeouts: OpenTimeouts::default(),
         }
     }
@@ -273,7 +273,7 @@ impl Negotiation {
 
     /// The first request, or the first after [`NegotiationStep::Reconnect`] or [`NegotiationStep::UseHttpSse`].
     pub fn start(&mut self, now: Duration) -> NegotiationStep {
-        let first = self.plan.remembered.unwrap_or(Era::Modern);
+        let first = self.plan.era.unwrap_or(Era::Modern);
         let era = self.era.unwrap_or(first);
         match era {
             Era::Modern if self.newest_of_era(Era::Modern).is_some() => self.send_discover(now),
@@ -348,7 +348,7 @@ impl Negotiation {
         }
         if pending.method == DISCOVER {
             // A server that is known to support `server/discover` is overloaded or broken, not old.
-            let is_known = self.plan.remembered == Some(Era::Modern);
+            let is_known = self.plan.era == Some(Era::Modern);
             if is_known && !self.attempted.legacy && (status == 429 || status >= 500) {
                 return NegotiationStep::Failed(refusal);
             }
@@ -456,7 +456,7 @@ impl Negotiation {
         self.era = Some(Era::Modern);
         // It is a probe only if there is something else to try.
         let alone = self.attempted.legacy || self.newest_of_era(Era::Legacy).is_none();
-        let is_probe = self.plan.remembered != Some(Era::Modern) && !alone;
+        let is_probe = self.plan.era != Some(Era::Modern) && !alone;
         let params = json!({"_meta": {
             meta::PROTOCOL_VERSION: revision,
             meta::CLIENT_INFO: adapt::implementation(&self.plan.info, revision),

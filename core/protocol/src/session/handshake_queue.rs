@@ -6,7 +6,7 @@ use super::server_requests::{ServerRequestKey, ServerRequests};
 /// Messages queued until the handshake is complete (every handshake revision, `basic/lifecycle`, initialization).
 ///
 /// A client may never complete it. Requests to the client are kept only while they are open, which
-/// [`SessionLimits::open_asks`](super::SessionLimits::open_asks) bounds; changes are kept once each.
+/// [`SessionLimits::max_open_input_requests`](super::SessionLimits::max_open_input_requests) bounds; changes are kept once each.
 #[derive(Debug, Default)]
 pub(super) struct HandshakeQueue {
     messages: Vec<QueuedMessage>,

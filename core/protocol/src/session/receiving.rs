@@ -194,10 +194,10 @@ impl<C, A> ServerSession<C, A> {
         if self.shutting_down {
             return Err(RpcError::shutting_down());
         }
-        if self.requests.len() >= self.limits.in_flight {
+        if self.requests.len() >= self.limits.max_requests_in_flight {
             return Err(RpcError::busy(format!(
                 "{} requests are in flight already; try again when one has ended",
-                self.limits.in_flight
+                self.limits.max_requests_in_flight
             )));
         }
         self.requests.insert(entry).map_err(|id| {
@@ -285,10 +285,10 @@ impl<C, A> ServerSession<C, A> {
             Method::ResourcesSubscribe => {
                 let uri = uri()?;
                 let is_known = self.subscribed.contains(uri.as_ref());
-                if !is_known && self.subscribed.len() >= self.limits.subscriptions {
+                if !is_known && self.subscribed.len() >= self.limits.max_subscriptions {
                     return Err(RpcError::busy(format!(
                         "{} resources are subscribed to already",
-                        self.limits.subscriptions
+                        self.limits.max_subscriptions
                     )));
                 }
                 let kept: usize = self.subscribed.iter().map(String::len).sum();
@@ -326,7 +326,7 @@ impl<C, A> ServerSession<C, A> {
                 .map(SubscriptionStream::uris)
                 .sum();
             // A client replaces a stream by opening the next one first.
-            let most = self.limits.subscriptions.saturating_mul(2);
+            let most = self.limits.max_subscriptions.saturating_mul(2);
             if held.saturating_add(wanted) > most {
                 return Err(RpcError::busy(format!(
                     "{held} resources are subscribed to already on other streams of this connection"

@@ -170,9 +170,11 @@ impl<C, A> ServerSession<C, A> {
         if !peer.can(need) {
             return Err((InputRequestError::NotSupported(need), handle));
         }
-        if self.server_requests.open.len() >= self.limits.open_asks {
+        if self.server_requests.open.len() >= self.limits.max_open_input_requests {
             return Err((
-                InputRequestError::LimitExceeded("too many input requests are open (`open_asks`)"),
+                InputRequestError::LimitExceeded(
+                    "too many input requests are open (`max_open_input_requests`)",
+                ),
                 handle,
             ));
         }

@@ -41,15 +41,15 @@ pub enum SessionScope {
 pub struct SessionLimits {
     /// Maximum number of requests in flight. Default: 1,024. More are rejected as busy; responses, cancellations and
     /// pings always pass.
-    pub in_flight: usize,
+    pub max_requests_in_flight: usize,
     /// Maximum number of open input requests, so that a handler cannot flood a user. Default: 64.
-    pub open_asks: usize,
+    pub max_open_input_requests: usize,
     /// Maximum size of `clientInfo` and `capabilities` together, in bytes of JSON. Default: 64 KiB. A session keeps
     /// both; real ones have a few hundred bytes.
     pub max_client_info_bytes: usize,
     /// Maximum number of URIs of `resources/subscribe`, and of one `subscriptions/listen`. Default: 1,024.
-    pub subscriptions: usize,
-    /// Maximum size of these URIs together, in bytes. Default: 256 KiB, room for `subscriptions` URIs of 256 bytes.
+    pub max_subscriptions: usize,
+    /// Maximum size of these URIs together, in bytes. Default: 256 KiB, room for `max_subscriptions` URIs of 256 bytes.
     pub max_subscription_bytes: usize,
     /// Maximum rate of progress notifications of one request. Default: 20 per second, burst 64.
     pub progress_rate: Rate,
@@ -62,16 +62,16 @@ pub struct SessionLimits {
     /// Idle time after which a client of a handshake revision is pinged. Default: `None`, never.
     pub ping_interval: Option<Duration>,
     /// Number of unanswered pings in a row after which the session is closed. Default: 3.
-    pub ping_misses: u32,
+    pub max_missed_pings: u32,
 }
 
 impl Default for SessionLimits {
     fn default() -> Self {
         Self {
-            in_flight: 1024,
-            open_asks: 64,
+            max_requests_in_flight: 1024,
+            max_open_input_requests: 64,
             max_client_info_bytes: 64 * 1024,
-            subscriptions: 1024,
+            max_subscriptions: 1024,
             max_subscription_bytes: 256 * 1024,
             progress_rate: Rate {
                 burst: 64,
@@ -83,7 +83,7 @@ impl Default for SessionLimits {
             },
             client_log_level: None,
             ping_interval: None,
-            ping_misses: 3,
+            max_missed_pings: 3,
         }
     }
 }

@@ -91,7 +91,7 @@ pub enum InputRequestError {
     #[error(
         "no response from client to `{method}` within {} s (`{}`)",
         waited.as_secs_f64(),
-        if *in_all { "ask_timeout" } else { "ask_idle_timeout" }
+        if *in_all { "input_request_timeout" } else { "input_request_idle_timeout" }
     )]
     TimedOut {
         /// The method of the input request.

@@ -102,7 +102,7 @@ pub fn subscribed_uris(params: &Params, limits: &SessionLimits) -> Result<Vec<Ra
             "{MEMBER} must be an array"
         )));
     };
-    let (most, most_bytes) = (limits.subscriptions, limits.max_subscription_bytes);
+    let (most, most_bytes) = (limits.max_subscriptions, limits.max_subscription_bytes);
     let mut uris = Vec::new();
     let mut bytes = 0;
     for uri in elements {
@@ -110,7 +110,7 @@ pub fn subscribed_uris(params: &Params, limits: &SessionLimits) -> Result<Vec<Ra
         uris.push(uri);
         if uris.len() > most {
             return Err(RpcError::invalid_params(format!(
-                "{MEMBER} has more than {most} URIs (`subscriptions`)"
+                "{MEMBER} has more than {most} URIs (`max_subscriptions`)"
             )));
         }
         if bytes > most_bytes {

@@ -87,7 +87,7 @@ impl<C, A> ServerSession<C, A> {
         }
         if self.ping.is_some() {
             self.pings_missed += 1;
-            if self.pings_missed >= self.limits.ping_misses {
+            if self.pings_missed >= self.limits.max_missed_pings {
                 self.next_ping = None;
                 due.push(TimeoutEvent::ClientUnresponsive);
                 return;

@@ -243,7 +243,7 @@ pub fn read(bytes: Bytes) -> Result<Incoming, ReadError> {
 /// As for [`read`].
 pub fn read_within(bytes: Bytes, limits: WireLimits) -> Result<Incoming, ReadError> {
     // The scanner stops at the maximum depth: for a smaller limit it starts deeper.
-    let top = 1 + MAX_DEPTH.saturating_sub(limits.depth);
+    let top = 1 + MAX_DEPTH.saturating_sub(limits.max_json_depth);
     let mut one = Parts::default();
     let mut all = Vec::new();
     let mut beyond = Vec::new();
@@ -251,7 +251,13 @@ pub fn read_within(bytes: Bytes, limits: WireLimits) -> Result<Incoming, ReadErr
         let kind = scanner.kind();
         match kind {
             Some(Kind::Object) => one.scan(scanner, top)?,
-            Some(Kind::Array) => scan_batch(scanner, top, limits.batch, &mut all, &mut beyond)?,
+            Some(Kind::Array) => scan_batch(
+                scanner,
+                top,
+                limits.max_batch_messages,
+                &mut all,
+                &mut beyond,
+            )?,
             _ => drop(scanner.value(top)?),
         }
         Ok(kind)
@@ -261,7 +267,7 @@ pub fn read_within(bytes: Bytes, limits: WireLimits) -> Result<Incoming, ReadErr
         Some(Kind::Array) if all.is_empty() => {
             Err(ReadError::unreadable(invalid("an empty batch")))
         }
-        Some(Kind::Array) if all.len() > limits.batch => {
+        Some(Kind::Array) if all.len() > limits.max_batch_messages => {
             let error = invalid("too many messages in a batch");
             let known = all.iter().flatten().filter_map(Parts::shape_and_id);
             let messages = known.chain(beyond).collect();

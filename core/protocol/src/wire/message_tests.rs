@@ -288,7 +288,7 @@ fn batches_are_neither_empty_nor_too_long_nor_broken() {
 #[test]
 fn the_messages_of_an_oversize_batch_are_known_by_their_ids() {
     let limits = WireLimits {
-        batch: 2,
+        max_batch_messages: 2,
         ..WireLimits::default()
     };
     let text = r#"[{"jsonrpc":"2.0","id":1,"method":"a"}, 7, {"jsonrpc":"2.0","method":"b"},
@@ -313,8 +313,8 @@ fn the_messages_of_an_oversize_batch_are_known_by_their_ids() {
 #[test]
 fn limits_bound_batch_length_and_depth() {
     let limits = WireLimits {
-        batch: 2,
-        depth: 3,
+        max_batch_messages: 2,
+        max_json_depth: 3,
         ..WireLimits::default()
     };
     let code = |text: String| {
@@ -335,7 +335,7 @@ fn limits_bound_batch_length_and_depth() {
 #[test]
 fn depth_limit_is_capped_at_the_maximum() {
     let limits = WireLimits {
-        depth: usize::MAX,
+        max_json_depth: usize::MAX,
         ..WireLimits::default()
     };
     let nested = |depth: usize| {

@@ -68,7 +68,7 @@ struct Settings {
     trusted: bool,
     ping_interval: Option<f64>,
     ping_timeout: Option<f64>,
-    body_limit: Option<usize>,
+    max_body_bytes: Option<usize>,
     #[serde(default)]
     answers: bool,
     #[serde(default)]
@@ -241,8 +241,8 @@ fn address(job: &Job) -> Address {
         }
         Where::Url(url) => {
             let mut http = HttpSettings::default();
-            http.body_limit = job.settings.body_limit.unwrap_or(http.body_limit);
-            http.reconnect_first = Duration::from_millis(20);
+            http.max_body_bytes = job.settings.max_body_bytes.unwrap_or(http.max_body_bytes);
+            http.resume_delay = Duration::from_millis(20);
             Address::Url(url.clone(), http)
         }
         Where::Socket(path) => Address::Socket(path.clone()),

@@ -25,8 +25,8 @@ pub struct Command {
     stderr: Stderr,
     listener: Option<StderrListener>,
     pub(super) grace: Duration,
-    /// [`ClientSettings::line_limit`](crate::client::ClientSettings::line_limit) of the client that starts it.
-    pub(in crate::client) line_limit: usize,
+    /// [`ClientSettings::max_line_bytes`](crate::client::ClientSettings::max_line_bytes) of the client that starts it.
+    pub(in crate::client) max_line_bytes: usize,
 }
 
 /// Receives each line of a child's stderr.
@@ -117,7 +117,7 @@ impl Command {
             stderr: Stderr::default(),
             listener: None,
             grace: Duration::from_secs(2),
-            line_limit: MAX_LINE,
+            max_line_bytes: MAX_LINE,
         }
     }
 

@@ -67,7 +67,7 @@ impl Dialler for Command {
                 end(process, descendants, stdout, lines, grace, closed)
             };
             let link: Arc<dyn Link> =
-                PipeLink::open(stdout, stdin, self.line_limit, sink, pid, end);
+                PipeLink::open(stdout, stdin, self.max_line_bytes, sink, pid, end);
             Ok(link)
         })
     }

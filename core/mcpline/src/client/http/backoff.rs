@@ -26,8 +26,8 @@ pub(super) struct Backoff {
 impl Backoff {
     pub(super) fn of(settings: &HttpSettings) -> Self {
         Self {
-            first: settings.reconnect_first,
-            cap: settings.reconnect_cap,
+            first: settings.resume_delay,
+            cap: settings.resume_max_delay,
         }
     }
 

@@ -111,7 +111,7 @@ async fn try_exchange(
     match answer.media() {
         Media::EventStream => Box::pin(stream(talk, answer, head)).await,
         Media::Json => {
-            let limit = talk.client.settings.body_limit;
+            let limit = talk.client.settings.max_body_bytes;
             let body = collect(&mut answer, limit).await?;
             if body.is_empty() {
                 return Err(nothing(&answer));
@@ -147,7 +147,7 @@ async fn stream(
 ) -> Result<(), ClientError> {
     let mut memory = ResumptionState::default();
     let owner = StreamOwner::Request(head.number);
-    let limit = talk.client.settings.body_limit;
+    let limit = talk.client.settings.max_body_bytes;
     match pump(answer, owner, &mut memory, limit, &talk.sink).await {
         StreamEnd::Answered => Ok(()),
         StreamEnd::TooLarge { limit } => Err(too_large(limit)),

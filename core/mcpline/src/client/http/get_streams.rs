@@ -92,7 +92,7 @@ impl Conversation {
             drop(opener.take());
             match got {
                 Got::Stream(answer) => {
-                    let (limit, begun) = (self.client.settings.body_limit, Instant::now());
+                    let (limit, begun) = (self.client.settings.max_body_bytes, Instant::now());
                     match pump(answer, StreamOwner::Session, &mut memory, limit, &self.sink).await {
                         StreamEnd::Lost { received_event, .. } => {
                             // A server that shuts down closes the streams of all sessions.
@@ -147,7 +147,7 @@ impl Conversation {
             let error = match self.get(&memory).await {
                 Got::Stream(answer) => {
                     let owner = StreamOwner::Request(number);
-                    let (limit, begun) = (self.client.settings.body_limit, Instant::now());
+                    let (limit, begun) = (self.client.settings.max_body_bytes, Instant::now());
                     match pump(answer, owner, &mut memory, limit, &self.sink).await {
                         StreamEnd::Answered => return Ok(()),
                         StreamEnd::TooLarge { limit } => return Err(too_large(limit)),

@@ -219,7 +219,7 @@ impl HttpSseShared {
                 reason: NO_EVENT_STREAM.to_owned(),
             };
         }
-        let mut events = Events::new(answer, self.client.settings.body_limit);
+        let mut events = Events::new(answer, self.client.settings.max_body_bytes);
         loop {
             match events.next().await {
                 Next::Event(event) if event.event == "endpoint" => {

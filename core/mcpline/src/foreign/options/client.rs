@@ -27,9 +27,9 @@ options! {
         total_timeout: Option<f64>,
         ping_interval: Option<f64>,
         ping_timeout: Option<f64>,
-        max_rounds: Option<usize>,
+        max_input_rounds: Option<usize>,
         max_list_bytes: Option<usize>,
-        line_limit: Option<usize>,
+        max_line_bytes: Option<usize>,
         check_output: Option<bool>,
         trusted: Option<bool>,
         allow_undeclared_capabilities: Option<bool>,
@@ -60,7 +60,7 @@ impl ClientOptions {
     pub fn settings(self) -> Result<ClientSettings, Error> {
         let mut settings = ClientSettings::default();
         set(&mut settings.revisions, checked_revisions(self.revisions)?);
-        settings.remembered = self.era.map(|era| match era {
+        settings.era = self.era.map(|era| match era {
             EraOption::Legacy => Era::Legacy,
             EraOption::Modern => Era::Modern,
         });
@@ -71,9 +71,9 @@ impl ClientOptions {
         settings.timeouts = timeouts(settings.timeouts, idle, total);
         settings.ping_interval = self.ping_interval.map(seconds).transpose()?;
         set_seconds(&mut settings.ping_timeout, self.ping_timeout)?;
-        set(&mut settings.max_rounds, self.max_rounds);
+        set(&mut settings.max_input_rounds, self.max_input_rounds);
         set(&mut settings.max_list_bytes, self.max_list_bytes);
-        set(&mut settings.line_limit, self.line_limit);
+        set(&mut settings.max_line_bytes, self.max_line_bytes);
         set(&mut settings.check_output, self.check_output);
         set(&mut settings.trusted, self.trusted);
         set(

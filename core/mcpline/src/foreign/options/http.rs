@@ -29,18 +29,18 @@ options! {
         allowed_hosts: Vec<String>,
         allowed_origins: Vec<String>,
         pub(super) auth: Option<ResourceServerOptions>,
-        body_limit: Option<usize>,
+        max_body_bytes: Option<usize>,
         read_timeout: Option<f64>,
         write_timeout: Option<f64>,
-        connections: Option<usize>,
+        max_connections: Option<usize>,
         stateless: bool,
-        sessions: Option<usize>,
-        session_idle: Option<f64>,
-        silence: Option<f64>,
+        max_sessions: Option<usize>,
+        session_idle_timeout: Option<f64>,
+        stream_upgrade_delay: Option<f64>,
         keep_alive: Option<f64>,
         retry: Option<f64>,
-        kept_events: Option<usize>,
-        kept_bytes: Option<usize>,
+        max_kept_events: Option<usize>,
+        max_kept_bytes: Option<usize>,
         max_unread_bytes: Option<usize>,
         client_address_header: Option<String>,
     }
@@ -73,18 +73,18 @@ impl HttpServingOptions {
         set(&mut options.proxy_prefix, self.proxy_prefix);
         options.allowed_hosts = self.allowed_hosts;
         options.allowed_origins = self.allowed_origins;
-        set(&mut options.body_limit, self.body_limit);
+        set(&mut options.max_body_bytes, self.max_body_bytes);
         set_seconds(&mut options.read_timeout, self.read_timeout)?;
         set_seconds(&mut options.write_timeout, self.write_timeout)?;
-        set(&mut options.connections, self.connections);
+        set(&mut options.max_connections, self.max_connections);
         options.stateless = self.stateless;
-        set(&mut options.sessions, self.sessions);
-        set_seconds(&mut options.session_idle, self.session_idle)?;
-        set_seconds(&mut options.silence, self.silence)?;
+        set(&mut options.max_sessions, self.max_sessions);
+        set_seconds(&mut options.session_idle_timeout, self.session_idle_timeout)?;
+        set_seconds(&mut options.stream_upgrade_delay, self.stream_upgrade_delay)?;
         set_seconds(&mut options.keep_alive, self.keep_alive)?;
         set_seconds(&mut options.retry, self.retry)?;
-        set(&mut options.kept_events, self.kept_events);
-        set(&mut options.kept_bytes, self.kept_bytes);
+        set(&mut options.max_kept_events, self.max_kept_events);
+        set(&mut options.max_kept_bytes, self.max_kept_bytes);
         set(&mut options.max_unread_bytes, self.max_unread_bytes);
         if let Some(name) = self.client_address_header {
             let header = name.parse().map_err(|_| {

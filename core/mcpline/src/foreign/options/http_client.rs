@@ -26,7 +26,7 @@ options! {
         resume_attempts: Option<u32>,
         resume_delay: Option<f64>,
         resume_max_delay: Option<f64>,
-        body_limit: Option<usize>,
+        max_body_bytes: Option<usize>,
         auth: Option<AuthOptions>,
     }
 }
@@ -61,9 +61,9 @@ impl HttpClientOptions {
         set_seconds(&mut settings.connect_timeout, self.connect_timeout)?;
         set(&mut settings.max_redirects, self.max_redirects);
         set(&mut settings.reconnect_attempts, self.resume_attempts);
-        set_seconds(&mut settings.reconnect_first, self.resume_delay)?;
-        set_seconds(&mut settings.reconnect_cap, self.resume_max_delay)?;
-        set(&mut settings.body_limit, self.body_limit);
+        set_seconds(&mut settings.resume_delay, self.resume_delay)?;
+        set_seconds(&mut settings.resume_max_delay, self.resume_max_delay)?;
+        set(&mut settings.max_body_bytes, self.max_body_bytes);
         authorize(&mut settings, self.auth, answerers)?;
         Ok(Address::Url(url, settings))
     }

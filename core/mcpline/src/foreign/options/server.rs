@@ -24,23 +24,23 @@ options! {
         /// The URL of the state that servers share.
         sharing: Option<String>,
         revisions: Option<Vec<Revision>>,
-        line_limit: Option<usize>,
-        batch_limit: Option<usize>,
-        depth_limit: Option<usize>,
+        max_line_bytes: Option<usize>,
+        max_batch_messages: Option<usize>,
+        max_json_depth: Option<usize>,
         page_size: Option<usize>,
         list_cache: Option<(u64, bool)>,
         resource_cache: Option<(u64, bool)>,
-        ask_idle_timeout: Option<f64>,
-        ask_timeout: Option<f64>,
+        input_request_idle_timeout: Option<f64>,
+        input_request_timeout: Option<f64>,
         state_keys: Option<Vec<String>>,
         state_lifetime: Option<f64>,
-        suspended: Option<usize>,
-        max_peer_bytes: Option<usize>,
+        max_suspended_handlers: Option<usize>,
+        max_total_client_bytes: Option<usize>,
         max_calls: Option<usize>,
         client_share: Option<f64>,
-        rounds: Option<u32>,
-        call_asks: Option<u32>,
-        state_size: Option<usize>,
+        max_input_rounds: Option<u32>,
+        max_input_requests_per_call: Option<u32>,
+        max_state_bytes: Option<usize>,
         check_output: Option<bool>,
         tool_rate: Option<(u32, u32)>,
         completion_rate: Option<(u32, u32)>,
@@ -50,16 +50,16 @@ options! {
         traffic_file: Option<PathBuf>,
         metrics: Option<bool>,
         span_contents: Option<bool>,
-        in_flight: Option<usize>,
-        open_asks: Option<usize>,
-        subscriptions: Option<usize>,
+        max_requests_in_flight: Option<usize>,
+        max_open_input_requests: Option<usize>,
+        max_subscriptions: Option<usize>,
         max_client_info_bytes: Option<usize>,
         max_subscription_bytes: Option<usize>,
         progress_rate: Option<(u32, u32)>,
         log_rate: Option<(u32, u32)>,
         client_log_level: Option<LoggingLevel>,
         ping_interval: Option<f64>,
-        ping_misses: Option<u32>,
+        max_missed_pings: Option<u32>,
         extensions: HashMap<String, Members>,
         /// The extension that each result type belongs to.
         result_types: HashMap<String, String>,
@@ -130,21 +130,36 @@ impl ServerOptions {
         set(&mut settings.check_output, self.check_output);
         let revisions = checked_revisions(self.revisions.clone())?;
         set(&mut settings.revisions, revisions);
-        set(&mut settings.wire.line, self.line_limit);
-        set(&mut settings.wire.batch, self.batch_limit);
-        set(&mut settings.wire.depth, self.depth_limit);
+        set(&mut settings.wire.max_line_bytes, self.max_line_bytes);
+        set(
+            &mut settings.wire.max_batch_messages,
+            self.max_batch_messages,
+        );
+        set(&mut settings.wire.max_json_depth, self.max_json_depth);
         set(&mut settings.page_size, self.page_size);
         set(&mut settings.list_cache, self.list_cache.map(cache_hints));
         let resources = self.resource_cache.map(cache_hints);
         set(&mut settings.resource_cache, resources);
-        set_seconds(&mut settings.ask_timeouts.idle, self.ask_idle_timeout)?;
-        set_seconds(&mut settings.ask_timeouts.total, self.ask_timeout)?;
+        set_seconds(
+            &mut settings.input_request_timeouts.idle,
+            self.input_request_idle_timeout,
+        )?;
+        set_seconds(
+            &mut settings.input_request_timeouts.total,
+            self.input_request_timeout,
+        )?;
         if let Some(secrets) = &self.state_keys {
             settings.state_keys = Some(state_keys(secrets.iter().map(String::as_str))?);
         }
         set_seconds(&mut settings.state_lifetime, self.state_lifetime)?;
-        set(&mut settings.suspended, self.suspended);
-        set(&mut settings.max_peer_bytes, self.max_peer_bytes);
+        set(
+            &mut settings.max_suspended_handlers,
+            self.max_suspended_handlers,
+        );
+        set(
+            &mut settings.max_total_client_bytes,
+            self.max_total_client_bytes,
+        );
         set(&mut settings.max_calls, self.max_calls);
         if let Some(share) = self.client_share {
             if !(share > 0.0 && share <= 1.0) {
@@ -154,9 +169,12 @@ impl ServerOptions {
             }
             settings.client_share = share;
         }
-        set(&mut settings.rounds, self.rounds);
-        set(&mut settings.call_asks, self.call_asks);
-        set(&mut settings.state_size, self.state_size);
+        set(&mut settings.max_input_rounds, self.max_input_rounds);
+        set(
+            &mut settings.max_input_requests_per_call,
+            self.max_input_requests_per_call,
+        );
+        set(&mut settings.max_state_bytes, self.max_state_bytes);
         settings.tool_rate = self.tool_rate.map(rate);
         settings.completion_rate = self.completion_rate.map(rate);
         set_seconds(&mut settings.shutdown_grace, self.shutdown_grace)?;
@@ -166,9 +184,15 @@ impl ServerOptions {
         set(&mut settings.metrics, self.metrics);
         set(&mut settings.span_contents, self.span_contents);
         let session = &mut settings.session;
-        set(&mut session.in_flight, self.in_flight);
-        set(&mut session.open_asks, self.open_asks);
-        set(&mut session.subscriptions, self.subscriptions);
+        set(
+            &mut session.max_requests_in_flight,
+            self.max_requests_in_flight,
+        );
+        set(
+            &mut session.max_open_input_requests,
+            self.max_open_input_requests,
+        );
+        set(&mut session.max_subscriptions, self.max_subscriptions);
         set(
             &mut session.max_client_info_bytes,
             self.max_client_info_bytes,
@@ -181,7 +205,7 @@ impl ServerOptions {
         set(&mut session.log_rate, self.log_rate.map(rate));
         session.client_log_level = self.client_log_level;
         session.ping_interval = self.ping_interval.map(seconds).transpose()?;
-        set(&mut session.ping_misses, self.ping_misses);
+        set(&mut session.max_missed_pings, self.max_missed_pings);
         Ok(settings)
     }
 }

@@ -85,8 +85,8 @@ fn invalid_values_are_usage_errors_that_name_them() {
     assert!(misuse(unknown).starts_with("the settings can't be read: unknown field `tiemout`"));
     for (json, expected) in [
         (
-            r#"{"max_rounds":"3"}"#,
-            "`max_rounds`: invalid type: string \"3\", expected a whole number",
+            r#"{"max_input_rounds":"3"}"#,
+            "`max_input_rounds`: invalid type: string \"3\", expected a whole number",
         ),
         (
             r#"{"listen":false,"era":"old"}"#,

@@ -13,7 +13,7 @@ options! {
     #[derive(Debug, Default)]
     pub struct UnixServingOptions {
         mode: Option<Value>,
-        connections: Option<usize>,
+        max_connections: Option<usize>,
     }
 }
 
@@ -25,7 +25,7 @@ impl UnixServingOptions {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): `mode` is not a file mode, or is set on Windows, whose pipes have none.
     pub fn options(self) -> Result<LocalSocketOptions, Error> {
         let mut options = LocalSocketOptions::default();
-        set(&mut options.connections, self.connections);
+        set(&mut options.max_connections, self.max_connections);
         #[cfg(windows)]
         if self.mode.is_some() {
             return Err(Error::usage(

@@ -33,7 +33,7 @@ pub(super) const ENTRY_BYTES: usize = 128;
 pub(super) const MAX_APPENDED_EVENTS: usize = 256;
 /// Bytes of the events in one `append`, besides the first: a part of what is written at once in other stores.
 pub(super) const MAX_APPENDED_BYTES: usize = 1024 * 1024;
-/// Bytes of the events of one `read` that are used, besides the first: as many as a stream keeps by default (`kept_bytes`).
+/// Bytes of the events of one `read` that are used, besides the first: as many as a stream keeps by default (`max_kept_bytes`).
 pub(super) const MAX_READ_BYTES: usize = 4 * 1024 * 1024;
 /// Bytes of a session that a store returns: as many as a message from a client may have by default.
 pub(super) const MAX_SESSION_BYTES: usize = 16 * 1024 * 1024;

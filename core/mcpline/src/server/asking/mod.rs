@@ -190,7 +190,7 @@ fn ask_client(
         // Handlers of notifications are not limited: they may run for the whole session and ask at any time.
         if !is_outside_request && !call.may_ask_again() {
             callback(Err(InputRequestError::LimitExceeded(
-                "the call made too many input requests (`call_asks`)",
+                "the call made too many input requests (`max_input_requests_per_call`)",
             )));
             return;
         }
@@ -404,7 +404,11 @@ fn ask_on_stream(
         method: name,
         params,
         related: current_request.key,
-        timeouts: current_request.connection.server().settings.ask_timeouts,
+        timeouts: current_request
+            .connection
+            .server()
+            .settings
+            .input_request_timeouts,
     };
     let mut session = current_request.connection.lock_session();
     let asked = session.begin_server_request(request, checked, clock::now());
@@ -463,11 +467,11 @@ fn ask_in_rounds(
                 .server()
                 .settings
                 .session
-                .open_asks
+                .max_open_input_requests
         {
             drop(record);
             callback(Err(InputRequestError::LimitExceeded(
-                "too many input requests are open (`open_asks`)",
+                "too many input requests are open (`max_open_input_requests`)",
             )));
             return;
         }
@@ -524,10 +528,10 @@ fn flush(call: &Arc<CallState>) {
         call.resume(current_request);
         fail_pending(call, &InputRequestError::LimitExceeded(why));
     };
-    if round > settings.rounds {
+    if round > settings.max_input_rounds {
         return fail(
             current_request,
-            "too many rounds of input requests (`rounds`)",
+            "too many rounds of input requests (`max_input_rounds`)",
         );
     }
     let ticket = clock::token();
@@ -540,10 +544,10 @@ fn flush(call: &Arc<CallState>) {
         answered,
         None,
     );
-    if sealed.len() > settings.state_size {
+    if sealed.len() > settings.max_state_bytes {
         return fail(
             current_request,
-            "the request state is too large (`state_size`)",
+            "the request state is too large (`max_state_bytes`)",
         );
     }
     let expires = clock::now() + settings.state_lifetime;
@@ -551,7 +555,7 @@ fn flush(call: &Arc<CallState>) {
     if inserted.is_err() {
         return fail(
             current_request,
-            "the memory for suspended handlers of this client is used up (`max_peer_bytes`, `client_share`)",
+            "the memory for suspended handlers of this client is used up (`max_total_client_bytes`, `client_share`)",
         );
     }
     if call.is_cancelled() {

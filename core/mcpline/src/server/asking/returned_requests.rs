@@ -107,9 +107,10 @@ fn put_requests(call: &Arc<CallState>, input_required: InputRequired) {
         );
         return;
     }
-    if round > settings.rounds {
-        let error =
-            InputRequestError::LimitExceeded("too many rounds of input requests (`rounds`)");
+    if round > settings.max_input_rounds {
+        let error = InputRequestError::LimitExceeded(
+            "too many rounds of input requests (`max_input_rounds`)",
+        );
         finish_call::complete(call, Err(HandlerError::from(error)));
         return;
     }
@@ -151,9 +152,10 @@ fn put_requests(call: &Arc<CallState>, input_required: InputRequired) {
             approval::answer_in(&call.lock_record().answered),
             Some(author),
         );
-        if sealed.len() > settings.state_size {
-            let error =
-                InputRequestError::LimitExceeded("the request state is too large (`state_size`)");
+        if sealed.len() > settings.max_state_bytes {
+            let error = InputRequestError::LimitExceeded(
+                "the request state is too large (`max_state_bytes`)",
+            );
             finish_call::complete(call, Err(HandlerError::from(error)));
             return;
         }

@@ -143,7 +143,7 @@ async fn an_input_request_that_races_a_cancellation_fails() {
 async fn a_round_that_cannot_be_sent_leaves_the_request_to_the_handler() {
     let server = Server::builder("test", "1")
         .settings(crate::Settings {
-            rounds: 0,
+            max_input_rounds: 0,
             ..crate::Settings::default()
         })
         .build()

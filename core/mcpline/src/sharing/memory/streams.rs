@@ -6,17 +6,17 @@ use bytes::Bytes;
 
 use crate::sharing::LoggedEvents;
 
-/// Maximum number of events of one stream: as many as a stream of a single process keeps by default (`kept_events`).
+/// Maximum number of events of one stream: as many as a stream of a single process keeps by default (`max_kept_events`).
 pub(super) const MAX_STREAM_EVENTS: usize = 1_024;
 /// Memory limit of the events of one stream, besides the latest one: as much as a stream of a single process keeps by
-/// default (`kept_bytes`).
+/// default (`max_kept_bytes`).
 pub(super) const MAX_STREAM_BYTES: usize = 4 * 1024 * 1024;
 /// Maximum number of streams, above which the oldest are dropped: a few for each session that a server allows by
 /// default.
 pub(super) const MAX_STREAMS: usize = 40_000;
 /// Memory limit of all streams, above which the oldest are dropped. A message is at most 16 MiB by default, so this is
 /// eight of the largest, or 32 full streams. The process that sends a stream keeps its events too, charged to their
-/// client (`max_peer_bytes`): events that are dropped here are only missed by a client that resumes at another process.
+/// client (`max_total_client_bytes`): events that are dropped here are only missed by a client that resumes at another process.
 pub(super) const MAX_LOG_BYTES: usize = 128 * 1024 * 1024;
 
 /// Approximate memory size of an event without its message.

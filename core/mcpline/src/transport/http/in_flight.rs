@@ -9,7 +9,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The requests of one service that were not answered immediately, and notifications whose handlers are running. There
-/// are at most as many requests as the HTTP server reads concurrently: the option `connections` limits those of the
+/// are at most as many requests as the HTTP server reads concurrently: the option `max_connections` limits those of the
 /// standalone server. Handlers of notifications count among their client's calls in flight.
 #[derive(Default)]
 pub(super) struct RequestsInFlight {

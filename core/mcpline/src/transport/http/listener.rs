@@ -126,12 +126,12 @@ impl Http {
             IpAddr::V4(Ipv4Addr::UNSPECIFIED) => None,
             address => Some(address),
         };
-        let permits = Arc::new(Semaphore::new(self.options.connections));
+        let permits = Arc::new(Semaphore::new(self.options.max_connections));
         let timeouts = Timeouts {
             read: self.options.read_timeout,
             write: self.options.write_timeout,
         };
-        let connections = self.options.connections;
+        let connections = self.options.max_connections;
         let service = HttpService::new(server.clone(), self.options, bound, false);
         server.inner().start(&tokio::runtime::Handle::current());
         // The remaining ones end when this set is dropped. A stop signal in each would cost every request.
@@ -154,7 +154,7 @@ impl Http {
                     let Some(open) = client.open_connection(client.share_of(connections)) else {
                         warn_limited!(
                             %remote,
-                            "closed a connection: this client has too many (`connections`, `client_share`)"
+                            "closed a connection: this client has too many (`max_connections`, `client_share`)"
                         );
                         continue;
                     };
@@ -169,7 +169,7 @@ impl Http {
                     }));
                 }
                 (_, Err(error)) => {
-                    tracing::warn!(%error, "cannot accept a connection; trying again (raise the limit of open files if it is reached, or lower `connections`)");
+                    tracing::warn!(%error, "cannot accept a connection; trying again (raise the limit of open files if it is reached, or lower `max_connections`)");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }

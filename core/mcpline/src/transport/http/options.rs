@@ -57,7 +57,7 @@ pub struct HttpOptions {
     #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
     pub auth: Option<Arc<ResourceServer>>,
     /// Maximum size of a request body in bytes. Default: 16 MiB, as for a line on stdio.
-    pub body_limit: usize,
+    pub max_body_bytes: usize,
     /// How long a client may take to send its headers, and then its body; with TLS also for the handshake. Default: 30
     /// seconds, so that slow clients do not occupy connections.
     pub read_timeout: Duration,
@@ -65,7 +65,7 @@ pub struct HttpOptions {
     pub write_timeout: Duration,
     /// Maximum number of open connections, each of which uses a file descriptor. More wait to be accepted. Default:
     /// 10,000.
-    pub connections: usize,
+    pub max_connections: usize,
     /// Serve clients of handshake revisions without sessions. Default: `false`.
     ///
     /// Then any process can answer any request, without shared sessions. But nothing is kept between requests: there are
@@ -76,26 +76,26 @@ pub struct HttpOptions {
     pub stateless: bool,
     /// Maximum number of sessions of handshake revisions. Default: 10,000.
     ///
-    /// Above it, a session that has been idle for a thirtieth of `session_idle` is closed; if there is none,
+    /// Above it, a session that has been idle for a thirtieth of `session_idle_timeout` is closed; if there is none,
     /// `initialize` is answered with status 503.
-    pub sessions: usize,
+    pub max_sessions: usize,
     /// How long a session may be idle, without requests and open streams, before it is closed. Its client starts a new
     /// one after status 404. Default: 30 minutes. [`Duration::MAX`]: until the client ends it. Then no session makes room at the
-    /// limit of `sessions`.
-    pub session_idle: Duration,
+    /// limit of `max_sessions`.
+    pub session_idle_timeout: Duration,
     /// Time without a message after which a waiting call becomes an event stream with keep-alive comments, before
     /// proxies time out. Default: 10 seconds.
-    pub silence: Duration,
+    pub stream_upgrade_delay: Duration,
     /// Interval of comments on event streams without events. Default: 15 seconds.
     pub keep_alive: Duration,
     /// How long clients should wait before they reconnect to a closed stream. Default: 0.5 seconds.
     pub retry: Duration,
     /// Maximum number of events that a resumable stream keeps for its client. Default: 1,024.
-    pub kept_events: usize,
+    pub max_kept_events: usize,
     /// Maximum number of bytes that a resumable stream keeps for its client. Default: 4 MiB. An event counts 128 bytes
     /// more than its message, the memory that it uses.
-    pub kept_bytes: usize,
-    /// Maximum number of unread bytes of an event stream, besides one message, counted as for `kept_bytes`. Default: 16
+    pub max_kept_bytes: usize,
+    /// Maximum number of unread bytes of an event stream, besides one message, counted as for `max_kept_bytes`. Default: 16
     /// MiB, as the longest message.
     ///
     /// A stream that cannot be resumed drops notifications above it, and ends if responses alone exceed it.
@@ -121,18 +121,18 @@ impl Default for HttpOptions {
             allowed_origins: Vec::new(),
             #[cfg(feature = "auth")]
             auth: None,
-            body_limit: 16 * 1024 * 1024,
+            max_body_bytes: 16 * 1024 * 1024,
             read_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(30),
-            connections: 10_000,
+            max_connections: 10_000,
             stateless: false,
-            sessions: 10_000,
-            session_idle: Duration::from_secs(1_800),
-            silence: Duration::from_secs(10),
+            max_sessions: 10_000,
+            session_idle_timeout: Duration::from_secs(1_800),
+            stream_upgrade_delay: Duration::from_secs(10),
             keep_alive: Duration::from_secs(15),
             retry: Duration::from_millis(500),
-            kept_events: 1_024,
-            kept_bytes: 4 * 1024 * 1024,
+            max_kept_events: 1_024,
+            max_kept_bytes: 4 * 1024 * 1024,
             max_unread_bytes: 16 * 1024 * 1024,
             client_address_header: None,
         }

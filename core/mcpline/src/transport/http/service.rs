@@ -125,12 +125,12 @@ impl HttpService {
             connection: None,
             shared: Arc::new(Shared {
                 unknown_clients: server.inner().clients().unknown_clients(),
-                sessions: Sessions::new(&server, options.sessions, transport),
+                sessions: Sessions::new(&server, options.max_sessions, transport),
                 in_flight: Arc::default(),
                 transport,
                 is_stopping: AtomicBool::new(false),
                 closed: AtomicBool::new(false),
-                upgrade_timers: StreamUpgradeTimers::new(options.silence),
+                upgrade_timers: StreamUpgradeTimers::new(options.stream_upgrade_delay),
                 authorization,
                 server,
                 options: Arc::new(options),
@@ -542,7 +542,7 @@ impl HttpService {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let options = &self.shared.options;
-        let limit = options.body_limit;
+        let limit = options.max_body_bytes;
         let collected = {
             let mut collected = pin!(collect(body.as_mut(), limit, client));
             // Most bodies have already arrived and need no timer.
@@ -557,7 +557,9 @@ impl HttpService {
                 discard(body, limit).await;
                 Err(Refusal::new(
                     StatusCode::PAYLOAD_TOO_LARGE,
-                    format!("the body has more than {limit} bytes: raise the option body_limit"),
+                    format!(
+                        "the body has more than {limit} bytes: raise the option max_body_bytes"
+                    ),
                 ))
             }
             Ok(Err(CollectError::NoRoom(exceeded))) => {

@@ -149,12 +149,12 @@ impl Sessions {
                 return Err(match is_past_share {
                     true => Refusal::new(
                         StatusCode::TOO_MANY_REQUESTS,
-                        "this client has too many sessions in use (`sessions`, `client_share`): end some with \
+                        "this client has too many sessions in use (`max_sessions`, `client_share`): end some with \
                          DELETE, or try again later",
                     ),
                     false => Refusal::new(
                         StatusCode::SERVICE_UNAVAILABLE,
-                        "too many sessions are in use (`sessions`): try again later",
+                        "too many sessions are in use (`max_sessions`): try again later",
                     ),
                 });
             };
@@ -479,12 +479,13 @@ impl Session {
             replicas.send_heartbeats(self.connection.runtime());
         }
         let client = self.connection.client();
-        self.lock_streams().add(self.options.kept_bytes, |number| {
-            match self.sessions.upgrade() {
-                Some(sessions) => sessions.resumable(&self.id, number, &self.options, client),
-                None => Stream::transient(&self.options, client),
-            }
-        })
+        self.lock_streams()
+            .add(self.options.max_kept_bytes, |number| {
+                match self.sessions.upgrade() {
+                    Some(sessions) => sessions.resumable(&self.id, number, &self.options, client),
+                    None => Stream::transient(&self.options, client),
+                }
+            })
     }
 
     /// Returns the stream with this name, if this process has it.
@@ -507,7 +508,7 @@ impl Session {
 
     /// Returns how long it may be idle.
     pub(super) fn idle_limit(&self) -> Duration {
-        self.options.session_idle
+        self.options.session_idle_timeout
     }
 
     pub(super) fn sessions(&self) -> Option<Arc<Sessions>> {
@@ -564,10 +565,10 @@ impl Session {
             .last_used
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        self.connection
-            .server()
-            .timers()
-            .schedule(last_used.saturating_add(self.options.session_idle), self);
+        self.connection.server().timers().schedule(
+            last_used.saturating_add(self.options.session_idle_timeout),
+            self,
+        );
     }
 
     /// Whether it has been idle long enough to make room for another.
@@ -576,7 +577,7 @@ impl Session {
             .last_used
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        clock::now() >= last_used.saturating_add(self.options.session_idle / ROOM_AFTER)
+        clock::now() >= last_used.saturating_add(self.options.session_idle_timeout / ROOM_AFTER)
     }
 
     /// Whether it has a stream or a request.
@@ -599,7 +600,7 @@ impl Timed for Session {
             .last_used
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if clock::now() >= last_used.saturating_add(self.options.session_idle) {
+        if clock::now() >= last_used.saturating_add(self.options.session_idle_timeout) {
             tracing::debug!("an idle session is closed");
             // Another process may be serving the client; if none is, the shared state expires by itself.
             self.leave();

@@ -12,8 +12,8 @@ use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::exchange::Exchange;
 
-/// Granularity: the task checks all exchanges at most this many times per `silence`, so an upgrade may be late by that
-/// fraction.
+/// Granularity: the task checks all exchanges at most this many times per `stream_upgrade_delay`, so an upgrade may be late by
+/// that fraction.
 const SHARES: u32 = 64;
 
 /// The exchanges of one service that wait for their outcome.

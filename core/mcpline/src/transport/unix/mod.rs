@@ -36,14 +36,14 @@ pub struct UnixOptions {
     ///
     /// A connection stays open as long as its client runs, so another one could wait without end. Each uses a file
     /// descriptor, of which many systems give a process 1,024.
-    pub connections: usize,
+    pub max_connections: usize,
 }
 
 impl Default for UnixOptions {
     fn default() -> Self {
         Self {
             mode: 0o600,
-            connections: 256,
+            max_connections: 256,
         }
     }
 }
@@ -93,7 +93,7 @@ impl Unix {
             _file: Some(file),
             listener,
             path: path.to_owned(),
-            connections: options.connections,
+            connections: options.max_connections,
         })
     }
 
@@ -115,7 +115,7 @@ impl Unix {
                 .as_pathname()
                 .map(Path::to_owned)
                 .unwrap_or_default(),
-            connections: options.connections,
+            connections: options.max_connections,
         })
     }
 
@@ -131,9 +131,9 @@ impl Unix {
 }
 
 fn check_connections(options: &UnixOptions) -> Result<(), Error> {
-    match options.connections {
+    match options.max_connections {
         0 => Err(Error::usage(
-            "`connections`: 0 would close every connection; at least 1 is needed",
+            "`max_connections`: 0 would close every connection; at least 1 is needed",
         )),
         _ => Ok(()),
     }
@@ -168,7 +168,7 @@ impl Transport for Unix {
                     }
                 }
                 Err(error) => {
-                    warn_limited!(%error, "cannot accept a connection to the Unix socket; trying again (raise the limit of open files if it is reached, or lower `connections`)");
+                    warn_limited!(%error, "cannot accept a connection to the Unix socket; trying again (raise the limit of open files if it is reached, or lower `max_connections`)");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -180,7 +180,7 @@ impl Transport for Unix {
     }
 }
 
-/// Returns the client of a connection; `None` if it is to be closed. `connections` are how many are open, and may be.
+/// Returns the client of a connection; `None` if it is to be closed. `max_connections` are how many are open, and may be.
 fn admit(
     server: &Server,
     stream: &UnixStream,
@@ -194,7 +194,7 @@ fn admit(
             .add_reached(Limit::Connections, Level::Server);
         warn_limited!(
             most,
-            "closed a connection to the Unix socket: too many are open (`connections`)"
+            "closed a connection to the Unix socket: too many are open (`max_connections`)"
         );
         return None;
     }
@@ -214,7 +214,7 @@ fn admit(
     if counted.is_none() {
         warn_limited!(
             user,
-            "closed a connection to the Unix socket: this user has too many (`connections`, `client_share`)"
+            "closed a connection to the Unix socket: this user has too many (`max_connections`, `client_share`)"
         );
         return None;
     }

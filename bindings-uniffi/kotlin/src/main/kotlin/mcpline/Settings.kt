@@ -34,11 +34,11 @@ public class ServerSettings(
     /** Protocol revisions to serve. Default: all. */
     public val revisions: List<String>? = null,
     /** Maximum length of a message on stdio, in bytes. Default: 16 MiB. */
-    public val lineLimit: Long? = null,
+    public val maxLineBytes: Long? = null,
     /** Maximum number of messages in a JSON-RPC batch (2024-11-05 and 2025-03-26). Default: 100. */
-    public val batchLimit: Long? = null,
+    public val maxBatchMessages: Long? = null,
     /** Maximum nesting depth of the JSON in a message. Default: 127, which is also the highest allowed value. */
-    public val depthLimit: Long? = null,
+    public val maxJsonDepth: Long? = null,
     /** Maximum number of items per page of a list. Default: 1,000. Many clients never request a second page. */
     public val pageSize: Long? = null,
     /** Cache hints of lists (2026-07-28). Default: lifetime 0, private. */
@@ -49,9 +49,9 @@ public class ServerSettings(
      * Time that an input request waits for the client's answer; each progress notification restarts it. Default: 10
      * minutes because a person may have to answer.
      */
-    public val askIdleTimeout: @Serializable(with = Seconds::class) Duration? = null,
+    public val inputRequestIdleTimeout: @Serializable(with = Seconds::class) Duration? = null,
     /** Maximum total time that an input request waits, regardless of progress. Default: 1 hour. */
-    public val askTimeout: @Serializable(with = Seconds::class) Duration? = null,
+    public val inputRequestTimeout: @Serializable(with = Seconds::class) Duration? = null,
     /**
      * Secrets that seal `requestState`, the same in all processes of a service: base64 of at least 32 bytes each. The
      * first one seals, all of them open. Default: the environment variable `MCPLINE_STATE_SECRETS`, or else a key of
@@ -68,31 +68,32 @@ public class ServerSettings(
      * When the limit is reached, the oldest handler of the client with the most suspended handlers is cancelled; the
      * retry of its request runs the handler again from the start.
      */
-    public val suspended: Long? = null,
+    public val maxSuspendedHandlers: Long? = null,
     /**
      * Maximum memory held on behalf of all clients together, in bytes: request bodies and their calls, unread
      * responses, events kept for resumption, sessions. Default: 512 MiB. Requests that would exceed it are refused as
      * busy (HTTP 503).
      */
-    public val maxPeerBytes: Long? = null,
+    public val maxTotalClientBytes: Long? = null,
     /** Maximum number of calls in flight, over all sessions. Default: 10,000. Further calls are refused as busy. */
     public val maxCalls: Long? = null,
     /**
-     * Largest fraction of each shared limit that one client may use, above 0 and at most 1. Applies to `maxPeerBytes`,
-     * `maxCalls` and `suspended`, and over HTTP to `connections` and `sessions`. A client is identified by its
-     * principal if requests are authenticated, otherwise by its network address. Default: 0.25. A client that exceeds
-     * its share is refused as busy (HTTP 429); other clients are unaffected.
+     * Largest fraction of each shared limit that one client may use, above 0 and at most 1. Applies to
+     * `maxTotalClientBytes`, `maxCalls` and `maxSuspendedHandlers`, and over HTTP to `maxConnections` and
+     * `maxSessions`. A client is identified by its principal if requests are authenticated, otherwise by its network
+     * address. Default: 0.25. A client that exceeds its share is refused as busy (HTTP 429); other clients are
+     * unaffected.
      */
     public val clientShare: Double? = null,
     /** Maximum number of input rounds per request (2026-07-28). Default: 16. */
-    public val rounds: Long? = null,
+    public val maxInputRounds: Long? = null,
     /**
      * Maximum number of input requests per call, for clients of the revisions up to 2025-11-25. Default: 1,000. For
-     * 2026-07-28, `rounds` is the limit.
+     * 2026-07-28, `maxInputRounds` is the limit.
      */
-    public val callAsks: Long? = null,
+    public val maxInputRequestsPerCall: Long? = null,
     /** Maximum size of a sealed `requestState`, in bytes. Default: 64 KiB. Clients send it with every retry. */
-    public val stateSize: Long? = null,
+    public val maxStateBytes: Long? = null,
     /** Validate structured results against the output schema of their tool. Default: `true`. */
     public val checkOutput: Boolean? = null,
     /** Rate limit of the calls per tool, for all clients together. Default: unlimited. */
@@ -132,11 +133,11 @@ public class ServerSettings(
      */
     public val spanContents: Boolean? = null,
     /** Maximum number of requests in flight per session. Default: 1,024. Further requests are refused as busy. */
-    public val inFlight: Long? = null,
+    public val maxRequestsInFlight: Long? = null,
     /** Maximum number of unanswered input requests per session. Default: 64. */
-    public val openAsks: Long? = null,
+    public val maxOpenInputRequests: Long? = null,
     /** Maximum number of resource subscriptions per session. Default: 1,024. */
-    public val subscriptions: Long? = null,
+    public val maxSubscriptions: Long? = null,
     /** Maximum size of a session's `clientInfo` and `capabilities` together, in bytes of JSON. Default: 64 KiB. */
     public val maxClientInfoBytes: Long? = null,
     /** Maximum total length of the URIs that a session is subscribed to, in bytes. Default: 256 KiB. */
@@ -156,7 +157,7 @@ public class ServerSettings(
     /** Time without messages after which the server pings a client (revisions up to 2025-11-25). Default: no pings. */
     public val pingInterval: @Serializable(with = Seconds::class) Duration? = null,
     /** Number of consecutive unanswered pings after which the session is closed. Default: 3. */
-    public val pingMisses: Long? = null,
+    public val maxMissedPings: Long? = null,
     /** Experimental capabilities to declare, with their settings, by name. */
     public val experimental: Map<String, JsonObject>? = null,
     /** Capabilities to declare even while no feature of the kind is registered. */
@@ -208,7 +209,7 @@ public class HttpSettings(
      */
     public val allowedOrigins: List<String>? = null,
     /** Maximum size of a request body, in bytes. Default: 16 MiB. */
-    public val bodyLimit: Long? = null,
+    public val maxBodyBytes: Long? = null,
     /**
      * Time that a client has to send the headers of a request, and then its body; with TLS also for the handshake.
      * Default: 30 seconds.
@@ -217,7 +218,7 @@ public class HttpSettings(
     /** Time after which a response ends if the client reads nothing of it. Default: 30 seconds. */
     public val writeTimeout: @Serializable(with = Seconds::class) Duration? = null,
     /** Maximum number of open connections; further ones wait to be accepted. Default: 10,000. */
-    public val connections: Long? = null,
+    public val maxConnections: Long? = null,
     /**
      * Serve clients of handshake revisions without sessions, so that any process can answer any request. Default:
      * `false`. Nothing is kept between their requests then: there are no input requests, subscriptions, notifications
@@ -227,30 +228,30 @@ public class HttpSettings(
     public val stateless: Boolean? = null,
     /**
      * Maximum number of sessions (revisions up to 2025-11-25). Default: 10,000. At the limit, a session that was idle
-     * for at least a thirtieth of `sessionIdle` is closed to make room; if there is none, `initialize` is refused with
-     * HTTP 503.
+     * for at least a thirtieth of `sessionIdleTimeout` is closed to make room; if there is none, `initialize` is
+     * refused with HTTP 503.
      */
-    public val sessions: Long? = null,
+    public val maxSessions: Long? = null,
     /** Idle time after which a session is closed. Default: 30 minutes. */
-    public val sessionIdle: @Serializable(with = Seconds::class) Duration? = null,
+    public val sessionIdleTimeout: @Serializable(with = Seconds::class) Duration? = null,
     /**
      * Time without output after which the response to a pending call becomes an event stream with keep-alive comments.
      * Default: 10 seconds.
      */
-    public val silence: @Serializable(with = Seconds::class) Duration? = null,
+    public val streamUpgradeDelay: @Serializable(with = Seconds::class) Duration? = null,
     /** Interval between keep-alive comments on an idle event stream. Default: 15 seconds. */
     public val keepAlive: @Serializable(with = Seconds::class) Duration? = null,
     /** Reconnection delay that is sent to clients as `retry` of an event stream. Default: 500 milliseconds. */
     public val retry: @Serializable(with = Seconds::class) Duration? = null,
     /** Maximum number of events kept per resumable stream, for clients that reconnect. Default: 1,024. */
-    public val keptEvents: Long? = null,
+    public val maxKeptEvents: Long? = null,
     /**
      * Maximum size of the events kept per resumable stream, in bytes. Each event counts as its message plus 128 bytes.
      * Default: 4 MiB.
      */
-    public val keptBytes: Long? = null,
+    public val maxKeptBytes: Long? = null,
     /**
-     * Maximum size of the unread events of one event stream, in bytes, counted as for `keptBytes`; one message is
+     * Maximum size of the unread events of one event stream, in bytes, counted as for `maxKeptBytes`; one message is
      * accepted in any case. Default: 16 MiB. Beyond it notifications are dropped, and a stream whose responses alone
      * exceed it ends.
      */
@@ -271,7 +272,7 @@ public class UnixSettings(
     /** File mode of the socket, in octal digits: `0660`. Default: `0600`. */
     public val mode: String? = null,
     /** Maximum number of open connections; further ones wait to be accepted. */
-    public val connections: Long? = null,
+    public val maxConnections: Long? = null,
 )
 
 /** Settings of a client. */
@@ -304,7 +305,7 @@ public class ClientSettings(
     /** Time to wait for the answer to such a ping. Default: 30 seconds. */
     public val pingTimeout: @Serializable(with = Seconds::class) Duration? = null,
     /** Maximum number of times that a server may request input during one request. Default: 10. */
-    public val maxRounds: Long? = null,
+    public val maxInputRounds: Long? = null,
     /**
      * Maximum total size of the pages of one list, in bytes. Default: 32 MiB. A longer list fails with
      * [InvalidResponseException].
@@ -314,7 +315,7 @@ public class ClientSettings(
      * Maximum length of a message from a server over stdio or a Unix socket, in bytes. Default: 16 MiB. A longer message is
      * skipped with a warning, and a request that it answers times out.
      */
-    public val lineLimit: Long? = null,
+    public val maxLineBytes: Long? = null,
     /** Validate structured content against the output schema of its tool. Default: `true`. */
     public val checkOutput: Boolean? = null,
     /**
@@ -395,7 +396,7 @@ public class HttpClientOptions(
     /** Maximum delay between these attempts. Default: 30 seconds. */
     public val resumeMaxDelay: @Serializable(with = Seconds::class) Duration? = null,
     /** Maximum size of a response, and of one event of a stream, in bytes. Default: 16 MiB. */
-    public val bodyLimit: Long? = null,
+    public val maxBodyBytes: Long? = null,
 )
 
 /** Authentication of the callers of an HTTP server (`basic/authorization`). */

@@ -355,7 +355,7 @@ class ServerTest {
         val path = folder.resolve("socket").toString()
         val server = server("unix", "1.0.0", settings = ServerSettings(startupMessage = false)) { tool("ping") { "pong" } }
         val ready = CompletableDeferred<Unit>()
-        val serving = launch { server.runUnix(path, UnixSettings(mode = "0600", connections = 2)) { ready.complete(Unit) } }
+        val serving = launch { server.runUnix(path, UnixSettings(mode = "0600", maxConnections = 2)) { ready.complete(Unit) } }
         ready.await()
         Client.socket(path).use { assertEquals("pong", it.callTool("ping").text) }
         server.close()

@@ -326,7 +326,7 @@ async fn a_body_beyond_the_limit_is_not_held() {
     for bytes in [json_answer(&long), chunked.concat()] {
         let peer = Peer::always(bytes).await;
         let mut settings = settings();
-        settings.body_limit = 1_000;
+        settings.max_body_bytes = 1_000;
         let (link, mut receiver) = link_with(&peer.url(), settings);
         link.send(call(1, MODERN));
         assert!(invalid(receiver.failure().await).contains("1000 bytes"));

@@ -117,7 +117,7 @@ async fn guarded<T>(future: impl Future<Output = T>) -> T {
 fn settings() -> HttpSettings {
     HttpSettings {
         proxy: Proxy::Direct,
-        reconnect_first: Duration::from_millis(2),
+        resume_delay: Duration::from_millis(2),
         ..HttpSettings::default()
     }
 }

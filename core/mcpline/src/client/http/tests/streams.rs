@@ -221,7 +221,7 @@ async fn a_polling_server_may_close_streams_any_number_of_times() {
     })
     .await;
     let mut settings = settings();
-    settings.reconnect_cap = Duration::from_millis(4);
+    settings.resume_max_delay = Duration::from_millis(4);
     let (link, mut receiver) = link_with(&peer.url(), settings);
     link.send(call(1, LEGACY));
     assert_eq!(receiver.next().await, Report::Message(result(1), Some(1)));
@@ -260,7 +260,7 @@ async fn an_event_beyond_the_limit_fails_the_request() {
     let long = format!("data: {}\n\n", "x".repeat(2_000));
     let peer = Peer::always(stream(&long)).await;
     let mut settings = settings();
-    settings.body_limit = 1_000;
+    settings.max_body_bytes = 1_000;
     let (link, mut receiver) = link_with(&peer.url(), settings);
     link.send(call(1, LEGACY));
     match receiver.failure().await {

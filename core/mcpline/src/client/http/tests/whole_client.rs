@@ -191,7 +191,7 @@ async fn a_host_with_a_remembered_era_neither_uses_nor_updates_the_shared_one() 
         connect_by(settings.clone(), url, configure).await
     };
     let connect = async |url: &str| connect_with(url, |_| {}).await;
-    let modern = |settings: &mut ClientSettings| settings.remembered = Some(Era::Modern);
+    let modern = |settings: &mut ClientSettings| settings.era = Some(Era::Modern);
     connect_with(&url, modern).await.close().await;
     assert_eq!(openings(&mut peer), ["server/discover", "initialize"]);
     // A client without 2026-07-28 does not record an era either.

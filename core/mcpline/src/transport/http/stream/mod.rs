@@ -104,8 +104,8 @@ impl Stream {
             this: this.clone(),
             retention: Retention {
                 resumable,
-                events: options.kept_events,
-                bytes: options.kept_bytes,
+                events: options.max_kept_events,
+                bytes: options.max_kept_bytes,
                 unread_bytes: options.max_unread_bytes,
                 retry_ms: options.retry.as_millis().try_into().unwrap_or(u64::MAX),
             },
@@ -398,8 +398,8 @@ impl Stream {
             if dropped > 0 && state.dropped == 0 {
                 warn_limited!(
                     stream = %self.name,
-                    "no client reads this stream and it is full: dropping its oldest events (`kept_events`, \
-                     `kept_bytes`, `max_unread_bytes`)"
+                    "no client reads this stream and it is full: dropping its oldest events (`max_kept_events`, \
+                     `max_kept_bytes`, `max_unread_bytes`)"
                 );
             }
             state.dropped += dropped;
@@ -435,7 +435,7 @@ impl Reclaim for Stream {
         if unread > 0 && state.dropped == 0 {
             warn_limited!(
                 stream = %self.name,
-                "no client reads this stream and its client is at its limit: dropping unread events (`max_peer_bytes`, \
+                "no client reads this stream and its client is at its limit: dropping unread events (`max_total_client_bytes`, \
                  `client_share`)"
             );
         }

@@ -51,7 +51,7 @@ impl Reader {
         let charge = match charged {
             Ok(charge) => charge,
             Err(exceeded) => {
-                warn_limited!(%exceeded, "the server closed the connection of an event stream: its client holds as much memory as it may (`max_peer_bytes`, `client_share`)");
+                warn_limited!(%exceeded, "the server closed the connection of an event stream: its client holds as much memory as it may (`max_total_client_bytes`, `client_share`)");
                 state.connected = false;
                 return Poll::Ready(None);
             }

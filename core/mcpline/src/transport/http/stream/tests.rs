@@ -80,8 +80,8 @@ fn small_events_are_charged_with_the_memory_that_they_take() {
 fn limits_of_a_stream_hold_for_the_memory_of_its_events() {
     let limit = 64 * 1024;
     let options = HttpOptions {
-        kept_events: usize::MAX,
-        kept_bytes: limit,
+        max_kept_events: usize::MAX,
+        max_kept_bytes: limit,
         max_unread_bytes: limit,
         ..HttpOptions::default()
     };

@@ -136,7 +136,7 @@ private class Play(private val job: JsonObject) {
         return when (kind) {
             "url" -> Client.connect(
                 where.jsonPrimitive.content,
-                HttpClientOptions(resumeDelay = QUICKLY, bodyLimit = given.number("body_limit")),
+                HttpClientOptions(resumeDelay = QUICKLY, maxBodyBytes = given.number("max_body_bytes")),
                 configure = configure,
             )
             "command" -> where.strings().let {

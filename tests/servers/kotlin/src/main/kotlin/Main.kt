@@ -15,8 +15,8 @@ fun main(arguments: Array<String>) {
     val number = { name: String -> options[name]?.toLong() }
     val settings = ServerSettings(
         pageSize = number("page-size"),
-        suspended = number("suspended"),
-        maxPeerBytes = number("peer-bytes"),
+        maxSuspendedHandlers = number("suspended"),
+        maxTotalClientBytes = number("peer-bytes"),
         declare = if (number("declared") == 1L) listOf("tools", "prompts", "resources") else null,
     )
     val parts = options.filterValues { it == "1" }.keys
@@ -37,7 +37,7 @@ fun main(arguments: Array<String>) {
             else -> server.runHttp(
                 port.toInt(),
                 settings = HttpSettings(
-                    sessions = number("sessions"),
+                    maxSessions = number("sessions"),
                     readTimeout = number("read-timeout")?.seconds,
                     writeTimeout = number("write-timeout")?.seconds,
                 ),
