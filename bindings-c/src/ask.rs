@@ -173,7 +173,7 @@ pub unsafe extern "C" fn mcpl_call_ask(
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
-    put(
+    ask_with_callback(
         call,
         || unsafe { input_request(key, ask, params, length) },
         answer,
@@ -206,11 +206,11 @@ pub unsafe extern "C" fn mcpl_call_send_request(
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
     let read = || unsafe { custom_request(key, method, params, length) };
-    put(call, read, answer, user, finalize)
+    ask_with_callback(call, read, answer, user, finalize)
 }
 
 /// Asks for something whose answer goes to a callback.
-pub(crate) fn put<A: Asking>(
+pub(crate) fn ask_with_callback<A: Asking>(
     call: *mut mcpl_call,
     read: impl FnOnce() -> Done<A>,
     answer: mcpl_answer,
@@ -234,7 +234,8 @@ pub(crate) fn put<A: Asking>(
         open.keep();
         let sink = move |given: InputResponseResult| {
             let owner = pending.owner().clone();
-            let giving = move || pending.run(|| give(&open_call, answer, &data, given));
+            let giving =
+                move || pending.run(|| call_answer_callback(&open_call, answer, &data, given));
             owner.enqueue_for_peer(peer, executor::Job::Run(Box::new(giving)));
         };
         open.deliver(asked.action(&open, sink));
@@ -242,7 +243,7 @@ pub(crate) fn put<A: Asking>(
     })
 }
 
-fn give(
+fn call_answer_callback(
     open: &Arc<OpenCall>,
     answer: unsafe extern "C" fn(
         *mut mcpl_call,
@@ -258,7 +259,7 @@ fn give(
     struct Returned<'c>(&'c OpenCall);
     impl Drop for Returned<'_> {
         fn drop(&mut self) {
-            self.0.returned();
+            self.0.release_holder();
         }
     }
     let _returned = Returned(open);
@@ -316,7 +317,7 @@ pub unsafe extern "C" fn mcpl_call_ask_wait(
     // SAFETY: the caller upholds the contract in the header.
     unsafe {
         let out = Out::new(result, result_length);
-        put_and_wait(call, || input_request(key, ask, params, length), out)
+        ask_and_wait(call, || input_request(key, ask, params, length), out)
     }
 }
 
@@ -337,12 +338,12 @@ pub unsafe extern "C" fn mcpl_call_send_request_wait(
     // SAFETY: the caller upholds the contract in the header.
     unsafe {
         let out = Out::new(result, result_length);
-        put_and_wait(call, || custom_request(key, method, params, length), out)
+        ask_and_wait(call, || custom_request(key, method, params, length), out)
     }
 }
 
 /// Asks for something and waits for the answer.
-pub(crate) fn put_and_wait<A: Asking>(
+pub(crate) fn ask_and_wait<A: Asking>(
     call: *mut mcpl_call,
     read: impl FnOnce() -> Done<A>,
     out: Out,
@@ -358,7 +359,7 @@ pub(crate) fn put_and_wait<A: Asking>(
         open.deliver(asked.action(&open, move |given| giving.give(given)));
         match waiter.wait(&latch, None)? {
             Some(Ok(answer)) => {
-                out.give(answer.as_bytes());
+                out.write_string(answer.as_bytes());
                 Ok(())
             }
             Some(Err(error)) => Err(error),

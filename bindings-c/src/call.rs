@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::callback::Registered;
 use crate::callback_tracker::CallbackTracker;
 use crate::executor;
-use crate::handler_options::words;
+use crate::handler_options::split_list;
 use crate::handles::{Table, Token};
 use crate::status::{Done, Fault, entry, entry_or, mcpl_error, mcpl_status};
 use crate::text::{self, Out, Text, put};
@@ -180,7 +180,7 @@ impl OpenCall {
 
     /// Reports that the handler, or a callback with an answer, has returned. Fails the call if nothing can end it any
     /// more: its client would wait in vain.
-    pub(crate) fn returned(&self) {
+    pub(crate) fn release_holder(&self) {
         let was_held = self.holders.fetch_sub(1, Ordering::AcqRel) > 1;
         // The table of all calls is looked up only if there is something to do.
         let is_open = || {
@@ -625,7 +625,7 @@ pub unsafe extern "C" fn mcpl_call_name(
             .as_ref()
             .ok_or_else(|| Fault::stale_handle("call"))?
             .name();
-        out.give(name.as_bytes());
+        out.write_string(name.as_bytes());
         Ok(())
     })
 }
@@ -682,7 +682,7 @@ pub unsafe extern "C" fn mcpl_call_info(
             "inputResponses": decoded_or_null(context.input_responses().as_ref()),
             "requestState": context.request_state(),
         });
-        out.give(info.to_string().as_bytes());
+        out.write_string(info.to_string().as_bytes());
         Ok(())
     })
 }
@@ -731,7 +731,7 @@ pub unsafe extern "C" fn mcpl_call_require_scopes(
     entry(|| {
         let open = OpenCall::get(call)?;
         // SAFETY: the caller upholds the contract in the header.
-        let scopes = words(Some(unsafe { text::name("the scopes", scopes)? }));
+        let scopes = split_list(Some(unsafe { text::name("the scopes", scopes)? }));
         if scopes.is_empty() {
             // A name that is missing from a configuration must not let every caller in.
             return Err(Fault::invalid("there are no scopes"));
@@ -763,7 +763,7 @@ pub unsafe extern "C" fn mcpl_call_trace_context(
     entry(|| {
         let open = OpenCall::get(call)?;
         if let Some(context) = foreign::trace_context(&open.context) {
-            out.give(context.as_bytes());
+            out.write_string(context.as_bytes());
         }
         Ok(())
     })

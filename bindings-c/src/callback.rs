@@ -68,7 +68,7 @@ impl Registered {
                     // SAFETY: the arguments outlive this call, and the data is released after the last callback.
                     unsafe { (self.run)(open.handle(), arguments.as_ptr(), arguments.len(), user) }
                 });
-                open.returned();
+                open.release_holder();
             }
             Err((call, fault)) => self.end(call, HandlerError::Internal(fault.message)),
         }
@@ -98,7 +98,7 @@ impl Handler for QueuedHandler {
             registered.run(call, &entered);
             return;
         }
-        let place = registered.owner.place();
+        let place = registered.owner.callback_executor();
         match place.run(
             peer_of_call(&call),
             Job::Call(registered.clone(), call, entered),

@@ -82,7 +82,7 @@ impl CallbackTracker {
     }
 
     /// Returns the executor that callbacks run on.
-    pub(crate) fn place(&self) -> CallbackExecutor {
+    pub(crate) fn callback_executor(&self) -> CallbackExecutor {
         let pool = self.library.pool().clone();
         match self.events.get() {
             Some(events) => CallbackExecutor::Loop(events.clone(), pool),
@@ -98,7 +98,7 @@ impl CallbackTracker {
 
     /// Like [`Self::run`], for this peer.
     pub(crate) fn enqueue_for_peer(&self, peer: PeerId, job: Job) {
-        match self.place().run(peer, job) {
+        match self.callback_executor().run(peer, job) {
             Ok(()) => {}
             Err(Refused::Closed(job) | Refused::Full(job)) => job.run(),
         }
@@ -132,7 +132,7 @@ impl CallbackTracker {
         let Some(this) = self.this.upgrade() else {
             return;
         };
-        if !data.belong(&this, peer) {
+        if !data.set_owner(&this, peer) {
             return;
         }
         self.gate().unreleased += 1;
@@ -151,7 +151,7 @@ impl CallbackTracker {
     /// Runs the finalizer of data that was kept. Closing waits for it.
     pub(crate) fn release(&self, finalize: impl FnOnce()) {
         self.run_here(finalize);
-        self.less(|gate| gate.unreleased -= 1);
+        self.update_gate(|gate| gate.unreleased -= 1);
     }
 
     /// Allows a callback to run. Returns `None` if the owner is closed.
@@ -170,7 +170,7 @@ impl CallbackTracker {
     /// # Errors
     ///
     /// Would deadlock: this thread runs one of them, or must never wait.
-    pub(crate) fn may_close(&self) -> Done {
+    pub(crate) fn check_may_close(&self) -> Done {
         executor::may_wait()?;
         if executor::runs_here(self.number()) {
             return Err(Fault::would_deadlock());
@@ -183,7 +183,7 @@ impl CallbackTracker {
     ///
     /// # Errors
     ///
-    /// As [`Self::may_close`].
+    /// As [`Self::check_may_close`].
     pub(crate) fn close(&self) -> Done {
         self.close_with(|| {})
     }
@@ -192,9 +192,9 @@ impl CallbackTracker {
     ///
     /// # Errors
     ///
-    /// As [`Self::may_close`].
+    /// As [`Self::check_may_close`].
     pub(crate) fn close_with(&self, end: impl FnOnce()) -> Done {
-        self.may_close()?;
+        self.check_may_close()?;
         let waiter = self.closing_waiter();
         self.gate().closing = true;
         waiter.wait_for(None, |gate| {
@@ -212,26 +212,26 @@ impl CallbackTracker {
 
     /// Reports the end of a call, which [`Self::wait_for_calls`] may be waiting for.
     pub(crate) fn call_ended(&self) {
-        self.less(|_| {});
+        self.update_gate(|_| {});
     }
 
     /// Waits until `is_left` returns `false`, checked after the end of each call, or until the deadline.
     ///
     /// # Errors
     ///
-    /// As [`Self::may_close`].
+    /// As [`Self::check_may_close`].
     pub(crate) fn wait_for_calls(
         &self,
         is_left: impl Fn() -> bool,
         until: Option<Instant>,
     ) -> Done {
-        self.may_close()?;
+        self.check_may_close()?;
         self.gate().closing = true;
         self.closing_waiter().wait_for(until, |_| !is_left())
     }
 
     /// Changes the gate and wakes threads that wait for callbacks, finalizers or calls to end.
-    fn less(&self, change: impl FnOnce(&mut Gate)) {
+    fn update_gate(&self, change: impl FnOnce(&mut Gate)) {
         let wake = {
             let mut gate = self.gate();
             change(&mut gate);
@@ -240,13 +240,13 @@ impl CallbackTracker {
         if wake {
             self.emptied.notify_all();
             if let Some(events) = self.events.get() {
-                events.poke();
+                events.wake_waiters();
             }
         }
     }
 
     /// Prevents further callbacks, without waiting. Their data is released when the last reference to it is dropped.
-    pub(crate) fn shut(&self) {
+    pub(crate) fn close_without_waiting(&self) {
         self.gate().closed = true;
     }
 
@@ -262,7 +262,7 @@ impl CallbackTracker {
     /// Would deadlock; limit exceeded.
     pub(crate) fn waiter(&self) -> Done<Waiter<'_>> {
         executor::may_wait()?;
-        Ok(match self.events_here() {
+        Ok(match self.loop_of_this_thread() {
             Some(events) => Waiter::for_loop(self, events),
             None => Waiter {
                 // Callbacks that the wait depends on may be those of a server in this process, say.
@@ -275,7 +275,7 @@ impl CallbackTracker {
     /// Like [`Self::waiter`], for closing: it is not refused however many threads wait. Call it only where waiting is
     /// allowed.
     pub(crate) fn closing_waiter(&self) -> Waiter<'_> {
-        match self.events_here() {
+        match self.loop_of_this_thread() {
             Some(events) => Waiter::for_loop(self, events),
             None => Waiter::for_thread(self, self.library.pool().block_anyway()),
         }
@@ -288,7 +288,7 @@ impl CallbackTracker {
     }
 
     /// Returns the owner's loop if this is the thread that dispatches it.
-    fn events_here(&self) -> Option<&Arc<Loop>> {
+    fn loop_of_this_thread(&self) -> Option<&Arc<Loop>> {
         self.events.get().filter(|events| events.is_mine())
     }
 
@@ -377,7 +377,7 @@ impl<'o> Waiter<'o> {
 
 impl Drop for RunningCallback {
     fn drop(&mut self) {
-        self.0.less(|gate| gate.running -= 1);
+        self.0.update_gate(|gate| gate.running -= 1);
     }
 }
 
@@ -410,7 +410,7 @@ impl<T> Latch<T> {
         *self.lock() = Some(value);
         self.0.set.notify_all();
         if let Some(watcher) = self.0.watcher.get() {
-            watcher.poke();
+            watcher.wake_waiters();
         }
     }
 

@@ -162,8 +162,8 @@ impl Channel {
     /// them, then closes the channel.
     pub(crate) async fn carry(self: &Arc<Self>) {
         // One for all messages: a transport that stays busy gets no further time with each attempt.
-        let mut given_up = pin!(self.core.given_up());
-        while let Some(messages) = self.serving_ready(self.core.next()).await {
+        let mut given_up = pin!(self.core.unsent_timeout_elapsed());
+        while let Some(messages) = self.while_calling_ready(self.core.next()).await {
             if !self.send(messages.into(), given_up.as_mut()).await {
                 break;
             }
@@ -186,7 +186,7 @@ impl Channel {
                 // If it was not called, the server or client is closing.
                 Some(SendOutcome::All) | None => return true,
             };
-            let writable = self.serving_ready(async {
+            let writable = self.while_calling_ready(async {
                 tokio::select! {
                     biased;
                     () = given_up.as_mut() => false,
@@ -232,7 +232,7 @@ impl Channel {
     }
 
     /// Waits for a future, and calls C's `ready` meanwhile when it is due.
-    async fn serving_ready<T>(self: &Arc<Self>, future: impl Future<Output = T>) -> T {
+    async fn while_calling_ready<T>(self: &Arc<Self>, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         loop {
             tokio::select! {

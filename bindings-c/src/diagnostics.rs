@@ -11,7 +11,7 @@ use tracing::Level;
 
 use crate::pool;
 use crate::status::{Done, Fault, entry, mcpl_status};
-use crate::text::terminated;
+use crate::text::to_c_string;
 use crate::threads;
 use crate::user_data::{UserData, mcpl_finalizer};
 
@@ -174,9 +174,9 @@ pub unsafe extern "C" fn mcpl_set_diagnostics(
         drop(before);
         // Only another copy of this library in the process can have installed its own listener.
         INSTALLED.call_once(|| {
-            diagnostics::listen(Level::ERROR, pass_on);
+            diagnostics::install_listener(Level::ERROR, pass_on);
         });
-        diagnostics::set_least(wanted);
+        diagnostics::set_min_level(wanted);
         Ok(())
     })
 }
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn mcpl_set_diagnostics(
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_set_worker_threads(most: u32) -> mcpl_status {
     entry(|| {
-        pool::set_most(most);
+        pool::set_max_threads(most);
         Ok(())
     })
 }
@@ -239,7 +239,7 @@ fn deliver(level: Level, target: &str, text: &str) -> bool {
     let Some(sink) = sink.as_ref().filter(|sink| sink.receives(severity)) else {
         return false;
     };
-    let (message, target) = (terminated(text), terminated(target));
+    let (message, target) = (to_c_string(text), to_c_string(target));
     // SAFETY: both texts outlive the call, and the data is released only after the sink is replaced, which needs the
     // lock.
     unsafe {

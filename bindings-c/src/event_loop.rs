@@ -34,7 +34,7 @@ thread_local! {
 pub(crate) struct Loop {
     token: Token,
     state: Mutex<State>,
-    /// Signalled when a job is queued or [`Loop::poke`] is called.
+    /// Signalled when a job is queued or [`Loop::wake_waiters`] is called.
     stirred: Condvar,
     library: Arc<SharedRuntime>,
     /// Readable while a job is queued.
@@ -114,13 +114,13 @@ impl Loop {
             // Never blocks: the socket holds at most this byte.
             let _ = (&self.signal).write(&[1]);
         }
-        self.stir(state);
+        self.notify_waiters(state);
         Ok(())
     }
 
     /// Wakes threads that dispatch or wait, to check their condition again.
-    pub(crate) fn poke(&self) {
-        self.stir(self.lock());
+    pub(crate) fn wake_waiters(&self) {
+        self.notify_waiters(self.lock());
     }
 
     /// Whether this thread dispatches the loop and may do so now.
@@ -146,7 +146,7 @@ impl Loop {
             // Ends in time however many callbacks wait, and whatever they queue in turn.
             let is_over = || until.is_some_and(|until| until <= Instant::now());
             let done = self.dispatch(0, &|| ready() || is_over())?;
-            if is_over() || (done == 0 && !self.rest(before, until)) {
+            if is_over() || (done == 0 && !self.wait_for_event(before, until)) {
                 return Ok(ready());
             }
         }
@@ -200,7 +200,7 @@ impl Loop {
     }
 
     /// Waits for an event after `seen`. Returns `false` if the deadline passes first.
-    fn rest(&self, seen: u64, until: Option<Instant>) -> bool {
+    fn wait_for_event(&self, seen: u64, until: Option<Instant>) -> bool {
         let mut state = self.lock();
         while state.stirs == seen {
             state = match until {
@@ -221,7 +221,7 @@ impl Loop {
         true
     }
 
-    fn stir(&self, mut state: MutexGuard<'_, State>) {
+    fn notify_waiters(&self, mut state: MutexGuard<'_, State>) {
         state.stirs += 1;
         drop(state);
         self.stirred.notify_all();
@@ -242,7 +242,7 @@ impl Loop {
                 }
             }
             state.closed = true;
-            self.stir(state);
+            self.notify_waiters(state);
         }
         refused.into_iter().for_each(Job::refuse);
     }
@@ -266,7 +266,7 @@ impl Drop for Dispatching<'_> {
             // Does not block: the byte was written before `signalled` was set.
             let _ = (&events.poll).read(&mut [0]);
         }
-        events.stir(state);
+        events.notify_waiters(state);
         events.library.completions().wake();
     }
 }
@@ -386,7 +386,7 @@ pub extern "C" fn mcpl_loop_wait(r#loop: *mut mcpl_loop, timeout_ms: i64) -> mcp
                 }
                 state.stirs
             };
-            if !one.rest(before, until) {
+            if !one.wait_for_event(before, until) {
                 return Err(Fault::new(
                     mcpl_status::MCPL_WAIT_TIMED_OUT,
                     "nothing is to be dispatched",

@@ -107,7 +107,7 @@ pub(crate) fn is_io_thread() -> bool {
 }
 
 /// Whether the library started this thread, and so must not wait for its end here.
-pub(crate) fn is_ours() -> bool {
+pub(crate) fn is_library_thread() -> bool {
     is_io_thread() || workers::is_worker()
 }
 

@@ -168,8 +168,8 @@ impl mcpl_handler_options {
             )
         };
         let options = FeatureOptions {
-            scopes: words(scopes),
-            unchecked_variables: words(unchecked_variables),
+            scopes: split_list(scopes),
+            unchecked_variables: split_list(unchecked_variables),
             run_once: read.flags & MCPL_HANDLER_RUN_ONCE != 0,
             rate: (read.calls_per_second > 0).then_some((
                 read.calls_per_second,
@@ -192,7 +192,7 @@ impl mcpl_handler_options {
 }
 
 /// Splits a list at its spaces.
-pub(crate) fn words(list: Option<&str>) -> Vec<String> {
+pub(crate) fn split_list(list: Option<&str>) -> Vec<String> {
     match list {
         None | Some("") => Vec::new(),
         Some(list) => list.split(' ').map(str::to_owned).collect(),

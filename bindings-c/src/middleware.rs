@@ -9,7 +9,7 @@ use mcpline::protocol::wire::Raw;
 use mcpline::server::CallKind;
 use serde_json::{Value, json};
 
-use crate::ask::{Asking, mcpl_answer, put, put_and_wait};
+use crate::ask::{Asking, ask_and_wait, ask_with_callback, mcpl_answer};
 use crate::call::{OpenCall, mcpl_call};
 use crate::callback::mcpl_handler;
 use crate::handler_options::{NewHandler, mcpl_handler_options};
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn mcpl_call_next(
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
     let read = || unsafe { Next::read(params, length) };
-    put(call, read, answer, user, finalize)
+    ask_with_callback(call, read, answer, user, finalize)
 }
 
 /// Passes the request of a middleware's call on, like `mcpl_call_next`, and waits for the result.
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn mcpl_call_next_wait(
     // SAFETY: the caller upholds the contract in the header.
     unsafe {
         let out = Out::new(result, result_length);
-        put_and_wait(call, || Next::read(params, length), out)
+        ask_and_wait(call, || Next::read(params, length), out)
     }
 }
 

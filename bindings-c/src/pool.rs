@@ -23,7 +23,7 @@ const FEWEST: usize = 4;
 /// The number set by `mcpl_set_worker_threads`; 0 for the default.
 static MOST: AtomicU32 = AtomicU32::new(0);
 
-pub(crate) fn set_most(most: u32) {
+pub(crate) fn set_max_threads(most: u32) {
     MOST.store(most, Ordering::Relaxed);
 }
 
@@ -71,7 +71,7 @@ impl Pool {
     pub(crate) fn push(&self, peer: PeerId, job: Job) -> Result<(), Refused<Job>> {
         match &job {
             Job::Call(..) => self.workers.push(peer, job),
-            Job::Run(_) => self.workers.push_always(peer, job),
+            Job::Run(_) => self.workers.push_unlimited(peer, job),
         }
     }
 
@@ -86,8 +86,8 @@ impl Pool {
     }
 
     /// Reports that the I/O thread is about to sleep.
-    pub(crate) fn io_rests(&self) {
-        self.workers.wake_at_rest();
+    pub(crate) fn before_io_sleep(&self) {
+        self.workers.wake_before_sleep();
     }
 
     /// Marks this thread as waiting until the guard is dropped. If it is a worker, another one replaces it.
@@ -116,7 +116,10 @@ impl Pool {
             // A panic was reported by the thread itself.
             let _ = thread.join();
         }
-        self.workers.take_left().into_iter().for_each(Job::refuse);
+        self.workers
+            .take_remaining()
+            .into_iter()
+            .for_each(Job::refuse);
     }
 
     /// Starts a worker. Returns whether that succeeded.

@@ -165,7 +165,7 @@ impl Server {
 
     /// Stops all transports, ends the open calls and waits until no callback runs.
     fn close(&self) -> Done {
-        self.owner.may_close()?;
+        self.owner.check_may_close()?;
         let until = Instant::now().checked_add(self.core_now().settings().shutdown_grace);
         self.serving.close();
         self.serving.wait(&self.owner.closing_waiter(), -1)?;
@@ -459,7 +459,7 @@ pub unsafe extern "C" fn mcpl_server_stats(
     // SAFETY: the caller upholds the contract in the header.
     let out = unsafe { Out::new(json, length) };
     entry(|| {
-        out.give(foreign::stats_json(&Server::get(server)?.core_now()).as_bytes());
+        out.write_string(foreign::stats_json(&Server::get(server)?.core_now()).as_bytes());
         Ok(())
     })
 }
@@ -480,7 +480,7 @@ pub unsafe extern "C" fn mcpl_server_metrics(
     // SAFETY: the caller upholds the contract in the header.
     let out = unsafe { Out::new(text, length) };
     entry(|| {
-        out.give(foreign::metrics_text(&Server::get(server)?.core_now()).as_bytes());
+        out.write_string(foreign::metrics_text(&Server::get(server)?.core_now()).as_bytes());
         Ok(())
     })
 }
@@ -497,7 +497,7 @@ pub unsafe extern "C" fn mcpl_server_notify_resource_updated(
         let server = Server::get(server)?;
         // SAFETY: the caller upholds the contract in the header.
         let uri = unsafe { text::name("the URI", uri)? }.to_owned();
-        server.soon(move |core| core.notify_resource_updated(&uri));
+        server.run_on_io_thread(move |core| core.notify_resource_updated(&uri));
         Ok(())
     })
 }
@@ -511,7 +511,7 @@ pub unsafe extern "C" fn mcpl_server_notify_resource_list_changed(
     server: *mut mcpl_server,
 ) -> mcpl_status {
     entry(|| {
-        Server::get(server)?.soon(|core| core.notify_resource_list_changed());
+        Server::get(server)?.run_on_io_thread(|core| core.notify_resource_list_changed());
         Ok(())
     })
 }
@@ -530,7 +530,7 @@ pub unsafe extern "C" fn mcpl_server_notify_elicitation_complete(
         let server = Server::get(server)?;
         // SAFETY: the caller upholds the contract in the header.
         let id = unsafe { text::name("the id", elicitation_id)? }.to_owned();
-        server.soon(move |core| core.notify_elicitation_complete(&id));
+        server.run_on_io_thread(move |core| core.notify_elicitation_complete(&id));
         Ok(())
     })
 }
@@ -563,7 +563,7 @@ pub extern "C" fn mcpl_server_free(server: *mut mcpl_server) {
         let server = SERVERS.end(server)?;
         if server.close().is_err() {
             server.serving.close();
-            server.owner.shut();
+            server.owner.close_without_waiting();
             call::end_all(&server.owner);
         }
         drop(server);
@@ -574,7 +574,7 @@ pub extern "C" fn mcpl_server_free(server: *mut mcpl_server) {
 
 impl Server {
     /// Queues a function for the I/O thread, which passes it the core server.
-    fn soon(&self, run: impl FnOnce(&mcpline::Server) + Send + 'static) {
+    fn run_on_io_thread(&self, run: impl FnOnce(&mcpline::Server) + Send + 'static) {
         let core = self.core();
         let run = mcpline::foreign::IoAction::Run(Box::new(move || run(&core)));
         self.owner.library().completions().push(run);

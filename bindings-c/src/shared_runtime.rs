@@ -71,7 +71,10 @@ pub(crate) fn leave() {
         }
     };
     let Some(last) = last else { return };
-    if executor::is_ours() || executor::is_dispatching() || executor::is_within_a_callback() {
+    if executor::is_library_thread()
+        || executor::is_dispatching()
+        || executor::is_within_a_callback()
+    {
         // A thread cannot wait for its own end.
         let ending = last.clone();
         if in_background("mcpline-end", move || ending.end()).is_err() {
@@ -192,7 +195,7 @@ fn run(started: &Latch<StartResult>, stopped: oneshot::Receiver<()>) {
         .enable_all()
         .on_thread_park(move || {
             if let Some(pool) = rests.get().and_then(Weak::upgrade) {
-                pool.io_rests();
+                pool.before_io_sleep();
             }
         })
         .build();

@@ -76,7 +76,10 @@ mod exporter {
     }
 
     pub(super) fn stop() -> Done {
-        if executor::is_ours() || executor::is_dispatching() || executor::is_within_a_callback() {
+        if executor::is_library_thread()
+            || executor::is_dispatching()
+            || executor::is_within_a_callback()
+        {
             return Err(Fault::would_deadlock());
         }
         let export = EXPORT.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -258,7 +258,9 @@ impl Fault {
     pub(crate) fn of_input_request(error: &InputRequestError, method: &str) -> Self {
         Self {
             handler: Some(Box::new(error.clone().into())),
-            ..Failure::of_input_request(error).during(method).into()
+            ..Failure::of_input_request(error)
+                .with_operation(method)
+                .into()
         }
     }
 }
@@ -305,7 +307,7 @@ fn remember(fault: Fault) -> mcpl_status {
 /// Runs an entry point: catches panics and stores a failure as the thread's last.
 pub(crate) fn entry(run: impl FnOnce() -> Done) -> mcpl_status {
     let mut run = Some(run);
-    entered(&mut || match run.take() {
+    run_entry_point(&mut || match run.take() {
         Some(run) => run(),
         None => Ok(()),
     })
@@ -314,7 +316,7 @@ pub(crate) fn entry(run: impl FnOnce() -> Done) -> mcpl_status {
 /// Like [`entry`], for functions that do not return a status. They return `failed` on failure.
 pub(crate) fn entry_or<T>(failed: T, run: impl FnOnce() -> Done<T>) -> T {
     let (mut run, mut given) = (Some(run), None);
-    entered(&mut || {
+    run_entry_point(&mut || {
         given = run.take().map(|run| run()).transpose()?;
         Ok(())
     });
@@ -323,7 +325,7 @@ pub(crate) fn entry_or<T>(failed: T, run: impl FnOnce() -> Done<T>) -> T {
 
 /// Shared by all entry points, so that the code is not compiled for each of them.
 #[inline(never)]
-fn entered(run: &mut dyn FnMut() -> Done) -> mcpl_status {
+fn run_entry_point(run: &mut dyn FnMut() -> Done) -> mcpl_status {
     if let Err(fault) = fork::check() {
         return remember(fault);
     }

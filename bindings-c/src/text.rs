@@ -163,19 +163,19 @@ impl Out {
     }
 
     /// Sets the string, which the caller then owns. If the caller passed `NULL` for it, only the length is set.
-    pub(crate) fn give(self, text: &[u8]) {
+    pub(crate) fn write_string(self, text: &[u8]) {
         // SAFETY: both can be written to, as was promised to `new`.
         unsafe {
             put(self.length, text.len());
             if !self.text.is_null() {
-                self.text.write(owned(text));
+                self.text.write(allocate_string(text));
             }
         }
     }
 }
 
 /// Allocates a string that C owns until it calls `mcpl_string_free`. Zero bytes in it are kept: use its length.
-pub(crate) fn owned(text: &[u8]) -> *mut c_char {
+pub(crate) fn allocate_string(text: &[u8]) -> *mut c_char {
     // The allocation begins with the size, which is needed to release it.
     let size = text.len() + 1;
     let mut memory = Vec::with_capacity(HEAD + size);
@@ -228,6 +228,6 @@ impl Text {
 }
 
 /// Returns a C string, with replacement characters for zero bytes in the text.
-pub(crate) fn terminated(text: &str) -> CString {
+pub(crate) fn to_c_string(text: &str) -> CString {
     CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default()
 }

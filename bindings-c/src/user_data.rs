@@ -62,7 +62,7 @@ impl UserData {
 
     /// Assigns the data to an owner, which releases it when it closes at the latest, and to a peer. Returns whether
     /// there is anything to release.
-    pub(crate) fn belong(&self, owner: &Arc<CallbackTracker>, peer: PeerId) -> bool {
+    pub(crate) fn set_owner(&self, owner: &Arc<CallbackTracker>, peer: PeerId) -> bool {
         // Data is registered once, so this is set once.
         let _ = self.owner.set((owner.clone(), peer));
         self.lock().is_some()

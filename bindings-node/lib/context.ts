@@ -432,7 +432,7 @@ export class Context<C = unknown, State = unknown> {
         throw new UsageError("requireScopes: each scope must be a string, as an argument of its own");
       }
     }
-    const lacks = attempt(() => hub.callLacks(this.#call, scopes));
+    const lacks = attempt(() => hub.callMissingScopes(this.#call, scopes));
     if (lacks !== null) {
       const { code, message, data } = JSON.parse(lacks) as { code: number; message: string; data?: unknown };
       throw new RpcError(code, message, data);

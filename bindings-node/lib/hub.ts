@@ -255,7 +255,7 @@ export function finish(call: number, kind: Kind, text: string): void {
 }
 
 /** A call was ended without a result of a {@link Kind}: the native side flushes it at the end of this turn. */
-export function ended(call: number): void {
+export function reportEnded(call: number): void {
   if (cancellations.size > 0) {
     cancellations.delete(call);
   }
@@ -286,7 +286,7 @@ export function ask(
 export function hasReported(): void {
   waitsForFlush = true;
   if (isFlushScheduled) {
-    hurry();
+    flushOverdueResults();
   } else {
     firstWaits = performance.now();
     scheduleFlush();
@@ -343,7 +343,7 @@ export function drain(local: boolean): void {
         texts[row] = "";
         dispatch(row * COLUMNS, text);
         if (outNumbers.length > 0 && row + 1 < rows) {
-          hurry();
+          flushOverdueResults();
         }
       }
       // The addon wakes this thread for the remaining calls, so that the program can run in between.
@@ -357,7 +357,7 @@ export function drain(local: boolean): void {
 }
 
 /** Flushes results that have waited too long. */
-function hurry(): void {
+function flushOverdueResults(): void {
   const now = performance.now();
   if (firstWaits === 0) {
     firstWaits = now;

@@ -22,7 +22,7 @@ export interface NativeHub {
   callInfo(call: number): NativeRequestInfo | null;
   spanAttributes(call: number): string | null;
   callName(call: number): string | null;
-  callLacks(call: number, scopes: string[]): string | null;
+  callMissingScopes(call: number, scopes: string[]): string | null;
   callSession(call: number): number;
   beginSpan(call: number): string | null;
   callCancelled(call: number): boolean;

@@ -43,12 +43,12 @@ export function finishTool(call: number, value: unknown, output?: Validate): Pro
       finishWhole(call, result);
       return undefined;
     }
-    return applied(output, structuredContent, (structuredContent) => {
+    return validateThen(output, structuredContent, (structuredContent) => {
       finishWhole(call, { ...result, structuredContent });
     });
   }
   if (output !== undefined) {
-    return applied(output, value, (value) => {
+    return validateThen(output, value, (value) => {
       finish(call, Kind.Structured, jsonOf(value));
     });
   }
@@ -56,7 +56,7 @@ export function finishTool(call: number, value: unknown, output?: Validate): Pro
   return undefined;
 }
 
-function applied(output: Validate, value: unknown, then: (value: unknown) => void): PromiseLike<void> | undefined {
+function validateThen(output: Validate, value: unknown, then: (value: unknown) => void): PromiseLike<void> | undefined {
   const checked = output(value);
   if (isPromise(checked)) {
     return checked.then(then);

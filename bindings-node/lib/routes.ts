@@ -2,7 +2,7 @@
 
 import { Context } from "./context.js";
 import { attempt, UsageError } from "./errors.js";
-import { ended, hub, watch } from "./hub.js";
+import { reportEnded, hub, watch } from "./hub.js";
 import { jsonOf } from "./content.js";
 import { typeName } from "./option_checks.js";
 import type { Awaitable } from "./feature_options.js";
@@ -252,5 +252,5 @@ function reply(call: number, status: number, headers: string[], body: Uint8Array
   attempt(() => {
     hub.replyHttp(call, status, headers, body);
   });
-  ended(call);
+  reportEnded(call);
 }

@@ -298,7 +298,7 @@ function validation(schema: StandardSchema, refused: (issues: string) => Error):
   const validate = standardValidate(schema);
   const take = (result: StandardResult<unknown>) => {
     if (result.issues !== undefined) {
-      throw refused(result.issues.map(worded).join("; "));
+      throw refused(result.issues.map(formatIssue).join("; "));
     }
     return result.value;
   };
@@ -309,7 +309,7 @@ function validation(schema: StandardSchema, refused: (issues: string) => Error):
 }
 
 /** Formats an issue as the core does: location and rule. */
-function worded({ message, path }: StandardIssue): string {
+function formatIssue({ message, path }: StandardIssue): string {
   const steps = (path ?? []).map((step) => String(typeof step === "object" ? step.key : step));
   const pointer = steps.map((step) => `/${step.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
   return `at ${pointer === "" ? "the root" : pointer}: ${message.slice(0, 1).toLowerCase()}${message.slice(1)}`;

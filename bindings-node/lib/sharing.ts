@@ -3,7 +3,7 @@
 import { UsageError } from "./errors.js";
 import type { Awaitable } from "./feature_options.js";
 import type { RegisteredHandler } from "./handlers.js";
-import { ended, hub, watch } from "./hub.js";
+import { reportEnded, hub, watch } from "./hub.js";
 import { isPromise } from "./is_promise.js";
 import type { NativeSharingArguments } from "./native.js";
 import { checkOptions, isObject, typeName } from "./option_checks.js";
@@ -290,7 +290,7 @@ function lifetimeOf({ number }: NativeSharingArguments): number {
 
 function reply(call: number, result: Result, bytes: Uint8Array[] = [], isEnded = false, hasMore = false): void {
   hub.replySharing(call, result, bytes, isEnded, hasMore);
-  ended(call);
+  reportEnded(call);
 }
 
 function done(call: number): void {

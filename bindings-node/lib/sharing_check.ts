@@ -37,23 +37,23 @@ export async function checkSharing(sharing: Sharing, other: Sharing = sharing): 
 function limited({ sessions, events, bus }: Sharing): Sharing {
   return {
     sessions: {
-      save: (...given) => inTime("sessions.save", sessions.save(...given)),
-      load: (id) => inTime("sessions.load", sessions.load(id)),
-      remove: (id) => inTime("sessions.remove", sessions.remove(id)),
+      save: (...given) => withTimeout("sessions.save", sessions.save(...given)),
+      load: (id) => withTimeout("sessions.load", sessions.load(id)),
+      remove: (id) => withTimeout("sessions.remove", sessions.remove(id)),
     },
     events: {
-      append: (...given) => inTime("events.append", events.append(...given)),
-      end: (...given) => inTime("events.end", events.end(...given)),
-      read: (...given) => inTime("events.read", events.read(...given)),
+      append: (...given) => withTimeout("events.append", events.append(...given)),
+      end: (...given) => withTimeout("events.end", events.end(...given)),
+      read: (...given) => withTimeout("events.read", events.read(...given)),
     },
     bus: {
-      publish: (message) => inTime("bus.publish", bus.publish(message)),
-      subscribe: (receive) => inTime("bus.subscribe", bus.subscribe(receive)),
+      publish: (message) => withTimeout("bus.publish", bus.publish(message)),
+      subscribe: (receive) => withTimeout("bus.subscribe", bus.subscribe(receive)),
     },
   };
 }
 
-async function inTime<T>(method: string, result: Awaitable<T>): Promise<T> {
+async function withTimeout<T>(method: string, result: Awaitable<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
@@ -232,6 +232,6 @@ async function checkBus(a: Sharing, b: Sharing): Promise<void> {
     expect("bus.publish", "messages in their order, each once", received, messages);
   } finally {
     clearTimeout(timer);
-    await inTime("bus.subscribe: its function that ends the subscription", (end as () => unknown)());
+    await withTimeout("bus.subscribe: its function that ends the subscription", (end as () => unknown)());
   }
 }

@@ -108,7 +108,7 @@ async function bundle(modules, name) {
  * CommonJS has to look for the names that it exports, which takes milliseconds. Bundlers do not follow that, and neither
  * do versions of Node without the condition `module-sync`: they get the face that imports (`exports` of package.json).
  */
-function face() {
+function writeEsmEntry() {
   const names = Object.keys(createRequire(import.meta.url)(join(dist, "index.js"))).filter(
     (name) => name !== "__esModule",
   );
@@ -139,6 +139,6 @@ compile(modules);
 await bundle(modules, "index.js");
 await bundle(modules, "internals.js");
 rmSync(modules, { recursive: true });
-face();
+writeEsmEntry();
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 console.log(`mcpline ${version} is built (${profile})`);

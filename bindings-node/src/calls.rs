@@ -221,7 +221,7 @@ impl Hub {
 
     /// Returns the error for missing scopes as JSON, if the caller lacks one of these.
     #[napi(catch_unwind)]
-    pub fn call_lacks(&self, call: f64, scopes: Vec<String>) -> Result<Option<String>> {
+    pub fn call_missing_scopes(&self, call: f64, scopes: Vec<String>) -> Result<Option<String>> {
         let Some(context) = self.context(call) else {
             return Err(Failure::closed("the request has ended").into());
         };

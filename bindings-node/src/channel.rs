@@ -184,7 +184,7 @@ impl TransportChannels {
                         sent.forget();
                     }
                 };
-                if !carried.channel.sending(sent).await {
+                if !carried.channel.wait_until_sent(sent).await {
                     break;
                 }
             }

@@ -42,7 +42,7 @@ impl Failure {
 
     /// Converts the error of an input request, or of another request to a client.
     pub(crate) fn input_request(error: &InputRequestError, method: &str) -> Self {
-        Self::of(CoreFailure::of_input_request(error).during(method))
+        Self::of(CoreFailure::of_input_request(error).with_operation(method))
     }
 
     /// Converts a JSON-RPC error.

@@ -18,7 +18,7 @@ pub(crate) fn install(shared: &Arc<Shared>) {
     threads.push(Arc::downgrade(shared));
     // Fails if another copy of this addon has installed its listener.
     INSTALLED.call_once(|| {
-        diagnostics::listen(Level::WARN, |said| {
+        diagnostics::install_listener(Level::WARN, |said| {
             let shared = lock(&THREADS).iter().find_map(Weak::upgrade);
             if let Some(shared) = shared {
                 shared.post_at_once(hub::Event::Warning(said.text));

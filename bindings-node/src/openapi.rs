@@ -47,7 +47,7 @@ impl OpenApi {
     #[napi(catch_unwind)]
     pub fn operations(&self) -> Result<String> {
         let import = self.import.lock().unwrap_or_else(PoisonError::into_inner);
-        let import = import.as_ref().ok_or_else(used)?;
+        let import = import.as_ref().ok_or_else(already_added_error)?;
         Ok(import.operations().as_str().to_owned())
     }
 
@@ -59,11 +59,13 @@ impl OpenApi {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        let added = import.ok_or_else(used)?.add(server.core(), &selected);
+        let added = import
+            .ok_or_else(already_added_error)?
+            .add(server.core(), &selected);
         Ok(added.map_err(|error| Failure::core(&error))?)
     }
 }
 
-fn used() -> Error {
+fn already_added_error() -> Error {
     Error::from_reason("the operations have been added already")
 }

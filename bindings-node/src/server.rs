@@ -170,14 +170,14 @@ impl Server {
         };
         let kind = foreign::call_kind(&kind);
         let feature = kind.and_then(|kind| Feature::read(kind, definition.as_bytes(), options));
-        done(feature.and_then(|feature| feature.add(&self.core, self.handler(plan))))
+        to_napi_result(feature.and_then(|feature| feature.add(&self.core, self.handler(plan))))
     }
 
     /// Adds a middleware that the library provides: see [`foreign::add_built_in_middleware`]. Both are JSON.
     #[napi(catch_unwind)]
     pub fn add_built_in_middleware(&self, definition: String, scope: String) -> Result<()> {
         let (definition, scope) = (definition.as_bytes(), Some(scope.as_bytes()));
-        done(foreign::add_built_in_middleware(
+        to_napi_result(foreign::add_built_in_middleware(
             &self.core, definition, scope,
         ))
     }
@@ -198,20 +198,20 @@ impl Server {
         candidates: Vec<String>,
     ) -> Result<()> {
         let completer = Completer::Candidates(candidates);
-        done(self.core.add_completer(&reference, &argument, completer))
+        to_napi_result(self.core.add_completer(&reference, &argument, completer))
     }
 
     /// Changes a definition: see [`FeatureKey::update`].
     #[napi(catch_unwind)]
     pub fn update_feature(&self, kind: String, name: String, changes: String) -> Result<()> {
         let kind = foreign::call_kind(&kind).map_err(|error| Failure::core(&error))?;
-        done(FeatureKey::new(kind, name).update(&self.core, changes.as_bytes()))
+        to_napi_result(FeatureKey::new(kind, name).update(&self.core, changes.as_bytes()))
     }
 
     /// Changes a tool: see [`foreign::transform_tool`].
     #[napi(catch_unwind)]
     pub fn transform_tool(&self, name: String, transform: String) -> Result<()> {
-        done(foreign::transform_tool(&self.core, &name, transform.as_bytes()).map(|_| ()))
+        to_napi_result(foreign::transform_tool(&self.core, &name, transform.as_bytes()).map(|_| ()))
     }
 
     /// Enables or disables features: see [`foreign::feature_selection`]. Returns how many have changed.
@@ -244,7 +244,7 @@ impl Server {
         let tools = tools.as_deref().map(str::as_bytes);
         let options = foreign::mount_options(prefix, snapshot, tools)
             .map_err(|error| Failure::core(&error))?;
-        done(self.core.mount(&server.core, options))
+        to_napi_result(self.core.mount(&server.core, options))
     }
 
     /// Unmounts a server. Returns whether it was mounted.
@@ -538,7 +538,7 @@ fn serving_options(options: &str, verifier: Option<&Verifier>) -> Result<HttpOpt
     options.map_err(|error| Failure::core(&error).into())
 }
 
-fn done(added: std::result::Result<(), mcpline::Error>) -> Result<()> {
+fn to_napi_result(added: std::result::Result<(), mcpline::Error>) -> Result<()> {
     added.map_err(|error| Failure::core(&error).into())
 }
 

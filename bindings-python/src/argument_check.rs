@@ -18,16 +18,16 @@ impl Schema {
     #[new]
     fn new(py: Python<'_>, schema: &[u8]) -> PyResult<Self> {
         let schema = serde_json::from_slice(schema)
-            .map_err(|error| errors::misuse(py, format!("the schema is not JSON: {error}")))?;
+            .map_err(|error| errors::usage_error(py, format!("the schema is not JSON: {error}")))?;
         let compiled = CompiledSchema::compile(&schema)
-            .map_err(|error| errors::misuse(py, error.to_string()))?;
+            .map_err(|error| errors::usage_error(py, error.to_string()))?;
         Ok(Self { compiled })
     }
 
     /// Describes the violation of a value; `None` if the value is valid.
     fn violation(&self, py: Python<'_>, value: &[u8]) -> PyResult<Option<String>> {
         let value = Raw::parse(Bytes::copy_from_slice(value))
-            .map_err(|error| errors::misuse(py, error.to_string()))?;
+            .map_err(|error| errors::usage_error(py, error.to_string()))?;
         Ok(self
             .compiled
             .validate(&value)

@@ -61,7 +61,7 @@ impl Call {
         data: &Bound<'_, PyBytes>,
     ) -> PyResult<()> {
         let level = LoggingLevel::parse(level)
-            .ok_or_else(|| errors::misuse(py, format!("unknown log level {level}")))?;
+            .ok_or_else(|| errors::usage_error(py, format!("unknown log level {level}")))?;
         self.context.log_raw(level, logger, &trusted(data));
         Ok(())
     }
@@ -96,7 +96,7 @@ impl Call {
         future: Py<PyAny>,
     ) -> PyResult<()> {
         let WaitMode::Loop(hub) = &self.asker else {
-            return Err(errors::misuse(
+            return Err(errors::usage_error(
                 py,
                 "only a handler on the event loop can await an answer",
             ));
@@ -119,7 +119,7 @@ impl Call {
         key: Option<String>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let WaitMode::Pool(pool) = &self.asker else {
-            return Err(errors::misuse(
+            return Err(errors::usage_error(
                 py,
                 "a handler that runs inline must not wait for an answer",
             ));
@@ -157,7 +157,7 @@ impl Call {
         future: Py<PyAny>,
     ) -> PyResult<()> {
         let WaitMode::Loop(hub) = &self.asker else {
-            return Err(errors::misuse(
+            return Err(errors::usage_error(
                 py,
                 "only a middleware on the event loop can await the result of a request",
             ));
@@ -179,7 +179,7 @@ impl Call {
         params: Option<&Bound<'_, PyBytes>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let WaitMode::Pool(pool) = &self.asker else {
-            return Err(errors::misuse(
+            return Err(errors::usage_error(
                 py,
                 "a middleware on the event loop must await the result of a request",
             ));
@@ -300,8 +300,9 @@ impl Call {
         &self,
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
-        let (head, body) = foreign::route_request(&self.context)
-            .ok_or_else(|| errors::defect("a call that is not one of a route has no request"))?;
+        let (head, body) = foreign::route_request(&self.context).ok_or_else(|| {
+            errors::internal_error("a call that is not one of a route has no request")
+        })?;
         Ok((PyBytes::new(py, head.as_bytes()), PyBytes::new(py, &body)))
     }
 
@@ -311,8 +312,9 @@ impl Call {
         &self,
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
-        let (head, body) = foreign::api_request(&self.context)
-            .ok_or_else(|| errors::defect("a call that is not one of an HTTP client sends none"))?;
+        let (head, body) = foreign::api_request(&self.context).ok_or_else(|| {
+            errors::internal_error("a call that is not one of an HTTP client sends none")
+        })?;
         Ok((PyBytes::new(py, head.as_bytes()), PyBytes::new(py, &body)))
     }
 
@@ -320,7 +322,7 @@ impl Call {
     #[getter]
     fn sharing_arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let request = foreign::sharing_request(&self.context).ok_or_else(|| {
-            errors::defect("a call that is not one of shared state has no request")
+            errors::internal_error("a call that is not one of shared state has no request")
         })?;
         crate::sharing::arguments(py, request)
     }
@@ -333,7 +335,11 @@ impl Call {
     }
 
     /// Returns the error for missing scopes as JSON, if the caller lacks one of these.
-    fn lacks<'py>(&self, py: Python<'py>, scopes: Vec<String>) -> Option<Bound<'py, PyBytes>> {
+    fn missing_scopes<'py>(
+        &self,
+        py: Python<'py>,
+        scopes: Vec<String>,
+    ) -> Option<Bound<'py, PyBytes>> {
         let error = self.context.require_scopes(scopes).err()?;
         let json = serde_json::to_vec(&error).ok()?;
         Some(PyBytes::new(py, &json))

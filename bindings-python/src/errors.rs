@@ -114,11 +114,11 @@ pub(crate) fn core(py: Python<'_>, error: &mcpline::Error) -> PyErr {
 
 /// Converts the error of an input request, or of another request to a client, to an exception.
 pub(crate) fn input_request(py: Python<'_>, error: &InputRequestError, method: &str) -> PyErr {
-    failure(py, &Failure::of_input_request(error).during(method))
+    failure(py, &Failure::of_input_request(error).with_operation(method))
 }
 
 /// Creates an exception for incorrect use that this binding detects itself.
-pub(crate) fn misuse(py: Python<'_>, text: impl Into<String>) -> PyErr {
+pub(crate) fn usage_error(py: Python<'_>, text: impl Into<String>) -> PyErr {
     raise(class!(py, "UsageError"), (text.into(),))
 }
 
@@ -158,6 +158,6 @@ pub(crate) fn loads<'py>(py: Python<'py>, json: &[u8]) -> PyResult<Bound<'py, Py
 }
 
 /// Creates an exception for a bug in this binding, such as a lock that was poisoned by a panic.
-pub(crate) fn defect(text: &str) -> PyErr {
+pub(crate) fn internal_error(text: &str) -> PyErr {
     PyRuntimeError::new_err(format!("mcpline: {text}"))
 }

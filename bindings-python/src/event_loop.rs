@@ -22,7 +22,7 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 use crate::asyncio_internals::AsyncioInternals;
 use crate::errors;
 use crate::exchange::Answer;
-use crate::outcome::{abandon, end_here};
+use crate::outcome::{abandon, reply_here};
 use crate::plan::SharedPlan;
 use crate::reusable_task::ReusableTask;
 use crate::wake::Wake;
@@ -337,7 +337,7 @@ impl Loop {
         {
             let mut attached = lock(&hub.wake);
             if attached.is_some() {
-                return Err(errors::misuse(
+                return Err(errors::usage_error(
                     py,
                     "the server's handlers run on another event loop already",
                 ));
@@ -556,7 +556,7 @@ impl Loop {
             && let Some(completions) = self.hub.completions()
         {
             // The thread that drives finds it here, even if the next handler blocks.
-            completions.put(completion);
+            completions.push_and_wake_other(completion);
         } else {
             lock(&self.pending).push(completion);
         }
@@ -597,7 +597,7 @@ impl Loop {
             None => {
                 let left = std::mem::take(&mut *pending);
                 drop(pending);
-                end_here(left);
+                reply_here(left);
             }
         }
     }

@@ -346,7 +346,7 @@ impl Exchange {
 
     /// Reports that the client has disconnected, or that the rest of the response is not needed.
     fn close(&self) {
-        if let Some(waker) = self.feed.body.lose() {
+        if let Some(waker) = self.feed.body.set_disconnected() {
             waker.wake();
         }
         lock(&self.wants).take();
@@ -485,7 +485,7 @@ fn remote_address(scope: &Bound<'_, PyDict>) -> PyResult<Option<IpAddr>> {
 /// Converts an ASGI scope to a request.
 fn request(scope: &Bound<'_, PyDict>) -> PyResult<(Request<RequestBody>, Feed)> {
     let py = scope.py();
-    let none = || errors::misuse(py, "this is no HTTP request");
+    let none = || errors::usage_error(py, "this is no HTTP request");
     let mut request = Request::new(());
     let method = scope
         .get_item(intern!(py, "method"))?
@@ -565,10 +565,10 @@ impl WellKnown {
     fn new(py: Python<'_>, options: &[u8]) -> PyResult<Self> {
         let auth = http_options(py, options, &Verify::default())?.auth;
         let auth = auth.ok_or_else(|| {
-            errors::misuse(py, "an application without auth has nothing to tell of it")
+            errors::usage_error(py, "an application without auth has nothing to tell of it")
         })?;
         let core = mcpline::transport::http::WellKnown::of(&auth).ok_or_else(|| {
-            errors::misuse(
+            errors::usage_error(
                 py,
                 "no authorization server is named, so there is no metadata",
             )
@@ -586,7 +586,7 @@ impl WellKnown {
     fn answer<'py>(&self, py: Python<'py>, method: &str) -> PyResult<Bound<'py, PyAny>> {
         let mut request = Request::new(());
         *request.method_mut() = Method::from_bytes(method.as_bytes())
-            .map_err(|_| errors::misuse(py, "this is no HTTP request"))?;
+            .map_err(|_| errors::usage_error(py, "this is no HTTP request"))?;
         let mut cx = Context::from_waker(Waker::noop());
         let (answer, _) = Answer::of(self.core.handle(&request), false, &mut cx);
         answer.into_python(py)

@@ -80,7 +80,7 @@ impl IoDriverHandoff {
     }
 
     /// Main function of the I/O thread: `drive` drives the runtime until the loop wants it back.
-    pub(crate) fn stand(&self, mut drive: impl FnMut(&Self)) {
+    pub(crate) fn run_io_thread(&self, mut drive: impl FnMut(&Self)) {
         while !self.is_stopped() {
             self.driving.store(true, Ordering::SeqCst);
             drive(self);
@@ -90,7 +90,7 @@ impl IoDriverHandoff {
     }
 
     /// Waits until a loop wants to drive, or until the end.
-    pub(crate) async fn wanted(&self) {
+    pub(crate) async fn wait_until_wanted(&self) {
         while self.phase() != HERE && !self.is_stopped() {
             self.look.notified().await;
         }

@@ -136,7 +136,7 @@ static LOG: PerProcess<Log> = PerProcess::new(Log::default);
 /// Sends the core's warnings to `logging` from now on, unless the process has its own listener.
 pub(crate) fn install() {
     // Fails if the program that embeds the interpreter collects the traces itself.
-    diagnostics::listen(Level::WARN, |said| {
+    diagnostics::install_listener(Level::WARN, |said| {
         let level = match said.level {
             Level::ERROR => 40,
             _ => 30,
@@ -434,7 +434,7 @@ fn log_request(py: Python<'_>, record: &Record) -> PyResult<()> {
     extra.set_item("mcp_subject", &record.subject)?;
     extra.set_item("mcp_client_id", &record.client_id)?;
     extra.set_item("mcp_trace_id", &record.trace_id)?;
-    inform(py, "mcpline.requests", &record.text, &extra)
+    log_info(py, "mcpline.requests", &record.text, &extra)
 }
 
 fn log_client_request(py: Python<'_>, record: &ClientRecord) -> PyResult<()> {
@@ -450,11 +450,11 @@ fn log_client_request(py: Python<'_>, record: &ClientRecord) -> PyResult<()> {
     extra.set_item("mcp_address", &record.address)?;
     extra.set_item("mcp_session", &record.session)?;
     extra.set_item("mcp_trace_id", &record.trace_id)?;
-    inform(py, "mcpline.requests.client", &record.text, &extra)
+    log_info(py, "mcpline.requests.client", &record.text, &extra)
 }
 
 /// Logs a text of level INFO with further attributes.
-fn inform(py: Python<'_>, name: &str, text: &str, extra: &Bound<'_, PyDict>) -> PyResult<()> {
+fn log_info(py: Python<'_>, name: &str, text: &str, extra: &Bound<'_, PyDict>) -> PyResult<()> {
     let options = PyDict::new(py);
     options.set_item("extra", extra)?;
     logger(py, name)?

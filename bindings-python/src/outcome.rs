@@ -271,12 +271,12 @@ pub(crate) fn trusted(json: &Bound<'_, PyBytes>) -> Raw {
 
 /// Validates JSON from the package's Python code: this is not on the fast path.
 pub(crate) fn checked(py: Python<'_>, json: Vec<u8>) -> PyResult<Raw> {
-    Raw::parse(Bytes::from(json)).map_err(|error| errors::misuse(py, error.to_string()))
+    Raw::parse(Bytes::from(json)).map_err(|error| errors::usage_error(py, error.to_string()))
 }
 
 /// Parses the method of an input request.
 pub(crate) fn ask_method(py: Python<'_>, name: &str) -> PyResult<AskMethod> {
-    AskMethod::parse(name).map_err(|error| errors::misuse(py, error.to_string()))
+    AskMethod::parse(name).map_err(|error| errors::usage_error(py, error.to_string()))
 }
 
 /// Ends a call that was cancelled before its handler began: no response is sent.
@@ -285,7 +285,7 @@ pub(crate) fn abandon(call: mcpline::Call) {
 }
 
 /// Ends the calls of a server that has ended, and whose I/O thread no longer can.
-pub(crate) fn end_here(completions: Vec<IoAction>) {
+pub(crate) fn reply_here(completions: Vec<IoAction>) {
     for completion in completions {
         if let IoAction::Reply(call, outcome) = completion {
             call.reply(outcome);

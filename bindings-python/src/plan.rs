@@ -121,9 +121,9 @@ impl SharedPlan {
         let guard = self
             .objects
             .read()
-            .map_err(|_| errors::defect("a plan's lock is poisoned"))?;
+            .map_err(|_| errors::internal_error("a plan's lock is poisoned"))?;
         if guard.is_none() {
-            return Err(errors::defect("the server was garbage-collected"));
+            return Err(errors::internal_error("the server was garbage-collected"));
         }
         Ok(PlanObjectsGuard(guard))
     }
@@ -283,7 +283,9 @@ fn field<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     match decoded {
         Some(decoded) => decoded.getattr(name),
-        None => Err(errors::defect("a handler with parameters has no decoder")),
+        None => Err(errors::internal_error(
+            "a handler with parameters has no decoder",
+        )),
     }
 }
 

@@ -273,7 +273,7 @@ impl ReusableTask {
     }
 
     /// Whether the task should await the slot, to be reused, rather than end.
-    fn park(&self, py: Python<'_>) -> bool {
+    fn should_park(&self, py: Python<'_>) -> bool {
         // A task that cannot be examined is not reused.
         self.event_loop.get().may_park() && self.is_clean(py).unwrap_or(false)
     }

@@ -99,12 +99,12 @@ impl Runtime {
                 let (shared, completions) = (shared.clone(), completions.clone());
                 move || {
                     IS_IO_THREAD.set(true);
-                    shared.baton.stand(|baton| {
+                    shared.baton.run_io_thread(|baton| {
                         completions.set_attended(true);
                         shared.runtime().block_on(async {
                             // Actions that a loop has left behind that drove before.
                             completions.run();
-                            baton.wanted().await;
+                            baton.wait_until_wanted().await;
                         });
                         completions.set_attended(false);
                     });

@@ -82,14 +82,14 @@ impl Verify {
 fn described(py: Python<'_>, error: &PyErr) -> String {
     let name = error.get_type(py).name();
     let name = name.map_or_else(|_| "an exception".to_owned(), |name| name.to_string());
-    match place(py, error) {
+    match raise_location(py, error) {
         Ok(Some(place)) => format!("{name} at {place}"),
         _ => name,
     }
 }
 
 /// Returns the file and the line in which an exception was raised.
-fn place(py: Python<'_>, error: &PyErr) -> PyResult<Option<String>> {
+fn raise_location(py: Python<'_>, error: &PyErr) -> PyResult<Option<String>> {
     let Some(traceback) = error.traceback(py) else {
         return Ok(None);
     };

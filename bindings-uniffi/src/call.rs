@@ -333,7 +333,7 @@ impl Call {
         let sink = Box::new(move |answer: Result<Raw, _>| {
             // The handler may have ended.
             let _ = sender.send(answer.map_err(|error| {
-                Failure::of(CoreFailure::of_input_request(&error).during(&method))
+                Failure::of(CoreFailure::of_input_request(&error).with_operation(&method))
             }));
         });
         let action = IoAction::Ask(self.context.clone(), ask, sink);

@@ -85,7 +85,7 @@ async fn send(channel: &CoreChannel, foreign: &dyn Channel) {
                 channel.hang_up(Some(failure.to_string()));
             }
         };
-        if !channel.sending(sent).await {
+        if !channel.wait_until_sent(sent).await {
             break;
         }
     }

@@ -414,7 +414,7 @@ struct CancelOnDrop<'a> {
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            let running = self.client.handle.connection().running().clone();
+            let running = self.client.handle.connection().requests_in_flight().clone();
             // In order: the request may not have started yet.
             self.client.runtime.run(move || {
                 running.cancel(number);
@@ -470,7 +470,9 @@ impl Client {
         let connection = self.handle.connection();
         let number = may_end.then(|| connection.next_number());
         let (sender, outcome) = oneshot::channel();
-        let task = connection.running().task(number, Answer(sender), work);
+        let task = connection
+            .requests_in_flight()
+            .task(number, Answer(sender), work);
         self.runtime.run(task);
         let mut cancelling = CancelOnDrop {
             client: self,

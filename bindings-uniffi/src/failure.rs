@@ -144,10 +144,10 @@ pub fn error_examples() -> Vec<String> {
     let clients = client_error_examples();
     let clients = clients
         .iter()
-        .map(|error| Failure::of(CoreFailure::of_client(error).during("tools/call")));
+        .map(|error| Failure::of(CoreFailure::of_client(error).with_operation("tools/call")));
     let inputs = input_request_error_examples();
     let inputs = inputs.iter().map(|error| {
-        Failure::of(CoreFailure::of_input_request(error).during("elicitation/create"))
+        Failure::of(CoreFailure::of_input_request(error).with_operation("elicitation/create"))
     });
     clients
         .chain(inputs)

@@ -25,7 +25,7 @@ pub fn set_log(log: Arc<dyn Log>) {
         // While the log is too slow, warnings are lost.
         let _ = sender.try_send(said.text);
     };
-    if !diagnostics::listen(Level::WARN, listener) {
+    if !diagnostics::install_listener(Level::WARN, listener) {
         return;
     }
     // Without a thread there is no log; nothing else depends on it.

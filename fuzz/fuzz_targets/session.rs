@@ -44,7 +44,7 @@ fn profile() -> ServerProfile {
 
 fn limits() -> SessionLimits {
     SessionLimits {
-        in_flight: 4,
+        max_requests_in_flight: 4,
         max_open_input_requests: 4,
         ping_interval: Some(Duration::from_secs(5)),
         ..SessionLimits::default()

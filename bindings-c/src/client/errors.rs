@@ -26,7 +26,7 @@ mod tests {
     use crate::status::mcpl_status;
 
     fn fault(error: &ClientError, operation: &str) -> Fault {
-        Failure::of_client(error).during(operation).into()
+        Failure::of_client(error).with_operation(operation).into()
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl Client {
 
     /// Ends the connection and all requests in flight, and waits until no callback runs.
     fn close(&self) -> Done {
-        self.owner.may_close()?;
+        self.owner.check_may_close()?;
         let (latch, closing) = (Latch::new(), self.kernel.closing());
         let closed = Closed(latch.clone());
         self.owner.library().spawn(async move {
@@ -99,7 +99,7 @@ impl Client {
         let closing = self.kernel.closing();
         self.owner.library().clone().spawn(async move {
             closing.await;
-            self.owner.shut();
+            self.owner.close_without_waiting();
             self.callbacks.input_requests().withdraw_all();
             drop(self);
             shared_runtime::leave();
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn mcpl_client_stats(
     let out = unsafe { Out::new(json, length) };
     entry(|| {
         let client = Client::get(client)?;
-        out.give(client.kernel.connection().stats_json()?.as_bytes());
+        out.write_string(client.kernel.connection().stats_json()?.as_bytes());
         Ok(())
     })
 }
@@ -208,7 +208,7 @@ pub unsafe extern "C" fn mcpl_client_metrics(
     let out = unsafe { Out::new(text, length) };
     entry(|| {
         let client = Client::get(client)?;
-        out.give(client.kernel.connection().metrics_text()?.as_bytes());
+        out.write_string(client.kernel.connection().metrics_text()?.as_bytes());
         Ok(())
     })
 }
@@ -372,7 +372,7 @@ mod tests {
         NO_THREADS.set(true);
         running.run(|| mcpl_client_free(handle));
         NO_THREADS.set(false);
-        let planned = client.kernel.connection().check_planned();
+        let planned = client.kernel.connection().check_unopened();
         assert!(planned.is_err(), "it does not close");
         drop((running, client));
         let until = std::time::Instant::now() + TEST_TIMEOUT;

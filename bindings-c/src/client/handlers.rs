@@ -19,17 +19,17 @@ use super::listeners::{
 /// Declares that the host handles a method or result type. Returns the key of its handler among those of the client.
 type Declare = fn(&mut ClientConfiguration, &str) -> Done<String>;
 
-fn known(configuration: &mut ClientConfiguration, method: &str) -> Done<String> {
+fn offer_method(configuration: &mut ClientConfiguration, method: &str) -> Done<String> {
     configuration.host.answer(method);
     Ok(method.to_owned())
 }
 
-fn custom(configuration: &mut ClientConfiguration, method: &str) -> Done<String> {
+fn offer_custom_method(configuration: &mut ClientConfiguration, method: &str) -> Done<String> {
     configuration.host.answer_custom(method)?;
     Ok(method.to_owned())
 }
 
-fn resolving(configuration: &mut ClientConfiguration, result_type: &str) -> Done<String> {
+fn offer_resolver(configuration: &mut ClientConfiguration, result_type: &str) -> Done<String> {
     configuration.host.resolve(result_type)?;
     Ok(format!("{EXTENDED_RESULT}{result_type}"))
 }
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn mcpl_client_on_elicit(
 ) -> mcpl_status {
     let method = c"elicitation/create".as_ptr();
     // SAFETY: the method is a valid string.
-    unsafe { set_handler(client, method, handler, (user, finalize), known) }
+    unsafe { set_handler(client, method, handler, (user, finalize), offer_method) }
 }
 
 /// Sets the handler for sampling, and declares the capability (`sampling/createMessage`; `client/sampling`). Call it before
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn mcpl_client_on_sample(
 ) -> mcpl_status {
     let method = c"sampling/createMessage".as_ptr();
     // SAFETY: the method is a valid string.
-    unsafe { set_handler(client, method, handler, (user, finalize), known) }
+    unsafe { set_handler(client, method, handler, (user, finalize), offer_method) }
 }
 
 /// Sets the handler that lists the root directories, and declares the capability (`roots/list`; `client/roots`). Call it
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn mcpl_client_on_list_roots(
 ) -> mcpl_status {
     let method = c"roots/list".as_ptr();
     // SAFETY: the method is a valid string.
-    unsafe { set_handler(client, method, handler, (user, finalize), known) }
+    unsafe { set_handler(client, method, handler, (user, finalize), offer_method) }
 }
 
 /// Sets the handler for requests of the server with a custom method, such as `"acme/pick"`. Call it before connecting.
@@ -171,7 +171,15 @@ pub unsafe extern "C" fn mcpl_client_on_request(
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
-    unsafe { set_handler(client, method, handler, (user, finalize), custom) }
+    unsafe {
+        set_handler(
+            client,
+            method,
+            handler,
+            (user, finalize),
+            offer_custom_method,
+        )
+    }
 }
 
 /// Sets the handler that resolves results with a `resultType` of an extension (2026-07-28). Call it before connecting.
@@ -196,7 +204,15 @@ pub unsafe extern "C" fn mcpl_client_on_result_type(
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
-    unsafe { set_handler(client, result_type, handler, (user, finalize), resolving) }
+    unsafe {
+        set_handler(
+            client,
+            result_type,
+            handler,
+            (user, finalize),
+            offer_resolver,
+        )
+    }
 }
 
 /// Sets the handler that approves tool calls before they are sent, for the user's consent (`server/tools`, security
@@ -217,7 +233,7 @@ pub unsafe extern "C" fn mcpl_client_on_tool_call(
 ) -> mcpl_status {
     let method = c"host/tool_call".as_ptr();
     // SAFETY: the method is a valid string.
-    unsafe { set_handler(client, method, handler, (user, finalize), known) }
+    unsafe { set_handler(client, method, handler, (user, finalize), offer_method) }
 }
 
 /// Sets the handler that receives the outcome of each tool call, for an audit log. Call it before connecting.
@@ -236,7 +252,7 @@ pub unsafe extern "C" fn mcpl_client_on_tool_outcome(
 ) -> mcpl_status {
     let method = c"host/tool_outcome".as_ptr();
     // SAFETY: the method is a valid string.
-    unsafe { set_handler(client, method, handler, (user, finalize), known) }
+    unsafe { set_handler(client, method, handler, (user, finalize), offer_method) }
 }
 
 /// Sets the handler for the parts of authorization that the `auth` options of `mcpl_client_set_url` leave to the program

@@ -14,7 +14,7 @@ use crate::callback_tracker::CallbackTracker;
 use crate::diagnostics::mcpl_log_level;
 use crate::handles::Token;
 use crate::status::{Fault, mcpl_error};
-use crate::text::{Text, terminated};
+use crate::text::{Text, to_c_string};
 use crate::user_data::UserData;
 
 use super::handle::mcpl_client;
@@ -197,7 +197,7 @@ impl ClientEvents for ClientCallbacks {
             });
         }
         if let Some((listener, data)) = notification {
-            let method = terminated(method);
+            let method = to_c_string(method);
             self.notifications.call_back(move || {
                 let (method, params) = (method.as_ptr(), Text::new(params.as_bytes()));
                 let (text, length) = (params.as_ptr(), params.len());
@@ -217,8 +217,9 @@ impl ClientEvents for ClientCallbacks {
             return;
         };
         let error = event.error();
-        let error =
-            error.map(|error| mcpl_error::from(Fault::from(Failure::of_client(error).during(""))));
+        let error = error.map(|error| {
+            mcpl_error::from(Fault::from(Failure::of_client(error).with_operation("")))
+        });
         let client = self.client;
         self.connection.call_back(move || {
             let error = error.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
@@ -277,7 +278,7 @@ impl LogMessage {
     }
 
     fn pass(&self, listener: LogListener, client: Token, data: &UserData) {
-        let logger = self.logger.as_deref().map(terminated);
+        let logger = self.logger.as_deref().map(to_c_string);
         let logger = logger
             .as_ref()
             .map_or(std::ptr::null(), |text| text.as_ptr());

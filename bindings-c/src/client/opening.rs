@@ -153,7 +153,7 @@ pub unsafe extern "C" fn mcpl_client_info(
             return Err(Fault::new(mcpl_status::MCPL_CONNECTION_LOST, message));
         }
         if let Some(server) = client.kernel().connection().server() {
-            out.give(server.to_json().as_bytes());
+            out.write_string(server.to_json().as_bytes());
         }
         Ok(())
     })

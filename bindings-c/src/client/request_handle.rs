@@ -132,7 +132,7 @@ impl<'c> PreparedRequest<'c> {
         if let Recipient::Callback(..) = recipient {
             REQUESTS.open(|its| {
                 token = Some(its);
-                (connection.running().clone(), number)
+                (connection.requests_in_flight().clone(), number)
             })?;
         }
         Ok(Self {
@@ -171,7 +171,7 @@ impl<'c> PreparedRequest<'c> {
 
     /// Starts the request on the I/O thread. Returns its number, to cancel it by.
     pub(super) fn start(self, work: Work) -> u64 {
-        let running = self.client.kernel().connection().running();
+        let running = self.client.kernel().connection().requests_in_flight();
         running.enter(self.number);
         let runtime = self.client.owner().library().handle();
         running.start(runtime, self.number, self.report, work);
@@ -191,7 +191,11 @@ impl<'c> PreparedRequest<'c> {
             Ok(Some(outcome)) => outcome,
             Ok(None) => Err(Fault::closed("client")),
             Err(fault) => {
-                client.kernel().connection().running().cancel(number);
+                client
+                    .kernel()
+                    .connection()
+                    .requests_in_flight()
+                    .cancel(number);
                 // Another thread may run the progress callbacks that are queued on the loop; they must not use the
                 // caller's data.
                 progress_gate.end();

@@ -87,7 +87,7 @@ pub(super) struct ProgressCallback {
 
 impl ProgressCallback {
     pub(super) fn call(self, request: *mut mcpl_request, progress: &Progress) {
-        let message = progress.message.as_deref().map(text::terminated);
+        let message = progress.message.as_deref().map(text::to_c_string);
         let message = message
             .as_ref()
             .map_or(std::ptr::null(), |text| text.as_ptr());

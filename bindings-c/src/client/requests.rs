@@ -37,7 +37,7 @@ pub(super) unsafe fn wait(
         let recipient = Recipient::Thread(latch.clone());
         // SAFETY: guaranteed by the caller.
         let (request, work) = unsafe { prepare(&client, recipient, options, command)? };
-        out.give(&request.wait(work, &waiter, &latch)?);
+        out.write_string(&request.wait(work, &waiter, &latch)?);
         Ok(())
     })
 }
@@ -151,7 +151,7 @@ unsafe fn named(
 /// # Safety
 ///
 /// As for [`text::name`].
-unsafe fn reading(uri: *const c_char) -> Done<ClientCommand> {
+unsafe fn read_resource_command(uri: *const c_char) -> Done<ClientCommand> {
     // SAFETY: guaranteed by the caller.
     let uri = Raw::string(unsafe { text::name("the URI", uri)? });
     let params = Raw::from_trusted(format!(r#"{{"uri":{uri}}}"#));
@@ -324,7 +324,11 @@ pub unsafe extern "C" fn mcpl_client_read_resource(
     result_length: *mut usize,
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
-    unsafe { wait(client, options, result, result_length, &|| reading(uri)) }
+    unsafe {
+        wait(client, options, result, result_length, &|| {
+            read_resource_command(uri)
+        })
+    }
 }
 
 /// Like `mcpl_client_read_resource`, but does not wait.
@@ -347,7 +351,11 @@ pub unsafe extern "C" fn mcpl_client_read_resource_async(
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
-    unsafe { begin(client, options, (done, user), request, &|| reading(uri)) }
+    unsafe {
+        begin(client, options, (done, user), request, &|| {
+            read_resource_command(uri)
+        })
+    }
 }
 
 /// Gets a prompt with arguments and waits for it (`prompts/get`; `server/prompts`).

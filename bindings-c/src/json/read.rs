@@ -5,7 +5,7 @@ use std::ffi::c_char;
 use mcpline::protocol::wire::Kind;
 
 use crate::status::{Done, Fault, entry, mcpl_status};
-use crate::text::{Out, bytes, name, owned, put};
+use crate::text::{Out, allocate_string, bytes, name, put};
 
 use super::value::Value;
 
@@ -68,7 +68,7 @@ unsafe fn found<'t>(json: *const c_char, length: usize, pointer: *const c_char) 
 /// # Safety
 ///
 /// Both can be written to, or are `NULL`.
-unsafe fn lend(found: &Value<'_>, value: *mut *const c_char, value_length: *mut usize) {
+unsafe fn write_slice(found: &Value<'_>, value: *mut *const c_char, value_length: *mut usize) {
     let bytes = found.bytes();
     // SAFETY: guaranteed by the caller.
     unsafe {
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn mcpl_json_find(
         unsafe {
             put(value, std::ptr::null());
             put(value_length, 0);
-            lend(&found(json, length, pointer)?, value, value_length);
+            write_slice(&found(json, length, pointer)?, value, value_length);
         }
         Ok(())
     })
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn mcpl_json_string(
     entry(|| {
         // SAFETY: the caller upholds the contract in the header.
         let (out, value) = unsafe { (Out::new(text, text_length), found(json, length, pointer)?) };
-        out.give(value.string()?.as_bytes());
+        out.write_string(value.string()?.as_bytes());
         Ok(())
     })
 }
@@ -273,9 +273,9 @@ pub unsafe extern "C" fn mcpl_json_item(
             put(value, std::ptr::null());
             put(value_length, 0);
             let (called, item) = self::value(json, length)?.item(index)?;
-            lend(&item, value, value_length);
+            write_slice(&item, value, value_length);
             if let Some(called) = called.filter(|_| !name.is_null()) {
-                name.write(owned(called.as_bytes()));
+                name.write(allocate_string(called.as_bytes()));
             }
         }
         Ok(())

@@ -226,7 +226,7 @@ export class OAuth {
     }
     const { credentials = [] } = options;
     const all = Array.isArray(credentials) ? (credentials as Credentials[]) : [credentials as Credentials];
-    written["credentials"] = all.map(spelt);
+    written["credentials"] = all.map(snakeCaseMembers);
     const grant = this.#grant(options);
     if (grant !== undefined) {
       written["grant"] = grant;
@@ -262,7 +262,7 @@ export class OAuth {
     }
     if (enterprise !== undefined) {
       const { idToken, ...rest } = enterprise;
-      grants.push({ enterprise: spelt(rest) });
+      grants.push({ enterprise: snakeCaseMembers(rest) });
       this.#answers.set("auth/id_token", async ({ audience = "" }) => ({ id_token: await idToken(audience) }));
     }
     if (grants.length > 1) {
@@ -380,7 +380,7 @@ function groupOf(store: TokenStore): string {
 }
 
 /** Converts the names of an object's members to the core's. */
-function spelt(given: object): Record<string, unknown> {
+function snakeCaseMembers(given: object): Record<string, unknown> {
   const members = Object.entries(given).filter(([, value]) => value !== undefined);
   return Object.fromEntries(members.map(([name, value]) => [snakeCase(name), value as unknown]));
 }

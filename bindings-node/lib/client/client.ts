@@ -716,13 +716,13 @@ export class Client {
       throw error;
     }
     try {
-      return await (signal === undefined ? promise : this.#unless(signal, number, promise));
+      return await (signal === undefined ? promise : this.#rejectOnAbort(signal, number, promise));
     } catch (error) {
       throw error === signal?.reason ? error : withStack(error);
     }
   }
 
-  #unless(signal: AbortSignal, number: number, promise: Promise<string | undefined>): Promise<string | undefined> {
+  #rejectOnAbort(signal: AbortSignal, number: number, promise: Promise<string | undefined>): Promise<string | undefined> {
     return new Promise((resolve, reject) => {
       const abort = () => {
         // Rejects at once. The addon's result is ignored.

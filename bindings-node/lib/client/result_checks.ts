@@ -15,10 +15,10 @@ export interface Page {
 export function pageOf(result: unknown, method: string, member: string): Page {
   const { [member]: items, nextCursor } = result as Result;
   if (!Array.isArray(items)) {
-    throw unfit(method, member, "array");
+    throw memberTypeError(method, member, "array");
   }
   if (typeof nextCursor !== "string" && nextCursor !== undefined && nextCursor !== null) {
-    throw unfit(method, "nextCursor", "string");
+    throw memberTypeError(method, "nextCursor", "string");
   }
   return { items: items as unknown[], next: nextCursor ?? undefined };
 }
@@ -26,9 +26,9 @@ export function pageOf(result: unknown, method: string, member: string): Page {
 /** Reads the result of a tool call. Missing content becomes an empty array. */
 export function callResult(result: unknown): CallToolResult {
   const read = result as Result;
-  if (!Array.isArray(read["content"]) && !asks(read)) {
+  if (!Array.isArray(read["content"]) && !isInputRequired(read)) {
     if (read["content"] !== undefined) {
-      throw unfit("tools/call", "content", "array");
+      throw memberTypeError("tools/call", "content", "array");
     }
     read["content"] = [];
   }
@@ -49,7 +49,7 @@ export function promptResult(result: unknown): GetPromptResult {
 export function completeResult(result: unknown): CompleteResult {
   const { completion } = result as Result;
   if (typeof completion !== "object" || completion === null) {
-    throw unfit("completion/complete", "completion", "object");
+    throw memberTypeError("completion/complete", "completion", "object");
   }
   withArray(completion, "completion/complete", "values");
   return result as CompleteResult;
@@ -57,17 +57,17 @@ export function completeResult(result: unknown): CompleteResult {
 
 function withArray(result: unknown, method: string, member: string): unknown {
   const read = result as Result;
-  if (!Array.isArray(read[member]) && !asks(read)) {
-    throw unfit(method, member, "array");
+  if (!Array.isArray(read[member]) && !isInputRequired(read)) {
+    throw memberTypeError(method, member, "array");
   }
   return result;
 }
 
 /** Whether a result only requests input (2026-07-28). */
-function asks(result: Result): boolean {
+function isInputRequired(result: Result): boolean {
   return result["resultType"] === "input_required";
 }
 
-function unfit(method: string, member: string, kind: string): InvalidResponseError {
+function memberTypeError(method: string, member: string, kind: string): InvalidResponseError {
   return new InvalidResponseError(`invalid response from server: ${method}: ${member} must be of type ${kind}`);
 }

@@ -40,14 +40,14 @@ export function withData(
   validate: Validate | undefined,
 ): ToolCallResult | PromiseLike<ToolCallResult> {
   if (result.isError === true || isInputRequired(result)) {
-    return added(result, undefined);
+    return withDataProperty(result, undefined);
   }
   if (validate === undefined) {
-    return added(result, isMarkedAsWrapped(result) ? unwrapped(result.structuredContent) : result.structuredContent);
+    return withDataProperty(result, isMarkedAsWrapped(result) ? unwrapped(result.structuredContent) : result.structuredContent);
   }
   const given = structured(result, tool);
   const wrapped = revision < ANY_STRUCTURED || isMarkedAsWrapped(result) ? unwrapped(given) : undefined;
-  const take = (data: unknown) => added(result, data);
+  const take = (data: unknown) => withDataProperty(result, data);
   if (wrapped === undefined) {
     const data = validate(given);
     return isPromise(data) ? data.then(take) : take(data);
@@ -107,6 +107,6 @@ function isInputRequired(result: CallToolResult): boolean {
   return (result as { resultType?: unknown }).resultType === "input_required";
 }
 
-function added(result: CallToolResult, data: unknown): ToolCallResult {
+function withDataProperty(result: CallToolResult, data: unknown): ToolCallResult {
   return Object.defineProperty(result, "data", { value: data }) as ToolCallResult;
 }

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 
 /// Converts a client's error during an operation; `operation` is empty if unknown.
 pub(super) fn failure(error: &ClientError, operation: &str) -> Failure {
-    Failure::of(CoreFailure::of_client(error).during(operation))
+    Failure::of(CoreFailure::of_client(error).with_operation(operation))
 }
 
 /// Creates the error for a client in the wrong phase.

@@ -218,7 +218,7 @@ impl Client {
     /// Cancels the operation that settles this promise: the server is notified.
     #[napi(catch_unwind)]
     pub fn cancel(&mut self, promise: u32) -> Result<()> {
-        let running = self.handle.connection().running().clone();
+        let running = self.handle.connection().requests_in_flight().clone();
         // In order: the operation may not have been handed over yet.
         self.outgoing.push(IoAction::Run(Box::new(move || {
             running.cancel(promise.into());
@@ -339,7 +339,7 @@ impl Client {
     ) -> IoAction {
         let reply = Promise(self.events.hub.clone(), promise);
         let number = may_end.then_some(promise.into());
-        let running = self.handle.connection().running();
+        let running = self.handle.connection().requests_in_flight();
         IoAction::Run(Box::new(running.task(number, reply, work)))
     }
 }

@@ -82,7 +82,7 @@ def reasons(error: BaseException) -> list[tuple[tuple[str | int, ...], str]]:
         # A ValidationError of pydantic, which this module must not import.
         reported: Any = error
         found = reported.errors(include_url=False, include_context=False, include_input=False)
-        return [(item["loc"], _author(item["msg"])) for item in found]
+        return [(item["loc"], _without_pydantic_prefix(item["msg"])) for item in found]
     if not isinstance(error, msgspec.MsgspecError):
         return [((), _lower(author_text(error) or NOT_VALID))]
     # msgspec appends the location of a converter's error, and keeps the error as the cause.
@@ -94,7 +94,7 @@ def reasons(error: BaseException) -> list[tuple[tuple[str | int, ...], str]]:
     if is_key and (wanted := _KEY.match(text)):
         kind = _TYPES.get(wanted[1], "string")
         text = f"has a property name that must be of type {kind} (propertyNames)"
-    return [(steps, _demand(text))]
+    return [(steps, _describe_violation(text))]
 
 
 def _parts(path: str) -> tuple[bool, tuple[str | int, ...]]:
@@ -104,7 +104,7 @@ def _parts(path: str) -> tuple[bool, tuple[str | int, ...]]:
     return is_key, tuple("*" if any_key else name or int(index) for name, index, any_key in steps)
 
 
-def _demand(text: str) -> str:
+def _describe_violation(text: str) -> str:
     for pattern, words in _DEMANDS:
         if found := pattern.match(text):
             return found.expand(words)
@@ -132,7 +132,7 @@ def _length(kind: str, words: str | None, sign: str | None, count: str) -> str:
     return f"must be {degree}{count} character{plural} long ({rule}Length)"
 
 
-def _author(text: str) -> str:
+def _without_pydantic_prefix(text: str) -> str:
     """Return the message of a handler author's validator, without the words that pydantic adds."""
     return text.removeprefix("Value error, ") if text.startswith("Value error, ") else _lower(text)
 

@@ -381,7 +381,7 @@ class AuthSetup:
             raise TypeError(f"auth is a token, a Bearer or an OAuth, not {type(auth).__name__}")
 
     @property
-    def any(self) -> bool:
+    def has_handlers(self) -> bool:
         """Whether the host answers any request about authorization."""
         return bool(self._handlers)
 

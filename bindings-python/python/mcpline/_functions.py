@@ -24,7 +24,7 @@ __all__ = [
     "is_context",
     "parameter_hints",
     "read",
-    "surroundings",
+    "caller_locals",
 ]
 
 
@@ -195,7 +195,7 @@ def _resolved(annotations: dict[str, Any], target: Any, names: dict[str, Any] | 
 
 def _local_names(target: Any) -> dict[str, Any]:
     """Return the local variables of the functions that enclose a handler."""
-    names = surroundings(getattr(target, "__globals__", None))
+    names = caller_locals(getattr(target, "__globals__", None))
     code = getattr(target, "__code__", None)
     for name, cell in zip(code.co_freevars if code else (), getattr(target, "__closure__", None) or ()):
         try:
@@ -205,7 +205,7 @@ def _local_names(target: Any) -> dict[str, Any]:
     return names
 
 
-def surroundings(scope: dict[str, Any] | None) -> dict[str, Any]:
+def caller_locals(scope: dict[str, Any] | None) -> dict[str, Any]:
     """Return the local variables of the running functions of a module. `scope`: the module's globals."""
     names: dict[str, Any] = {}
     frame = sys._getframe(1)

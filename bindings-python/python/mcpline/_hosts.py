@@ -143,12 +143,12 @@ class Handlers:
         self.on_connection = _replaced(self.on_connection, observed)
         self.on_stderr = _replaced(self.on_stderr, observed)
 
-    def ask_for(self, auth: AuthSetup) -> None:
+    def set_auth(self, auth: AuthSetup) -> None:
         """Add the handlers for a client's authorization."""
-        self.auth = auth if auth.any else None
+        self.auth = auth if auth.has_handlers else None
 
     @property
-    def any(self) -> bool:
+    def has_handlers(self) -> bool:
         """Whether there is any handler."""
         handlers = (
             self.on_elicit,
@@ -164,7 +164,7 @@ class Handlers:
         )
         return bool(self.requests or self.result_types) or any(handler is not None for handler in handlers)
 
-    def offer(self) -> dict[str, Any]:
+    def declared_handlers(self) -> dict[str, Any]:
         """Return which handlers there are, for the core."""
         return {
             "elicit": self.on_elicit is not None,

@@ -191,7 +191,7 @@ class _SelfTest:
                 if awaited is not None:
                     await awaited
             del task
-            if not slot.park():
+            if not slot.should_park():
                 return
             await slot
 

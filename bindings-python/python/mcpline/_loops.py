@@ -78,7 +78,7 @@ async def drive(exits: list[BaseException], slot: _native.ReusableTask) -> None:
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
                 exits.append(error)
                 raise
-        if not slot.park():
+        if not slot.should_park():
             return
         await slot
 
@@ -90,7 +90,7 @@ async def drive_elsewhere(runner: HandlerRunner, slot: _native.ReusableTask) -> 
             slot.reply(await runner.run_awaitable(slot.begin_call()))
         except BaseException as error:  # noqa: BLE001 - the client gets an answer to every request
             slot.reply_error(error)
-        if not slot.park():
+        if not slot.should_park():
             return
         await slot
 

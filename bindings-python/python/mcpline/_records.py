@@ -185,7 +185,7 @@ def hints(cls: Any, annotation: Any) -> tuple[dict[str, Any], bool]:
         from . import _functions
 
         resolved = False
-        found = _resolved(cls, _functions.surroundings(_scope(cls)))
+        found = _resolved(cls, _functions.caller_locals(_scope(cls)))
     arguments: dict[Any, Any] = {}
     _type_arguments(annotation, arguments)
     if arguments:

@@ -30,7 +30,7 @@ from .content import (
     TextContent,
     ToolResult,
     is_text,
-    sniff,
+    media_type_of_bytes,
 )
 
 if typing.TYPE_CHECKING:
@@ -270,7 +270,7 @@ def _block(value: Any) -> Any:
 
 
 def _media_block(data: bytes) -> Any:
-    mime_type = sniff(data)
+    mime_type = media_type_of_bytes(data)
     if mime_type is None:
         return EmbeddedResource(ResourceContents(UNNAMED_URI, blob=data, mime_type="application/octet-stream"))
     kind = AudioContent if mime_type.startswith("audio/") else ImageContent
@@ -305,7 +305,7 @@ def _contents(value: Any, uri: str, mime_type: str | None, encode_data: Callable
         data = bytes(value)
         if mime_type is not None and is_text(mime_type):
             return ResourceContents(uri, text=data.decode(errors="replace"), mime_type=mime_type)
-        return ResourceContents(uri, blob=data, mime_type=mime_type or sniff(data) or "application/octet-stream")
+        return ResourceContents(uri, blob=data, mime_type=mime_type or media_type_of_bytes(data) or "application/octet-stream")
     if hasattr(value, "to_content"):
         return _of_block(value.to_content(), uri)
     return ResourceContents(uri, text=encode_data(value).decode(), mime_type=mime_type or "application/json")

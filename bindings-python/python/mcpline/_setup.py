@@ -164,7 +164,7 @@ class Setup:
             from ._option_checks import suggestion
 
             raise TypeError(f"such a client has no option {unknown[0]!r}; {suggestion(unknown[0], allowed)}")
-        offer = {"info": info, "capabilities": capabilities, "middleware": definitions, **self.handlers.offer()}
+        offer = {"info": info, "capabilities": capabilities, "middleware": definitions, **self.handlers.declared_handlers()}
         self._offer = encode(offer)
         self._settings = encode_settings(options)
         self.tracing: bool = tracing
@@ -217,7 +217,7 @@ def of_url(
         from ._client_auth import AuthSetup
 
         auth_setup = AuthSetup(auth)
-        setup.handlers.ask_for(auth_setup)
+        setup.handlers.set_auth(auth_setup)
         settings["auth"] = auth_setup.options
     http = encode_settings(settings)
     setup.make_native = lambda loop_queue, host, offer, settings: _native.Client.of(

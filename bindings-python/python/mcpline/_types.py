@@ -425,7 +425,7 @@ class TypeReader:
         recursion = self._enter(annotation, name)
         found = self.read(value, place)
         if recursion.is_recursive:
-            recursion.decoded.convert = staticmethod(_decoding.constructed(found.decoded, _same, name))
+            recursion.decoded.convert = staticmethod(_decoding.constructed(found.decoded, _identity, name))
             found = replace(found, decoded=recursion.decoded, native=False)
         return self._leave(annotation, recursion, found)
 
@@ -512,7 +512,7 @@ def _has_json_type(value: Any, schema: dict[str, Any]) -> bool:
     return name in accepted or (name == "integer" and "number" in accepted)
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 

@@ -346,7 +346,7 @@ class _Media:
             return file.read()
 
     def _type(self, data: bytes, default: str) -> str:
-        return self._mime_type or sniff(data) or guess(self._file_name()) or default
+        return self._mime_type or media_type_of_bytes(data) or guess(self._file_name()) or default
 
     def _file_name(self) -> str | os.PathLike[str] | None:
         return self._path
@@ -487,7 +487,7 @@ _SUFFIXES = {
 _TEXT_TYPES = {"application/json", "application/xml", "application/yaml", "application/toml", "image/svg+xml"}
 
 
-def sniff(data: bytes) -> str | None:
+def media_type_of_bytes(data: bytes) -> str | None:
     """Return the media type of an image or audio file, detected from its first bytes; `None` if unknown."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"

@@ -427,7 +427,7 @@ class _Base(Generic[State]):
             RpcError: A scope is missing. Do not catch the error: it names the scopes that the client must request (over
                 HTTP with status 403 and a `WWW-Authenticate` challenge).
         """
-        lacks = self._call.lacks(list(scopes))
+        lacks = self._call.missing_scopes(list(scopes))
         if lacks is not None:
             error = msgspec.json.decode(lacks)
             raise RpcError(error["code"], error["message"], error.get("data"))

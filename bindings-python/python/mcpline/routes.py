@@ -130,7 +130,7 @@ class HttpRequest:
             RpcError: A scope is missing. Do not catch the error: the client gets status 403 and a challenge that names
                 the scopes.
         """
-        lacks = self._call.lacks(list(scopes))
+        lacks = self._call.missing_scopes(list(scopes))
         if lacks is not None:
             error = msgspec.json.decode(lacks)
             raise RpcError(error["code"], error["message"], error.get("data"))

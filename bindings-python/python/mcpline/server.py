@@ -624,7 +624,7 @@ class Server(FeatureRegistration, HandlerRegistration):
         self._native.stop()
 
 
-def _adopt(base: type[object]) -> None:
+def _rebind_inherited(base: type[object]) -> None:
     """Make inherited functions members of `Server`: documentation tools and error messages then name them as such."""
     for name, member in vars(base).items():
         if name[0] != "_":
@@ -632,5 +632,5 @@ def _adopt(base: type[object]) -> None:
             setattr(Server, name, member)
 
 
-_adopt(FeatureRegistration)
-_adopt(HandlerRegistration)
+_rebind_inherited(FeatureRegistration)
+_rebind_inherited(HandlerRegistration)

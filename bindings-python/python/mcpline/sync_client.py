@@ -78,7 +78,7 @@ class SyncClient:
         self._setup = setup
         self._home: _InProcessServer | None = None
         self._loop_queue = _native.LoopQueue(None)
-        loop_queues = [(self._loop_queue, "mcpline-handlers")] if setup.handlers.any else []
+        loop_queues = [(self._loop_queue, "mcpline-handlers")] if setup.handlers.has_handlers else []
         channels = None
         if setup.handlers.transport is not None:
             # A separate queue: a handler may wait for a request that first opens a channel.

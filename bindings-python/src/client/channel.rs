@@ -106,7 +106,7 @@ impl Channel {
     fn unsent_timeout_into(&self, loop_queue: &LoopQueue, future: Py<PyAny>) {
         let core = self.core.clone();
         self.resolve(loop_queue, future, async move {
-            core.sending(std::future::pending()).await;
+            core.wait_until_sent(std::future::pending()).await;
             ClientFutureValue::DONE
         });
     }

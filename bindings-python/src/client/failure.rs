@@ -48,7 +48,7 @@ pub(super) fn phase(py: Python<'_>, error: WrongPhaseError) -> PyErr {
 
 /// Converts a client's error during an operation to an exception; `operation` is empty if unknown.
 pub(super) fn exception(py: Python<'_>, error: &ClientError, operation: &str) -> PyErr {
-    errors::failure(py, &Failure::of_client(error).during(operation))
+    errors::failure(py, &Failure::of_client(error).with_operation(operation))
 }
 
 /// Converts a number: whole ones become integers.
@@ -78,10 +78,10 @@ pub(crate) fn error_examples(py: Python<'_>) -> Vec<(&'static str, String, Bound
     let inputs = input_request_error_examples();
     let clients = clients
         .iter()
-        .map(|error| Failure::of_client(error).during("tools/call"));
+        .map(|error| Failure::of_client(error).with_operation("tools/call"));
     let inputs = inputs
         .iter()
-        .map(|error| Failure::of_input_request(error).during("elicitation/create"));
+        .map(|error| Failure::of_input_request(error).with_operation("elicitation/create"));
     clients
         .chain(inputs)
         .map(|failure| shown(&failure))

@@ -399,7 +399,7 @@ impl Client {
 
     fn check_process(&self, py: Python<'_>) -> PyResult<()> {
         match self.runtime.is_foreign() {
-            true => Err(errors::misuse(
+            true => Err(errors::usage_error(
                 py,
                 "the client was made in the process that this one was forked from",
             )),
@@ -447,7 +447,9 @@ impl Client {
     ) -> (u64, IoAction) {
         let connection = self.handle.connection();
         let number = connection.next_number();
-        let task = connection.running().task(Some(number), reply, work);
+        let task = connection
+            .requests_in_flight()
+            .task(Some(number), reply, work);
         (number, IoAction::Run(Box::new(task)))
     }
 
@@ -489,7 +491,7 @@ impl Client {
     }
 
     fn cancel_number(&self, number: u64) {
-        let running = self.handle.connection().running().clone();
+        let running = self.handle.connection().requests_in_flight().clone();
         let cancelling = IoAction::Run(Box::new(move || {
             running.cancel(number);
         }));
@@ -499,7 +501,7 @@ impl Client {
     /// Closing is not cancelled with the task that waits for it.
     fn closing(&self, reply: RequestWaiter) -> IoAction {
         let closing = self.handle.closing();
-        let running = self.handle.connection().running();
+        let running = self.handle.connection().requests_in_flight();
         IoAction::Run(Box::new(running.task(None, reply, async move {
             closing.await;
             Outcome::Done

@@ -19,5 +19,5 @@ pub(crate) fn root_uri(py: Python<'_>, root: &[u8]) -> PyResult<String> {
     let text = String::from_utf8_lossy(root);
     #[cfg(not(unix))]
     let given: &OsStr = OsStr::new(text.as_ref());
-    core_root_uri(given).map_err(|error| errors::misuse(py, error.to_string()))
+    core_root_uri(given).map_err(|error| errors::usage_error(py, error.to_string()))
 }

@@ -164,7 +164,7 @@ impl Discovery {
             } => {
                 if let Some(body) = document(&requested_url, &response)? {
                     let metadata = parse(&requested_url, &body)?;
-                    return self.found(resource, &issuer, metadata);
+                    return self.check_server_metadata(resource, &issuer, metadata);
                 }
                 if let Some(next) = left.pop_front() {
                     let fetch = self.metadata_request(&next, resource.is_none());
@@ -179,7 +179,7 @@ impl Discovery {
                 match resource {
                     None => {
                         let metadata = ServerMetadata::default_endpoints(&issuer);
-                        self.found(None, &issuer, metadata)
+                        self.check_server_metadata(None, &issuer, metadata)
                     }
                     Some(_) => Err(AuthError::NoAuthorizationServer(format!(
                         "the issuer {} has no metadata",
@@ -242,7 +242,7 @@ impl Discovery {
         fetch
     }
 
-    fn found(
+    fn check_server_metadata(
         &self,
         resource: Option<Box<ResourceMetadata>>,
         issuer: &str,

@@ -134,22 +134,22 @@ impl ServerMetadata {
 
     /// Whether the server supports this scope.
     pub fn offers_scope(&self, scope: &str) -> bool {
-        lists(self.scopes_supported.as_deref(), scope)
+        contains_entry(self.scopes_supported.as_deref(), scope)
     }
 
     /// Whether clients may authenticate with this method; `None` if the metadata doesn't say.
-    pub fn takes_auth_method(&self, method: &str) -> Option<bool> {
+    pub fn supports_auth_method(&self, method: &str) -> Option<bool> {
         let methods = self.token_endpoint_auth_methods_supported.as_deref();
-        methods.map(|methods| lists(Some(methods), method))
+        methods.map(|methods| contains_entry(Some(methods), method))
     }
 
     /// Whether the server announces support for code challenges with S256.
     pub fn checks_s256(&self) -> bool {
-        lists(self.code_challenge_methods_supported.as_deref(), "S256")
+        contains_entry(self.code_challenge_methods_supported.as_deref(), "S256")
     }
 }
 
-fn lists(list: Option<&[String]>, entry: &str) -> bool {
+fn contains_entry(list: Option<&[String]>, entry: &str) -> bool {
     list.is_some_and(|list| list.iter().any(|own| own == entry))
 }
 

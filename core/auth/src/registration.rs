@@ -146,7 +146,7 @@ impl Registration {
 /// Selects an authentication method that the client can use and the server supports. A server that doesn't announce any
 /// supports `client_secret_basic` (RFC 8414, section 2).
 pub fn auth_method(server: &ServerMetadata, has_secret: bool, has_key: bool) -> ClientAuth {
-    let takes = |method: ClientAuth| server.takes_auth_method(method.as_str());
+    let takes = |method: ClientAuth| server.supports_auth_method(method.as_str());
     if has_key && takes(ClientAuth::PrivateKeyJwt) != Some(false) {
         return ClientAuth::PrivateKeyJwt;
     }
@@ -190,7 +190,7 @@ impl<'s> Registering<'s> {
             ClientAuth::SecretPost,
         ]
         .into_iter()
-        .find(|method| server.takes_auth_method(method.as_str()) != Some(false));
+        .find(|method| server.supports_auth_method(method.as_str()) != Some(false));
         let auth = auth.unwrap_or(ClientAuth::None);
         let mut document = json!({
             "client_name": client.client_name,
@@ -231,7 +231,7 @@ impl<'s> Registering<'s> {
     ///
     /// [`AuthError::AuthorizationServerError`] with the server's reason, such as a redirect URI that it doesn't allow;
     /// [`AuthError::InvalidResponse`] if the response is not a registration.
-    pub fn answered(self, response: &FetchResponse) -> Result<Registration, AuthError> {
+    pub fn read_response(self, response: &FetchResponse) -> Result<Registration, AuthError> {
         #[derive(Deserialize)]
         struct RegistrationResponse {
             client_id: String,
@@ -420,7 +420,7 @@ mod tests {
                 .expect("an endpoint");
         let sent = serde_json::from_slice(&request.body).expect("JSON");
         let registered = registering
-            .answered(&answer(201, response))
+            .read_response(&answer(201, response))
             .expect("registered");
         assert_eq!(registered.issuer, server.issuer);
         (sent, registered.auth)
@@ -488,7 +488,7 @@ mod tests {
                 .expect("an endpoint");
         let refused = json!({"error": "invalid_redirect_uri", "error_description": "use https"});
         let error = registering
-            .answered(&answer(400, refused))
+            .read_response(&answer(400, refused))
             .expect_err("refused");
         assert_eq!(
             error.to_string(),

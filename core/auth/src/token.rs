@@ -188,7 +188,7 @@ impl<'e> TokenEndpoint<'e> {
     ///
     /// [`AuthError::AuthorizationServerError`] with the server's reason, [`AuthError::InvalidResponse`] if the response
     /// contains no token.
-    pub fn answered(
+    pub fn read_response(
         &self,
         response: &FetchResponse,
         requested: &Scopes,
@@ -284,7 +284,7 @@ impl IdentityAssertionRequest<'_> {
     ///
     /// [`AuthError::AuthorizationServerError`] with the identity provider's reason, [`AuthError::InvalidResponse`] if
     /// the response contains no ID-JAG.
-    pub fn answered(&self, response: &FetchResponse) -> Result<Secret, AuthError> {
+    pub fn read_response(&self, response: &FetchResponse) -> Result<Secret, AuthError> {
         let answer = TokenResponse::read(self.token_endpoint, response)?;
         if answer.issued_token_type.as_deref() != Some(ID_JAG) {
             return Err(invalid(
@@ -462,7 +462,7 @@ mod tests {
             headers: Vec::new(),
             body: body.to_string().into(),
         };
-        endpoint.answered(&response, &Scopes::parse("asked"), before, 1_000)
+        endpoint.read_response(&response, &Scopes::parse("asked"), before, 1_000)
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl Jwk {
     }
 
     /// Whether the key may verify signatures of this algorithm.
-    pub fn fits(&self, algorithm: Algorithm) -> bool {
+    pub fn supports_algorithm(&self, algorithm: Algorithm) -> bool {
         self.key.family() == algorithm.family()
             && self.algorithm.is_none_or(|only| only == algorithm)
     }
@@ -130,7 +130,7 @@ impl Jwk {
         message: &[u8],
         signature: &[u8],
     ) -> Result<(), JoseError> {
-        if !self.fits(algorithm) {
+        if !self.supports_algorithm(algorithm) {
             return Err(JoseError::UnknownKey);
         }
         let verified = match &self.key {

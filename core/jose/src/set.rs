@@ -80,7 +80,7 @@ impl JwkSet {
                 Some(_) => key.key_id().is_none(),
                 None => true,
             })
-            .filter(move |key| key.fits(algorithm))
+            .filter(move |key| key.supports_algorithm(algorithm))
             .take(TRIED)
     }
 }

@@ -119,7 +119,7 @@ impl Directory {
     }
 
     /// An empty file, whose time is that of the latest sweep.
-    pub(crate) fn swept(&self) -> PathBuf {
+    pub(crate) fn sweep_marker(&self) -> PathBuf {
         self.layout.join("swept")
     }
 

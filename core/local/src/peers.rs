@@ -49,7 +49,7 @@ impl Peers {
     }
 
     /// Notes that this process listens at another socket.
-    pub(crate) fn rename(&mut self, own: String) {
+    pub(crate) fn set_own_socket(&mut self, own: String) {
         self.own = own;
         self.listing = None;
     }

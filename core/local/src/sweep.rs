@@ -43,7 +43,7 @@ impl Default for Limits {
 impl Directory {
     /// Whether it is time to sweep. The process that learns this sweeps.
     pub(crate) fn is_sweep_due(&self) -> io::Result<bool> {
-        let path = self.swept();
+        let path = self.sweep_marker();
         match fs::metadata(&path) {
             Ok(found) if age(found.modified()?) < SWEEP_INTERVAL => return Ok(false),
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -545,7 +545,9 @@ mod tests {
         let (_scratch, directory) = directory("interval");
         assert!(directory.is_sweep_due().expect("known"));
         assert!(!directory.is_sweep_due().expect("known"));
-        let stamp = fs::OpenOptions::new().append(true).open(directory.swept());
+        let stamp = fs::OpenOptions::new()
+            .append(true)
+            .open(directory.sweep_marker());
         let earlier = SystemTime::now() - SWEEP_INTERVAL;
         stamp
             .and_then(|stamp| stamp.set_modified(earlier))

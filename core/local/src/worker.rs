@@ -98,7 +98,7 @@ impl Worker {
         let bound = self.directory.create();
         match bound.and_then(|()| Inbox::bind(&self.directory)) {
             Ok(inbox) => {
-                peers.rename(inbox.name().to_owned());
+                peers.set_own_socket(inbox.name().to_owned());
                 *receiving = self.receive(inbox);
             }
             Err(error) => tracing::warn!(%error, "cannot share sessions with other processes"),

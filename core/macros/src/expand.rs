@@ -36,7 +36,7 @@ pub(crate) fn features(block: &mut ItemImpl) -> Result<TokenStream> {
         };
         match Feature::take(method).and_then(|feature| {
             feature
-                .map(|feature| addition(method, &feature, &methods))
+                .map(|feature| feature_statement(method, &feature, &methods))
                 .transpose()
         }) {
             Ok(None) => {}
@@ -93,7 +93,11 @@ fn strip_parameters(method: &mut ImplItemFn) {
 }
 
 /// Returns the statement that adds a feature to a server.
-fn addition(method: &ImplItemFn, feature: &Feature, methods: &[Signature]) -> Result<TokenStream> {
+fn feature_statement(
+    method: &ImplItemFn,
+    feature: &Feature,
+    methods: &[Signature],
+) -> Result<TokenStream> {
     let conditions = method
         .attrs
         .iter()

@@ -40,7 +40,7 @@ struct Inner {
     implied: Scopes,
     expires_at: Option<u64>,
     /// Until when requests with this token are accepted, with tolerance for different clocks.
-    good_until: Option<u64>,
+    stream_deadline: Option<u64>,
     key_thumbprint: Option<String>,
     /// Digest of the token, which distinguishes callers without subject and client id.
     digest: Option<String>,
@@ -128,8 +128,8 @@ impl Caller {
         self.change(|inner| inner.implied = implied)
     }
 
-    pub(crate) fn with_good_until(self, good_until: Option<u64>) -> Self {
-        self.change(|inner| inner.good_until = good_until)
+    pub(crate) fn with_stream_deadline(self, stream_deadline: Option<u64>) -> Self {
+        self.change(|inner| inner.stream_deadline = stream_deadline)
     }
 
     pub(crate) fn with_digest(self, digest: String) -> Self {
@@ -172,7 +172,7 @@ impl Caller {
     }
 
     /// Returns whether the caller has all of these scopes, granted or implied.
-    pub fn may(&self, needed: &Scopes) -> bool {
+    pub fn has_scopes(&self, needed: &Scopes) -> bool {
         let has =
             |scope: &str| self.inner.scopes.contains(scope) || self.inner.implied.contains(scope);
         needed.iter().all(has)
@@ -197,8 +197,8 @@ impl Caller {
     }
 
     /// Returns when streams that were opened with the token have to end, in seconds since 1970.
-    pub(crate) fn good_until(&self) -> Option<u64> {
-        self.inner.good_until.or(self.inner.expires_at)
+    pub(crate) fn stream_deadline(&self) -> Option<u64> {
+        self.inner.stream_deadline.or(self.inner.expires_at)
     }
 
     /// Returns everything as JSON, for other languages.

@@ -53,7 +53,7 @@ pub(crate) trait MessageSink: Send + Sync + 'static {
     fn abandon(&self) {}
 
     /// Reports the scopes that the caller needs, before the error is sent: HTTP has a status and a header for them.
-    fn demand(&self, _needed: &Scopes) {}
+    fn report_missing_scopes(&self, _needed: &Scopes) {}
 
     /// Closes the stream while the request continues, so that the client reconnects for the rest (2025-11-25, polling).
     /// Transports without such streams ignore it.

@@ -27,7 +27,7 @@ pub(crate) use std::sync::{Arc, OnceLock, PoisonError, Weak};
 /// A point where another thread may run although shuttle sees none: before a flag of `std::sync`, or between two steps
 /// of tokio's channels.
 #[inline]
-pub(crate) fn switch() {
+pub(crate) fn yield_point() {
     #[cfg(all(test, mcpline_models))]
     atomic::AtomicBool::new(false).load(atomic::Ordering::SeqCst);
 }

@@ -130,11 +130,11 @@ impl Timers {
     /// Starts the task on this runtime, unless it is running. It ends with the server or the runtime; a server that is
     /// served again elsewhere starts it again.
     pub(crate) fn start(self: &Arc<Self>, runtime: &tokio::runtime::Handle) {
-        self.start_holding(runtime, ());
+        self.start_with_guard(runtime, ());
     }
 
     /// Like [`start`](Self::start); the task holds `held` until it ends.
-    pub(crate) fn start_holding(
+    pub(crate) fn start_with_guard(
         self: &Arc<Self>,
         runtime: &tokio::runtime::Handle,
         held: impl Send + 'static,

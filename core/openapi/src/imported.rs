@@ -127,7 +127,7 @@ impl ImportedOperation {
     /// Returns the names of the security schemes that a request uses, by the names for which there are credentials: those of
     /// the first alternative that all are available for. None if there is no such alternative.
     pub fn used_schemes(&self, is_available: &dyn Fn(&str) -> bool) -> Vec<&str> {
-        let schemes = security::available(&self.security, is_available);
+        let schemes = security::first_available(&self.security, is_available);
         let schemes = schemes.into_iter().flatten();
         schemes.map(|scheme| &*scheme.name).collect()
     }

@@ -118,7 +118,7 @@ fn known<'s>(schemes: &'s BTreeMap<String, Scheme>, name: &str) -> Result<&'s Sc
     })
 }
 
-fn of_credential(name: &str, reason: String) -> DocumentError {
+fn credential_error(name: &str, reason: String) -> DocumentError {
     DocumentError::new(format!("credentials[{name:?}]"), reason)
 }
 
@@ -151,7 +151,7 @@ impl Document {
         let schemes = self.schemes()?;
         for (name, credential) in &credentials.0 {
             let checked = known(&schemes, name).and_then(|scheme| scheme.check(credential));
-            checked.map_err(|reason| of_credential(name, reason))?;
+            checked.map_err(|reason| credential_error(name, reason))?;
         }
         Ok(())
     }
@@ -164,7 +164,7 @@ impl Document {
     pub fn check_scheme(&self, name: &str) -> Result<(), DocumentError> {
         let schemes = self.schemes()?;
         let checked = known(&schemes, name).and_then(Scheme::check_type);
-        checked.map_err(|reason| of_credential(name, reason))
+        checked.map_err(|reason| credential_error(name, reason))
     }
 
     fn schemes(&self) -> Result<BTreeMap<String, Scheme>, DocumentError> {
@@ -245,7 +245,10 @@ impl Document {
 pub(crate) fn apply(alternatives: &[Vec<Scheme>], credentials: &Credentials) -> Applied {
     let mut applied = Applied::default();
     let is_available = |scheme: &str| credentials.contains(scheme);
-    for scheme in available(alternatives, &is_available).into_iter().flatten() {
+    for scheme in first_available(alternatives, &is_available)
+        .into_iter()
+        .flatten()
+    {
         let Some(credential) = credentials.0.get(&scheme.name) else {
             continue;
         };
@@ -279,7 +282,7 @@ pub(crate) fn apply(alternatives: &[Vec<Scheme>], credentials: &Credentials) -> 
 }
 
 /// Returns the first alternative that there are credentials for. One without schemes is that of anonymous callers.
-pub(crate) fn available<'s>(
+pub(crate) fn first_available<'s>(
     alternatives: &'s [Vec<Scheme>],
     is_available: &dyn Fn(&str) -> bool,
 ) -> Option<&'s Vec<Scheme>> {

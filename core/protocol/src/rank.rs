@@ -84,12 +84,12 @@ fn fit(typed: &str, folded: &str, candidate: &str) -> Option<Fit> {
             Fit::Inside
         });
     }
-    scatter(folded, &candidate).map(Fit::Scattered)
+    subsequence_length(folded, &candidate).map(Fit::Scattered)
 }
 
 /// The number of letters of `candidate` that contain the letters of `typed` in order, from the first place where they
 /// do.
-fn scatter(typed: &str, candidate: &str) -> Option<usize> {
+fn subsequence_length(typed: &str, candidate: &str) -> Option<usize> {
     let mut wanted = typed.chars().peekable();
     let mut first = None;
     for (at, letter) in candidate.chars().enumerate() {

@@ -126,7 +126,7 @@ impl Reader {
             };
             let is_lost = matches!(failure, Failure::Unreachable(_) | Failure::Demoted(_));
             if failure.breaks_connection() {
-                self.give_up(number, &failure).await;
+                self.drop_connection(number, &failure).await;
             }
             if !(is_lost && std::mem::take(&mut may_repeat)) {
                 return Err(failure);
@@ -166,7 +166,7 @@ impl Reader {
     }
 
     /// Drops a connection that failed.
-    async fn give_up(&self, number: u64, failure: &Failure) {
+    async fn drop_connection(&self, number: u64, failure: &Failure) {
         let mut state = self.state.lock().await;
         if state.number == number && state.connection.take().is_some() {
             // A closed connection is replaced at once, but a server that does not answer gets a pause.

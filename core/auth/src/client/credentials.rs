@@ -125,7 +125,7 @@ pub type AssertionSource =
     Arc<dyn Fn(String) -> BoxFuture<'static, Result<String, AuthError>> + Send + Sync>;
 
 /// Makes an [`AssertionSource`] of a function.
-pub(super) fn word_source<F, Fut>(source: F) -> AssertionSource
+pub(super) fn assertion_source<F, Fut>(source: F) -> AssertionSource
 where
     F: Fn(String) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<String, AuthError>> + Send + 'static,
@@ -158,7 +158,7 @@ impl Enterprise {
             token_endpoint: token_endpoint.into(),
             client_id: client_id.into(),
             secret: None,
-            id_token: word_source(id_token),
+            id_token: assertion_source(id_token),
         }
     }
 

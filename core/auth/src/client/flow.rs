@@ -71,7 +71,9 @@ impl Flow<'_> {
             key: key.as_deref(),
         };
         let (registration, tokens) = match &self.oauth.grant {
-            GrantKind::User(Some(user_agent)) => granting.by_user(&**user_agent).await?,
+            GrantKind::User(Some(user_agent)) => {
+                granting.obtain_with_user_consent(&**user_agent).await?
+            }
             GrantKind::User(None) => {
                 return Err(AuthError::Unattended(
                     "the client has no user agent".to_owned(),
@@ -79,16 +81,16 @@ impl Flow<'_> {
             }
             GrantKind::Client => {
                 granting
-                    .by_credentials(&Grant::ClientCredentials(&scopes))
+                    .obtain_with_credentials(&Grant::ClientCredentials(&scopes))
                     .await?
             }
             GrantKind::Word(source) => {
                 let word = Secret::from(source(discovered.server.issuer.clone()).await?);
-                granting.by_word(&word).await?
+                granting.obtain_with_assertion(&word).await?
             }
             GrantKind::Enterprise(enterprise) => {
                 let word = granting.identity(enterprise).await?;
-                granting.by_word(&word).await?
+                granting.obtain_with_assertion(&word).await?
             }
         };
         if self.oauth.dpop && tokens.token_type != TokenType::Dpop {
@@ -209,16 +211,16 @@ impl Flow<'_> {
     ) -> Result<Tokens, AuthError> {
         let endpoint =
             TokenEndpoint::new(requester.server, requester.registration, requester.resource)?;
-        let request = self.proved(requester, &endpoint, grant, None)?;
+        let request = self.token_request(requester, &endpoint, grant, None)?;
         let mut response = self.fetch(request, requester.trusted).await?;
         if let Some(nonce) = dpop::demanded_nonce(&response).filter(|_| requester.key.is_some()) {
-            let request = self.proved(requester, &endpoint, grant, Some(nonce))?;
+            let request = self.token_request(requester, &endpoint, grant, Some(nonce))?;
             response = self.fetch(request, requester.trusted).await?;
         }
-        endpoint.answered(&response, requester.requested, before, clock::unix_now())
+        endpoint.read_response(&response, requester.requested, before, clock::unix_now())
     }
 
-    fn proved(
+    fn token_request(
         &self,
         requester: &TokenRequester<'_>,
         endpoint: &TokenEndpoint<'_>,
@@ -266,7 +268,7 @@ impl Flow<'_> {
     }
 
     /// Revokes tokens, if the authorization server supports it (RFC 7009).
-    pub(super) async fn give_back(&self, record: &Record) -> Result<(), AuthError> {
+    pub(super) async fn revoke(&self, record: &Record) -> Result<(), AuthError> {
         let registration = self.with_secret(&record.registration, &record.server);
         let assertion = self.assertion(&registration)?;
         let request = revocation(
@@ -299,7 +301,7 @@ impl Flow<'_> {
 
     pub(super) async fn load(&self) -> Result<Option<Record>, AuthError> {
         let key = self.oauth.token_key(self.server);
-        let Some(bytes) = self.kept(&key).await? else {
+        let Some(bytes) = self.load_undamaged(&key).await? else {
             return Ok(None);
         };
         let record = Record::from_bytes(&bytes);
@@ -314,7 +316,7 @@ impl Flow<'_> {
     }
 
     /// Returns the stored value of a key. A damaged value counts as missing: it can't be repaired and will be replaced.
-    async fn kept(&self, key: &str) -> Result<Option<Vec<u8>>, AuthError> {
+    async fn load_undamaged(&self, key: &str) -> Result<Option<Vec<u8>>, AuthError> {
         match self.oauth.store.load(key).await {
             Err(StoreError::Damaged(what)) => {
                 tracing::warn!(
@@ -372,7 +374,7 @@ impl Flow<'_> {
 
     async fn registration(&self, issuer: &str) -> Result<Option<Registration>, AuthError> {
         let key = self.oauth.registration_key(issuer);
-        let bytes = self.kept(&key).await?;
+        let bytes = self.load_undamaged(&key).await?;
         let kept = bytes.and_then(|bytes| serde_json::from_slice::<Registration>(&bytes).ok());
         let good =
             |kept: &Registration| kept.issuer == issuer && !kept.has_lapsed(clock::unix_now());
@@ -403,12 +405,12 @@ type GrantResult = Result<(Registration, Tokens), AuthError>;
 
 impl GrantFlow<'_, '_> {
     /// Obtains tokens with the user's consent.
-    async fn by_user(&mut self, user_agent: &dyn UserAgent) -> GrantResult {
+    async fn obtain_with_user_consent(&mut self, user_agent: &dyn UserAgent) -> GrantResult {
         if self.flow.oauth.require_pkce {
             self.discovered.check_pkce()?;
         }
         let server = &self.discovered.server;
-        let known = self.known()?;
+        let known = self.configured_registration()?;
         let kept = match known {
             Some(_) => None,
             None => self.flow.registration(&server.issuer).await?,
@@ -460,21 +462,21 @@ impl GrantFlow<'_, '_> {
     }
 
     /// Obtains tokens on the client's own behalf.
-    async fn by_credentials(&self, grant: &Grant<'_>) -> GrantResult {
+    async fn obtain_with_credentials(&self, grant: &Grant<'_>) -> GrantResult {
         let registration = self
-            .known()?
+            .configured_registration()?
             .ok_or_else(|| self.unknown("no credentials are configured for it"))?;
         let tokens = self.ask(&registration, grant).await?;
         Ok((registration, tokens))
     }
 
     /// Obtains tokens with a signed assertion in place of consent.
-    async fn by_word(&self, word: &Secret) -> GrantResult {
+    async fn obtain_with_assertion(&self, word: &Secret) -> GrantResult {
         let grant = Grant::JwtBearer {
             assertion: word,
             scopes: self.scopes,
         };
-        self.by_credentials(&grant).await
+        self.obtain_with_credentials(&grant).await
     }
 
     /// Obtains an identity assertion from an enterprise's identity provider (enterprise-managed authorization, section
@@ -490,11 +492,11 @@ impl GrantFlow<'_, '_> {
             id_token: &id_token,
         };
         let request = assertion.request(&server.issuer, &self.discovered.resource, self.scopes);
-        assertion.answered(&self.flow.fetch(request, false).await?)
+        assertion.read_response(&self.flow.fetch(request, false).await?)
     }
 
     /// The client's existing identity at this server: its credentials, or the URL of its metadata.
-    fn known(&self) -> Result<Option<Registration>, AuthError> {
+    fn configured_registration(&self) -> Result<Option<Registration>, AuthError> {
         let (oauth, server) = (self.flow.oauth, &self.discovered.server);
         if let Some(own) = oauth.credentials_of(&server.issuer) {
             return Ok(Some(own.registration(server)));
@@ -534,7 +536,7 @@ impl GrantFlow<'_, '_> {
                     "it registers no clients; credentials have to be had from it in another way",
                 )
             })?;
-            registering.answered(&self.flow.fetch(request, false).await?)
+            registering.read_response(&self.flow.fetch(request, false).await?)
         };
         let mut registered = register(&scopes).await;
         // Some servers accept only their own scopes here, but still grant the scopes of resources.

@@ -13,7 +13,7 @@ use crate::registration::{ClientMetadata, check_client_id_metadata_url};
 use crate::store::{MemoryStore, TokenStore};
 use crate::user_agent::UserAgent;
 
-use super::credentials::{AssertionSource, Credentials, Enterprise, word_source};
+use super::credentials::{AssertionSource, Credentials, Enterprise, assertion_source};
 use super::request_authorizer::RequestAuthorizer;
 use super::token_renewal::{TokenManager, TokenManagerEntry};
 use super::{FetcherFactory, TokenProvider};
@@ -104,7 +104,7 @@ impl OAuth {
         }
         accounts.retain(|_, known| known.is_needed());
         let account = TokenManager::new(self.clone(), server, accounts.get(server));
-        accounts.insert(server.to_owned(), account.known());
+        accounts.insert(server.to_owned(), account.registry_entry());
         account
     }
 
@@ -198,7 +198,7 @@ impl OAuthBuilder {
         F: Fn(String) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<String, AuthError>> + Send + 'static,
     {
-        self.settled.grant = GrantKind::Word(word_source(source));
+        self.settled.grant = GrantKind::Word(assertion_source(source));
         self
     }
 

@@ -113,7 +113,7 @@ impl RequestAuthorizer {
     /// Ends the renewals that this client started.
     pub fn close(&self) {
         if let ServerTokens::Account(account) = &self.tokens {
-            account.leave(self);
+            account.abort_renewal_of(self);
         }
     }
 
@@ -155,7 +155,7 @@ impl RequestAuthorizer {
     }
 
     /// Returns the authorization to send a request with.
-    pub async fn show(
+    pub async fn obtain_authorization(
         self: &Arc<Self>,
         hold: &TimeoutPauser<'_>,
     ) -> Result<SentAuthorization, AuthError> {

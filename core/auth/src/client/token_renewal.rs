@@ -132,7 +132,7 @@ impl TokenManager {
     }
 
     /// The entry that lets a later token manager share this state.
-    pub(super) fn known(self: &Arc<Self>) -> TokenManagerEntry {
+    pub(super) fn registry_entry(self: &Arc<Self>) -> TokenManagerEntry {
         TokenManagerEntry {
             account: Arc::downgrade(self),
             state: self.state.clone(),
@@ -265,7 +265,7 @@ impl TokenManager {
     }
 
     /// Aborts the renewal that a closed client's authorizer started.
-    pub(super) fn leave(&self, authorizer: &RequestAuthorizer) {
+    pub(super) fn abort_renewal_of(&self, authorizer: &RequestAuthorizer) {
         let state = self.lock();
         let owner = std::ptr::from_ref(authorizer) as usize;
         if let Some(renewal) = state
@@ -364,7 +364,7 @@ impl TokenManager {
                 drop(held);
                 Ok(true)
             }
-            Err(AuthError::AuthorizationServerError { error, .. }) if !is_passing(&error) => {
+            Err(AuthError::AuthorizationServerError { error, .. }) if !is_temporary(&error) => {
                 tracing::debug!(error, "the refresh token is no longer valid");
                 self.lock().usable = false;
                 flow.forget().await;
@@ -402,7 +402,7 @@ impl TokenManager {
             None => self.stored(&flow).await.map(|stored| stored.map(Arc::new)),
         };
         let given_back = match record {
-            Ok(Some(record)) => flow.give_back(&record).await,
+            Ok(Some(record)) => flow.revoke(&record).await,
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
@@ -466,7 +466,7 @@ impl TokenState {
 }
 
 /// Whether a token error is temporary.
-fn is_passing(error: &str) -> bool {
+fn is_temporary(error: &str) -> bool {
     matches!(
         error,
         "server_error" | "temporarily_unavailable" | "slow_down"

@@ -131,7 +131,10 @@ impl AuthorizationAttempts for RequestAttempts {
         timer: &'a dyn RequestTimer,
     ) -> BoxFuture<'a, Result<(), ClientError>> {
         Box::pin(async move {
-            let shown = self.authorizer.show(&|held| timer.hold(held)).await;
+            let shown = self
+                .authorizer
+                .obtain_authorization(&|held| timer.set_paused(held))
+                .await;
             self.shown = shown.map_err(ClientError::AuthorizationFailed)?;
             Ok(())
         })
@@ -149,7 +152,7 @@ impl AuthorizationAttempts for RequestAttempts {
     ) -> BoxFuture<'a, Result<AttemptOutcome, ClientError>> {
         Box::pin(async move {
             let (shown, rounds) = (&self.shown, &mut self.rounds);
-            let hold = |held| timer.hold(held);
+            let hold = |held| timer.set_paused(held);
             let handled = self
                 .authorizer
                 .handle_refusal(head, peer, shown, rounds, &hold);

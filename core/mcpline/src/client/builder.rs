@@ -84,7 +84,8 @@ impl ClientBuilder {
     #[must_use]
     pub fn result_type_with(mut self, result_type: impl Into<String>, answerer: Answerer) -> Self {
         let resolver = extension::asking(answerer);
-        self.handlers.take_result_type(result_type.into(), resolver);
+        self.handlers
+            .register_resolver(result_type.into(), resolver);
         self
     }
 
@@ -294,11 +295,11 @@ impl ClientBuilder {
     ///
     /// Outside a tokio runtime.
     pub async fn connect(self, address: impl Into<Address>) -> Result<Client, ClientError> {
-        self.unopened(address)?.open().await
+        self.build_unopened(address)?.open().await
     }
 
     /// Builds a client without opening it.
-    pub(crate) fn unopened(
+    pub(crate) fn build_unopened(
         self,
         address: impl Into<Address>,
     ) -> Result<UnopenedClient, ClientError> {

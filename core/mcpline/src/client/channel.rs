@@ -131,7 +131,7 @@ impl Link for ChannelLink {
 
     fn abandon(&self, _: u64) {}
 
-    fn opened(&self, _: Revision) {}
+    fn set_session_open(&self, _: Revision) {}
 
     fn close(&self) -> LinkFuture {
         drop(self.sender().take());

@@ -126,7 +126,7 @@ pub(super) async fn open(
             }
             NegotiationStep::Complete(opened) => {
                 let is_certain = !driver.opening.is_era_uncertain();
-                return Ok((driver.opened(*opened, client), is_certain));
+                return Ok((driver.into_session(*opened, client), is_certain));
             }
             NegotiationStep::Failed(error) => {
                 driver.dialled.opening.close().await;
@@ -231,7 +231,7 @@ impl NegotiationDriver {
         };
         let now = clock::now();
         match report {
-            Ok(Some(report)) => self.take(report),
+            Ok(Some(report)) => self.handle_event(report),
             Ok(None) => self.opening.receive_disconnect(),
             Err(TimedOut) => {
                 let late = self.request_number;
@@ -258,7 +258,7 @@ impl NegotiationDriver {
         }
     }
 
-    fn take(&mut self, report: LinkEvent) -> NegotiationStep {
+    fn handle_event(&mut self, report: LinkEvent) -> NegotiationStep {
         let now = clock::now();
         match report {
             LinkEvent::Message(Incoming::Single(Message::Response(response)), _) => {
@@ -324,7 +324,7 @@ impl NegotiationDriver {
                     }
                 }
             }
-            LinkEvent::Failed(number, error) => self.failed(number, error),
+            LinkEvent::Failed(number, error) => self.handle_failed_request(number, error),
             LinkEvent::Held(number, held) => {
                 match held {
                     _ if number.is_some() && self.request_number != number => {}
@@ -340,7 +340,7 @@ impl NegotiationDriver {
         }
     }
 
-    fn failed(&mut self, number: u64, error: ClientError) -> NegotiationStep {
+    fn handle_failed_request(&mut self, number: u64, error: ClientError) -> NegotiationStep {
         if self.request_number != Some(number) {
             return NegotiationStep::Wait;
         }
@@ -351,7 +351,7 @@ impl NegotiationDriver {
                     .receive_http_refusal(*status, error.as_deref().cloned(), now)
             }
             ClientError::SessionExpired => self.opening.receive_http_refusal(404, None, now),
-            _ if never_asked(&error) => {
+            _ if failed_before_sending(&error) => {
                 self.why = Some(error);
                 return NegotiationStep::Failed(HandshakeError::Gone {
                     method: "the connection",
@@ -379,10 +379,10 @@ impl NegotiationDriver {
         Ok(self.opening.start(clock::now()))
     }
 
-    fn opened(mut self, mut opened: NegotiatedSession, client: &Arc<Inner>) -> Arc<Session> {
+    fn into_session(mut self, mut opened: NegotiatedSession, client: &Arc<Inner>) -> Arc<Session> {
         let link = self.dialled.opening.hand_over();
         // First, so that all following messages are sent in this revision.
-        link.opened(opened.revision);
+        link.set_session_open(opened.revision);
         if let Some(initialized) = opened.initialized.take() {
             link.send(Outgoing {
                 message: initialized.into(),
@@ -391,7 +391,7 @@ impl NegotiationDriver {
         }
         let session = Session::start(opened, link, client);
         for report in self.backlog {
-            session.take(report);
+            session.handle_early_event(report);
         }
         self.dialled
             .reception
@@ -404,7 +404,7 @@ impl NegotiationDriver {
         let attempts = self.attempts;
         // A missing HTTP+SSE transport is less informative than the error of the endpoint itself.
         let why = match (&error, self.why) {
-            (HandshakeError::Gone { .. }, Some(why)) if isnt_served(&why) => {
+            (HandshakeError::Gone { .. }, Some(why)) if lacks_event_stream(&why) => {
                 self.endpoint.or(Some(why))
             }
             (_, why) => why,
@@ -433,14 +433,14 @@ impl NegotiationDriver {
 }
 
 /// Whether the request never reached the server: it is unreachable, or there is no token for it.
-fn never_asked(error: &ClientError) -> bool {
+fn failed_before_sending(error: &ClientError) -> bool {
     let is_unreachable = matches!(error, ClientError::ServerUnreachable { .. });
     is_unreachable || error.kind() == ErrorKind::AuthorizationFailed
 }
 
 /// Whether a server without an event stream would answer the GET of HTTP+SSE like this: with a status that does not
 /// demand credentials, or with something other than a stream.
-fn isnt_served(error: &ClientError) -> bool {
+fn lacks_event_stream(error: &ClientError) -> bool {
     match error {
         ClientError::Http { status, .. } => {
             matches!(status, 400..=499 | 501) && !matches!(status, 401 | 407)
@@ -512,7 +512,7 @@ mod tests {
 
         fn abandon(&self, _: u64) {}
 
-        fn opened(&self, _: Revision) {}
+        fn set_session_open(&self, _: Revision) {}
 
         fn close(&self) -> LinkFuture {
             Box::pin(std::future::ready(()))

@@ -126,7 +126,7 @@ impl Extension {
     /// Adds the extension's handlers to those of a host.
     pub(super) fn add_to(self, handlers: &mut Handlers) {
         for (name, resolver) in self.result_types {
-            handlers.take_result_type(name, resolver);
+            handlers.register_resolver(name, resolver);
         }
         for (method, answerer) in self.requests {
             handlers.serve_request(&method, answerer);
@@ -151,7 +151,7 @@ pub(super) fn asking(answerer: Answerer) -> Resolver {
     Arc::new(move |extended| {
         let written = extended.to_json();
         let answer = handlers::ask_host(answerer.clone(), written.into(), extended);
-        Box::pin(async move { answer.await.map_err(resolver_error::of_answer) })
+        Box::pin(async move { answer.await.map_err(resolver_error::error_of_answer) })
     })
 }
 
@@ -257,7 +257,7 @@ impl Inner {
 
     /// Runs a resolver for a result. It runs in a task of its own: a panic ends only that task, and results of its own
     /// requests that have to be resolved do not nest.
-    pub(super) async fn resolved(
+    pub(super) async fn resolve_result(
         &self,
         resolver: Resolver,
         method: &str,

@@ -130,7 +130,7 @@ impl Handlers {
     }
 
     /// Registers the resolver of a result type.
-    pub(super) fn take_result_type(&mut self, name: String, resolver: Resolver) {
+    pub(super) fn register_resolver(&mut self, name: String, resolver: Resolver) {
         let outcome = match check_custom_result_type(&name) {
             Ok(()) if self.result_types.contains_key(&*name) => {
                 Err("the client already has a handler of this result type")
@@ -187,7 +187,7 @@ impl Handlers {
             let check = move |interrupt: Option<&AtomicBool>| {
                 check_input_request_content(&asked_for, asked_with.as_ref(), interrupt)
             };
-            let checked = computed(peer, check).await?;
+            let checked = compute_or_offload(peer, check).await?;
             checked.map_err(|error| refused(&method, error))?;
             let answer = ask_host(answerer, request, alive).await?;
             if answer.kind() != Kind::Object {
@@ -217,7 +217,7 @@ impl Handlers {
             let fit = move |interrupt: Option<&AtomicBool>| {
                 prepare_input_response(&asked_for, params.as_ref(), &answer, interrupt)
             };
-            let fitted = computed(peer, fit).await?;
+            let fitted = compute_or_offload(peer, fit).await?;
             fitted.map_err(|reason| invalid(&method, &reason))
         })
     }
@@ -240,7 +240,7 @@ fn refused(method: &str, error: RpcError) -> RpcError {
 }
 
 /// Computes something inline if it is quick, otherwise on another thread.
-async fn computed<T: Send + 'static>(
+async fn compute_or_offload<T: Send + 'static>(
     peer: PeerId,
     work: impl Fn(Option<&AtomicBool>) -> Option<T> + Send + 'static,
 ) -> Result<T, RpcError> {
@@ -273,7 +273,12 @@ pub(super) async fn ask_host(
 
 /// Converts an answer to the server's `revision`. If the revision cannot express it, logs a warning and returns an
 /// internal error.
-pub(super) fn adapted(peer: PeerId, method: &str, answer: Answer, revision: Revision) -> Answer {
+pub(super) fn adapt_answer(
+    peer: PeerId,
+    method: &str,
+    answer: Answer,
+    revision: Revision,
+) -> Answer {
     if !adapt::needs_adapting(method, revision) {
         return answer;
     }

@@ -33,7 +33,7 @@ impl ServerKey {
     }
 
     /// Records the era that the server was found to have.
-    pub(super) fn note(self, era: Era) {
+    pub(super) fn record_era(self, era: Era) {
         servers().record(self.0, era, clock::now());
     }
 

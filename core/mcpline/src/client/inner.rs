@@ -152,7 +152,7 @@ impl Inner {
         (handlers.peer, handlers.tasks) = (PeerId::new(), Tasks::default());
         let runtime = tokio::runtime::Handle::current();
         let timers = Arc::new(Timers::new());
-        timers.start_holding(&runtime, handlers.tasks.begin());
+        timers.start_with_guard(&runtime, handlers.tasks.begin());
         Arc::new_cyclic(|this| Self {
             current: Mutex::new(Current {
                 session: None,
@@ -208,12 +208,12 @@ impl Inner {
     }
 
     /// Returns the number for a new connection.
-    pub(super) fn next_conversation(&self) -> u64 {
+    pub(super) fn next_connection_number(&self) -> u64 {
         self.conversations.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Returns the number of the latest connection.
-    pub(super) fn latest_conversation(&self) -> u64 {
+    pub(super) fn latest_connection(&self) -> u64 {
         self.conversations.load(Ordering::Relaxed)
     }
 
@@ -267,10 +267,10 @@ impl Inner {
             Ok((session, is_certain)) => {
                 let found = session.revision().era();
                 let server = server.filter(|_| is_certain || found == Era::Modern);
-                self.remember(server, first, found);
+                self.record_era(server, first, found);
                 // From here on, the session's end is announced.
                 retry.into_iter().for_each(Retry::succeeded);
-                self.enter(session).await
+                self.adopt_session(session).await
             }
             Err(error) => {
                 if let Some(server) = server {
@@ -291,16 +291,19 @@ impl Inner {
     }
 
     /// Records a server's era for later clients. `first` is the era that was tried first.
-    fn remember(&self, server: Option<ServerKey>, first: Option<Era>, found: Era) {
+    fn record_era(&self, server: Option<ServerKey>, first: Option<Era>, found: Era) {
         // A client that does not support 2026-07-28 has not probed whether the server does.
         let probed =
             first != Some(Era::Legacy) && self.settings.revisions.iter().any(|one| one.is_modern());
         if let Some(server) = server.filter(|_| probed || found == Era::Modern) {
-            server.note(found);
+            server.record_era(found);
         }
     }
 
-    pub(super) async fn enter(&self, session: Arc<Session>) -> Result<Arc<Session>, ClientError> {
+    pub(super) async fn adopt_session(
+        &self,
+        session: Arc<Session>,
+    ) -> Result<Arc<Session>, ClientError> {
         let Some((again, level)) = self.make_current(&session) else {
             session.link.close().await;
             self.forget_link(&session.link);
@@ -308,7 +311,7 @@ impl Inner {
         };
         // A session that ended before it became current has reported its end to no one.
         if let Some(error) = session.ended_with() {
-            self.lost(&session, &error);
+            self.handle_connection_loss(&session, &error);
             return Err(error);
         }
         self.announce(&session);
@@ -377,7 +380,7 @@ impl Inner {
                 timeouts: self.settings.timeouts,
                 ..OutgoingClientRequest::new(method, Some(&params))
             };
-            let answer = session.ask(&ask, None, Vec::new());
+            let answer = session.send_request(&ask, None, Vec::new());
             let repeating = self.handlers.tasks.until_closed(async move {
                 if let Err(error) = answer.await {
                     tracing::warn!("reconnected, but the log level or a subscription was not restored: {method} failed: {error:#}");
@@ -388,7 +391,7 @@ impl Inner {
     }
 
     /// Handles the loss of a connection or its session: the next request opens a new one.
-    pub(super) fn lost(&self, session: &Arc<Session>, error: &ClientError) {
+    pub(super) fn handle_connection_loss(&self, session: &Arc<Session>, error: &ClientError) {
         {
             let mut current = self.current();
             let is_current = current.session.as_ref();
@@ -413,7 +416,7 @@ impl Inner {
         session.stop_pings();
         tracing::debug!("the connection was lost: {error:#}");
         // With subscriptions, reconnect now instead of with the next request.
-        if self.subscriptions.wants(self) && self.settings.reconnect.attempts > 0 {
+        if self.subscriptions.needs_connection(self) && self.settings.reconnect.attempts > 0 {
             let this = self.this.clone();
             let returning = self.handlers.tasks.until_closed(async move {
                 if let Some(this) = this.upgrade()
@@ -568,7 +571,7 @@ mod tests {
 
         fn abandon(&self, _: u64) {}
 
-        fn opened(&self, _: Revision) {}
+        fn set_session_open(&self, _: Revision) {}
 
         fn close(&self) -> LinkFuture {
             self.closes.send_modify(|closes| *closes += 1);

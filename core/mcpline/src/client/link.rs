@@ -49,7 +49,7 @@ pub(crate) trait Link: Send + Sync + 'static {
 
     /// Reports that the session is open in this revision. From now on messages are sent as in that revision, and a
     /// transport with a stream for unsolicited messages of the server opens it.
-    fn opened(&self, revision: Revision);
+    fn set_session_open(&self, revision: Revision);
 
     /// Closes the link as the transport's specification requires, and resolves when nothing is left: no task, no
     /// descriptor, no process. Closing begins with the call, not when the future is polled. Can be called repeatedly.
@@ -106,7 +106,7 @@ pub(crate) trait LinkEventSink: Send + Sync + 'static {
 
     /// Pauses or resumes the timeouts of a request, or of any request if there is no number, while it waits for
     /// something other than the server, such as the user's consent.
-    fn held(&self, request: Option<u64>, held: bool);
+    fn set_timeout_paused(&self, request: Option<u64>, held: bool);
 
     /// Reports the end of the link: every open request has failed with this error.
     fn ended(&self, error: ClientError);

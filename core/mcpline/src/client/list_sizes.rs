@@ -28,7 +28,7 @@ struct ListSize {
 
 impl ListSizes {
     /// Returns the connection in which a page of `method` contained this cursor, if it is remembered.
-    pub(super) fn conversation_of(&self, method: &str, cursor: &str) -> Option<u64> {
+    pub(super) fn connection_of_cursor(&self, method: &str, cursor: &str) -> Option<u64> {
         Some(self.known(method, cursor)?.conversation)
     }
 

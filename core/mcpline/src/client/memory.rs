@@ -65,7 +65,7 @@ impl Link for MemoryLink {
 
     fn abandon(&self, _: u64) {}
 
-    fn opened(&self, _: Revision) {}
+    fn set_session_open(&self, _: Revision) {}
 
     fn close(&self) -> LinkFuture {
         self.closing.close()

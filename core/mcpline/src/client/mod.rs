@@ -252,8 +252,8 @@ impl Client {
     }
 
     /// Subscribes to changes on 2026-07-28, for the listeners that were set before.
-    pub(crate) fn want_changes(&self) {
-        self.inner().subscriptions.want_changes();
+    pub(crate) fn subscribe_to_changes(&self) {
+        self.inner().subscriptions.subscribe_to_changes();
     }
 
     /// Closes the connection and waits until all of its tasks, descriptors and processes are gone. Requests in flight

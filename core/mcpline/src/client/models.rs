@@ -56,7 +56,7 @@ impl Link for TestLink {
         self.abandoned.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn opened(&self, _: Revision) {}
+    fn set_session_open(&self, _: Revision) {}
 
     fn close(&self) -> LinkFuture {
         Box::pin(std::future::ready(()))
@@ -128,7 +128,8 @@ fn response_races_end_of_connection() {
         let client = client(Handlers::default());
         let (session, link) = session(&client);
         let reports = reception(&session);
-        let pending = session.ask(&OutgoingClientRequest::new("ping", None), None, Vec::new());
+        let pending =
+            session.send_request(&OutgoingClientRequest::new("ping", None), None, Vec::new());
         let threads = Threads::default();
         let (answering, ending) = (reports.clone(), reports.clone());
         threads.start(move || {
@@ -141,7 +142,8 @@ fn response_races_end_of_connection() {
         }
         assert_eq!(link.cancellations(), 0);
         // The caller is gone, or nothing is sent.
-        let late = session.ask(&OutgoingClientRequest::new("ping", None), None, Vec::new());
+        let late =
+            session.send_request(&OutgoingClientRequest::new("ping", None), None, Vec::new());
         drop(client);
         threads_joined(threads, session, late);
     });
@@ -162,7 +164,8 @@ fn response_races_cancellation() {
         let client = client(Handlers::default());
         let (session, link) = session(&client);
         let reports = reception(&session);
-        let pending = session.ask(&OutgoingClientRequest::new("ping", None), None, Vec::new());
+        let pending =
+            session.send_request(&OutgoingClientRequest::new("ping", None), None, Vec::new());
         let threads = Threads::default();
         let answering = reports.clone();
         threads.start(move || {
@@ -190,8 +193,11 @@ fn requests_race_end_of_connection() {
         for _ in 0..2 {
             let session = session.clone();
             threads.start(move || {
-                let pending =
-                    session.ask(&OutgoingClientRequest::new("ping", None), None, Vec::new());
+                let pending = session.send_request(
+                    &OutgoingClientRequest::new("ping", None),
+                    None,
+                    Vec::new(),
+                );
                 assert!(block_on(pending).is_err());
             });
         }
@@ -217,7 +223,8 @@ fn reports_race_handover() {
         let client = client(handlers);
         let (session, _link) = session(&client);
         let (reception, mut reports) = LinkEventReceiver::new();
-        let pending = session.ask(&OutgoingClientRequest::new("ping", None), None, Vec::new());
+        let pending =
+            session.send_request(&OutgoingClientRequest::new("ping", None), None, Vec::new());
         let threads = Threads::default();
         let reporting = reception.clone();
         threads.start(move || {

@@ -93,7 +93,7 @@ impl Inner {
         let has_contents = self.settings.span_contents && options.sent.is_some();
         let is_logged = self.handlers.request_log.is_wanted();
         if has_meta || span::is_wanted() || self.metrics.is_some() || has_contents || is_logged {
-            return Box::pin(self.uncommon_request(method, params, options)).await;
+            return Box::pin(self.observed_request(method, params, options)).await;
         }
         // Boxed, and decided here: the size of this future is the cost of every request.
         if !self.handlers.middlewares.is_empty() {
@@ -104,7 +104,7 @@ impl Inner {
 
     /// Sends a request whose parameters have `_meta`, which has a span here or in another language, or which is measured or
     /// logged.
-    async fn uncommon_request(
+    async fn observed_request(
         &self,
         method: &str,
         params: Option<&Raw>,
@@ -141,7 +141,7 @@ impl Inner {
             // A closed client returns no cached results.
             self.open_session()?;
             if let Some(result) = self.cache().get(&name, params, clock::now()) {
-                self.add_page(&name, params, &result, self.latest_conversation())?;
+                self.add_page(&name, params, &result, self.latest_connection())?;
                 return Ok(result);
             }
         }
@@ -173,7 +173,8 @@ impl Inner {
                     let result = match resolver {
                         None => result,
                         Some(resolver) => {
-                            let resolved = self.resolved(resolver, method, sent_params, result);
+                            let resolved =
+                                self.resolve_result(resolver, method, sent_params, result);
                             let resolved = Box::pin(resolved).await?;
                             // Resolving has no timeout of its own, so time starts over; and the result is the host's,
                             // not the server's.
@@ -199,10 +200,10 @@ impl Inner {
                                 .await?
                                 .map_err(|reason| ClientError::InvalidResponse { reason })?;
                         }
-                        self.accept(&session, &name, params, &result)?;
+                        self.check_result(&session, &name, params, &result)?;
                         let result = match name {
                             Method::ToolsList => {
-                                Box::pin(self.learn(result, since, timeouts)).await?
+                                Box::pin(self.update_tool_catalog(result, since, timeouts)).await?
                             }
                             _ => result,
                         };
@@ -227,8 +228,14 @@ impl Inner {
                     if pages && error.rpc().is_some() {
                         self.cache().remove_pages(&name);
                     }
-                    let recovery =
-                        self.recover(&session, &name, sent_params, options, error, &mut attempt);
+                    let recovery = self.prepare_retry(
+                        &session,
+                        &name,
+                        sent_params,
+                        options,
+                        error,
+                        &mut attempt,
+                    );
                     Box::pin(recovery).await?;
                 }
             }
@@ -267,7 +274,8 @@ impl Inner {
             timeouts: options.timeouts.unwrap_or(self.settings.timeouts),
         };
         // Pinned, because a future that is moved before it is awaited takes its size twice.
-        let response = std::pin::pin!(session.ask(&ask, options.progress.clone(), headers));
+        let response =
+            std::pin::pin!(session.send_request(&ask, options.progress.clone(), headers));
         if let (Some(sent), Some(number)) = (&options.sent, response.number()) {
             sent.set(session, number);
         }
@@ -327,7 +335,7 @@ impl Inner {
         let cursor = cursor.as_ref().and_then(Raw::string_value);
         let conversation = cursor.and_then(|cursor| {
             let sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
-            sizes.conversation_of(method.as_str(), &cursor)
+            sizes.connection_of_cursor(method.as_str(), &cursor)
         });
         match conversation.is_some_and(|number| number != session.number) {
             true => Err(ClientError::SessionExpired),
@@ -388,7 +396,7 @@ impl Inner {
     }
 
     /// Checks that a result has the method's form, and that its list is not too large.
-    fn accept(
+    fn check_result(
         &self,
         session: &Session,
         method: &Method,
@@ -407,7 +415,7 @@ impl Inner {
 
     /// Updates the tool catalog with a page of `tools/list` before the caller gets it, and removes invalid tools. Large
     /// pages are read on another thread.
-    async fn learn(
+    async fn update_tool_catalog(
         &self,
         page: Raw,
         started: Duration,
@@ -510,7 +518,7 @@ impl Inner {
     }
 
     /// Decides whether a failed request is sent again, and waits until then. Returns its error if not.
-    async fn recover(
+    async fn prepare_retry(
         &self,
         session: &Arc<Session>,
         method: &Method,
@@ -537,13 +545,13 @@ impl Inner {
             // The server was replaced since the connection was opened (2026-07-28, `basic/versioning`): a new
             // connection negotiates again, or reports that there is no common revision.
             _ if refuses_revision && session.revision().is_modern() => {
-                self.lost(session, &error);
+                self.handle_connection_loss(session, &error);
                 attempt.sessions += 1;
                 attempt.sessions <= MAX_SESSIONS_LOST
             }
             ClientError::SessionExpired => {
                 // Only new requests use a new session: requests in flight may still be answered in the old one.
-                self.lost(session, &error);
+                self.handle_connection_loss(session, &error);
                 attempt.sessions += 1;
                 attempt.sessions <= MAX_SESSIONS_LOST
             }
@@ -551,11 +559,11 @@ impl Inner {
             _ if error.kind() == ErrorKind::AuthorizationFailed => false,
             // The backlog would not be smaller a moment later.
             ClientError::TooMuchUnsent { .. } => false,
-            _ if error.is_retry_safe() => attempt.again(&self.settings),
+            _ if error.is_retry_safe() => attempt.count_attempt(&self.settings),
             ClientError::ConnectionLost { .. } | ClientError::ServerExited { .. } => {
                 self.may_repeat(method, params, options.reissue)
                     && attempt.repeat()
-                    && attempt.again(&self.settings)
+                    && attempt.count_attempt(&self.settings)
             }
             _ => false,
         };
@@ -605,8 +613,8 @@ impl Inner {
                 }
                 Err(_) => return Err(as_rpc(error)),
             };
-            self.accept(&session, &Method::ToolsList, params.as_ref(), &page)?;
-            let page = self.learn(page, started, timeouts).await?;
+            self.check_result(&session, &Method::ToolsList, params.as_ref(), &page)?;
+            let page = self.update_tool_catalog(page, started, timeouts).await?;
             cursor = page.member("nextCursor").filter(|cursor| !cursor.is_null());
             let text = cursor.as_ref().and_then(Raw::string_value);
             match cursors.follow(text.as_deref()) {
@@ -667,7 +675,7 @@ impl AttemptCounts {
         }
     }
 
-    fn again(&mut self, settings: &ClientSettings) -> bool {
+    fn count_attempt(&mut self, settings: &ClientSettings) -> bool {
         self.sent += 1;
         self.sent <= settings.reconnect.attempts
     }

@@ -13,7 +13,7 @@ use crate::client_error::ClientError;
 use crate::error_kind::ErrorKind;
 
 /// Returns the error that a resolver's answer represents.
-pub(crate) fn of_answer(error: RpcError) -> ClientError {
+pub(crate) fn error_of_answer(error: RpcError) -> ClientError {
     let data = error.data.as_ref();
     let data = data.and_then(|data| serde_json::from_slice::<Value>(data.as_bytes()).ok());
     match data.and_then(|data| Facts(data.get("failure")?).error()) {

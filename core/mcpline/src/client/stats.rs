@@ -50,7 +50,7 @@ impl Inner {
         ClientStats {
             uptime: clock::now().saturating_sub(self.started),
             is_connected: session.is_some(),
-            connections: self.latest_conversation(),
+            connections: self.latest_connection(),
             requests_in_flight: session.map_or(0, |session| session.in_flight()),
             cached_results,
             cached_bytes,

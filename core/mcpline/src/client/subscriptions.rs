@@ -143,7 +143,7 @@ impl Subscriptions {
         wanted: bool,
         timeouts: CallTimeouts,
     ) -> Result<(), ClientError> {
-        let mut waiting = self.begin(uri, wanted);
+        let mut waiting = self.change_subscription(uri, wanted);
         let version = waiting.version;
         let mut settled = self.settled.subscribe();
         let settling = settled.wait_for(|settled| settled.version >= version);
@@ -172,7 +172,7 @@ impl Subscriptions {
     }
 
     /// Adds or removes a subscription, for a caller that waits for the acknowledgment.
-    fn begin<'l>(&'l self, uri: &'l str, wanted: bool) -> Waiting<'l> {
+    fn change_subscription<'l>(&'l self, uri: &'l str, wanted: bool) -> Waiting<'l> {
         let mut state = self.lock();
         let (version, wish) = state.set(uri, wanted);
         if let Some(wish) = wish {
@@ -188,7 +188,7 @@ impl Subscriptions {
         }
     }
 
-    fn settle(&self, version: u64, outcome: Result<BTreeSet<String>, ClientError>) {
+    fn record_outcome(&self, version: u64, outcome: Result<BTreeSet<String>, ClientError>) {
         let (left_out, error) = match outcome {
             Ok(left_out) => (Arc::new(left_out), None),
             Err(error) => (Arc::default(), Some(error)),
@@ -208,7 +208,7 @@ impl Subscriptions {
     }
 
     /// Whether the client needs a connection for notifications.
-    pub(super) fn wants(&self, client: &Inner) -> bool {
+    pub(super) fn needs_connection(&self, client: &Inner) -> bool {
         self.has_listeners(client) || !self.lock().uris.is_empty()
     }
 
@@ -226,11 +226,11 @@ impl Subscriptions {
     /// Adds a listener for notifications.
     pub(super) fn add_listener(&self, listener: Listener) {
         self.listeners().push(listener);
-        self.want_changes();
+        self.subscribe_to_changes();
     }
 
     /// Subscribes the existing listeners to changes.
-    pub(super) fn want_changes(&self) {
+    pub(super) fn subscribe_to_changes(&self) {
         if !self.wants_changes.swap(true, Ordering::Relaxed) {
             self.lock().version += 1;
             self.changed.notify_one();
@@ -248,7 +248,7 @@ impl Subscriptions {
 
     /// Ends the task for good.
     pub(super) fn stop(&self) {
-        self.settle(u64::MAX, Err(ClientError::Closed));
+        self.record_outcome(u64::MAX, Err(ClientError::Closed));
         if let Some(task) = self.lock().task.take() {
             task.abort();
         }
@@ -368,7 +368,9 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
         };
         if let Some(error) = ended.as_ref().and_then(refusal) {
             tracing::warn!("the server refused a subscription: {error:#}");
-            client.subscriptions.settle(version, Err(error.clone()));
+            client
+                .subscriptions
+                .record_outcome(version, Err(error.clone()));
             // The old request stays open until the subscriptions change.
             ended = wait(&client, &mut open, version).await;
             if ended.is_none() {
@@ -379,12 +381,14 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
             open = next.map(|(pending, _)| pending);
             match &ended {
                 None => {
-                    client.subscriptions.settle(version, Ok(left_out));
+                    client.subscriptions.record_outcome(version, Ok(left_out));
                     ended = wait(&client, &mut open, version).await;
                 }
                 // Waiting callers get the error; a new connection subscribes again.
                 Some(Err(error)) if session.ended_with().is_none() => {
-                    client.subscriptions.settle(version, Err(error.clone()));
+                    client
+                        .subscriptions
+                        .record_outcome(version, Err(error.clone()));
                 }
                 Some(_) => {}
             }

@@ -101,7 +101,7 @@ impl Inner {
         };
         let consent = match (&hooks.before, options.approval) {
             (_, Approval::Needless) | (None, Approval::Undecided) => Ok(()),
-            (Some(before), _) => consented(&self.handlers.tasks, before.clone(), call).await,
+            (Some(before), _) => ask_consent(&self.handlers.tasks, before.clone(), call).await,
             (None, Approval::Needed) => Err(ClientError::ToolCallRefused {
                 reason: "the tool policy of this client demands approval, and the host has no hook that gives it"
                     .to_owned(),
@@ -136,7 +136,7 @@ impl Inner {
 }
 
 /// Runs the hook before a call. Closing the client ends it.
-async fn consented(tasks: &Tasks, before: Answerer, call: Raw) -> Result<(), ClientError> {
+async fn ask_consent(tasks: &Tasks, before: Answerer, call: Raw) -> Result<(), ClientError> {
     match tasks.until_closed(ask_host(before, call.into(), ())).await {
         Some(Ok(_)) => Ok(()),
         Some(Err(refusal)) => Err(ClientError::ToolCallRefused {

@@ -163,9 +163,9 @@ impl Link for RecordingLink {
         self.link.abandon(request);
     }
 
-    fn opened(&self, revision: Revision) {
+    fn set_session_open(&self, revision: Revision) {
         self.recorder.revision.set(revision);
-        self.link.opened(revision);
+        self.link.set_session_open(revision);
     }
 
     fn close(&self) -> LinkFuture {
@@ -188,8 +188,8 @@ impl LinkEventSink for RecordingSink {
         self.sink.failed(request, error);
     }
 
-    fn held(&self, request: Option<u64>, held: bool) {
-        self.sink.held(request, held);
+    fn set_timeout_paused(&self, request: Option<u64>, held: bool) {
+        self.sink.set_timeout_paused(request, held);
     }
 
     fn ended(&self, error: ClientError) {

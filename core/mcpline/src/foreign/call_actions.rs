@@ -20,7 +20,7 @@ pub fn report(
     report: impl FnOnce(&Context) + Send + 'static,
 ) -> Option<IoAction> {
     match context.client().hold_bytes_if_free(REPORT_BYTES + bytes) {
-        Ok(charge) => Some(charged(context, charge, report)),
+        Ok(charge) => Some(charged_action(context, charge, report)),
         Err(exceeded) => {
             warn_limited!(%exceeded, "dropped a progress report or log message: the memory of its client is used up");
             None
@@ -63,10 +63,10 @@ pub fn run_next(
 /// Returns the action for anything else that a handler does. It is charged, but never dropped.
 pub fn request(context: &Context, request: impl FnOnce(&Context) + Send + 'static) -> IoAction {
     let charge = context.client().hold_bytes_anyway(REPORT_BYTES);
-    charged(context, charge, request)
+    charged_action(context, charge, request)
 }
 
-fn charged(
+fn charged_action(
     context: &Context,
     charge: Charge,
     act: impl FnOnce(&Context) + Send + 'static,

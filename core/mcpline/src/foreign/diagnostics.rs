@@ -21,12 +21,15 @@ pub struct Diagnostic<'a> {
 
 /// Passes diagnostics of at least this level to `listener` from now on, on any thread. Once per process: returns `false`
 /// and does nothing if a tracing subscriber is already installed.
-pub fn listen(least: Level, listener: impl Fn(Diagnostic<'_>) + Send + Sync + 'static) -> bool {
+pub fn install_listener(
+    least: Level,
+    listener: impl Fn(Diagnostic<'_>) + Send + Sync + 'static,
+) -> bool {
     LEAST.store(number(least), Ordering::Relaxed);
     tracing::subscriber::set_global_default(DiagnosticSubscriber { listener }).is_ok()
 }
 
-/// Like [`listen`], but spans of requests go to an exporter. Diagnostics begin with [`set_least`].
+/// Like [`install_listener`], but spans of requests go to an exporter. Diagnostics begin with [`set_min_level`].
 #[cfg(feature = "otlp")]
 pub fn listen_and_export(
     exporter: &crate::otlp::OtlpExporter,
@@ -48,7 +51,7 @@ pub fn listen_and_export(
 const SPANS: &str = "mcpline::spans";
 
 /// Changes the least level that the listener gets; `None` for no diagnostics. Code that emits others costs nothing then.
-pub fn set_least(least: Option<Level>) {
+pub fn set_min_level(least: Option<Level>) {
     LEAST.store(least.map_or(0, number), Ordering::Relaxed);
     // Each place in the code remembers whether its level is wanted.
     tracing::callsite::rebuild_interest_cache();

@@ -109,7 +109,7 @@ impl<'e> Failure<'e> {
 
     /// Sets the method or action that failed, unless the error itself has one.
     #[must_use]
-    pub fn during(mut self, operation: &'e str) -> Self {
+    pub fn with_operation(mut self, operation: &'e str) -> Self {
         if self.operation.is_none() && !operation.is_empty() {
             self.operation = Some(operation);
             #[cfg(feature = "client")]
@@ -395,7 +395,7 @@ mod tests {
 
     use super::*;
     use crate::client::ConnectAttempt;
-    use crate::client::resolver_error::of_answer;
+    use crate::client::resolver_error::error_of_answer;
 
     fn members(error: &ClientError) -> Value {
         Failure::of_client(error).members().into()
@@ -464,7 +464,11 @@ mod tests {
 
     #[test]
     fn messages_name_method_option_and_outcome_and_quote_the_peer() {
-        let to = |error: &ClientError| Failure::of_client(error).during("tools/call").message;
+        let to = |error: &ClientError| {
+            Failure::of_client(error)
+                .with_operation("tools/call")
+                .message
+        };
         let waited = Duration::from_millis(2500);
         let late = |in_all| ClientError::RequestTimedOut { waited, in_all };
         assert_eq!(
@@ -524,7 +528,7 @@ mod tests {
     fn members_hold_every_fact() {
         let rpc = RpcError::invalid_params("no").with_data(&json!([1]));
         let error = ClientError::Rpc(rpc);
-        let failure = Failure::of_client(&error).during("tools/call");
+        let failure = Failure::of_client(&error).with_operation("tools/call");
         assert_eq!(
             Value::from(failure.members()),
             json!({"retry_safe": false, "outcome_unknown": false, "operation": "tools/call",
@@ -587,7 +591,7 @@ mod tests {
     #[test]
     fn names_the_capability_that_a_client_lacks() {
         let examples = input_request_error_examples();
-        let failure = Failure::of_input_request(&examples[0]).during("elicitation/create");
+        let failure = Failure::of_input_request(&examples[0]).with_operation("elicitation/create");
         assert_eq!(
             Value::from(failure.members()),
             json!({"retry_safe": false, "outcome_unknown": false,
@@ -603,7 +607,7 @@ mod tests {
         members.insert("message".to_owned(), failure.message.as_str().into());
         let mut answer = RpcError::internal_error("the handler of the host failed");
         answer.data = Raw::from_serialize(&json!({ "failure": members })).ok();
-        of_answer(answer)
+        error_of_answer(answer)
     }
 
     #[test]
@@ -627,9 +631,9 @@ mod tests {
 
     #[test]
     fn an_answer_without_facts_is_a_failure_of_the_resolver() {
-        let error = of_answer(RpcError::internal_error("the handler of the host failed"));
+        let error = error_of_answer(RpcError::internal_error("the handler of the host failed"));
         assert_eq!(error.kind(), ErrorKind::InputRequestFailed);
-        let error = of_answer(RpcError::invalid_params("no such receipt"));
+        let error = error_of_answer(RpcError::invalid_params("no such receipt"));
         assert_eq!(error.kind(), ErrorKind::Rpc);
     }
 }

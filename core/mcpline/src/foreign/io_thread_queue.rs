@@ -146,11 +146,11 @@ impl IoThreadQueue {
     }
 
     /// Like [`Self::push`], for a thread that calls [`Self::wake`] after its last action.
-    pub fn leave(&self, completion: IoAction) {
+    pub fn push_without_wake(&self, completion: IoAction) {
         self.shared.add([completion], false);
     }
 
-    /// Wakes the task for actions queued by [`Self::leave`].
+    /// Wakes the task for actions queued by [`Self::push_without_wake`].
     pub fn wake(&self) {
         let wakes = {
             let mut done = self.shared.lock();
@@ -163,14 +163,14 @@ impl IoThreadQueue {
 
     /// Like [`Self::push`], for a thread that calls [`Self::run`] soon: wakes the runtime only if another thread is in
     /// it.
-    pub fn put(&self, completion: IoAction) {
+    pub fn push_and_wake_other(&self, completion: IoAction) {
         self.shared.add([completion], false);
         if self.shared.attended.load(Ordering::SeqCst) {
             self.shared.filled.notify_one();
         }
     }
 
-    /// Sets whether another thread than the one that [puts](Self::put) is in the runtime.
+    /// Sets whether another thread than the one that [puts](Self::push_and_wake_other) is in the runtime.
     pub fn set_attended(&self, attended: bool) {
         self.shared.attended.store(attended, Ordering::SeqCst);
     }
@@ -331,10 +331,10 @@ mod tests {
             tokio::task::yield_now().await;
         });
         completions.push(holding());
-        completions.leave(holding());
+        completions.push_without_wake(holding());
         drop(runtime);
         completions.push(holding());
-        completions.put(holding());
+        completions.push_and_wake_other(holding());
         completions.push_all(&mut vec![holding(), holding()]);
         assert_eq!(Arc::strong_count(&completions.shared), 1);
     }

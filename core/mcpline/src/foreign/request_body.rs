@@ -100,7 +100,7 @@ impl BodyFeed {
     }
 
     /// Reports that the client left before it had sent everything. Returns the waker to wake.
-    pub fn lose(&self) -> Option<Waker> {
+    pub fn set_disconnected(&self) -> Option<Waker> {
         let mut state = lock(&self.state);
         state.lost = true;
         state.wanted = false;
@@ -235,7 +235,7 @@ mod tests {
         let (mut body, feed) = RequestBody::new(Some(2));
         let reading = tokio::spawn(async move { body.frame().await });
         tokio::task::yield_now().await;
-        if let Some(waker) = feed.lose() {
+        if let Some(waker) = feed.set_disconnected() {
             waker.wake();
         }
         let read = reading.await.expect("no panic");

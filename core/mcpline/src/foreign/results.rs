@@ -18,7 +18,7 @@ use crate::server::{
 use super::options::read;
 
 /// Returns the reply for a result of an extension's type; `None` if its type is the protocol's, or it has none.
-fn extended(result: &Raw) -> Option<Reply> {
+fn extended_reply(result: &Raw) -> Option<Reply> {
     let own_type = result.member("resultType")?;
     let own_type = own_type.string_value()?;
     check_custom_result_type(&own_type).ok()?;
@@ -45,17 +45,17 @@ pub struct CallTarget<'a> {
 pub fn text(target: &CallTarget<'_>, text: &str) -> Result<Reply, Error> {
     match target.kind {
         CallKind::Tool => Ok(Reply::Tool(ToolReply::text(text))),
-        CallKind::Event | CallKind::Notification => Ok(ignored()),
+        CallKind::Event | CallKind::Notification => Ok(empty_reply()),
         CallKind::Resource => {
             let mime_type = target.mime_type.unwrap_or("text/plain");
             let contents = json!([{"uri": target.uri, "mimeType": mime_type, "text": text}]);
-            content(target.kind, written(&contents))
+            content(target.kind, to_raw(&contents))
         }
         CallKind::Prompt => {
             let messages = json!([{"role": "user", "content": {"type": "text", "text": text}}]);
-            content(target.kind, written(&messages))
+            content(target.kind, to_raw(&messages))
         }
-        kind => Err(misfit(kind, "a text")),
+        kind => Err(wrong_reply_error(kind, "a text")),
     }
 }
 
@@ -87,9 +87,9 @@ pub fn bytes(
             json!([{"type": block, "data": data, "mimeType": mime_type}])
         }
         CallKind::Resource => json!([{"uri": target.uri, "mimeType": mime_type, "blob": data}]),
-        kind => return Err(misfit(kind, "bytes")),
+        kind => return Err(wrong_reply_error(kind, "bytes")),
     };
-    content(target.kind, written(&array))
+    content(target.kind, to_raw(&array))
 }
 
 /// Returns the reply for the main array of a result: the content of a tool, the contents of a resource, the messages of a
@@ -118,7 +118,7 @@ pub fn content(kind: CallKind, array: Raw) -> Result<Reply, Error> {
             meta: None,
         })),
         CallKind::ResourceList => Ok(Reply::Result(Raw::EMPTY_OBJECT.with("resources", &array))),
-        kind => Err(misfit(kind, "content")),
+        kind => Err(wrong_reply_error(kind, "content")),
     }
 }
 
@@ -133,7 +133,7 @@ pub fn structured(kind: CallKind, json: Raw) -> Result<Reply, Error> {
             structured: Some(json),
             ..ToolReply::default()
         })),
-        kind => Err(misfit(kind, "structured content")),
+        kind => Err(wrong_reply_error(kind, "structured content")),
     }
 }
 
@@ -148,8 +148,8 @@ pub fn values(kind: CallKind, values: Vec<String>) -> Result<Reply, Error> {
             values,
             ..CompletionReply::default()
         })),
-        CallKind::ResourceList => content(kind, written(&json!(values))),
-        kind => Err(misfit(kind, "values")),
+        CallKind::ResourceList => content(kind, to_raw(&json!(values))),
+        kind => Err(wrong_reply_error(kind, "values")),
     }
 }
 
@@ -164,13 +164,13 @@ pub fn complete(kind: CallKind, result: &Raw) -> Result<Reply, Error> {
         return Err(Error::usage("the result must be a JSON object"));
     }
     match kind {
-        CallKind::Event | CallKind::Notification => return Ok(ignored()),
+        CallKind::Event | CallKind::Notification => return Ok(empty_reply()),
         CallKind::Request | CallKind::Middleware | CallKind::ResourceList => {
             return Ok(Reply::Result(result.clone()));
         }
         _ => {}
     }
-    if let Some(extended) = extended(result) {
+    if let Some(extended) = extended_reply(result) {
         return Ok(extended);
     }
     match kind {
@@ -183,19 +183,19 @@ pub fn complete(kind: CallKind, result: &Raw) -> Result<Reply, Error> {
             meta: result.member("_meta"),
         })),
         CallKind::Resource => Ok(Reply::Resource(ResourceReply {
-            contents: required(result, "contents")?,
+            contents: required_member(result, "contents")?,
             cache: cache(result)?,
             meta: result.member("_meta"),
         })),
         CallKind::Prompt => Ok(Reply::Prompt(PromptReply {
-            messages: required(result, "messages")?,
+            messages: required_member(result, "messages")?,
             description: result
                 .member("description")
                 .and_then(|text| text.string_value().map(Into::into)),
             meta: result.member("_meta"),
         })),
-        CallKind::Completion => completion(&required(result, "completion")?),
-        kind => Err(misfit(kind, "a whole result")),
+        CallKind::Completion => completion(&required_member(result, "completion")?),
+        kind => Err(wrong_reply_error(kind, "a whole result")),
     }
 }
 
@@ -265,21 +265,21 @@ pub fn unsupported(required: &Value, message: String) -> HandlerError {
 }
 
 /// Returns the reply of a handler whose result is ignored.
-fn ignored() -> Reply {
+fn empty_reply() -> Reply {
     Reply::Tool(ToolReply::default())
 }
 
-fn written(json: &Value) -> Raw {
+fn to_raw(json: &Value) -> Raw {
     Raw::from_trusted(json.to_string())
 }
 
-fn required(result: &Raw, member: &str) -> Result<Raw, Error> {
+fn required_member(result: &Raw, member: &str) -> Result<Raw, Error> {
     result
         .member(member)
         .ok_or_else(|| Error::usage(format!("{member} is missing")))
 }
 
-fn misfit(kind: CallKind, reply: &str) -> Error {
+fn wrong_reply_error(kind: CallKind, reply: &str) -> Error {
     let kind = match kind {
         CallKind::Event => "an event".to_owned(),
         CallKind::Middleware => "a request".to_owned(),

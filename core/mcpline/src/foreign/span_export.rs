@@ -14,8 +14,8 @@ use super::options::{SpanExportOptions, read};
 pub struct SpanExport(OtlpExporter);
 
 impl SpanExport {
-    /// Starts to export spans, and to pass diagnostics to `listener` after [`diagnostics::set_least`]. Once per process, and in
-    /// place of [`diagnostics::listen`]. `options` is [`SpanExportOptions`] as JSON. Requests run on this runtime.
+    /// Starts to export spans, and to pass diagnostics to `listener` after [`diagnostics::set_min_level`]. Once per process, and in
+    /// place of [`diagnostics::install_listener`]. `options` is [`SpanExportOptions`] as JSON. Requests run on this runtime.
     ///
     /// # Errors
     ///

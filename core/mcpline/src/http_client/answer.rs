@@ -125,7 +125,7 @@ impl Answer {
     }
 
     /// Reads the beginning of the body, as far as it arrives: for errors.
-    pub(crate) async fn beginning(&mut self, limit: usize) -> Bytes {
+    pub(crate) async fn read_beginning(&mut self, limit: usize) -> Bytes {
         let mut all = BytesMut::new();
         while all.len() < limit {
             match self.chunk().await {

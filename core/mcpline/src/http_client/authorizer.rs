@@ -92,9 +92,9 @@ pub(crate) enum AttemptOutcome {
 /// consent.
 pub(crate) trait RequestTimer: Send + Sync {
     /// Pauses or resumes the timeout.
-    fn hold(&self, held: bool);
+    fn set_paused(&self, held: bool);
 }
 
 impl RequestTimer for () {
-    fn hold(&self, _: bool) {}
+    fn set_paused(&self, _: bool) {}
 }

@@ -15,7 +15,7 @@ use crate::shared_io_error::SharedIoError;
 use super::answer::Answer;
 use super::authorizer::{AttemptOutcome, Authorizer, RequestTimer};
 use super::connector::{Connector, Proxied};
-use super::headers::own_headers;
+use super::headers::parse_user_headers;
 use super::pool::Pool;
 use super::reach::Reach;
 use super::refusal;
@@ -70,7 +70,7 @@ impl HttpClient {
     ///
     /// [`ClientError::Usage`] if the settings contain an invalid header, proxy or certificate.
     pub(crate) fn new(settings: HttpSettings, handle: Handle) -> Result<Arc<Self>, ClientError> {
-        Self::reaching(settings, handle, Reach::Everywhere)
+        Self::with_reach(settings, handle, Reach::Everywhere)
     }
 
     /// Like [`new`](Self::new), but connects only to addresses within `reach`.
@@ -78,7 +78,7 @@ impl HttpClient {
     /// # Errors
     ///
     /// As [`new`](Self::new).
-    pub(crate) fn reaching(
+    pub(crate) fn with_reach(
         settings: HttpSettings,
         handle: Handle,
         reach: Reach,
@@ -86,7 +86,7 @@ impl HttpClient {
         Self::unauthorized(settings, handle, reach).map(Arc::new)
     }
 
-    /// Like [`reaching`](Self::reaching), for requests to an API, whose redirects stay at their origin, or lead from port 80 to
+    /// Like [`with_reach`](Self::with_reach), for requests to an API, whose redirects stay at their origin, or lead from port 80 to
     /// port 443.
     ///
     /// # Errors
@@ -120,7 +120,7 @@ impl HttpClient {
     ) -> Result<Self, ClientError> {
         let tasks = Tasks::default();
         Ok(Self {
-            headers: own_headers(&settings.headers)?,
+            headers: parse_user_headers(&settings.headers)?,
             connector: Connector::new(&settings, reach, &tasks)?,
             pool: Arc::new(Pool::new(&tasks)),
             tasks,
@@ -164,7 +164,7 @@ impl HttpClient {
         timer: &dyn RequestTimer,
         mut reuse: Reuse,
     ) -> Result<Answer, ClientError> {
-        let moved = self.moved(target);
+        let moved = self.known_redirect(target);
         let target = moved.as_ref().unwrap_or(target);
         let with_host = || {
             let mut headers = headers();
@@ -240,7 +240,7 @@ impl HttpClient {
         headers: MakeHeaders<'_>,
         body: &Bytes,
     ) -> Result<Answer, ClientError> {
-        let moved = self.moved(target);
+        let moved = self.known_redirect(target);
         let target = moved.as_ref().unwrap_or(target);
         let with_host = || {
             let mut headers = headers();
@@ -288,7 +288,7 @@ impl HttpClient {
             let refuse = |why: &str| {
                 let shown = without_secrets(&location);
                 let why = format!("the redirect to {shown} is not followed: {why}");
-                Err(refusal::not_followed(status, why))
+                Err(refusal::redirect_error(status, why))
             };
             if *method != Method::GET && changes_method(status) {
                 return refuse(
@@ -302,7 +302,7 @@ impl HttpClient {
                 Ok(next) => next,
                 Err(problem) => return refuse(&problem),
             };
-            if let Some(why) = target.forbids(&next, self.upgrades) {
+            if let Some(why) = target.redirect_refusal(&next, self.upgrades) {
                 return refuse(why);
             }
             answer.drain().await;
@@ -326,7 +326,7 @@ impl HttpClient {
     }
 
     /// Returns the target of a known permanent redirect.
-    fn moved(&self, target: &Target) -> Option<Target> {
+    fn known_redirect(&self, target: &Target) -> Option<Target> {
         let moved = self.lock_moved();
         let known = moved.iter().find(|(from, _)| *from == target.uri);
         known.map(|(_, to)| to.clone())
@@ -488,7 +488,7 @@ fn location(answer: &Answer) -> Result<Option<String>, ClientError> {
     match answer.head.headers.get(header::LOCATION) {
         Some(location) if redirects => match location.to_str() {
             Ok(location) => Ok(Some(location.to_owned())),
-            Err(_) => Err(refusal::not_followed(
+            Err(_) => Err(refusal::redirect_error(
                 status,
                 "invalid redirect URL".to_owned(),
             )),

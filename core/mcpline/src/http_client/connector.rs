@@ -167,14 +167,14 @@ impl Connector {
                     }
                     let to = with_port(target).map_err(ClientError::unreachable)?;
                     let stream = tunnel.call(to).await;
-                    stream.map_err(|error| via(proxy, &error))?
+                    stream.map_err(|error| proxy_error(proxy, &error))?
                 }
                 Some("http") => {
                     proxied = Some(Proxied {
                         authorization: proxy.basic_auth().cloned(),
                     });
                     let stream = tcp.call(proxy.uri().clone()).await;
-                    stream.map_err(|error| via(proxy, &error))?
+                    stream.map_err(|error| proxy_error(proxy, &error))?
                 }
                 other => {
                     return Err(ClientError::unreachable(format!(
@@ -224,7 +224,7 @@ impl Connector {
         }
         let to = with_port(target).map_err(ClientError::unreachable)?;
         let stream = socks.call(to).await;
-        stream.map_err(|error| via(proxy, &error))
+        stream.map_err(|error| proxy_error(proxy, &error))
     }
 }
 
@@ -295,7 +295,7 @@ fn unreachable(error: &(dyn StdError + 'static)) -> ClientError {
     ClientError::ServerUnreachable { reason, source }
 }
 
-fn via(proxy: &Intercept, error: &(dyn StdError + 'static)) -> ClientError {
+fn proxy_error(proxy: &Intercept, error: &(dyn StdError + 'static)) -> ClientError {
     let place = proxy.uri().authority().map_or("", |place| place.as_str());
     let (reason, source) = SharedIoError::split(error);
     let colon = if reason.is_empty() { "" } else { ": " };

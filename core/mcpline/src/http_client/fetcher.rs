@@ -59,7 +59,7 @@ impl Fetcher {
             false => Reach::Public,
         };
         Ok(Self {
-            client: HttpClient::reaching(settings, handle, reach)?,
+            client: HttpClient::with_reach(settings, handle, reach)?,
         })
     }
 

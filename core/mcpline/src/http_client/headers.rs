@@ -23,7 +23,7 @@ const RESERVED: &[&str] = &[
 ];
 
 /// Validates the user's headers.
-pub(crate) fn own_headers(given: &[(String, String)]) -> Result<HeaderMap, ClientError> {
+pub(crate) fn parse_user_headers(given: &[(String, String)]) -> Result<HeaderMap, ClientError> {
     let mut headers = HeaderMap::with_capacity(given.len());
     for (name, value) in given {
         let invalid = |why: &str| ClientError::Usage(format!("the header {name:?} {why}"));

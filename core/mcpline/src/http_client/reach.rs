@@ -36,9 +36,11 @@ impl Reach {
             return Ok(());
         }
         match host.parse::<IpAddr>() {
-            Ok(address) if !self.allows(address) => Err(refusal(host)),
+            Ok(address) if !self.allows(address) => Err(private_address_error(host)),
             Ok(_) => Ok(()),
-            Err(_) if is_loopback_host(host.trim_end_matches('.')) => Err(refusal(host)),
+            Err(_) if is_loopback_host(host.trim_end_matches('.')) => {
+                Err(private_address_error(host))
+            }
             Err(_) if is_address_in_another_form(host) => Err(format!(
                 "{host} is neither a name nor an address in its usual form, which a server may not send this client to"
             )),
@@ -79,7 +81,7 @@ fn is_address_in_another_form(host: &str) -> bool {
     is_decimal || is_hexadecimal || !name.bytes().all(is_of_name)
 }
 
-fn refusal(host: &str) -> String {
+fn private_address_error(host: &str) -> String {
     format!(
         "{host} is at a private address, which a server may not send this client to unless that is allowed"
     )
@@ -123,7 +125,7 @@ impl Service<Name> for Resolver {
             if reachable.is_empty() && !addresses.is_empty() {
                 return Err(io::Error::new(
                     io::ErrorKind::PermissionDenied,
-                    refusal(&host),
+                    private_address_error(&host),
                 ));
             }
             Ok(reachable.into_iter())

@@ -27,18 +27,18 @@ pub(crate) async fn refusal(mut answer: Answer, in_session: bool) -> ClientError
         return ClientError::SessionExpired;
     }
     let challenge = challenge(&answer.head.headers);
-    let body = tokio::time::timeout(BODY_TIME, answer.beginning(MAX_READ_BODY)).await;
+    let body = tokio::time::timeout(BODY_TIME, answer.read_beginning(MAX_READ_BODY)).await;
     let body = body.unwrap_or_default();
     ClientError::Http {
         status: status.as_u16(),
         error: rpc_error(&body).map(Box::new),
-        body: kept(&body),
+        body: body_excerpt(&body),
         challenge,
     }
 }
 
 /// Returns the error for a redirect that is not followed.
-pub(crate) fn not_followed(status: StatusCode, why: String) -> ClientError {
+pub(crate) fn redirect_error(status: StatusCode, why: String) -> ClientError {
     ClientError::Http {
         status: status.as_u16(),
         body: why,
@@ -65,7 +65,7 @@ fn challenge(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Returns the beginning of a body as text, cut between two characters.
-fn kept(body: &[u8]) -> String {
+fn body_excerpt(body: &[u8]) -> String {
     let mut text = String::from_utf8_lossy(body).into_owned();
     if text.len() > MAX_KEPT_BODY {
         let end = (0..=MAX_KEPT_BODY)

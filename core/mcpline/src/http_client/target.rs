@@ -69,7 +69,11 @@ impl Target {
 
     /// Returns why a redirect from this target to `other` must not be followed, or `None` if it may. The request's
     /// arguments and credentials are meant for the user's host, over a connection that is at least as secure.
-    pub(crate) fn forbids(&self, other: &Self, upgrades: Upgrades) -> Option<&'static str> {
+    pub(crate) fn redirect_refusal(
+        &self,
+        other: &Self,
+        upgrades: Upgrades,
+    ) -> Option<&'static str> {
         let (from, to) = (&*self.origin, &*other.origin);
         if from.is_https() && !to.is_https() {
             return Some("it leads from https to http");
@@ -245,7 +249,7 @@ mod tests {
             target("https://Example.com/a"),
             target("HTTPS://example.COM:443/b"),
         );
-        assert_eq!(one.forbids(&other, Upgrades::AnyPort), None);
+        assert_eq!(one.redirect_refusal(&other, Upgrades::AnyPort), None);
         assert_eq!(one.origin, other.origin);
     }
 
@@ -253,11 +257,11 @@ mod tests {
     fn only_the_same_origin_or_its_upgrade_to_https_is_followed() {
         let plain = target("http://example.com/");
         assert_eq!(
-            plain.forbids(&target("https://example.com/"), Upgrades::AnyPort),
+            plain.redirect_refusal(&target("https://example.com/"), Upgrades::AnyPort),
             None
         );
         assert_eq!(
-            plain.forbids(&target("https://example.com:8443/"), Upgrades::AnyPort),
+            plain.redirect_refusal(&target("https://example.com:8443/"), Upgrades::AnyPort),
             None
         );
         for other in [
@@ -266,7 +270,9 @@ mod tests {
             "https://www.example.com/",
         ] {
             assert!(
-                plain.forbids(&target(other), Upgrades::AnyPort).is_some(),
+                plain
+                    .redirect_refusal(&target(other), Upgrades::AnyPort)
+                    .is_some(),
                 "{other}"
             );
         }
@@ -277,7 +283,9 @@ mod tests {
             "https://example.org/",
         ] {
             assert!(
-                secure.forbids(&target(other), Upgrades::AnyPort).is_some(),
+                secure
+                    .redirect_refusal(&target(other), Upgrades::AnyPort)
+                    .is_some(),
                 "{other}"
             );
         }
@@ -287,7 +295,7 @@ mod tests {
     #[test]
     fn an_upgrade_can_be_limited_to_the_default_ports() {
         let is_followed = |from: &str, to: &str| {
-            let forbidden = target(from).forbids(&target(to), Upgrades::DefaultPorts);
+            let forbidden = target(from).redirect_refusal(&target(to), Upgrades::DefaultPorts);
             forbidden.is_none()
         };
         assert!(is_followed("http://example.com/", "https://example.com/"));

@@ -56,7 +56,7 @@ impl Handover {
     }
 
     /// Starts a task that reads the pipe.
-    pub(crate) fn read_on(self: &Arc<Self>, pipe: Lent) {
+    pub(crate) fn spawn_reader(self: &Arc<Self>, pipe: Lent) {
         (self.read_on)(self.clone(), pipe);
     }
 
@@ -93,7 +93,7 @@ impl Handover {
     }
 
     /// Lets another task read on if a handler has kept the pipe since the last look. Returns whether to look again.
-    pub(super) fn look(self: &Arc<Self>) -> bool {
+    pub(super) fn let_other_task_read(self: &Arc<Self>) -> bool {
         let mut state = self.lock();
         if state.seen != Some(state.loans) {
             state.seen = Some(state.loans);
@@ -105,7 +105,7 @@ impl Handover {
         drop(state);
         if let Some(pipe) = overdue {
             tracing::debug!("a handler keeps its thread: another one reads the client's messages");
-            self.read_on(pipe);
+            self.spawn_reader(pipe);
         }
         false
     }

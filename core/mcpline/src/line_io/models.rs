@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use crate::models::{Record, check};
 use crate::server::models::Threads;
-use crate::sync::{Arc, switch};
+use crate::sync::{Arc, yield_point};
 
 use super::handover::{Handover, Lent, while_lent};
 
@@ -45,11 +45,11 @@ fn a_pipe_is_handed_over_at_any_moment() {
             let pipe = pipe.downcast().expect("a pipe");
             starting.start(move || read(pipe, &handover, &recorded));
         });
-        handover.read_on(Box::new((0..MESSAGES).collect::<Pipe>()));
+        handover.spawn_reader(Box::new((0..MESSAGES).collect::<Pipe>()));
         let looking = handover.clone();
         threads.start(move || {
             for _ in 0..3 * MESSAGES {
-                looking.look();
+                looking.let_other_task_read();
             }
         });
         events.wait_for(MESSAGES);

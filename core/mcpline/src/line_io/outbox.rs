@@ -50,7 +50,7 @@ impl Outbox {
     }
 
     /// Waits until there is something to write. One task may wait at a time.
-    pub(crate) async fn filled(&self) {
+    pub(crate) async fn wait_until_filled(&self) {
         // The task that waits is also the one that reads requests: writing their responses must not wake it again.
         let _waiting = Waiting(self);
         poll_fn(|cx| {
@@ -126,16 +126,16 @@ mod tests {
         let send = || message_sink::send(&outbox, MessageKind::Notification, b"1");
         let wakes = || counter.0.load(Ordering::Relaxed);
         {
-            let mut filled = pin!(outbox.filled());
+            let mut filled = pin!(outbox.wait_until_filled());
             assert!(filled.as_mut().poll(&mut cx).is_pending());
             send();
             send();
             assert_eq!(wakes(), 1);
             assert!(filled.as_mut().poll(&mut cx).is_ready());
         }
-        assert!(pin!(outbox.filled()).poll(&mut cx).is_ready());
+        assert!(pin!(outbox.wait_until_filled()).poll(&mut cx).is_ready());
         outbox.take(&mut Vec::new());
-        assert!(pin!(outbox.filled()).poll(&mut cx).is_pending());
+        assert!(pin!(outbox.wait_until_filled()).poll(&mut cx).is_pending());
         send();
         assert_eq!(wakes(), 1);
     }

@@ -48,7 +48,7 @@ where
         if writing.is_done() {
             writing.refill(outbox);
         }
-        let room = writing.left() + outbox.len() < OUTBOX_LIMIT;
+        let room = writing.unwritten_bytes() + outbox.len() < OUTBOX_LIMIT;
         tokio::select! {
             biased;
             written = writer.write(writing.rest()), if !writing.is_done() => {
@@ -62,7 +62,7 @@ where
                     }
                 }
             }
-            () = outbox.filled(), if writing.is_done() => {}
+            () = outbox.wait_until_filled(), if writing.is_done() => {}
             reason = &mut stopped => return Ok(Pumped::Stopped(reason)),
         }
     }
@@ -122,7 +122,7 @@ impl Writing {
         self.written == self.buffer.len()
     }
 
-    pub(crate) fn left(&self) -> usize {
+    pub(crate) fn unwritten_bytes(&self) -> usize {
         self.buffer.len() - self.written
     }
 

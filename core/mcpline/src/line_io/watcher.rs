@@ -64,7 +64,7 @@ fn run() {
     loop {
         std::thread::sleep(MAX_LOAN);
         let mut looking = std::mem::take(&mut lock().handovers);
-        looking.retain(|handover| handover.look());
+        looking.retain(|handover| handover.let_other_task_read());
         let mut watched = lock();
         watched.handovers.append(&mut looking);
         if !watched.handovers.is_empty() {

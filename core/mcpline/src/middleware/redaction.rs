@@ -162,7 +162,8 @@ impl Redaction {
             return Ok(None);
         };
         let before = arguments.clone();
-        let redacted = computed(&self.rules, peer, arguments, |run, value| run.json(value)).await?;
+        let redacted =
+            redact_or_offload(&self.rules, peer, arguments, |run, value| run.json(value)).await?;
         Ok((redacted != before).then_some(redacted))
     }
 
@@ -174,7 +175,7 @@ impl Redaction {
         result: Raw,
     ) -> Result<Raw, RedactionTimeout> {
         let redact = move |run: &Run<'_>, result: &Raw| run.result(&method, result);
-        computed(&self.rules, peer, result, redact).await
+        redact_or_offload(&self.rules, peer, result, redact).await
     }
 
     /// Redacts a text by patterns alone.
@@ -184,7 +185,8 @@ impl Redaction {
         text: &str,
     ) -> Result<String, RedactionTimeout> {
         let text = Raw::string(text);
-        let redacted = computed(&self.rules, peer, text, |run, value| run.text(value)).await?;
+        let redacted =
+            redact_or_offload(&self.rules, peer, text, |run, value| run.text(value)).await?;
         Ok(redacted.string_value().unwrap_or_default().into_owned())
     }
 
@@ -259,7 +261,7 @@ impl Run<'_> {
         let mut out = None;
         let mut end = 0;
         for found in pattern.find_iter(text) {
-            if self.must_end() {
+            if self.check_deadline() {
                 return None;
             }
             let out = out.get_or_insert_with(String::new);
@@ -272,7 +274,7 @@ impl Run<'_> {
         Some(out)
     }
 
-    fn must_end(&self) -> bool {
+    fn check_deadline(&self) -> bool {
         if self.interrupt.load(Ordering::Relaxed) || clock::now() > self.until {
             self.is_given_up.set(true);
         }
@@ -433,7 +435,7 @@ fn changed_elements(array: &Raw, change: impl Fn(&Raw) -> Option<Raw>) -> Option
 }
 
 /// Redacts a value here, or on a thread of its own if it takes long.
-async fn computed(
+async fn redact_or_offload(
     rules: &Arc<Rules>,
     peer: PeerId,
     value: Raw,

@@ -261,7 +261,7 @@ impl Key {
 }
 
 impl Middleware for ResponseCache {
-    fn changed(&self, change: &Change) {
+    fn on_features_changed(&self, change: &Change) {
         lock(&self.kept).forget(|key| key.is_concerned_by(change));
     }
 

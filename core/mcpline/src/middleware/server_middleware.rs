@@ -51,7 +51,7 @@ pub trait Middleware: Send + Sync + 'static {
 
     /// Called when features of the server have changed, or a resource (`notify_resource_updated`): results that the middleware has
     /// kept may be outdated. Must not block. Does nothing by default.
-    fn changed(&self, change: &Change) {
+    fn on_features_changed(&self, change: &Change) {
         let _ = change;
     }
 

@@ -172,13 +172,15 @@ impl ApiClient {
         let status = answer.head.status;
         let head = Response::head(status, &answer.head.headers)?;
         let body = match status.is_success() {
-            false => answer.beginning(MAX_ERROR_BODY_BYTES + 1).await,
+            false => answer.read_beginning(MAX_ERROR_BODY_BYTES + 1).await,
             true => answer
                 .collect(self.max_response_bytes)
                 .await
                 .map_err(|error| match error {
                     BodyError::TooLong => self.too_long(status),
-                    BodyError::Broken(reason) => format!("{}: {reason}", broken_off(status)),
+                    BodyError::Broken(reason) => {
+                        format!("{}: {reason}", truncated_response_error(status))
+                    }
                 })?,
         };
         Ok(Response { body, ..head })
@@ -205,14 +207,14 @@ impl ApiClient {
         let status = head.status;
         let head = Response::head(status, &head.headers).map_err(HandlerError::Tool)?;
         let body = match status.is_success() {
-            false => body.beginning(MAX_ERROR_BODY_BYTES + 1).await,
+            false => body.read_beginning(MAX_ERROR_BODY_BYTES + 1).await,
             true => match body.collect(self.max_response_bytes).await {
                 Ok(body) => body,
                 Err(ReadError::TooLong) => {
                     return Err(HandlerError::Tool(self.too_long(status)));
                 }
                 Err(ReadError::Broken(error)) => {
-                    return Err(failed(context, broken_off(status), error));
+                    return Err(failed(context, truncated_response_error(status), error));
                 }
             },
         };
@@ -335,7 +337,7 @@ fn built_in_client<'c>(
     Ok(client.get_or_init(|| created))
 }
 
-fn broken_off(status: StatusCode) -> String {
+fn truncated_response_error(status: StatusCode) -> String {
     format!("HTTP {}, but the response broke off", status.as_u16())
 }
 

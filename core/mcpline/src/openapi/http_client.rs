@@ -106,7 +106,7 @@ impl ResponseBody {
     }
 
     /// Reads the beginning of the body, as far as it arrives: for errors.
-    pub(super) async fn beginning(mut self, limit: usize) -> Bytes {
+    pub(super) async fn read_beginning(mut self, limit: usize) -> Bytes {
         let mut all = Bytes::new();
         while all.len() < limit
             && let Some(Ok(piece)) = self.piece().await

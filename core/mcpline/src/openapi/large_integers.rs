@@ -13,7 +13,7 @@ const MAX_SHOWN_BYTES: usize = 40;
 /// A message for the model.
 pub(super) fn check(arguments: &Raw) -> Result<(), String> {
     for (name, value) in arguments.members().into_iter().flatten() {
-        if let Some(integer) = first_in(value.as_bytes()) {
+        if let Some(integer) = first_large_integer(value.as_bytes()) {
             let shown = match integer.get(..MAX_SHOWN_BYTES) {
                 Some(beginning) if beginning != integer => format!("{beginning}…"),
                 _ => integer.to_owned(),
@@ -28,7 +28,7 @@ pub(super) fn check(arguments: &Raw) -> Result<(), String> {
 }
 
 /// Returns the first integer with more than 64 bits in valid JSON. Numbers with a fraction or an exponent do not count.
-fn first_in(json: &[u8]) -> Option<&str> {
+fn first_large_integer(json: &[u8]) -> Option<&str> {
     let mut position = 0;
     while let Some(&byte) = json.get(position) {
         match byte {

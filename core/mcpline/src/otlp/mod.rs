@@ -158,9 +158,9 @@ impl OtlpExporter {
     /// [`ErrorKind::Transport`](crate::ErrorKind::Transport): the collector did not take them.
     pub async fn flush(&self) -> Result<(), Error> {
         let exporter = self.clone();
-        wait_for(move || {
+        run_blocking(move || {
             exporter.failure.take();
-            exporter.exported(exporter.provider.force_flush())
+            exporter.export_outcome(exporter.provider.force_flush())
         })
         .await
     }
@@ -171,7 +171,7 @@ impl OtlpExporter {
     ///
     /// [`ErrorKind::Transport`](crate::ErrorKind::Transport): the collector did not take them.
     pub async fn shut_down(self) -> Result<(), Error> {
-        wait_for(move || self.shut_down_here()).await
+        run_blocking(move || self.shut_down_here()).await
     }
 
     /// Like [`shut_down`](Self::shut_down), but blocks this thread, which must not be one of the runtime.
@@ -179,10 +179,10 @@ impl OtlpExporter {
         self.failure.take();
         let done = self.provider.shutdown();
         self.is_closed.store(true, Ordering::Release);
-        self.exported(done)
+        self.export_outcome(done)
     }
 
-    fn exported(&self, done: Result<(), OTelSdkError>) -> Result<(), Error> {
+    fn export_outcome(&self, done: Result<(), OTelSdkError>) -> Result<(), Error> {
         let failure = self.failure.take().map(std::io::Error::other);
         failure
             .map_or(Ok(()), Err)
@@ -192,7 +192,9 @@ impl OtlpExporter {
 }
 
 /// Waits for the exporter's thread, whose requests need a thread of the runtime.
-async fn wait_for(work: impl FnOnce() -> Result<(), Error> + Send + 'static) -> Result<(), Error> {
+async fn run_blocking(
+    work: impl FnOnce() -> Result<(), Error> + Send + 'static,
+) -> Result<(), Error> {
     tokio::task::spawn_blocking(work)
         .await
         .unwrap_or_else(|error| {

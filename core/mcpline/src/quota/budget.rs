@@ -182,7 +182,7 @@ pub(crate) fn share_of(limit: usize, share: f64) -> usize {
 
 impl Charge {
     /// Adds another charge to the same budget.
-    pub(crate) fn join(&mut self, mut other: Self) {
+    pub(crate) fn absorb(&mut self, mut other: Self) {
         debug_assert!(Arc::ptr_eq(&self.budget, &other.budget));
         self.amount += std::mem::take(&mut other.amount);
     }
@@ -216,7 +216,7 @@ mod tests {
         let client = Budget::of_client(&server, 0.5);
         let mut charge = client.charge(30).expect("room");
         assert_eq!((client.used(), server.used()), (30, 30));
-        charge.join(client.charge(20).expect("room"));
+        charge.absorb(client.charge(20).expect("room"));
         assert_eq!((client.used(), server.used()), (50, 50));
         assert_eq!(client.charge(1).expect_err("full").level, Level::Client);
         charge.shrink_to(10);

@@ -109,7 +109,7 @@ impl ClientQuota {
     /// others.
     pub(crate) fn hold_bytes_if_free(&self, bytes: usize) -> Result<Charge, Exceeded> {
         let charged = self.bytes.charge(bytes);
-        self.counted(Limit::PeerBytes, charged)
+        self.count_if_reached(Limit::PeerBytes, charged)
     }
 
     /// Charges bytes that only improve speed: within half of the limit, to leave room for what is necessary.
@@ -181,12 +181,16 @@ impl ClientQuota {
 
     /// Counts a call until the returned charge is dropped.
     pub(crate) fn begin_call(&self) -> Result<Charge, Exceeded> {
-        self.counted(Limit::Calls, self.calls.charge(1))
+        self.count_if_reached(Limit::Calls, self.calls.charge(1))
     }
 
     /// Counts if a limit was reached.
     #[inline]
-    fn counted(&self, limit: Limit, charged: Result<Charge, Exceeded>) -> Result<Charge, Exceeded> {
+    fn count_if_reached(
+        &self,
+        limit: Limit,
+        charged: Result<Charge, Exceeded>,
+    ) -> Result<Charge, Exceeded> {
         if let Err(exceeded) = &charged {
             self.counts.add_reached(limit, exceeded.level);
         }

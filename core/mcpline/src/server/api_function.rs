@@ -105,7 +105,7 @@ pub(crate) async fn call_api_function(
         Raw::EMPTY_OBJECT,
         None,
         InputRecord::default(),
-        Arc::new(caller.current_request().for_other_outcome()),
+        Arc::new(caller.current_request().with_separate_outcome()),
     );
     let call = CancelOnDrop(call);
     call.0.start();

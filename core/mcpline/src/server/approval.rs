@@ -30,7 +30,7 @@ pub(super) fn ask_then_run(call: &Arc<CallState>) {
     let params = ElicitParams::form(message(call), FormSchema::new());
     let asking = call.clone();
     let callback = Box::new(move |answer: Result<Raw, InputRequestError>| {
-        match approved(&asking, answer) {
+        match check_approval(&asking, answer) {
             // Dropped, because nothing else ends the call.
             Ok(()) if asking.is_cancelled() => drop(Call::new(asking)),
             Ok(()) => asking.run(),
@@ -40,7 +40,10 @@ pub(super) fn ask_then_run(call: &Arc<CallState>) {
     asking::ask(call, Ask::elicit(&params).with_key(KEY), callback);
 }
 
-fn approved(call: &CallState, answer: Result<Raw, InputRequestError>) -> Result<(), HandlerError> {
+fn check_approval(
+    call: &CallState,
+    answer: Result<Raw, InputRequestError>,
+) -> Result<(), HandlerError> {
     let name = call.name();
     let refusal = match answer {
         Ok(answer) => match answer.decode::<ElicitResult>() {
@@ -105,7 +108,7 @@ fn cut(text: &str, chars: usize) -> String {
 }
 
 /// Returns the answer of the user among those of a call, for a later run of its handler.
-pub(super) fn answer_in(answers: &[EarlierResponse]) -> Vec<EarlierResponse> {
+pub(super) fn approval_answers(answers: &[EarlierResponse]) -> Vec<EarlierResponse> {
     let own = answers.iter().filter(|answer| answer.key == KEY);
     own.cloned().collect()
 }

@@ -173,7 +173,7 @@ impl ServerBuilder {
         let sharing = self.settings.sharing.clone();
         let traffic = TrafficLog::new(&self.info.name, is_debugged, traffic_file);
         let inner = Arc::new_cyclic(|this| Inner {
-            others: sharing.map(|sharing| hear(&sharing.bus, this.clone())),
+            others: sharing.map(|sharing| join_bus(&sharing.bus, this.clone())),
             info_json,
             info: self.info,
             instructions: self.instructions,
@@ -217,7 +217,7 @@ impl ServerBuilder {
 }
 
 /// Passes events of other processes on to the clients of this one.
-fn hear(bus: &Arc<dyn Bus>, server: Weak<Inner>) -> BusEndpoint {
+fn join_bus(bus: &Arc<dyn Bus>, server: Weak<Inner>) -> BusEndpoint {
     BusEndpoint::join(bus, move |event| {
         let Some(server) = server.upgrade() else {
             return;

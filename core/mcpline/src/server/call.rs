@@ -321,7 +321,7 @@ impl CurrentRequest {
 
     /// Returns a copy for a call whose outcome is not that of the request: one of a middleware of another language, or of a list
     /// handler.
-    pub(super) fn for_other_outcome(&self) -> Self {
+    pub(super) fn with_separate_outcome(&self) -> Self {
         Self {
             key: self.key,
             span: self.span.clone(),
@@ -393,7 +393,7 @@ impl CallState {
     }
 
     /// Creates a second run of the same request, with the responses to the input requests that the first run returned.
-    pub(crate) fn again(&self, input: InputResponses) -> Arc<Self> {
+    pub(crate) fn second_run(&self, input: InputResponses) -> Arc<Self> {
         Self::new(
             self.target.clone(),
             self.method.clone(),
@@ -518,7 +518,7 @@ impl CallState {
 
     /// Starts the handler, after the approval of the user if that is needed.
     pub(crate) fn start(self: &Arc<Self>) {
-        if self.server.middlewares.see_messages() {
+        if self.server.middlewares.has_message_middleware() {
             let _ = self.message_servers();
         }
         match self.needs_approval.load(Ordering::Acquire) {
@@ -602,7 +602,7 @@ impl CallState {
     }
 
     /// Counts an input request to a client of a handshake revision. Returns whether it may still be sent.
-    pub(super) fn may_ask_again(&self) -> bool {
+    pub(super) fn try_count_input_request(&self) -> bool {
         self.asked.fetch_add(1, Ordering::Relaxed)
             < self.server.settings.max_input_requests_per_call
     }
@@ -626,13 +626,13 @@ impl CallState {
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
-        sync::switch();
+        sync::yield_point();
         self.cancelled.load(Ordering::Acquire)
     }
 
     /// Cancels the call: runs its cancel callbacks, fails its pending input requests and drops its result.
     pub(crate) fn cancel(&self) {
-        sync::switch();
+        sync::yield_point();
         // First, because the validation of a finished result reads the flag.
         if self.cancelled.swap(true, Ordering::AcqRel) || self.is_done() {
             return;
@@ -700,7 +700,7 @@ impl CallState {
     fn complete(self: &Arc<Self>, outcome: Result<Reply, HandlerError>) {
         if self.delivers_messages() {
             // The handler has ended in time.
-            let held = self.timeout().map(CallTimeout::hold);
+            let held = self.timeout().map(CallTimeout::pause);
             let call = self.clone();
             let completing = async move {
                 call.complete_now(outcome);

@@ -52,7 +52,7 @@ impl CallTimeout {
     }
 
     /// Holds the time until the returned value is dropped.
-    pub(super) fn hold(self: &Arc<Self>) -> OpenInputRequest {
+    pub(super) fn pause(self: &Arc<Self>) -> OpenInputRequest {
         let mut elapsed = self.lock();
         if elapsed.open_input_requests == 0 {
             elapsed.earlier = elapsed.until(clock::now());

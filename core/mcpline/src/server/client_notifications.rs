@@ -154,14 +154,14 @@ impl RunningNotificationHandlers {
     }
 
     /// Whether no custom notification is being handled.
-    pub(super) fn are_handled(&self) -> bool {
-        self.lock().are_handled()
+    pub(super) fn has_none_running(&self) -> bool {
+        self.lock().has_none_running()
     }
 
     /// Holds `held` until no custom notification is being handled.
     pub(super) fn hold_until_handled(&self, held: impl Any + Send) {
         let mut slots = self.lock();
-        if !slots.are_handled() {
+        if !slots.has_none_running() {
             slots.until_handled = Some(Box::new(held));
         }
     }
@@ -185,13 +185,13 @@ impl RunningNotificationHandlers {
 }
 
 impl RunningHandlers {
-    fn are_handled(&self) -> bool {
+    fn has_none_running(&self) -> bool {
         self.notified.is_empty() && self.delayed.is_empty()
     }
 
     /// Takes what is held until all notifications are handled, if they are.
     fn take_held(&mut self) -> Option<Box<dyn Any + Send>> {
-        match self.are_handled() {
+        match self.has_none_running() {
             true => self.until_handled.take(),
             false => None,
         }
@@ -273,7 +273,7 @@ fn outside_request(
 }
 
 /// Calls the handler of a custom notification, through middleware that sees it.
-pub(super) fn notified(
+pub(super) fn handle_custom_notification(
     connection: &Arc<Connection>,
     notification: Notification,
     peer: Arc<Peer>,
@@ -324,7 +324,7 @@ fn handle_notification(
     if is_known && let Err(error) = entry.check_extension(&peer) {
         return server.warn_of_drop(name, &error.message);
     }
-    if !permission::has(connection, http.map(|http| &**http), &entry.scopes) {
+    if !permission::has_scopes(connection, http.map(|http| &**http), &entry.scopes) {
         return server.warn_of_drop(name, &"its client lacks a scope");
     }
     let client = connection.client();
@@ -386,7 +386,7 @@ pub(super) fn handled(call: &CallState, outcome: &Result<Reply, HandlerError>) {
 }
 
 /// Calls the handler of an event, if there is one, through middleware that sees its notification.
-pub(super) fn happened(
+pub(super) fn handle_client_event(
     connection: &Arc<Connection>,
     event: ClientNotification,
     http: Option<&Arc<HttpInfo>>,
@@ -419,7 +419,7 @@ fn handle_event(
     let Some(peer) = connection.ready_peer() else {
         return;
     };
-    if event == ClientNotification::RootsListChanged && !peer.can(RequiredCapability::Roots) {
+    if event == ClientNotification::RootsListChanged && !peer.accepts(RequiredCapability::Roots) {
         tracing::debug!(
             "a client without the capability `roots` sent notifications/roots/list_changed"
         );

@@ -19,14 +19,14 @@ pub(super) async fn complete(
     typed: String,
     peer: PeerId,
 ) -> Result<Reply, HandlerError> {
-    let inline = best(&completer, &typed, &mut Budget::new(MAX_INLINE_STEPS, None));
+    let inline = rank_candidates(&completer, &typed, &mut Budget::new(MAX_INLINE_STEPS, None));
     let ranked = match inline {
         Some(ranked) => Some(ranked),
         None => {
             let interrupt = Arc::new(AtomicBool::new(false));
             let ranking = offload::compute(peer, interrupt, move |interrupt| {
                 let mut budget = Budget::new(usize::MAX, Some(interrupt));
-                best(&completer, &typed, &mut budget)
+                rank_candidates(&completer, &typed, &mut budget)
             });
             ranking.await.flatten()
         }
@@ -40,7 +40,11 @@ pub(super) async fn complete(
     }))
 }
 
-fn best(completer: &Completer, typed: &str, budget: &mut Budget<'_>) -> Option<RankedCandidates> {
+fn rank_candidates(
+    completer: &Completer,
+    typed: &str,
+    budget: &mut Budget<'_>,
+) -> Option<RankedCandidates> {
     match completer {
         Completer::Candidates(candidates) => rank(typed, candidates, budget),
         // A handler answers by itself.

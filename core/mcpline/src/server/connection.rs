@@ -99,7 +99,7 @@ pub(crate) struct Connection {
     /// From the handshake to the end of the session.
     open_session: Mutex<Option<Box<OpenSession>>>,
     alarm: Alarm,
-    on_dead: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    on_ping_timeout: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     /// The server is winding down: streams of change notifications end as soon as they begin.
     is_winding_up: AtomicBool,
     /// Number of subscriptions whose permission check is still running.
@@ -163,14 +163,14 @@ impl Drop for RecordOnDrop {
 
 /// Returns a sink that counts its messages for metrics and records them for traffic, as far as either is wanted.
 #[inline]
-fn observed(
+fn observing_sink(
     server: &Arc<Inner>,
     transport: TransportKind,
     traffic: Option<&Arc<TrafficOrigin>>,
     sink: &Arc<dyn MessageSink>,
 ) -> Option<Arc<dyn MessageSink>> {
     let metrics = server.metrics.as_ref();
-    let counting = metrics.map(|metrics| metrics.counting(transport, sink));
+    let counting = metrics.map(|metrics| metrics.counting_sink(transport, sink));
     match traffic {
         None => counting,
         Some(origin) => {
@@ -213,7 +213,7 @@ impl Connection {
     ///
     /// Outside of a tokio runtime.
     pub(crate) fn open(server: &Arc<Inner>, options: ConnectionOptions) -> Arc<Self> {
-        let connection = Self::unlisted(server, options);
+        let connection = Self::for_one_exchange(server, options);
         server.list_connection(connection.number, &connection);
         connection
     }
@@ -243,7 +243,7 @@ impl Connection {
     }
 
     /// Creates a connection for one exchange, which receives no change notifications until it opens a stream for them.
-    pub(crate) fn unlisted(server: &Arc<Inner>, options: ConnectionOptions) -> Arc<Self> {
+    pub(crate) fn for_one_exchange(server: &Arc<Inner>, options: ConnectionOptions) -> Arc<Self> {
         Arc::new(Self::new(server, options))
     }
 
@@ -257,7 +257,7 @@ impl Connection {
                 Arc::new(TrafficOrigin::new(options.transport_kind, number, session))
             })
         });
-        let general = observed(
+        let general = observing_sink(
             server,
             options.transport_kind,
             traffic.as_ref(),
@@ -288,7 +288,7 @@ impl Connection {
             kept: Mutex::new(None),
             open_session: Mutex::new(None),
             alarm: Alarm::default(),
-            on_dead: Mutex::new(None),
+            on_ping_timeout: Mutex::new(None),
             is_winding_up: AtomicBool::new(false),
             undecided: AtomicUsize::new(0),
             decided: Notify::new(),
@@ -321,9 +321,9 @@ impl Connection {
 
     /// Returns a sink that records and counts its messages, if messages are recorded or counted.
     #[inline]
-    fn observed(&self, sink: &Arc<dyn MessageSink>) -> Option<Arc<dyn MessageSink>> {
+    fn observing_sink(&self, sink: &Arc<dyn MessageSink>) -> Option<Arc<dyn MessageSink>> {
         let traffic = self.traffic.as_ref();
-        observed(&self.server, self.transport_kind, traffic, sink)
+        observing_sink(&self.server, self.transport_kind, traffic, sink)
     }
 
     pub(crate) fn server(&self) -> &Arc<Inner> {
@@ -386,8 +386,11 @@ impl Connection {
     }
 
     /// Registers a callback that runs when the client no longer answers pings.
-    pub(crate) fn on_dead(&self, callback: impl FnOnce() + Send + 'static) {
-        *self.on_dead.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(callback));
+    pub(crate) fn on_ping_timeout(&self, callback: impl FnOnce() + Send + 'static) {
+        *self
+            .on_ping_timeout
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(Box::new(callback));
     }
 
     /// Handles the content of one line or body; responses go to `sink`.
@@ -397,7 +400,7 @@ impl Connection {
         sink: &Arc<dyn MessageSink>,
         http: Option<&Arc<HttpInfo>>,
     ) {
-        let observed = self.observed(sink);
+        let observed = self.observing_sink(sink);
         let sink = observed.as_ref().unwrap_or(sink);
         match incoming {
             Ok(Incoming::Single(message)) => self.receive_one(message, false, sink, http),
@@ -414,7 +417,7 @@ impl Connection {
         sink: &Arc<dyn MessageSink>,
         exceeded: Exceeded,
     ) {
-        let observed = self.observed(sink);
+        let observed = self.observing_sink(sink);
         let sink = observed.as_ref().unwrap_or(sink);
         let error = RpcError::from(exceeded);
         let receive = |message, in_batch| match message {
@@ -565,7 +568,7 @@ impl Connection {
                     }
                     None => {
                         let request = request.clone();
-                        return self.permit_elsewhere(uris, request, in_batch, sink, http);
+                        return self.permit_on_offload_thread(uris, request, in_batch, sink, http);
                     }
                 },
                 Err(error) => Err(error),
@@ -590,12 +593,12 @@ impl Connection {
             http.map(|http| &**http),
             unknown.as_ref(),
         );
-        self.follow(admission, sink, http);
+        self.handle_received(admission, sink, http);
     }
 
     /// Looks up the URIs of a subscription on another thread, then continues with the request. Meanwhile the request is
     /// in flight, and cancelling it interrupts the lookup.
-    fn permit_elsewhere(
+    fn permit_on_offload_thread(
         self: &Arc<Self>,
         uris: SubscribedUris,
         request: Request,
@@ -639,7 +642,7 @@ impl Connection {
         sink: &Arc<dyn MessageSink>,
         http: Option<&Arc<HttpInfo>>,
     ) {
-        let _answering = self.answering();
+        let _answering = self.begin_response_write();
         let permitted = found.and_then(|found| {
             permission::check(self, http.map(|http| &**http), &**sink, &found.scopes)?;
             Ok(found.unknown)
@@ -661,13 +664,13 @@ impl Connection {
         // Outside the lock: dropping it may lock the session.
         drop(served);
         match received {
-            Ok(admission) => self.follow(admission, sink, http),
+            Ok(admission) => self.handle_received(admission, sink, http),
             Err((id, error)) => refuse_subscribing(&**sink, &id, &error),
         }
     }
 
     /// Waits for the permission checks of all subscriptions.
-    pub(crate) async fn subscriptions_decided(&self) {
+    pub(crate) async fn wait_for_subscription_checks(&self) {
         loop {
             let decided = self.decided.notified();
             if self.undecided.load(Ordering::Acquire) == 0 {
@@ -678,7 +681,7 @@ impl Connection {
     }
 
     /// Acts on the session's result for a message.
-    fn follow(
+    fn handle_received(
         self: &Arc<Self>,
         admission: ReceivedMessage,
         sink: &Arc<dyn MessageSink>,
@@ -724,7 +727,11 @@ impl Connection {
             }
             ReceiveOutcome::Ready(_) => {
                 self.schedule();
-                client_notifications::happened(self, ClientNotification::Initialized, http);
+                client_notifications::handle_client_event(
+                    self,
+                    ClientNotification::Initialized,
+                    http,
+                );
             }
             ReceiveOutcome::Cancelled {
                 handle,
@@ -745,10 +752,14 @@ impl Connection {
             }
             ReceiveOutcome::Answer { handle, outcome } => handle(outcome),
             ReceiveOutcome::RootsChanged => {
-                client_notifications::happened(self, ClientNotification::RootsListChanged, http);
+                client_notifications::handle_client_event(
+                    self,
+                    ClientNotification::RootsListChanged,
+                    http,
+                );
             }
             ReceiveOutcome::Notification { notification, peer } => {
-                client_notifications::notified(self, notification, peer, http);
+                client_notifications::handle_custom_notification(self, notification, peer, http);
             }
             ReceiveOutcome::Ignored(why) => tracing::trace!(why, "a message was ignored"),
         }
@@ -808,7 +819,7 @@ impl Connection {
                 }
             }
             ReceiveOutcome::Initialized { id, .. } => {
-                if let Err(exceeded) = self.charge_kept(session) {
+                if let Err(exceeded) = self.charge_session_memory(session) {
                     session.undo_handshake();
                     received = ReceiveOutcome::Reply {
                         id: id.clone(),
@@ -823,7 +834,7 @@ impl Connection {
                         Some(peer) if unknown.is_some_and(|unknown| unknown.contains(&*uri)) => {
                             Err(RpcError::resource_not_found(peer.revision, Some(&uri)))
                         }
-                        _ => self.charge_kept(session).map_err(RpcError::from),
+                        _ => self.charge_session_memory(session).map_err(RpcError::from),
                     };
                     if let Err(error) = kept {
                         session.unsubscribe(&uri);
@@ -867,12 +878,12 @@ impl Connection {
     }
 
     /// Charges the client for the memory of its session.
-    fn charge_kept(&self, session: &Session) -> Result<(), Exceeded> {
+    fn charge_session_memory(&self, session: &Session) -> Result<(), Exceeded> {
         let bytes = SESSION_BYTES + session.retained_bytes();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *kept {
             Some(charge) if charge.amount() >= bytes => charge.shrink_to(bytes),
-            Some(charge) => charge.join(self.client.hold_bytes(bytes - charge.amount())?),
+            Some(charge) => charge.absorb(self.client.hold_bytes(bytes - charge.amount())?),
             None => *kept = Some(self.client.hold_bytes(bytes)?),
         }
         Ok(())
@@ -934,7 +945,7 @@ impl Connection {
     pub(crate) fn end_with_shutdown_error(&self) {
         self.end_listening();
         self.events.close();
-        let _answering = self.answering();
+        let _answering = self.begin_response_write();
         let ended = self.lock_session().end_with_shutdown_error();
         for (served, finished) in ended {
             if let Some(call) = served.call {
@@ -990,7 +1001,7 @@ impl Connection {
 
     /// Whether nothing is in flight, every response is written and every custom notification handled.
     pub(crate) fn is_idle(&self) -> bool {
-        self.has_answered() && self.events.are_handled()
+        self.has_answered() && self.events.has_none_running()
     }
 
     /// Whether nothing is in flight and every response is written. A handler of notifications may run as long as the
@@ -1002,7 +1013,7 @@ impl Connection {
 
     /// Whether every custom notification has been handled.
     pub(crate) fn has_handled_notifications(&self) -> bool {
-        self.events.are_handled()
+        self.events.has_none_running()
     }
 
     /// Holds `held` until every custom notification has been handled.
@@ -1011,13 +1022,13 @@ impl Connection {
     }
 
     /// Keeps the connection from being idle while the response to a finished request is written.
-    pub(crate) fn answering(&self) -> ResponseWriteGuard<'_> {
+    pub(crate) fn begin_response_write(&self) -> ResponseWriteGuard<'_> {
         self.answering.fetch_add(1, Ordering::Relaxed);
         ResponseWriteGuard(&self.answering)
     }
 
     /// Notifies the client of a change, if it has subscribed to it.
-    pub(crate) fn changed(&self, change: &Change) {
+    pub(crate) fn notify_change(&self, change: &Change) {
         let mut session = self.lock_session();
         for outgoing in session.notify_change(change) {
             self.send(&mut session, MessageKind::Notification, &outgoing);
@@ -1126,7 +1137,7 @@ impl Timed for Connection {
             // Logged by number: a session id would give readers of the log access to the session.
             tracing::info!(connection = self.number, "a client no longer answers pings");
             let callback = self
-                .on_dead
+                .on_ping_timeout
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .take();

@@ -278,12 +278,12 @@ impl Context {
     pub async fn ask(&self, ask: Ask) -> Result<Raw, InputRequestError> {
         match span::is_wanted() {
             true => Box::pin(self.ask_in_span(ask)).await,
-            false => self.ask_at_once(ask).await,
+            false => self.ask_without_span(ask).await,
         }
     }
 
     /// Sends an input request without a span.
-    pub(super) async fn ask_at_once(&self, ask: Ask) -> Result<Raw, InputRequestError> {
+    pub(super) async fn ask_without_span(&self, ask: Ask) -> Result<Raw, InputRequestError> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         self.ask_with(ask, move |outcome| {
             // The handler may have dropped the future.
@@ -514,7 +514,7 @@ impl Context {
                 current_request.http.clone(),
             )
         };
-        match permission::has(&connection, http.as_deref(), &needed) {
+        match permission::has_scopes(&connection, http.as_deref(), &needed) {
             true => Ok(()),
             false => Err(RpcError::insufficient_scope(&needed)),
         }

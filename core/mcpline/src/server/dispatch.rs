@@ -180,7 +180,7 @@ fn call(
         Method::ResourcesRead => match resource(registry, current_request, &params)? {
             Some(found) => found,
             None => {
-                read_elsewhere(registry, current_request, params)?;
+                read_on_offload_thread(registry, current_request, params)?;
                 return Ok(());
             }
         },
@@ -212,7 +212,7 @@ fn custom_request(
     entry
         .check_extension(&current_request.peer)
         .map_err(Refusal::Request)?;
-    permit(current_request, &entry.scopes)?;
+    require_scopes(current_request, &entry.scopes)?;
     let client = current_request.connection.client();
     let is_retried = method.is_retried_with_input(current_request.peer.revision);
     let own = custom::own_params(params.as_ref(), is_retried, client);
@@ -334,7 +334,7 @@ fn check_params(entry: &MethodEntry, params: &Raw) -> Result<Option<CompiledSche
 }
 
 /// Refuses callers without these scopes.
-fn permit(current_request: &CurrentRequest, scopes: &Scopes) -> Result<(), Refusal> {
+fn require_scopes(current_request: &CurrentRequest, scopes: &Scopes) -> Result<(), Refusal> {
     permission::check(
         &current_request.connection,
         current_request.http.as_deref(),
@@ -362,7 +362,7 @@ fn tool(
         return Err(unknown_tool(&name).into());
     }
     let entry = &item.entry;
-    permit(current_request, &entry.options.scopes)?;
+    require_scopes(current_request, &entry.options.scopes)?;
     let arguments = match params.get("arguments") {
         None => Raw::EMPTY_OBJECT,
         Some(arguments) if arguments.kind() == Kind::Object => arguments,
@@ -437,7 +437,7 @@ fn prompt(
         .prompts
         .get(name.as_ref())
         .ok_or_else(|| RpcError::invalid_params(format!("Unknown prompt: {name}")))?;
-    permit(current_request, &entry.options.scopes)?;
+    require_scopes(current_request, &entry.options.scopes)?;
     let arguments = match params.get("arguments") {
         None => Raw::EMPTY_OBJECT,
         Some(arguments) if arguments.kind() == Kind::Object => arguments,
@@ -445,7 +445,7 @@ fn prompt(
             return Err(RpcError::invalid_params("params.arguments must be an object").into());
         }
     };
-    let arguments = texts(arguments)
+    let arguments = string_arguments(arguments)
         .map_err(|reason| RpcError::invalid_params(format!("the prompt {name}: {reason}")))?;
     for argument in entry.prompt.arguments.iter().flatten() {
         if argument.required == Some(true) && arguments.member(&argument.name).is_none() {
@@ -460,7 +460,7 @@ fn prompt(
 }
 
 /// Returns the arguments of a prompt, which must be strings. `null` counts as absent.
-fn texts(arguments: Raw) -> Result<Raw, String> {
+fn string_arguments(arguments: Raw) -> Result<Raw, String> {
     let mut has_null = false;
     for (name, value) in arguments.members().into_iter().flatten() {
         match value.kind() {
@@ -486,7 +486,7 @@ fn resource(
 ) -> Result<Option<(Target, Raw)>, Refusal> {
     let uri = read_uri(params)?;
     if let Some(entry) = registry.resources.get(uri.as_ref()) {
-        permit(current_request, &entry.options.scopes)?;
+        require_scopes(current_request, &entry.options.scopes)?;
         return Ok(Some((Target::Resource(entry.clone()), Raw::EMPTY_OBJECT)));
     }
     match matching::template_inline(registry, &uri) {
@@ -496,7 +496,7 @@ fn resource(
 }
 
 /// Matches a URI against templates on another thread, then starts the handler. Cancelling the request interrupts it.
-fn read_elsewhere(
+fn read_on_offload_thread(
     registry: &Arc<Registry>,
     current_request: &Arc<CurrentRequest>,
     params: Params,
@@ -513,7 +513,7 @@ fn read_elsewhere(
     let runtime = current_request.connection.runtime().clone();
     let peer = current_request.connection.client().peer;
     background::spawn(&runtime, async move {
-        let matched = matching::template_elsewhere(registry, &uri, peer, interrupt).await;
+        let matched = matching::find_template_offloaded(registry, &uri, peer, interrupt).await;
         let begun = matched
             .map_err(Refusal::from)
             .and_then(|matched| template(&current_request, &uri, matched))
@@ -548,7 +548,7 @@ fn template(
     let Some((entry, variables)) = matched else {
         return Err(RpcError::resource_not_found(current_request.peer.revision, Some(uri)).into());
     };
-    permit(current_request, &entry.options.scopes)?;
+    require_scopes(current_request, &entry.options.scopes)?;
     let unchecked = &entry.options.unchecked_variables;
     checks::path_variables(&entry.pattern, &variables, unchecked)
         .map_err(|reason| RpcError::invalid_params(format!("params.uri: {reason}")))?;
@@ -608,7 +608,7 @@ fn completion(
         )
         .into());
     };
-    permit(current_request, scopes)?;
+    require_scopes(current_request, scopes)?;
     if !current_request
         .connection
         .server()

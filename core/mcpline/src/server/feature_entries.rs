@@ -53,7 +53,7 @@ pub(crate) trait FeatureEntry: Clone {
     /// # Errors
     ///
     /// The change is impossible.
-    fn changed_by(&self, _transform: &ToolTransform) -> Result<Self, Error> {
+    fn transformed_by(&self, _transform: &ToolTransform) -> Result<Self, Error> {
         Ok(self.clone())
     }
 }
@@ -130,9 +130,9 @@ impl ToolEntry {
             .as_ref()
             .map_or(Ok(()), checks::author_schema)
             .map_err(|reason| schema_error("output schema", &reason))?;
-        accept_objects(&mut tool.input_schema)
+        require_object_type(&mut tool.input_schema)
             .map_err(|error| schema_error("input schema", &error))?;
-        name_properties(&mut tool.input_schema);
+        add_empty_properties(&mut tool.input_schema);
         let input = CompiledSchema::compile(&tool.input_schema)
             .map_err(|error| schema_error("input schema", &error))?;
         let output = tool
@@ -264,7 +264,7 @@ impl FeatureEntry for ToolEntry {
         Ok(copy)
     }
 
-    fn changed_by(&self, transform: &ToolTransform) -> Result<Self, Error> {
+    fn transformed_by(&self, transform: &ToolTransform) -> Result<Self, Error> {
         self.transformed(transform)
     }
 }
@@ -424,7 +424,7 @@ fn checked(
 
 /// Adds an empty `properties` to an arguments schema that does not describe its members: hosts with strict function
 /// calling reject objects without it.
-fn name_properties(schema: &mut Value) {
+fn add_empty_properties(schema: &mut Value) {
     const OTHERS: [&str; 5] = ["properties", "$ref", "allOf", "anyOf", "oneOf"];
     if let Some(members) = schema.as_object_mut()
         && members.get("type") == Some(&Value::from("object"))
@@ -439,7 +439,7 @@ fn name_properties(schema: &mut Value) {
 /// # Errors
 ///
 /// If the schema has another type.
-fn accept_objects(schema: &mut Value) -> Result<(), &'static str> {
+fn require_object_type(schema: &mut Value) -> Result<(), &'static str> {
     let members = schema.as_object_mut().ok_or("must be an object")?;
     for alternatives in ["oneOf", "anyOf"] {
         let alternatives = members.get(alternatives).and_then(Value::as_array);

@@ -188,7 +188,7 @@ impl Server {
         });
         drop(replaced);
         if *renamed != *name {
-            self.inner().publish_again();
+            self.inner().publish_missing();
         }
         match updated {
             Some(()) => Ok(()),

@@ -32,7 +32,7 @@ pub(super) fn complete(call: &Arc<CallState>, outcome: Result<Reply, HandlerErro
     }
     match outcome {
         Ok(Reply::InputRequired(input_required)) => {
-            asking::put_returned_requests(call, input_required)
+            asking::send_returned_requests(call, input_required)
         }
         // By reference, because a reply is large.
         Ok(ref reply) => match check_output(call, reply) {
@@ -73,16 +73,18 @@ enum ReplyCheck {
 
 fn fail_call(call: &Arc<CallState>, error: HandlerError) {
     let error = match error {
-        HandlerError::UrlElicitationRequired(urls) => url_elicitation_required::require(call, urls),
-        HandlerError::Rpc(error) => match url_elicitation_required::named_by(&error) {
-            Some(urls) => url_elicitation_required::require(call, urls),
+        HandlerError::UrlElicitationRequired(urls) => {
+            url_elicitation_required::into_handler_error(call, urls)
+        }
+        HandlerError::Rpc(error) => match url_elicitation_required::elicitations_of_error(&error) {
+            Some(urls) => url_elicitation_required::into_handler_error(call, urls),
             None => HandlerError::Rpc(replace_reserved_code(call, error)),
         },
         error => error,
     };
     match error {
         HandlerError::InputRequired(input_required) => {
-            asking::put_returned_requests(call, input_required)
+            asking::send_returned_requests(call, input_required)
         }
         error => answer(call, as_reply(call, error).as_ref()),
     }
@@ -119,7 +121,7 @@ pub(super) fn status_of(current_request: &CurrentRequest, error: &RpcError) -> R
         return ResponseStatus::Error(error.code.0);
     }
     if let Some(needed) = error.required_scopes() {
-        current_request.sink.demand(&needed);
+        current_request.sink.report_missing_scopes(&needed);
     }
     ResponseStatus::Forbidden(error.code.0)
 }
@@ -232,7 +234,7 @@ fn end(
     let Some(key) = current_request.key else {
         return false;
     };
-    let _answering = current_request.connection.answering();
+    let _answering = current_request.connection.begin_response_write();
     // The code that cancelled it has abandoned the sink.
     let (log, finished) = {
         let mut session = current_request.connection.lock_session();

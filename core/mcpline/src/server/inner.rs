@@ -375,7 +375,7 @@ impl Inner {
     pub(super) fn notify_change(&self, change: &Change) {
         self.report_change(change);
         for connection in self.connections() {
-            connection.changed(change);
+            connection.notify_change(change);
         }
     }
 
@@ -390,7 +390,7 @@ impl Inner {
     }
 
     /// Notifies the clients of every process, and those of servers that this one is mounted in.
-    pub(super) fn tell_everywhere(&self, change: &Change) {
+    pub(super) fn notify_all_processes(&self, change: &Change) {
         self.report_change(change);
         self.tell_parents(change);
         self.notify_change(change);
@@ -436,7 +436,7 @@ impl Inner {
 
     /// Returns what the server declares: what the author says, every kind of feature that it has or ever had, because
     /// clients learn of capabilities only once, and all lists while a mounted server may add to them.
-    fn offered(&self, registry: &Registry) -> Declared {
+    fn declared_features(&self, registry: &Registry) -> Declared {
         let is_open = self.has_live_mounts();
         let completes = registry.has_completions() || self.mounted_have_completions();
         let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -449,7 +449,7 @@ impl Inner {
     }
 
     fn server_profile(&self, registry: &Registry) -> ServerProfile {
-        let declared = self.offered(registry);
+        let declared = self.declared_features(registry);
         let lists = ListCapability::default().with_list_changed(true);
         let resources = ResourcesCapability::default()
             .with_list_changed(true)

@@ -33,7 +33,7 @@ impl Context {
         let span = start.span();
         #[cfg(feature = "opentelemetry")]
         let ask = with_context(&SpanScope::new(span.clone(), None), ask);
-        let outcome = self.ask_at_once(ask).instrument(span.clone()).await;
+        let outcome = self.ask_without_span(ask).instrument(span.clone()).await;
         if let Err(error) = &outcome {
             span::describe_failure(&span, &error.to_string());
             match error {

@@ -103,7 +103,7 @@ fn answer_with_listers(
 /// Returns the templates that list resources and that the caller may use.
 fn visible_listers(list: &RenderedList, current_request: &CurrentRequest) -> Vec<Lister> {
     let listers = list.listers.iter().filter(|lister| {
-        permission::has(
+        permission::has_scopes(
             &current_request.connection,
             current_request.http.as_deref(),
             &lister.entry.options.scopes,

@@ -42,7 +42,7 @@ pub(super) fn template_inline(registry: &Registry, uri: &str) -> Option<Matched>
 ///
 /// # Errors
 /// When it takes more steps than a request may.
-pub(super) async fn template_elsewhere(
+pub(super) async fn find_template_offloaded(
     registry: Arc<Registry>,
     uri: &str,
     peer: PeerId,
@@ -54,7 +54,7 @@ pub(super) async fn template_elsewhere(
         template(&registry, &uri, &mut budget)
             .map_err(|limit| RpcError::invalid_params(format!("params.uri: {limit}")))
     });
-    matching.await.unwrap_or_else(|| Err(not_compared()))
+    matching.await.unwrap_or_else(|| Err(match_limit_error()))
 }
 
 fn template(
@@ -68,7 +68,7 @@ fn template(
     Ok(matched?.map(|(entry, variables)| (entry.clone(), variables)))
 }
 
-fn not_compared() -> RpcError {
+fn match_limit_error() -> RpcError {
     RpcError::internal_error("the URIs could not be compared with the templates of the server")
 }
 
@@ -134,7 +134,7 @@ impl SubscribedUris {
             self.look_up_within(&mut Budget::new(steps, Some(interrupt)))
                 .map_err(|limit| RpcError::invalid_params(format!("the URIs: {limit}")))
         });
-        matching.await.unwrap_or_else(|| Err(not_compared()))
+        matching.await.unwrap_or_else(|| Err(match_limit_error()))
     }
 
     fn look_up_within(&self, budget: &mut Budget<'_>) -> Result<Subscribable, MatchLimit> {

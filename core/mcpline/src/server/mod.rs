@@ -702,7 +702,7 @@ impl Server {
             removed.is_some()
         });
         if outcome.is_some() {
-            self.inner.publish_again();
+            self.inner.publish_missing();
         }
         outcome.is_some()
     }
@@ -772,7 +772,7 @@ impl Server {
     /// Notifies the subscribers of a resource that it changed.
     pub fn notify_resource_updated(&self, uri: &str) {
         self.inner
-            .tell_everywhere(&Change::Resource(uri.to_owned()));
+            .notify_all_processes(&Change::Resource(uri.to_owned()));
     }
 
     /// Notifies clients that the list of resources changed (`notifications/resources/list_changed`): for
@@ -795,7 +795,7 @@ impl Server {
     ///
     /// Adding and removing features notifies clients automatically.
     pub fn notify_changed(&self, change: &Change) {
-        self.inner.tell_everywhere(change);
+        self.inner.notify_all_processes(change);
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {

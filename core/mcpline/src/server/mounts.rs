@@ -208,7 +208,7 @@ impl Server {
         };
         drop(removed);
         self.inner()
-            .publish(changed.plus(self.inner().copy_again()));
+            .publish(changed.plus(self.inner().copy_missing()));
         !mounts.is_empty()
     }
 }
@@ -230,7 +230,7 @@ impl Mounts {
             server: server.clone(),
             prefix: options.prefix,
             snapshot: options.snapshot,
-            tool_numbers: numbers_of(&options.tools, &server.registry()),
+            tool_numbers: transforms_by_number(&options.tools, &server.registry()),
             tools: options.tools,
             copy_features: Inner::copy_from,
         });
@@ -334,7 +334,7 @@ impl Inner {
 
     /// Adds what was left out at mounted servers because its name was taken, and is free now. Returns the changes, which
     /// have to be published.
-    pub(super) fn copy_again(&self) -> ChangedFeatures {
+    pub(super) fn copy_missing(&self) -> ChangedFeatures {
         let mut changed = ChangedFeatures::default();
         for mounted in self.mounts.all() {
             if !mounted.snapshot {
@@ -353,9 +353,9 @@ impl Inner {
                 }
                 match (change, &mounted.prefix) {
                     (Change::Resource(uri), Some(prefix)) => {
-                        parent.tell_everywhere(&Change::Resource(prefixed_uri(prefix, uri)));
+                        parent.notify_all_processes(&Change::Resource(prefixed_uri(prefix, uri)));
                     }
-                    _ => parent.tell_everywhere(change),
+                    _ => parent.notify_all_processes(change),
                 }
             }
         }
@@ -382,8 +382,8 @@ impl Inner {
     }
 
     /// Adds what was left out before, because a name may have become free.
-    pub(super) fn publish_again(&self) {
-        let changed = self.copy_again();
+    pub(super) fn publish_missing(&self) {
+        let changed = self.copy_missing();
         if changed.sum() > 0 {
             self.publish(changed);
         }
@@ -616,7 +616,7 @@ impl Mounted {
     /// Returns the name and the entry of a feature's copy.
     fn copy_of<T: FeatureEntry>(&self, item: &Item<T>) -> Result<(Arc<str>, Arc<T>), Error> {
         let entry = match self.transform_of(item) {
-            Some(transform) => Arc::new(item.entry.changed_by(transform)?),
+            Some(transform) => Arc::new(item.entry.transformed_by(transform)?),
             None => item.entry.clone(),
         };
         match &self.prefix {
@@ -649,7 +649,10 @@ impl Mounted {
 }
 
 /// Returns the numbers of tools that are to be changed.
-fn numbers_of(tools: &BTreeMap<String, ToolTransform>, source: &Registry) -> BTreeMap<u64, String> {
+fn transforms_by_number(
+    tools: &BTreeMap<String, ToolTransform>,
+    source: &Registry,
+) -> BTreeMap<u64, String> {
     let number = |name: &String| Some((source.tools.item(name)?.number, name.clone()));
     tools.keys().filter_map(number).collect()
 }

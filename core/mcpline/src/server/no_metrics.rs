@@ -62,7 +62,7 @@ impl Metrics {
         match self.0 {}
     }
 
-    pub(super) fn counting(
+    pub(super) fn counting_sink(
         self: &Arc<Self>,
         _: TransportKind,
         _: &Arc<dyn MessageSink>,

@@ -15,13 +15,20 @@ use super::connection::Connection;
 use super::request_info::HttpInfo;
 
 /// Returns whether the caller has these scopes.
-pub(super) fn has(connection: &Connection, http: Option<&HttpInfo>, needed: &Scopes) -> bool {
+pub(super) fn has_scopes(
+    connection: &Connection,
+    http: Option<&HttpInfo>,
+    needed: &Scopes,
+) -> bool {
     if needed.is_empty() {
         return true;
     }
     match (http, connection.auth()) {
-        (Some(http), _) => http.auth.as_ref().is_some_and(|auth| auth.may(needed)),
-        (None, Some(principal)) => principal.may(needed),
+        (Some(http), _) => http
+            .auth
+            .as_ref()
+            .is_some_and(|auth| auth.has_scopes(needed)),
+        (None, Some(principal)) => principal.has_scopes(needed),
         (None, None) => true,
     }
 }
@@ -38,7 +45,7 @@ pub(super) fn check(
     sink: &dyn MessageSink,
     needed: &Scopes,
 ) -> Result<(), RpcError> {
-    if has(connection, http, needed) {
+    if has_scopes(connection, http, needed) {
         return Ok(());
     }
     if http.is_some_and(|http| http.auth.is_none()) {
@@ -47,6 +54,6 @@ pub(super) fn check(
             "refused a request that needs scopes: this HTTP server has no authorization (`auth`), so no caller has scopes"
         );
     }
-    sink.demand(needed);
+    sink.report_missing_scopes(needed);
     Err(RpcError::insufficient_scope(needed))
 }

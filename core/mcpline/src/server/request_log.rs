@@ -160,7 +160,7 @@ impl Server {
 
 impl RequestLog {
     /// Lets requests have spans, for another language.
-    pub(super) fn want_spans(&self) {
+    pub(super) fn enable_spans(&self) {
         self.has_spans.store(true, Ordering::Release);
     }
 

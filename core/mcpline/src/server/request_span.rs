@@ -119,7 +119,7 @@ impl Server {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .replace(listener);
-        inner.request_log.want_spans();
+        inner.request_log.enable_spans();
         drop(before);
     }
 }

@@ -99,7 +99,7 @@ pub(crate) fn start_sharing_function(
     held: impl Any + Send,
 ) -> RunningSharingCall {
     let sink: Arc<dyn MessageSink> = Arc::new(NoClient);
-    let connection = Connection::unlisted(
+    let connection = Connection::for_one_exchange(
         server,
         ConnectionOptions {
             scope: SessionScope::Exchange,

@@ -168,7 +168,7 @@ async fn call(
         Raw::EMPTY_OBJECT,
         None,
         InputRecord::default(),
-        Arc::new(request.for_other_outcome()),
+        Arc::new(request.with_separate_outcome()),
     );
     let ended = || RpcError::internal_error("the request has ended");
     if !request.attach(&call) {

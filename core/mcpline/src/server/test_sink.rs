@@ -79,7 +79,7 @@ impl MessageSink for TestSink {
         self.abandoned.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn demand(&self, _: &Scopes) {
+    fn report_missing_scopes(&self, _: &Scopes) {
         let hook = lock(&self.on_demand).take();
         if let Some(hook) = hook {
             hook();
@@ -110,7 +110,7 @@ pub(super) fn connection(server: &Arc<Inner>, scope: SessionScope) -> Arc<Connec
         traffic: None,
         client: server.clients().sole_client(),
     };
-    Connection::unlisted(server, options)
+    Connection::for_one_exchange(server, options)
 }
 
 /// Passes a message to the connection, with responses to `sink`.

@@ -15,7 +15,7 @@ use super::call::{CallState, CurrentRequest};
 use super::reply::{HandlerError, InputRequest, InputRequired};
 
 /// Converts [`HandlerError::UrlElicitationRequired`] into the error for this client's revision.
-pub(super) fn require(
+pub(super) fn into_handler_error(
     call: &Arc<CallState>,
     mut url_elicitations: Vec<ElicitParams>,
 ) -> HandlerError {
@@ -40,7 +40,7 @@ pub(super) fn require(
         }
     }
     match features.url_elicitation_required_code {
-        Some(code) if current_request.peer.can(RequiredCapability::ElicitUrl) => {
+        Some(code) if current_request.peer.accepts(RequiredCapability::ElicitUrl) => {
             HandlerError::Rpc(as_error(&current_request, url_elicitations, code))
         }
         _ => HandlerError::Tool(as_text(&url_elicitations)),
@@ -49,7 +49,7 @@ pub(super) fn require(
 
 /// Returns the elicitations of a handler's error if it is error -32042 of 2025-11-25, for example from an upstream
 /// server.
-pub(super) fn named_by(error: &RpcError) -> Option<Vec<ElicitParams>> {
+pub(super) fn elicitations_of_error(error: &RpcError) -> Option<Vec<ElicitParams>> {
     if error.code != ErrorCode::URL_ELICITATION_REQUIRED {
         return None;
     }

@@ -59,7 +59,7 @@ fn write(shown: &mut Shown, message: &[u8], depth: usize) -> bool {
                     let length = value_length(value);
                     after = &value[length..];
                     shown.push_escaped(token)
-                        && write_sign(shown, sign)
+                        && write_separator(shown, sign)
                         && write_hidden(shown, &value[..length])
                 } else if first == b'"' && context.starts_string() && ends_string(next) {
                     match &member {
@@ -88,7 +88,7 @@ fn write(shown: &mut Shown, message: &[u8], depth: usize) -> bool {
 }
 
 /// Appends what is between the name of a secret and its value: white space and one character.
-fn write_sign(shown: &mut Shown, sign: &[u8]) -> bool {
+fn write_separator(shown: &mut Shown, sign: &[u8]) -> bool {
     let after_space = sign.trim_ascii_start();
     let (before, after) = (
         &sign[..sign.len() - after_space.len()],

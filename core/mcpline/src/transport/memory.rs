@@ -313,7 +313,7 @@ impl Server {
         let connection = single::open(self, peer, kind, &sink);
         let _ = queue.connection.set(Arc::downgrade(&connection));
         let dead = queue.clone();
-        connection.on_dead(move || dead.close());
+        connection.on_ping_timeout(move || dead.close());
         Memory {
             connection,
             sink,
@@ -340,12 +340,12 @@ impl Memory {
         };
         match overflows {
             true => self.queue.give_up(),
-            false => self.take_sent(),
+            false => self.process_sent(),
         }
     }
 
     /// Processes the messages that were sent.
-    fn take_sent(&self) {
+    fn process_sent(&self) {
         while let Some((message, _taking)) = self.queue.take_sent() {
             single::receive(&self.connection, &self.sink, message);
         }
@@ -378,7 +378,7 @@ impl Memory {
                 (state.pop(), state.closed)
             };
             if message.is_some() {
-                self.take_sent();
+                self.process_sent();
                 return message;
             }
             if closed {
@@ -392,7 +392,7 @@ impl Memory {
     pub fn try_receive(&self) -> Option<Bytes> {
         let message = self.queue.lock().pop();
         if message.is_some() {
-            self.take_sent();
+            self.process_sent();
         }
         message
     }

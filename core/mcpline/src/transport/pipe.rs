@@ -103,7 +103,7 @@ pub(super) async fn serve(
     let sink: Arc<dyn MessageSink> = outbox.clone();
     let connection = single::open(server, peer, kind, &sink);
     let (died, dead) = oneshot::channel();
-    connection.on_dead(move || {
+    connection.on_ping_timeout(move || {
         // Serving may have ended.
         let _ = died.send(());
     });
@@ -174,7 +174,7 @@ async fn serve_calls_in_tasks(pipe: Box<Pipe>) -> io::Result<Served> {
             running.spawn_on(background::task(task), &runtime);
         }
     });
-    handover.read_on(Box::new(LentPipe { pipe, ended }));
+    handover.spawn_reader(Box::new(LentPipe { pipe, ended }));
     drop(handover);
     end.await
         .map_err(|_| io::Error::other("the task that reads the pipe panicked"))
@@ -280,7 +280,7 @@ impl Pipe {
     /// may still cancel calls.
     async fn wind_down(&mut self, end: Instant) -> io::Result<()> {
         self.connection.wind_down();
-        match tokio::time::timeout_at(end, self.settle()).await {
+        match tokio::time::timeout_at(end, self.run_until_idle()).await {
             Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
             Ok(Ok(End::InputEnded)) => self.drain(end.min(Instant::now() + EOF_GRACE)).await,
             // The message that is being written has until `end` as well.
@@ -289,7 +289,7 @@ impl Pipe {
     }
 
     /// Reads and writes until nothing is in flight.
-    async fn settle(&mut self) -> io::Result<End<()>> {
+    async fn run_until_idle(&mut self) -> io::Result<End<()>> {
         let (connection, outbox) = (self.connection.clone(), self.outbox.clone());
         let mut settled = pin!(async {
             while !connection.is_idle() || outbox.len() > 0 {
@@ -324,7 +324,7 @@ impl Pipe {
                     return self.writer.flush().await;
                 }
                 // A call that ends without a response does not notify.
-                let _ = tokio::time::timeout(SETTLING, self.outbox.filled()).await;
+                let _ = tokio::time::timeout(SETTLING, self.outbox.wait_until_filled()).await;
             }
         };
         let drained = match tokio::time::timeout_at(end, answered).await {

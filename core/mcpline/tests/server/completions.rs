@@ -18,7 +18,7 @@ fn runs_queued_actions_on_the_thread_that_calls_run() {
     completions.set_attended(false);
     let order = Arc::default();
     for number in 0..3 {
-        completions.put(note(&order, number));
+        completions.push_and_wake_other(note(&order, number));
     }
     assert!(order.lock().unwrap().is_empty());
     runtime.block_on(async { completions.run() });
@@ -35,9 +35,9 @@ fn runs_actions_on_the_thread_that_drives_the_runtime() {
     let (done, finished) = tokio::sync::oneshot::channel();
     std::thread::scope(|scope| {
         let attending = scope.spawn(|| runtime.block_on(finished));
-        completions.put(note(&order, 1));
+        completions.push_and_wake_other(note(&order, 1));
         completions.push(note(&order, 2));
-        completions.put(IoAction::Run(Box::new(move || done.send(()).unwrap())));
+        completions.push_and_wake_other(IoAction::Run(Box::new(move || done.send(()).unwrap())));
         attending.join().unwrap().unwrap();
     });
     assert_eq!(*order.lock().unwrap(), [1, 2]);

@@ -31,14 +31,14 @@ pub fn path_variables(
         checked.set(name.to_owned(), value.clone());
         let problem = match () {
             () if has_text(value, has_nul) => "contain the character NUL",
-            () if has_text(value, climbs) => "contain `..` segments",
+            () if has_text(value, has_parent_segment) => "contain `..` segments",
             () if whole_path != Some(name) && has_text(value, is_rooted) => "be an absolute path",
             () => continue,
         };
         return Err(format!("the variable `{name}` must not {problem}"));
     }
     let uri = template.expand(&checked);
-    if climbs(&uri) {
+    if has_parent_segment(&uri) {
         return Err("the variables must not make a `..` segment together".to_owned());
     }
     match file_directory(template.as_str()) {
@@ -54,7 +54,7 @@ pub fn path_variables(
 pub fn path_text(text: &str) -> Result<(), &'static str> {
     match () {
         () if has_nul(text) => Err("contain the character NUL"),
-        () if climbs(text) => Err("contain `..` segments"),
+        () if has_parent_segment(text) => Err("contain `..` segments"),
         () if is_rooted(text) => Err("be an absolute path"),
         () => Ok(()),
     }
@@ -110,7 +110,7 @@ fn has_nul(text: &str) -> bool {
     decode_ascii(&decode_ascii(text)).contains('\0')
 }
 
-fn climbs(text: &str) -> bool {
+fn has_parent_segment(text: &str) -> bool {
     decode_ascii(&decode_ascii(text))
         .split(['/', '\\'])
         .any(|segment| segment == "..")

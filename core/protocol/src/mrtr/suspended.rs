@@ -151,12 +151,12 @@ impl<T> SuspendedHandlers<T> {
             // The ticket is forgotten, so that its retry runs the handler again.
             self.entries.remove(&ticket);
             self.by_expiry.remove(&(expires, ticket));
-            self.no_longer_waits(client);
+            self.count_retrieved(client);
             return Some(handler);
         }
     }
 
-    fn no_longer_waits(&mut self, client: u64) {
+    fn count_retrieved(&mut self, client: u64) {
         self.waiting -= 1;
         if let Some(of) = self.by_client.get_mut(&client) {
             of.waiting -= 1;
@@ -178,7 +178,7 @@ impl<T> SuspendedHandlers<T> {
             Some(entry) => match entry.waiting.take() {
                 Some(handler) => {
                     let client = entry.client;
-                    self.no_longer_waits(client);
+                    self.count_retrieved(client);
                     self.remember_used(ticket);
                     Resumption::Found(handler)
                 }
@@ -198,7 +198,7 @@ impl<T> SuspendedHandlers<T> {
                 && let Some(entry) = self.entries.remove(&ticket)
                 && let Some(handler) = entry.waiting
             {
-                self.no_longer_waits(entry.client);
+                self.count_retrieved(entry.client);
                 lapsed.push(handler);
             }
         }
@@ -228,7 +228,7 @@ impl<T> SuspendedHandlers<T> {
             false
         });
         for client in clients {
-            self.no_longer_waits(client);
+            self.count_retrieved(client);
         }
         drained
     }

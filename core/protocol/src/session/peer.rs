@@ -111,7 +111,7 @@ impl RequiredCapability {
 
 impl Peer {
     /// Whether the client accepts such an input request: it declared the capability, and the revision has it.
-    pub fn can(&self, need: RequiredCapability) -> bool {
+    pub fn accepts(&self, need: RequiredCapability) -> bool {
         let features = self.revision.features();
         let capability = |name: &str| non_null_member(&self.capabilities, name);
         let nested = |name: &str, inner: &str| self.declares(name, inner);
@@ -138,7 +138,7 @@ impl Peer {
 
     /// Whether sampling may include the context of servers: since 2025-11-25 only if the client declared it
     /// (`client/sampling`, capabilities).
-    pub fn takes_context(&self) -> bool {
+    pub fn accepts_context(&self) -> bool {
         !self.revision.features().sampling_tools || self.declares("sampling", "context")
     }
 

@@ -167,7 +167,7 @@ impl<C, A> ServerSession<C, A> {
             return Err((InputRequestError::ConnectionLost, handle));
         };
         let need = RequiredCapability::of(&ask.method, ask.params.as_ref());
-        if !peer.can(need) {
+        if !peer.accepts(need) {
             return Err((InputRequestError::NotSupported(need), handle));
         }
         if self.server_requests.open.len() >= self.limits.max_open_input_requests {

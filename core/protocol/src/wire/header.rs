@@ -159,9 +159,9 @@ pub fn check_standard<'h>(
         .as_ref()
         .and_then(|declared| declared.string_value())
     {
-        agree(PROTOCOL_VERSION, version, &declared)?;
+        check_equal(PROTOCOL_VERSION, version, &declared)?;
     }
-    agree(METHOD, value_of(&headers, METHOD)?, request.method.as_str())?;
+    check_equal(METHOD, value_of(&headers, METHOD)?, request.method.as_str())?;
     // An extension's rule does not justify rejecting a request for a method that the server may not know.
     let is_optional =
         request.method.is(|spec| spec.may_be_custom) && headers(NAME) == HeaderOccurrence::Absent;
@@ -169,7 +169,7 @@ pub fn check_standard<'h>(
         let name = value_of(&headers, NAME)?;
         let name = decode_value(name.as_bytes()).map_err(|problem| malformed(NAME, problem))?;
         if let Some(expected) = name_of(&request.method, request.params.as_ref()) {
-            agree(NAME, &name, &expected)?;
+            check_equal(NAME, &name, &expected)?;
         }
     }
     Ok(())
@@ -186,7 +186,7 @@ pub fn check_notification<'h>(
 ) -> Result<(), RpcError> {
     match headers(METHOD) {
         HeaderOccurrence::Absent => Ok(()),
-        _ => agree(
+        _ => check_equal(
             METHOD,
             value_of(&headers, METHOD)?,
             notification.method.as_str(),
@@ -209,7 +209,7 @@ fn value_of<'h>(
     }
 }
 
-fn agree(name: &str, value: &str, body: &str) -> Result<(), RpcError> {
+fn check_equal(name: &str, value: &str, body: &str) -> Result<(), RpcError> {
     if value == body {
         return Ok(());
     }

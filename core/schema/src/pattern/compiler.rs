@@ -88,7 +88,7 @@ impl Compiler<'_, '_> {
         Ok(self.ops.len() - 1)
     }
 
-    fn here(&self) -> u16 {
+    fn next_op_index(&self) -> u16 {
         to_u16(self.ops.len())
     }
 
@@ -169,10 +169,10 @@ impl Compiler<'_, '_> {
             let split = self.write(Op::Jump(0))?;
             self.write_node(node)?;
             jumps.push(self.write(Op::Jump(0))?);
-            self.set_op(split, Op::Split(to_u16(split + 1), self.here()));
+            self.set_op(split, Op::Split(to_u16(split + 1), self.next_op_index()));
         }
         for jump in jumps {
-            self.set_op(jump, Op::Jump(self.here()));
+            self.set_op(jump, Op::Jump(self.next_op_index()));
         }
         Ok(())
     }
@@ -238,7 +238,7 @@ impl Compiler<'_, '_> {
 
     /// Makes an operation continue either with the following one, or here.
     fn set_split(&mut self, op_index: usize) {
-        let split = Op::Split(to_u16(op_index + 1), self.here());
+        let split = Op::Split(to_u16(op_index + 1), self.next_op_index());
         self.set_op(op_index, split);
     }
 
@@ -269,7 +269,7 @@ impl Compiler<'_, '_> {
             set,
             min: repeat.min,
             max: repeat.max,
-            then: self.here(),
+            then: self.next_op_index(),
         });
         Ok(())
     }

@@ -265,7 +265,7 @@ fn host(wanted: &Settings) -> ClientBuilder {
                 .filter_map(|revision| Revision::parse(revision))
                 .collect();
         }
-        settings.remembered = match wanted.remembered.as_deref() {
+        settings.era = match wanted.remembered.as_deref() {
             Some("modern") => Some(Era::Modern),
             Some("legacy") => Some(Era::Legacy),
             _ => None,

@@ -43,7 +43,7 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
             "test_missing_capability",
             "Needs a client that samples",
             |_: Nothing, ctx: Context| async move {
-                if ctx.peer().can(RequiredCapability::Sampling) {
+                if ctx.peer().accepts(RequiredCapability::Sampling) {
                     return Ok("sampling is available");
                 }
                 Err(HandlerError::Rpc(RequiredCapability::Sampling.error()))

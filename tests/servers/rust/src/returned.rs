@@ -176,11 +176,11 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
     let _ = tool(server, "capabilities", |ctx| {
         let mut requests = InputRequests::new().state("capability-gated");
         let mut keys = Vec::new();
-        if ctx.peer().can(RequiredCapability::ElicitForm) {
+        if ctx.peer().accepts(RequiredCapability::ElicitForm) {
             requests = requests.elicit("ask", "What is your name?", "name", "string");
             keys.push("ask");
         }
-        if ctx.peer().can(RequiredCapability::Sampling) {
+        if ctx.peer().accepts(RequiredCapability::Sampling) {
             requests = requests.sample("sample", "Say hello", 50);
             keys.push("sample");
         }

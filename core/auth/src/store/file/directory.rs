@@ -35,7 +35,7 @@ impl Directory {
             Ok(descriptor) => descriptor,
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::LOOP | Errno::NOTDIR) => {
-                return Err(not_safe(
+                return Err(unsafe_error(
                     path,
                     "it is not a directory, or a symbolic link to one",
                 ));
@@ -46,7 +46,7 @@ impl Directory {
             .map_err(|error| failed(path.to_owned(), "examined", error))?;
         check_owner(path, &stat)?;
         if RawMode::from(stat.st_mode) & WRITABLE_BY_OTHERS != 0 {
-            return Err(not_safe(path, "others can write to it"));
+            return Err(unsafe_error(path, "others can write to it"));
         }
         Ok(Some(Self {
             path: path.to_owned(),
@@ -138,16 +138,16 @@ impl Directory {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
         let file = match rustix::fs::openat(&self.descriptor, name, flags, mode) {
-            Err(Errno::LOOP) => return Err(not_safe(&path(), "it is a symbolic link")),
+            Err(Errno::LOOP) => return Err(unsafe_error(&path(), "it is a symbolic link")),
             opened => opened.map_err(|error| failed(path(), "opened", error))?,
         };
         let stat = rustix::fs::fstat(&file).map_err(|error| failed(path(), "examined", error))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(not_safe(&path(), "it is not a file"));
+            return Err(unsafe_error(&path(), "it is not a file"));
         }
         check_owner(&path(), &stat)?;
         if RawMode::from(stat.st_mode) & OPEN_TO_OTHERS != 0 {
-            return Err(not_safe(
+            return Err(unsafe_error(
                 &path(),
                 "others than its owner have permissions on it",
             ));
@@ -214,11 +214,11 @@ fn check_owner(path: &Path, stat: &Stat) -> Result<(), StoreError> {
     if stat.st_uid == rustix::process::geteuid().as_raw() {
         Ok(())
     } else {
-        Err(not_safe(path, "it belongs to another user"))
+        Err(unsafe_error(path, "it belongs to another user"))
     }
 }
 
-fn not_safe(path: &Path, reason: &str) -> StoreError {
+fn unsafe_error(path: &Path, reason: &str) -> StoreError {
     StoreError::Unsafe {
         path: path.to_owned(),
         reason: reason.to_owned(),

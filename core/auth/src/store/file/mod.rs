@@ -115,7 +115,7 @@ impl TokenStore for FileStore {
                 return Ok(None);
             };
             match directory.read(&name, LARGEST + header(b"").len())? {
-                Some(written) => unwrapped(written).map(Some),
+                Some(written) => strip_header(written).map(Some),
                 None => Ok(None),
             }
         }))
@@ -157,7 +157,7 @@ fn header(value: &[u8]) -> String {
 }
 
 /// The value in a file, if it is complete.
-fn unwrapped(mut written: Vec<u8>) -> Result<Vec<u8>, StoreError> {
+fn strip_header(mut written: Vec<u8>) -> Result<Vec<u8>, StoreError> {
     let damaged = StoreError::Damaged("the file is not as it was written");
     let length = header(b"").len();
     if written.len() < length {

@@ -53,14 +53,14 @@ impl Directory {
             .metadata()
             .map_err(|error| failed(path.to_owned(), "examined", error))?;
         if !found.is_dir() || found.file_attributes() & LINK != 0 {
-            return Err(not_safe(
+            return Err(unsafe_error(
                 path,
                 "it is not a directory, or a symbolic link to one",
             ));
         }
         let access = access_of_others(path, &directory)?;
         if access.can_change {
-            return Err(not_safe(path, "others can write to it"));
+            return Err(unsafe_error(path, "others can write to it"));
         }
         Ok(Some(Self {
             path: path.to_owned(),
@@ -214,14 +214,14 @@ fn check_file(path: &Path, file: &File) -> Result<(), StoreError> {
         .metadata()
         .map_err(|error| failed(path.to_owned(), "examined", error))?;
     if found.file_attributes() & LINK != 0 {
-        return Err(not_safe(path, "it is a symbolic link"));
+        return Err(unsafe_error(path, "it is a symbolic link"));
     }
     if !found.is_file() {
-        return Err(not_safe(path, "it is not a file"));
+        return Err(unsafe_error(path, "it is not a file"));
     }
     let access = access_of_others(path, file)?;
     if access.can_read || access.can_change {
-        return Err(not_safe(
+        return Err(unsafe_error(
             path,
             "others than its owner have permissions on it",
         ));
@@ -234,12 +234,12 @@ fn access_of_others(path: &Path, file: &File) -> Result<AccessOfOthers, StoreErr
     let access =
         AccessOfOthers::of(file).map_err(|error| failed(path.to_owned(), "examined", error))?;
     if access.is_owner {
-        return Err(not_safe(path, "it belongs to another user"));
+        return Err(unsafe_error(path, "it belongs to another user"));
     }
     Ok(access)
 }
 
-fn not_safe(path: &Path, reason: &str) -> StoreError {
+fn unsafe_error(path: &Path, reason: &str) -> StoreError {
     StoreError::Unsafe {
         path: path.to_owned(),
         reason: reason.to_owned(),

@@ -51,7 +51,7 @@ pub(super) fn page(message: Message<'_>, name: Option<&str>) -> Response<Full<By
         Message::NotTheAnswer => StatusCode::BAD_REQUEST,
         Message::Answered => StatusCode::CONFLICT,
     };
-    let mut response = guarded(status, Bytes::from(html(message, name)));
+    let mut response = with_security_headers(status, Bytes::from(html(message, name)));
     response.headers_mut().insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static("text/html; charset=utf-8"),
@@ -61,7 +61,7 @@ pub(super) fn page(message: Message<'_>, name: Option<&str>) -> Response<Full<By
 
 /// A response without a page, for requests that are not the user's.
 pub(super) fn plain(status: StatusCode) -> Response<Full<Bytes>> {
-    let mut response = guarded(status, Bytes::new());
+    let mut response = with_security_headers(status, Bytes::new());
     if status == StatusCode::METHOD_NOT_ALLOWED {
         response
             .headers_mut()
@@ -70,7 +70,7 @@ pub(super) fn plain(status: StatusCode) -> Response<Full<Bytes>> {
     response
 }
 
-fn guarded(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
+fn with_security_headers(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
     static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
         let style = STANDARD.encode(Sha256::digest(STYLE));
         let policy = format!(

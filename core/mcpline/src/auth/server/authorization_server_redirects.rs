@@ -181,16 +181,16 @@ impl IssuerEndpoints {
         document.registration_endpoint = register.clone();
         document.scopes_supported = scopes;
         document.response_types_supported = Some(vec!["code".to_owned()]);
-        document.grant_types_supported = only(
+        document.grant_types_supported = known_values_or_all(
             issuer.grant_types_supported,
             &["authorization_code", "refresh_token"],
         );
-        document.token_endpoint_auth_methods_supported = only(
+        document.token_endpoint_auth_methods_supported = known_values_or_all(
             issuer.token_endpoint_auth_methods_supported,
             &["none", "client_secret_post"],
         );
         document.code_challenge_methods_supported =
-            only(issuer.code_challenge_methods_supported, &["S256"]);
+            known_values_or_all(issuer.code_challenge_methods_supported, &["S256"]);
         document.issuer = issuer.issuer;
         Ok(Self {
             // Cannot fail: it consists of strings and lists of strings.
@@ -203,7 +203,7 @@ impl IssuerEndpoints {
 }
 
 /// Returns the known entries, or all if none is known.
-fn only(list: Option<Vec<String>>, known: &[&str]) -> Option<Vec<String>> {
+fn known_values_or_all(list: Option<Vec<String>>, known: &[&str]) -> Option<Vec<String>> {
     let list = list?;
     let is_known = |entry: &String| known.contains(&entry.as_str());
     if !list.iter().any(is_known) {

@@ -22,7 +22,7 @@ use super::authorization_server_redirects::AuthorizationServerRedirects;
 use super::introspection::{Introspection, Introspector};
 use super::keys::{KeyCache, Keys};
 use super::resource_server::{
-    Issuer, Method, Policy, PublishedMetadata, ResourceServer, of_resource,
+    Issuer, Method, Policy, PublishedMetadata, ResourceServer, without_offline_access,
 };
 use super::{Fetch, proofs, verified_tokens};
 
@@ -405,7 +405,10 @@ impl ResourceServerBuilder {
             ));
         }
         let names = |scopes: &Scopes| -> Vec<String> {
-            of_resource(scopes).iter().map(str::to_owned).collect()
+            without_offline_access(scopes)
+                .iter()
+                .map(str::to_owned)
+                .collect()
         };
         let algorithms = self.algorithms.iter().map(ToString::to_string).collect();
         let mut metadata = ResourceMetadata::new(resource.as_str(), servers);

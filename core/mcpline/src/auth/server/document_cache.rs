@@ -118,7 +118,7 @@ impl<T: PartialEq + Send + Sync + 'static> DocumentCache<T> {
     }
 
     /// Returns another document than this one, fetched now unless there was a fetch recently.
-    pub(super) async fn newer(self: &Arc<Self>, than: &Arc<T>) -> Option<Arc<T>> {
+    pub(super) async fn fetch_newer(self: &Arc<Self>, than: &Arc<T>) -> Option<Arc<T>> {
         let turn = self.flight.clone().lock_owned().await;
         let other = |document: &Arc<T>| !Arc::ptr_eq(document, than);
         if let Some(document) = self.fresh().filter(other) {

@@ -204,7 +204,7 @@ impl WaitingTokens {
 
 impl WaitingRequest<'_> {
     /// Waits until the token was dropped for another client's.
-    async fn given_way(&mut self) {
+    async fn wait_until_dropped(&mut self) {
         // Nothing is ever sent.
         while self.gives_way.changed().await.is_ok() {}
     }
@@ -284,7 +284,7 @@ impl Introspector {
 
     /// Introspects a token. `known` is called again at its turn, because another request may have introspected it
     /// meanwhile.
-    pub(super) async fn ask<T>(
+    pub(super) async fn introspect_in_turn<T>(
         &self,
         client: &ClientQuota,
         (token, digest): (&str, &Digest),
@@ -302,7 +302,7 @@ impl Introspector {
         let mut waiting = self.wait(client, digest).ok_or_else(too_many)?;
         let _turn = tokio::select! {
             turn = self.turns.wait(client.peer) => turn,
-            () = waiting.given_way() => None,
+            () = waiting.wait_until_dropped() => None,
         };
         if !waiting.end() {
             return Err(too_many());
@@ -431,7 +431,7 @@ mod tests {
                 };
                 let digest = Sha256::digest(&token).into();
                 introspector
-                    .ask(&client, (&token, &digest), &expected, || None, |_| ())
+                    .introspect_in_turn(&client, (&token, &digest), &expected, || None, |_| ())
                     .await
             })
         }

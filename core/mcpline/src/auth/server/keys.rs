@@ -84,9 +84,9 @@ impl KeyCache {
     }
 
     /// Returns other keys than these, fetched now unless there was a fetch recently.
-    pub(super) async fn newer(&self, than: &Arc<JwkSet>) -> Option<Arc<JwkSet>> {
+    pub(super) async fn fetch_newer(&self, than: &Arc<JwkSet>) -> Option<Arc<JwkSet>> {
         match self {
-            Self::Fetched(cache) => cache.newer(than).await,
+            Self::Fetched(cache) => cache.fetch_newer(than).await,
             Self::Fixed(_) => None,
         }
     }

@@ -50,7 +50,7 @@ impl Proofs {
     }
 
     /// Uses a valid proof. `principal` is the owner of its token, who may have many keys.
-    pub(super) fn show(
+    pub(super) fn record_use(
         &mut self,
         id: &str,
         (principal, thumbprint): (&str, &str),
@@ -94,26 +94,26 @@ mod tests {
     #[test]
     fn refuses_a_used_proof_while_it_would_be_valid() {
         let mut proofs = Proofs::default();
-        assert_eq!(proofs.show("1", ("ann", "key"), 1_000, 5), Ok(()));
+        assert_eq!(proofs.record_use("1", ("ann", "key"), 1_000, 5), Ok(()));
         for now in 1_000..=1_070 {
             assert_eq!(
-                proofs.show("1", ("ann", "key"), now, 5),
+                proofs.record_use("1", ("ann", "key"), now, 5),
                 Err(ProofRefusal::Replayed),
                 "{now}"
             );
         }
-        assert_eq!(proofs.show("1", ("ann", "yek"), 1_000, 5), Ok(()));
-        assert_eq!(proofs.show("2", ("ann", "key"), 1_000, 5), Ok(()));
+        assert_eq!(proofs.record_use("1", ("ann", "yek"), 1_000, 5), Ok(()));
+        assert_eq!(proofs.record_use("2", ("ann", "key"), 1_000, 5), Ok(()));
     }
 
     #[test]
     fn remembers_proofs_from_the_end_of_a_period_in_the_next_one() {
         let mut proofs = Proofs::default();
-        assert_eq!(proofs.show("first", ("ann", "key"), 1_000, 5), Ok(()));
-        assert_eq!(proofs.show("last", ("ann", "key"), 1_069, 5), Ok(()));
+        assert_eq!(proofs.record_use("first", ("ann", "key"), 1_000, 5), Ok(()));
+        assert_eq!(proofs.record_use("last", ("ann", "key"), 1_069, 5), Ok(()));
         for now in 1_070..=1_139 {
             assert_eq!(
-                proofs.show("last", ("ann", "key"), now, 5),
+                proofs.record_use("last", ("ann", "key"), now, 5),
                 Err(ProofRefusal::Replayed),
                 "{now}"
             );
@@ -124,9 +124,9 @@ mod tests {
     #[test]
     fn forgets_proofs_that_can_no_longer_be_valid() {
         let mut proofs = Proofs::default();
-        assert_eq!(proofs.show("1", ("ann", "key"), 1_000, 5), Ok(()));
-        assert_eq!(proofs.show("2", ("ann", "key"), 5_000, 5), Ok(()));
-        assert_eq!(proofs.show("1", ("ann", "key"), 5_000, 5), Ok(()));
+        assert_eq!(proofs.record_use("1", ("ann", "key"), 1_000, 5), Ok(()));
+        assert_eq!(proofs.record_use("2", ("ann", "key"), 5_000, 5), Ok(()));
+        assert_eq!(proofs.record_use("1", ("ann", "key"), 5_000, 5), Ok(()));
         assert_eq!(proofs.lately.len(), 2);
         assert!(proofs.before.is_empty());
     }
@@ -138,7 +138,7 @@ mod tests {
             let mut shown = 0;
             for id in 0..100 {
                 let key = format!("{principal}-{keys}-{}", id % keys);
-                match proofs.show(&id.to_string(), (principal, &key), 1_000, 5) {
+                match proofs.record_use(&id.to_string(), (principal, &key), 1_000, 5) {
                     Ok(()) => shown += 1,
                     Err(refused) => assert_eq!(refused, ProofRefusal::Full),
                 }
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(show_all("ann", 1), 11);
         assert_eq!(proofs.lately.len(), 79);
         // In the next period it has room again.
-        assert_eq!(proofs.show("new", ("flood", "key"), 2_000, 5), Ok(()));
+        assert_eq!(proofs.record_use("new", ("flood", "key"), 2_000, 5), Ok(()));
         assert_eq!(proofs.counts.len(), 1);
     }
 }

@@ -107,7 +107,7 @@ pub(super) struct Policy {
 /// Returns the scopes that a server publishes: whether tokens can be refreshed does not concern the resource
 /// (2026-07-28,
 /// `basic/authorization`, refresh tokens).
-pub(super) fn of_resource(scopes: &Scopes) -> Scopes {
+pub(super) fn without_offline_access(scopes: &Scopes) -> Scopes {
     scopes
         .iter()
         .filter(|scope| *scope != "offline_access")
@@ -211,7 +211,7 @@ impl ResourceServer {
         parts: &mut Parts,
         client: &ClientQuota,
     ) -> Result<Caller, TokenRefusal> {
-        let (scheme, token) = credentials(&parts.headers)?;
+        let (scheme, token) = token_of_headers(&parts.headers)?;
         let now = clock::unix_now();
         let verified = self.verify(&token, client, now).await;
         let authorized = verified.map_err(|refused| match (scheme, refused) {
@@ -222,7 +222,7 @@ impl ResourceServer {
         self.check_possession(parts, scheme, &token, &authorized, now)?;
         parts.headers.remove(AUTHORIZATION);
         parts.headers.remove(dpop::HEADER);
-        if authorized.may(&self.policy.required) {
+        if authorized.has_scopes(&self.policy.required) {
             Ok(authorized)
         } else {
             Err(TokenRefusal::InsufficientScope(
@@ -264,7 +264,7 @@ impl ResourceServer {
                 .with("error", error)
                 .with("error_description", description);
         }
-        let scopes = of_resource(scopes);
+        let scopes = without_offline_access(scopes);
         if !scopes.is_empty() {
             challenge = challenge.with("scope", scopes.to_string());
         }
@@ -321,9 +321,10 @@ impl ResourceServer {
                     (Err(error), Some(opaque))
                         if signed.is_empty() || matches!(error, JoseError::Malformed(_)) =>
                     {
-                        self.ask(opaque, client, token, &digest, now).await?
+                        self.introspect_token(opaque, client, token, &digest, now)
+                            .await?
                     }
-                    (Err(error), _) => return Err(refused(&error)),
+                    (Err(error), _) => return Err(invalid_token_refusal(&error)),
                 }
             }
         };
@@ -394,16 +395,19 @@ impl ResourceServer {
             Ok(verified) => Ok((keys, verified)),
             // The token names no key, so only a fetch shows whether there is a new one.
             Err(JoseError::BadSignature | JoseError::UnknownKey) if id.is_none() => {
-                let newer = issuer.keys.newer(&keys).await;
-                let keys = newer.ok_or_else(|| refused(&JoseError::BadSignature))?;
+                let newer = issuer.keys.fetch_newer(&keys).await;
+                let keys = newer.ok_or_else(|| invalid_token_refusal(&JoseError::BadSignature))?;
                 let verified = jose::verify(token, &keys, algorithms);
-                Ok((keys, verified.map_err(|error| refused(&error))?))
+                Ok((
+                    keys,
+                    verified.map_err(|error| invalid_token_refusal(&error))?,
+                ))
             }
-            Err(error) => Err(refused(&error)),
+            Err(error) => Err(invalid_token_refusal(&error)),
         }
     }
 
-    async fn ask(
+    async fn introspect_token(
         &self,
         opaque: &Introspector,
         client: &ClientQuota,
@@ -429,7 +433,7 @@ impl ResourceServer {
             authorized
         };
         let introspected = opaque
-            .ask(client, (token, digest), &expected, known, learn)
+            .introspect_in_turn(client, (token, digest), &expected, known, learn)
             .await;
         if let Err(TokenRefusal::InvalidToken(why)) = &introspected {
             let keep = opaque.how.keep_for.as_secs();
@@ -455,13 +459,13 @@ impl ResourceServer {
 
     /// Completes a caller with what its token does not contain: implied scopes, and how long the token is accepted.
     fn complete(&self, authorized: Caller, digest: &Digest) -> Caller {
-        let implied = self.policy.implied(authorized.scopes());
+        let implied = self.policy.with_implied_scopes(authorized.scopes());
         let expiry = authorized.expires_at();
-        let good_until = expiry.map(|expiry| expiry.saturating_add(self.policy.skew));
+        let stream_deadline = expiry.map(|expiry| expiry.saturating_add(self.policy.skew));
         let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         authorized
             .with_implied(implied)
-            .with_good_until(good_until)
+            .with_stream_deadline(stream_deadline)
             .with_digest(digest)
     }
 
@@ -474,7 +478,7 @@ impl ResourceServer {
     ) {
         let entry = VerifiedToken {
             authorized: authorized.clone(),
-            until: until.min(authorized.good_until().unwrap_or(u64::MAX)),
+            until: until.min(authorized.stream_deadline().unwrap_or(u64::MAX)),
             keys,
         };
         self.lock_remembered().put(digest, entry);
@@ -517,14 +521,16 @@ impl ResourceServer {
             skew: self.policy.skew,
             now,
         };
-        let proof = one(&parts.headers, dpop::HEADER)
+        let proof = single_header(&parts.headers, dpop::HEADER)
             .ok_or_else(|| TokenRefusal::InvalidProof("there must be one header DPoP".into()))?;
-        let proof = proof::check(proof, &shown, |url| self.is_at(url, parts.uri.path()))
-            .map_err(|error| TokenRefusal::InvalidProof(error.to_string()))?;
+        let proof = proof::check(proof, &shown, |url| {
+            self.is_request_url(url, parts.uri.path())
+        })
+        .map_err(|error| TokenRefusal::InvalidProof(error.to_string()))?;
         let principal = authorized.principal();
         let bound = (principal.as_str(), thumbprint);
         let mut proofs = self.proofs.lock().unwrap_or_else(PoisonError::into_inner);
-        match proofs.show(&proof.id, bound, now, self.policy.skew) {
+        match proofs.record_use(&proof.id, bound, now, self.policy.skew) {
             Ok(()) => Ok(()),
             Err(proofs::ProofRefusal::Replayed) => Err(TokenRefusal::InvalidProof(
                 "the proof was shown before".into(),
@@ -537,7 +543,7 @@ impl ResourceServer {
 
     /// Whether a request for this path may have been sent to this URL. A router or proxy in front may have removed a
     /// prefix of the path, so its end is compared.
-    fn is_at(&self, url: &Url, path: &str) -> bool {
+    fn is_request_url(&self, url: &Url, path: &str) -> bool {
         let bare = |path: &str| path.trim_end_matches('/').to_owned();
         self.resource.as_ref().is_some_and(|resource| {
             resource.same_origin(url)
@@ -549,7 +555,7 @@ impl ResourceServer {
 
 impl Policy {
     /// Returns the scopes that these imply, directly and indirectly.
-    fn implied(&self, granted: &Scopes) -> Scopes {
+    fn with_implied_scopes(&self, granted: &Scopes) -> Scopes {
         let mut all = granted.clone();
         if let Some(expand) = &self.expand {
             all = all.union(&expand(&all));
@@ -576,15 +582,15 @@ impl fmt::Debug for ResourceServer {
     }
 }
 
-fn refused(error: &JoseError) -> TokenRefusal {
+fn invalid_token_refusal(error: &JoseError) -> TokenRefusal {
     TokenRefusal::InvalidToken(error.to_string())
 }
 
 /// Returns the token, from the `Authorization` header only (RFC 6750, section 2.1).
-fn credentials(headers: &HeaderMap) -> Result<(Scheme, String), TokenRefusal> {
+fn token_of_headers(headers: &HeaderMap) -> Result<(Scheme, String), TokenRefusal> {
     let header = match headers.get_all(AUTHORIZATION).iter().count() {
         0 => return Err(TokenRefusal::NoToken),
-        1 => one(headers, AUTHORIZATION.as_str())
+        1 => single_header(headers, AUTHORIZATION.as_str())
             .ok_or(TokenRefusal::Malformed("Authorization is not ASCII"))?,
         _ => {
             return Err(TokenRefusal::Malformed(
@@ -606,7 +612,7 @@ fn credentials(headers: &HeaderMap) -> Result<(Scheme, String), TokenRefusal> {
         return Err(TokenRefusal::NoToken);
     }
     if token.len() > MAX_TOKEN_LEN {
-        return Err(refused(&JoseError::TooLong));
+        return Err(invalid_token_refusal(&JoseError::TooLong));
     }
     let body = token.trim_end_matches('=');
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte);
@@ -619,7 +625,7 @@ fn credentials(headers: &HeaderMap) -> Result<(Scheme, String), TokenRefusal> {
 }
 
 /// Returns the value of a header that occurs exactly once.
-fn one<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+fn single_header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(value)

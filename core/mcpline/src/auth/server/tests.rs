@@ -262,7 +262,7 @@ async fn unchanged_keys_keep_their_identity_after_a_fetch() {
     let after = cache.fresh().expect("keys");
     assert_eq!(publisher.fetched(), 2);
     assert!(Arc::ptr_eq(&before, &after));
-    assert!(cache.newer(&before).await.is_none());
+    assert!(cache.fetch_newer(&before).await.is_none());
 }
 
 #[runtimes::test]

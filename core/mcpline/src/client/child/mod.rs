@@ -58,13 +58,13 @@ impl Dialler for Command {
                 return Err(ClientError::unreachable("the process has no pipes"));
             };
             let lines = match process.stderr.take() {
-                Some(stderr) => LastLines::keep(stderr, self.stderr_listener()),
-                None => LastLines::none(),
+                Some(stderr) => LastLines::capture(stderr, self.stderr_listener()),
+                None => LastLines::disabled(),
             };
             let pid = process.id();
             let grace = self.grace;
             let end = move |stdout: ChildStdout, closed, _: io::Result<()>| {
-                end(process, descendants, stdout, lines, grace, closed)
+                shut_down_child(process, descendants, stdout, lines, grace, closed)
             };
             let link: Arc<dyn Link> =
                 PipeLink::open(stdout, stdin, self.max_line_bytes, sink, pid, end);
@@ -79,7 +79,7 @@ impl Dialler for Command {
 
 /// Terminates a child: waits for the grace period after its stdin was closed, then asks it to terminate where the system can (SIGTERM),
 /// and at last kills it, with everything that it started.
-async fn end(
+async fn shut_down_child(
     mut process: Process,
     descendants: Descendants,
     mut stdout: ChildStdout,
@@ -92,7 +92,7 @@ async fn end(
         let mut sink = [0; 4096];
         while matches!(stdout.read(&mut sink).await, Ok(read) if read > 0) {}
     });
-    let status = leave(&mut process, &descendants, grace).await;
+    let status = wait_or_kill(&mut process, &descendants, grace).await;
     draining.abort();
     let stderr = lines.last(STDERR_GRACE).await;
     drop(descendants);
@@ -106,7 +106,7 @@ async fn end(
     }
 }
 
-async fn leave(
+async fn wait_or_kill(
     process: &mut Process,
     descendants: &Descendants,
     grace: Duration,

@@ -24,13 +24,13 @@ pub(super) fn find(
     let extensions = extensions(variable("PATHEXT"));
     // A path, which may lack the extension.
     if program.components().count() > 1 || program.has_root() {
-        return Ok(completed(program, &extensions).unwrap_or_else(|| program.to_owned()));
+        return Ok(find_with_extension(program, &extensions).unwrap_or_else(|| program.to_owned()));
     }
     let path = variable("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         // An empty entry, or one such as `.`, means the current directory.
         .filter(|folder| folder.is_absolute())
-        .find_map(|folder| completed(&folder.join(program), &extensions))
+        .find_map(|folder| find_with_extension(&folder.join(program), &extensions))
         .ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
@@ -46,7 +46,7 @@ fn extensions(variable: Option<OsString>) -> Vec<OsString> {
 }
 
 /// Returns the file with this name, or with this name and one of the extensions.
-fn completed(file: &Path, extensions: &[OsString]) -> Option<PathBuf> {
+fn find_with_extension(file: &Path, extensions: &[OsString]) -> Option<PathBuf> {
     let has_known = file.extension().is_some_and(|own| {
         let own = own.to_string_lossy();
         extensions

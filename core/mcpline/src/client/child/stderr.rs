@@ -34,7 +34,7 @@ struct Reading {
 
 impl LastLines {
     /// Captures nothing.
-    pub(super) fn none() -> Self {
+    pub(super) fn disabled() -> Self {
         Self {
             lines: Arc::default(),
             reading: None,
@@ -42,7 +42,7 @@ impl LastLines {
     }
 
     /// Reads until the end, so that the child never blocks on a full pipe.
-    pub(super) fn keep(stderr: ChildStderr, listener: Option<StderrListener>) -> Self {
+    pub(super) fn capture(stderr: ChildStderr, listener: Option<StderrListener>) -> Self {
         let lines: Arc<Mutex<VecDeque<String>>> = Arc::default();
         let splitter = LineSplitter {
             listener,
@@ -201,7 +201,7 @@ mod tests {
         let input = child.stdin.take();
         let stderr = child.stderr.take().expect("a pipe");
         let stderr = ChildStderr::from_std(stderr).expect("a runtime");
-        let lines = LastLines::keep(stderr, None);
+        let lines = LastLines::capture(stderr, None);
         child.wait().expect("its end");
         // Blocks the thread beyond the grace period, so that the reading task and the end of the grace period become
         // ready together.

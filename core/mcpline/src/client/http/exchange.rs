@@ -30,8 +30,8 @@ pub(super) async fn exchange(talk: Arc<Conversation>, message: Bytes, head: Requ
 pub(super) struct LinkRequestTimer<'s>(pub(super) &'s Sink, pub(super) Option<u64>);
 
 impl RequestTimer for LinkRequestTimer<'_> {
-    fn hold(&self, held: bool) {
-        self.0.held(self.1, held);
+    fn set_paused(&self, held: bool) {
+        self.0.set_timeout_paused(self.1, held);
     }
 }
 
@@ -40,7 +40,7 @@ impl RequestTimer for LinkRequestTimer<'_> {
 pub(super) async fn send_one_way(talk: &Conversation, message: OneWayMessage) {
     let mut retries = OneWayRetries::new(&talk.client.settings, message.repeat);
     while let Err(error) = try_send_one_way(talk, &message.bytes).await {
-        if !retries.again(&error).await {
+        if !retries.wait_for_retry(&error).await {
             talk.sink.warning(format!(
                 "the server did not accept a notification or a response: {error}"
             ));
@@ -50,7 +50,7 @@ pub(super) async fn send_one_way(talk: &Conversation, message: OneWayMessage) {
 }
 
 async fn try_send_one_way(talk: &Conversation, message: &Bytes) -> Result<(), ClientError> {
-    let view = talk.view();
+    let view = talk.snapshot();
     let sent = talk
         .client
         .request(
@@ -74,13 +74,13 @@ async fn try_exchange(
     message: Bytes,
     head: &RequestHead,
 ) -> Result<(), ClientError> {
-    let mut view = talk.view();
+    let mut view = talk.snapshot();
     if let Some(gate) = view.gate.take()
         && !head.opens
     {
-        gate.passed().await;
+        gate.wait_until_open().await;
         // Read again, because the state may have changed meanwhile.
-        view = talk.view();
+        view = talk.snapshot();
     }
     let in_session = view.in_session && !head.opens && !head.revision.is_modern();
     let mut answer = talk
@@ -106,7 +106,7 @@ async fn try_exchange(
         && let Some(session) = answer.head.headers.get(SESSION_ID)
         && !session.is_empty()
     {
-        talk.session_began(session.clone());
+        talk.set_session_id(session.clone());
     }
     match answer.media() {
         Media::EventStream => Box::pin(stream(talk, answer, head)).await,
@@ -114,7 +114,7 @@ async fn try_exchange(
             let limit = talk.client.settings.max_body_bytes;
             let body = collect(&mut answer, limit).await?;
             if body.is_empty() {
-                return Err(nothing(&answer));
+                return Err(no_message_error(&answer));
             }
             if talk.sink.message(body, Some(head.number)) {
                 return Ok(());
@@ -124,7 +124,7 @@ async fn try_exchange(
             })
         }
         Media::Other(media) => {
-            let empty = answer.beginning(1).await.is_empty();
+            let empty = answer.read_beginning(1).await.is_empty();
             Err(match media {
                 Some(media) if !empty => ClientError::InvalidResponse {
                     reason: format!(
@@ -134,7 +134,7 @@ async fn try_exchange(
                 None if !empty => ClientError::InvalidResponse {
                     reason: "the answer has no content type".to_owned(),
                 },
-                _ => nothing(&answer),
+                _ => no_message_error(&answer),
             })
         }
     }
@@ -181,7 +181,7 @@ pub(super) fn too_large(limit: usize) -> ClientError {
     }
 }
 
-fn nothing(answer: &Answer) -> ClientError {
+fn no_message_error(answer: &Answer) -> ClientError {
     ClientError::InvalidResponse {
         reason: format!(
             "the server answered the request with HTTP status {} and no message",

@@ -10,7 +10,7 @@ pub(super) struct Gate(Arc<Semaphore>);
 
 impl Gate {
     /// Returns a closed gate and its opener.
-    pub(super) fn shut() -> (Self, Opener) {
+    pub(super) fn new_closed() -> (Self, Opener) {
         let gate = Self(Arc::new(Semaphore::new(0)));
         (gate.clone(), Opener(gate))
     }
@@ -20,7 +20,7 @@ impl Gate {
     }
 
     /// Waits until the gate is open.
-    pub(super) async fn passed(&self) {
+    pub(super) async fn wait_until_open(&self) {
         // The semaphore never has a permit: this returns, with an error, when it is closed.
         let _ = self.0.acquire().await;
     }

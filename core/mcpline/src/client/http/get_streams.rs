@@ -52,7 +52,7 @@ impl Attempts {
 
     /// Records the end of a connection that carried the stream since `begun`. `spread`: whether those of other clients may have
     /// ended at the same time.
-    fn ended(
+    fn record_end(
         &mut self,
         received_event: bool,
         begun: Instant,
@@ -73,7 +73,7 @@ impl Attempts {
         self.vain = self.vain.saturating_add(u32::from(retry.is_none()));
     }
 
-    fn failed(&mut self) {
+    fn record_failure(&mut self) {
         self.idle = self.idle.saturating_add(1);
         self.vain = self.vain.saturating_add(1);
     }
@@ -96,18 +96,18 @@ impl Conversation {
                     match pump(answer, StreamOwner::Session, &mut memory, limit, &self.sink).await {
                         StreamEnd::Lost { received_event, .. } => {
                             // A server that shuts down closes the streams of all sessions.
-                            attempts.ended(received_event, begun, memory.retry, true);
+                            attempts.record_end(received_event, begun, memory.retry, true);
                         }
                         StreamEnd::Answered => {}
                         StreamEnd::TooLarge { limit } => {
                             let what = too_large(limit);
                             self.sink.warning(format!("the session's stream: {what}"));
-                            attempts.failed();
+                            attempts.record_failure();
                         }
                     }
                 }
                 Got::Failed(error) => {
-                    attempts.failed();
+                    attempts.record_failure();
                     if attempts.vain >= self.client.settings.reconnect_attempts && !warned {
                         warned = true;
                         self.sink.warning(format!(
@@ -156,7 +156,7 @@ impl Conversation {
                             is_broken,
                             reason,
                         } => {
-                            attempts.ended(received_event, begun, memory.retry, is_broken);
+                            attempts.record_end(received_event, begun, memory.retry, is_broken);
                             reason
                         }
                     }
@@ -164,7 +164,7 @@ impl Conversation {
                 // The request was accepted once: even if the session is lost, the server may have performed it.
                 Got::Refused(error) => return Err(ClientError::lost(format!("{error:#}"))),
                 Got::Failed(error) => {
-                    attempts.failed();
+                    attempts.record_failure();
                     format!("{error:#}")
                 }
             };
@@ -185,7 +185,7 @@ impl Conversation {
     }
 
     async fn get(&self, memory: &ResumptionState) -> Got {
-        let view = self.view();
+        let view = self.snapshot();
         let headers = || view.heads.after(memory.last_event.as_ref());
         let got = self
             .client
@@ -244,7 +244,7 @@ mod tests {
         let retry = Some(Duration::from_millis(500));
         for (spread, random_part) in [(true, 250), (false, 0)] {
             // It has delivered something, so the attempt has not failed.
-            attempts.ended(true, Instant::now(), retry, spread);
+            attempts.record_end(true, Instant::now(), retry, spread);
             let [earliest, latest] = [0, u32::MAX].map(|random| attempts.delay(retry, random));
             assert_eq!(Some(earliest), retry);
             assert_eq!(latest - earliest, Duration::from_millis(random_part));

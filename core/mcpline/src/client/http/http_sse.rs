@@ -66,7 +66,7 @@ impl HttpSseLink {
         client: &Arc<HttpClient>,
         sink: Sink,
     ) -> Result<Arc<Self>, ClientError> {
-        let (gate, opener) = Gate::shut();
+        let (gate, opener) = Gate::new_closed();
         let stream = Target::parse(url)?;
         let pair = Arc::new(HttpSseShared {
             sink,
@@ -111,7 +111,7 @@ impl Link for HttpSseLink {
                 let before = self.pair.lock().gate.clone().filter(|_| !head.opens);
                 let task = async move {
                     if let Some(gate) = before {
-                        gate.passed().await;
+                        gate.wait_until_open().await;
                     }
                     if let Err(error) = pair.post(&message, Some(number)).await {
                         pair.sink.failed(number, error);
@@ -120,14 +120,14 @@ impl Link for HttpSseLink {
                 if !self.tasks.exchange(number, background::task(task)) {
                     let sink = self.pair.sink.clone();
                     self.tasks
-                        .detached(async move { sink.failed(number, ClientError::Closed) });
+                        .spawn_detached(async move { sink.failed(number, ClientError::Closed) });
                 }
             }
             Purpose::Notification { about } => {
                 let mut state = self.pair.lock();
                 let first = about.is_none() && !std::mem::replace(&mut state.initialized, true);
                 let opener = first.then(|| {
-                    let (gate, opener) = Gate::shut();
+                    let (gate, opener) = Gate::new_closed();
                     state.gate = Some(gate);
                     opener
                 });
@@ -160,7 +160,7 @@ impl Link for HttpSseLink {
                 PostAdmission::Full => {
                     self.tasks.close();
                     self.tasks
-                        .detached(async move { pair.sink.ended(OneWay::overflow()) });
+                        .spawn_detached(async move { pair.sink.ended(OneWay::overflow_error()) });
                 }
             },
         }
@@ -170,7 +170,7 @@ impl Link for HttpSseLink {
         self.tasks.abandon(request);
     }
 
-    fn opened(&self, revision: Revision) {
+    fn set_session_open(&self, revision: Revision) {
         let pair = &self.pair;
         let heads = Heads::new(&pair.client.headers, &pair.stream, None, Some(revision));
         pair.lock().heads = heads;
@@ -258,7 +258,7 @@ impl HttpSseShared {
         let mut retries = OneWayRetries::new(&self.client.settings, message.repeat);
         while let Err(error) = self.post(&message.bytes, None).await {
             let is_over = matches!(self.lock().way, EndpointState::Ended(_));
-            if is_over || !retries.again(&error).await {
+            if is_over || !retries.wait_for_retry(&error).await {
                 self.sink.warning(format!(
                     "the server did not accept a notification or a response: {error}"
                 ));
@@ -268,7 +268,7 @@ impl HttpSseShared {
     }
 
     async fn post(&self, message: &Bytes, number: Option<u64>) -> Result<(), ClientError> {
-        let endpoint = self.way().await?;
+        let endpoint = self.wait_for_endpoint().await?;
         let (heads, has_session) = {
             let state = self.lock();
             (state.heads.clone(), state.initialized)
@@ -299,14 +299,14 @@ impl HttpSseShared {
     }
 
     /// Waits until the endpoint is known and returns it.
-    async fn way(&self) -> Result<Target, ClientError> {
+    async fn wait_for_endpoint(&self) -> Result<Target, ClientError> {
         loop {
             let gate = match &self.lock().way {
                 EndpointState::Known(endpoint) => return Ok(endpoint.clone()),
                 EndpointState::Ended(error) => return Err(error.clone()),
                 EndpointState::Unknown(gate) => gate.clone(),
             };
-            gate.passed().await;
+            gate.wait_until_open().await;
         }
     }
 

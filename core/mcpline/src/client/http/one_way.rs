@@ -80,7 +80,7 @@ impl OneWay {
     }
 
     /// Returns the error with which the link ends if there is no room for a message.
-    pub(super) fn overflow() -> ClientError {
+    pub(super) fn overflow_error() -> ClientError {
         ClientError::InvalidResponse {
             reason: format!(
                 "the server sends requests faster than it takes their answers: more than {MAX_WAITING} \

@@ -37,7 +37,7 @@ impl OneWayRetries {
     }
 
     /// Waits until the message has to be sent again after `error`. Returns `false` if it must not be.
-    pub(super) async fn again(&mut self, error: &ClientError) -> bool {
+    pub(super) async fn wait_for_retry(&mut self, error: &ClientError) -> bool {
         let is_lost = match error {
             ClientError::ServerUnreachable { .. } => true,
             ClientError::ConnectionLost { .. } => self.repeat == RetryCondition::IfLost,

@@ -112,15 +112,15 @@ impl HttpLink {
                 self.tasks.close();
                 let sink = self.talk.sink.clone();
                 self.tasks
-                    .detached(async move { sink.ended(OneWay::overflow()) });
+                    .spawn_detached(async move { sink.ended(OneWay::overflow_error()) });
             }
         }
     }
 
     /// Sends `notifications/initialized` if it is given, then opens the session's own stream if needed. Requests wait
     /// for this: a server may refuse requests that overtake the end of the handshake.
-    fn greet(&self, initialized: Option<Bytes>) {
-        let (gate, opener) = Gate::shut();
+    fn send_initialized(&self, initialized: Option<Bytes>) {
+        let (gate, opener) = Gate::new_closed();
         let (before, listens) = {
             let mut state = self.talk.lock();
             (state.gate.replace(gate), std::mem::take(&mut state.listens))
@@ -128,16 +128,16 @@ impl HttpLink {
         let (talk, tasks) = (self.talk.clone(), self.tasks.clone());
         self.tasks.spawn(async move {
             if let Some(gate) = before {
-                gate.passed().await;
+                gate.wait_until_open().await;
             }
             if let Some(bytes) = initialized {
                 let repeat = RetryCondition::IfLost;
                 send_one_way(&talk, OneWayMessage { bytes, repeat }).await;
             }
             if listens {
-                let (answered, opener) = Gate::shut();
+                let (answered, opener) = Gate::new_closed();
                 tasks.spawn(async move { talk.listen(opener).await });
-                let _ = tokio::time::timeout(GREETING, answered.passed()).await;
+                let _ = tokio::time::timeout(GREETING, answered.wait_until_open()).await;
             }
             drop(opener);
         });
@@ -168,7 +168,7 @@ impl Link for HttpLink {
                 if !self.tasks.exchange(number, task) {
                     let sink = self.talk.sink.clone();
                     self.tasks
-                        .detached(async move { sink.failed(number, ClientError::Closed) });
+                        .spawn_detached(async move { sink.failed(number, ClientError::Closed) });
                 }
             }
             Purpose::Notification { about } => {
@@ -180,7 +180,7 @@ impl Link for HttpLink {
                     // Closing the stream cancels the request (2026-07-28, `streamable-http`, cancellation), and a
                     // handshake is never cancelled.
                     Some(number) if !in_handshake_era => self.tasks.abandon(number),
-                    _ if first => self.greet(Some(message)),
+                    _ if first => self.send_initialized(Some(message)),
                     Some(_) => self.send_one_way(message, RetryCondition::IfLost),
                     None => self.send_one_way(message, RetryCondition::IfUnsent),
                 }
@@ -193,7 +193,7 @@ impl Link for HttpLink {
         self.tasks.abandon(request);
     }
 
-    fn opened(&self, revision: Revision) {
+    fn set_session_open(&self, revision: Revision) {
         let initialized = {
             let mut state = self.talk.lock();
             state.revision = Some(revision);
@@ -204,7 +204,7 @@ impl Link for HttpLink {
             state.initialized && state.listens
         };
         if initialized {
-            self.greet(None);
+            self.send_initialized(None);
         }
     }
 
@@ -213,8 +213,8 @@ impl Link for HttpLink {
         let session = self.talk.lock().session.take();
         let talk = self.talk.clone();
         let farewell = session.map(|_| {
-            self.tasks.detached(async move {
-                let heads = talk.view().heads;
+            self.tasks.spawn_detached(async move {
+                let heads = talk.snapshot().heads;
                 let (headers, nothing) = (|| (*heads.get).clone(), Bytes::new());
                 let delete = talk.client.request(
                     Method::DELETE,
@@ -244,7 +244,7 @@ impl Link for HttpLink {
 impl HttpLink {
     /// Returns the prepared headers of its requests.
     pub(super) fn heads(&self) -> Heads {
-        self.talk.view().heads
+        self.talk.snapshot().heads
     }
 }
 
@@ -255,7 +255,7 @@ impl Drop for HttpLink {
 }
 
 impl Conversation {
-    pub(super) fn view(&self) -> LinkStateSnapshot {
+    pub(super) fn snapshot(&self) -> LinkStateSnapshot {
         let mut state = self.lock();
         if state.gate.as_ref().is_some_and(Gate::is_open) {
             state.gate = None;
@@ -268,7 +268,7 @@ impl Conversation {
     }
 
     /// Stores the session id from the response to `initialize`.
-    pub(super) fn session_began(&self, mut session: HeaderValue) {
+    pub(super) fn set_session_id(&self, mut session: HeaderValue) {
         // The id gives access to the session: it must not appear in logs.
         session.set_sensitive(true);
         let mut state = self.lock();

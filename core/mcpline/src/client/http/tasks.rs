@@ -61,7 +61,7 @@ impl Tasks {
     }
 
     /// Runs a task that does not belong to a link any more.
-    pub(super) fn detached<F>(&self, task: F) -> JoinHandle<F::Output>
+    pub(super) fn spawn_detached<F>(&self, task: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
@@ -109,7 +109,7 @@ impl Tasks {
             let _entry = entry;
             task.await;
         });
-        self.started(key, task_number, handle);
+        self.store_handle(key, task_number, handle);
         true
     }
 
@@ -131,7 +131,7 @@ impl Tasks {
     }
 
     /// Stores the handle of a spawned task.
-    fn started(&self, key: Key, task_number: u64, handle: JoinHandle<()>) {
+    fn store_handle(&self, key: Key, task_number: u64, handle: JoinHandle<()>) {
         match self.lock().open.get_mut(&key) {
             Some((number, task)) if *number == task_number => {
                 if matches!(task, TaskState::Abandoned) {
@@ -197,7 +197,7 @@ mod tests {
             pending::<()>().await;
         });
         tasks.abandon(1);
-        tasks.started(key, task_number, task);
+        tasks.store_handle(key, task_number, task);
         is_dropped(ended).await;
     }
 
@@ -212,7 +212,7 @@ mod tests {
             pending::<()>().await;
         });
         assert!(tasks.close().is_empty());
-        tasks.started(key, task_number, task);
+        tasks.store_handle(key, task_number, task);
         is_dropped(ended).await;
         assert!(!tasks.spawn(pending()));
     }

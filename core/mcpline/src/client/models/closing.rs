@@ -38,7 +38,7 @@ impl Link for SlowLink {
 
     fn abandon(&self, _: u64) {}
 
-    fn opened(&self, _: Revision) {}
+    fn set_session_open(&self, _: Revision) {}
 
     fn close(&self) -> LinkFuture {
         let count = self.running.load(Ordering::SeqCst);
@@ -59,7 +59,7 @@ fn connected(links: &Arc<AtomicUsize>) -> (Arc<Inner>, Arc<Session>) {
         next_id: 1,
     };
     let session = Session::start(opened, SlowLink::open(links), &client);
-    block_on(client.enter(session.clone())).expect("it is open");
+    block_on(client.adopt_session(session.clone())).expect("it is open");
     (client, session)
 }
 

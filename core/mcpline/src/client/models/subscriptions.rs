@@ -12,7 +12,7 @@ use shuttle::thread;
 use tokio::sync::mpsc;
 
 use crate::models::spawn;
-use crate::sync::{Mutex, switch};
+use crate::sync::{Mutex, yield_point};
 
 use super::*;
 
@@ -30,7 +30,7 @@ impl Link for ListeningServer {
 
     fn abandon(&self, _: u64) {}
 
-    fn opened(&self, _: Revision) {}
+    fn set_session_open(&self, _: Revision) {}
 
     fn close(&self) -> LinkFuture {
         Box::pin(std::future::ready(()))
@@ -137,7 +137,7 @@ impl Model {
                 }
             });
             // The thread has given up, if it was to.
-            switch();
+            yield_point();
             *ended.0.lock().expect("no panic") = changed;
         });
         outcome

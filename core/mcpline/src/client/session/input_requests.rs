@@ -5,7 +5,7 @@ use mcpline_protocol::wire::{Request, RequestId};
 use mcpline_protocol::{Raw, RpcError};
 
 use crate::background;
-use crate::client::handlers::adapted;
+use crate::client::handlers::adapt_answer;
 use crate::client::input_request_span::InputRequestOrigin;
 use crate::client::link::Purpose;
 
@@ -29,7 +29,7 @@ impl Session {
         let method = request.method.as_str();
         let answer = client.handlers.answer_recorded(method, params, &origin);
         let peer = client.handlers.peer;
-        let answer = adapted(peer, request.method.as_str(), answer, self.revision());
+        let answer = adapt_answer(peer, request.method.as_str(), answer, self.revision());
         let id = request.id.clone();
         // The task cannot end before it is entered, because it waits for the lock.
         let mut state = self.lock();
@@ -42,13 +42,13 @@ impl Session {
             &client.runtime,
             client.handlers.tasks.until_closed(async move {
                 let outcome = answer.await;
-                session.answered(&id, &outcome);
+                session.send_response(&id, &outcome);
             }),
         );
         state.answering.push((request.id, task.abort_handle()));
     }
 
-    fn answered(&self, id: &RequestId, outcome: &Result<Raw, RpcError>) {
+    fn send_response(&self, id: &RequestId, outcome: &Result<Raw, RpcError>) {
         let reply = {
             let mut state = self.lock();
             state.answering.retain(|(other, _)| other != id);

@@ -77,9 +77,9 @@ impl LinkEventReceiver {
     ) {
         let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         while let Ok(report) = reports.try_recv() {
-            session.take(report);
+            session.handle_early_event(report);
         }
-        sync::switch();
+        sync::yield_point();
         // Nothing else sets it.
         let _ = self.session.set(Arc::downgrade(session));
     }
@@ -162,9 +162,9 @@ impl LinkEventSink for LinkEventReceiver {
         }
     }
 
-    fn held(&self, request: Option<u64>, held: bool) {
+    fn set_timeout_paused(&self, request: Option<u64>, held: bool) {
         if let Ok(Some(session)) = self.session(|| Some(LinkEvent::Held(request, held))) {
-            session.hold(request, held);
+            session.set_timeout_paused(request, held);
         }
     }
 

@@ -100,7 +100,7 @@ impl Session {
         }
         let first_ping = conversation.poll_deadline();
         let session = Arc::new_cyclic(|this| Self {
-            number: client.next_conversation(),
+            number: client.next_connection_number(),
             opened,
             link,
             state: Mutex::new(State {
@@ -181,7 +181,7 @@ impl Session {
     }
 
     /// Sends a request and returns its response. Dropping the future cancels the request.
-    pub(super) fn ask(
+    pub(super) fn send_request(
         self: &Arc<Self>,
         ask: &OutgoingClientRequest<'_>,
         progress: Option<ProgressListener>,
@@ -348,7 +348,7 @@ impl Session {
                 if let (Some(client), Some(session)) = (self.client.upgrade(), self.this.upgrade())
                 {
                     // Only new requests use a new session: requests in flight may still be answered in the old one.
-                    client.lost(&session, error);
+                    client.handle_connection_loss(&session, error);
                 }
             }
             _ => {}
@@ -364,7 +364,7 @@ impl Session {
     }
 
     /// Pauses or resumes the timeouts of a request.
-    fn hold(&self, request: Option<u64>, held: bool) {
+    fn set_timeout_paused(&self, request: Option<u64>, held: bool) {
         // Without a number it belongs to the negotiation.
         let Some(key) = request.map(CallKey::from_number) else {
             return;
@@ -398,7 +398,7 @@ impl Session {
         }
         // First, so that a caller that gets the error and tries again gets a new session.
         if let (Some(client), Some(session)) = (self.client.upgrade(), self.this.upgrade()) {
-            client.lost(&session, error);
+            client.handle_connection_loss(&session, error);
             if let Some(metrics) = &client.metrics {
                 metrics.record_session(&session);
             }

@@ -14,7 +14,7 @@ use super::{LinkEvent, Session, State, Waiter};
 
 impl Session {
     /// Handles a report that arrived before the session was open.
-    pub(in crate::client) fn take(&self, report: LinkEvent) {
+    pub(in crate::client) fn handle_early_event(&self, report: LinkEvent) {
         match report {
             LinkEvent::Message(message, _) => {
                 self.receive(Ok(message), None);
@@ -23,7 +23,7 @@ impl Session {
                 self.receive(Err(error), course.map(CallKey::from_number));
             }
             LinkEvent::Failed(number, error) => self.fail(CallKey::from_number(number), error),
-            LinkEvent::Held(number, held) => self.hold(number, held),
+            LinkEvent::Held(number, held) => self.set_timeout_paused(number, held),
             LinkEvent::Ended(error) => self.end(&error),
         }
     }
@@ -62,7 +62,7 @@ impl Session {
             // The end of a subscription does not prove that the server works: it may do nothing else before it ends
             // again.
             state.answered |= matches!(&event, ClientEvent::RequestEnded(waiter, _) if waiter.acknowledged.is_none());
-            self.sign_of_life(state, course);
+            self.record_activity(state, course);
             event
         };
         if let Some(number) = elsewhere.and_then(|id| u64::try_from(id).ok())
@@ -71,7 +71,7 @@ impl Session {
             // The response came over another stream, so the request's own one has nothing to wait for any more.
             self.link.abandon(number);
         }
-        self.follow(event);
+        self.handle_client_event(event);
     }
 
     fn receive_unreadable(&self, mut error: ReadError, course: Option<CallKey>) {
@@ -83,19 +83,19 @@ impl Session {
                 ..ReadError::unreadable(error.error.clone())
             };
             let event = self.lock().conversation.receive_unreadable(one, None);
-            self.follow(event);
+            self.handle_client_event(event);
         }
         let event = {
             let mut state = self.lock();
             let event = state.conversation.receive_unreadable(error, course);
-            self.sign_of_life(state, course);
+            self.record_activity(state, course);
             event
         };
-        self.follow(event);
+        self.handle_client_event(event);
     }
 
     /// Records a sign of life, on the stream of `course` if there is one. Without pings nothing depends on it.
-    fn sign_of_life(&self, mut state: MutexGuard<'_, State>, course: Option<CallKey>) {
+    fn record_activity(&self, mut state: MutexGuard<'_, State>, course: Option<CallKey>) {
         if !self.pings {
             return;
         }
@@ -108,7 +108,7 @@ impl Session {
         }
     }
 
-    fn follow(&self, event: ClientEvent<Waiter>) {
+    fn handle_client_event(&self, event: ClientEvent<Waiter>) {
         match event {
             // The caller may be gone.
             ClientEvent::RequestEnded(waiter, outcome) => {

@@ -47,12 +47,12 @@ impl HostRequest {
             Some(answerers) => Ok(Arc::new(Self {
                 answerer: answerers(method),
             })),
-            None => Err(unasked(method)),
+            None => Err(no_answerer_error(method)),
         }
     }
 
     /// Sends the request and returns its result.
-    pub(super) async fn ask<T: DeserializeOwned>(
+    pub(super) async fn call_host<T: DeserializeOwned>(
         &self,
         params: impl Serialize,
     ) -> Result<T, RpcError> {
@@ -66,7 +66,7 @@ impl HostRequest {
 }
 
 #[cold]
-fn unasked(method: &str) -> Error {
+fn no_answerer_error(method: &str) -> Error {
     Error::usage(format!("the host has no way to be asked for {method}"))
 }
 

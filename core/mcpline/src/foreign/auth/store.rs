@@ -69,7 +69,11 @@ impl TokenStore for HostStore {
             value: Option<String>,
         }
         Box::pin(async move {
-            let loaded: LoadResult = self.load.ask(json!({ "key": key })).await.map_err(failed)?;
+            let loaded: LoadResult = self
+                .load
+                .call_host(json!({ "key": key }))
+                .await
+                .map_err(failed)?;
             let decoded = loaded.value.map(|value| STANDARD.decode(value)).transpose();
             decoded.map_err(|_| StoreError::Damaged("the host's value is not in base64"))
         })
@@ -77,12 +81,24 @@ impl TokenStore for HostStore {
 
     fn save<'a>(&'a self, key: &'a str, value: &'a [u8]) -> BoxFuture<'a, Result<(), StoreError>> {
         let params = json!({ "key": key, "value": STANDARD.encode(value) });
-        Box::pin(async move { self.save.ask(params).await.map_err(failed).map(nothing) })
+        Box::pin(async move {
+            self.save
+                .call_host(params)
+                .await
+                .map_err(failed)
+                .map(discard_answer)
+        })
     }
 
     fn remove<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
         let params = json!({ "key": key });
-        Box::pin(async move { self.remove.ask(params).await.map_err(failed).map(nothing) })
+        Box::pin(async move {
+            self.remove
+                .call_host(params)
+                .await
+                .map_err(failed)
+                .map(discard_answer)
+        })
     }
 
     fn lock<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Box<dyn Send>, StoreError>> {
@@ -101,7 +117,7 @@ impl TokenStore for HostStore {
             let runtime = Handle::current();
             // In a task of its own, so that a lock that arrives after its caller has gone is released.
             let locking = tokio::spawn(async move {
-                let locked: LockResult = lock.ask(request_params).await.map_err(failed)?;
+                let locked: LockResult = lock.call_host(request_params).await.map_err(failed)?;
                 Ok(HeldLock {
                     unlock,
                     params: json!({ "key": key, "lock": locked.lock }),
@@ -131,7 +147,7 @@ impl Drop for HeldLock {
         let (unlock, params) = (self.unlock.clone(), self.params.take());
         let turn = self.turn.take();
         background::spawn(&self.runtime, async move {
-            if let Err(error) = unlock.ask::<IgnoredAnswer>(params).await {
+            if let Err(error) = unlock.call_host::<IgnoredAnswer>(params).await {
                 tracing::warn!(%error, "the host has not let go of a lock");
             }
             drop(turn);
@@ -143,4 +159,4 @@ fn failed(error: RpcError) -> StoreError {
     StoreError::other(error.message)
 }
 
-fn nothing(_: IgnoredAnswer) {}
+fn discard_answer(_: IgnoredAnswer) {}

@@ -74,7 +74,7 @@ async fn read(channel: Arc<Channel>, received: mpsc::Sender<io::Result<Bytes>>) 
     let end = loop {
         // A side that has left sends nothing more and accepts nothing.
         tokio::select! {
-            () = channel.outgoing.room() => {}
+            () = channel.outgoing.wait_for_room() => {}
             _ = channel.incoming.ended() => {}
             () = received.closed() => {}
         }

@@ -101,7 +101,7 @@ impl Channel {
 
     /// Waits until there is room for a message from the other side, or the channel is closed.
     pub async fn ready(&self) {
-        self.incoming.room().await;
+        self.incoming.wait_for_room().await;
     }
 
     /// Reports that the other side has ended, with a reason if it failed. Earlier messages are still read. Only the
@@ -145,15 +145,15 @@ impl Channel {
 
     /// Waits until messages of [`next`](Self::next) have been sent, with a timeout once the channel is closed. Returns
     /// whether they have.
-    pub async fn sending(&self, sent: impl Future<Output = ()>) -> bool {
+    pub async fn wait_until_sent(&self, sent: impl Future<Output = ()>) -> bool {
         tokio::select! {
             () = sent => true,
-            () = self.given_up() => false,
+            () = self.unsent_timeout_elapsed() => false,
         }
     }
 
     /// Waits until some time after the channel was closed, in which its last messages are sent.
-    pub async fn given_up(&self) {
+    pub async fn unsent_timeout_elapsed(&self) {
         self.ended().await;
         tokio::time::sleep(LAST_MESSAGES).await;
     }

@@ -67,7 +67,7 @@ impl Queue {
     }
 
     /// Waits until there is room or the queue has ended.
-    pub(super) async fn room(&self) {
+    pub(super) async fn wait_for_room(&self) {
         self.wait(|state| {
             let is_done = state.bytes <= MAX_WAITING_CHANNEL_BYTES || state.end.is_some();
             is_done.then_some(())

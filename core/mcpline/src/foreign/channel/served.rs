@@ -91,7 +91,7 @@ async fn read(channel: &Channel, memory: &Memory) -> ChannelEndResult {
 async fn write(channel: &Channel, memory: &Memory) {
     while let Some(message) = memory.receive().await {
         channel.outgoing.push(message);
-        channel.outgoing.room().await;
+        channel.outgoing.wait_for_room().await;
     }
 }
 
@@ -105,7 +105,7 @@ async fn wind_down(channel: &Channel, memory: &Memory, grace: Duration) {
             let message = tokio::time::timeout(SETTLING, memory.receive()).await;
             if let Ok(Some(message)) = message {
                 channel.outgoing.push(message);
-                channel.outgoing.room().await;
+                channel.outgoing.wait_for_room().await;
             }
         }
     };

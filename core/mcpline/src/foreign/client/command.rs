@@ -111,7 +111,9 @@ impl GivenCommand {
             }
             // Rare, so kept out of the future of every request.
             ClientCommand::List(list) => {
-                return Box::pin(all(*list, client, options)).await.map(Some);
+                return Box::pin(list_all_pages(*list, client, options))
+                    .await
+                    .map(Some);
             }
             ClientCommand::Ping => client.ping_with(options).await,
             ClientCommand::SetLogLevel(level) => client.set_log_level_with(*level, options).await,
@@ -141,7 +143,7 @@ impl Drop for GivenCommand {
 }
 
 /// Returns all pages of a list as one JSON array.
-async fn all(
+async fn list_all_pages(
     list: ListMethod,
     client: &Client,
     options: &RequestOptions,

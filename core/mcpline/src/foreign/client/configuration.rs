@@ -6,7 +6,7 @@ use crate::foreign::options::{CallOptions, HostOptions};
 use crate::sync::Arc;
 
 use super::handle::Host;
-use super::input_requests::host_gone;
+use super::input_requests::host_gone_error;
 use super::target::Target;
 use super::target_settings::TargetSettings;
 
@@ -60,7 +60,8 @@ impl ClientConfiguration {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a capability is not one of the protocol, or a custom request has
     /// a name that is reserved for the library.
     pub fn check_host(&self) -> Result<(), Error> {
-        let never = |_: &str| -> Answerer { Arc::new(|_| Box::pin(async { Err(host_gone()) })) };
+        let never =
+            |_: &str| -> Answerer { Arc::new(|_| Box::pin(async { Err(host_gone_error()) })) };
         self.host.builder(self.settings.clone(), never).map(drop)
     }
 

@@ -209,7 +209,7 @@ impl Connection {
     }
 
     /// Returns the requests that can be cancelled.
-    pub fn running(&self) -> &Arc<RequestsInFlight> {
+    pub fn requests_in_flight(&self) -> &Arc<RequestsInFlight> {
         &self.running
     }
 
@@ -218,7 +218,7 @@ impl Connection {
     /// # Errors
     ///
     /// [`WrongPhaseError::Opened`], [`WrongPhaseError::Closed`]
-    pub fn check_planned(&self) -> Result<(), WrongPhaseError> {
+    pub fn check_unopened(&self) -> Result<(), WrongPhaseError> {
         match self.lock().phase {
             Phase::Planned => Ok(()),
             Phase::Opening | Phase::Open(_) => Err(WrongPhaseError::Opened),
@@ -273,7 +273,7 @@ impl Connection {
             client: None,
         };
         Ok(async move {
-            let begun = builder.unopened(address);
+            let begun = builder.build_unopened(address);
             let client = match begun.and_then(|client| opening.begin(client)) {
                 Ok(client) => client,
                 Err(error) => return Outcome::failed(error, "connect"),

@@ -148,7 +148,7 @@ impl ClientHandle {
         change: impl FnOnce(&mut ClientConfiguration) -> T,
     ) -> Result<T, WrongPhaseError> {
         let mut configuration = self.configuration();
-        self.connection.check_planned()?;
+        self.connection.check_unopened()?;
         Ok(change(&mut configuration))
     }
 
@@ -161,7 +161,7 @@ impl ClientHandle {
         &self,
     ) -> Result<impl Future<Output = Outcome> + Send + 'static + use<>, OpenError> {
         let configuration = self.configuration();
-        self.connection.check_planned()?;
+        self.connection.check_unopened()?;
         let (builder, address) = configuration.builder_and_address(&self.host)?;
         let options = &configuration.host;
         let has_listener = options.notifications || options.logs;
@@ -204,7 +204,7 @@ impl ClientHandle {
         self.host.wants_all.store(true, Ordering::Relaxed);
         if !self.is_listening.swap(true, Ordering::Relaxed) {
             match self.has_listener.swap(true, Ordering::Relaxed) {
-                true => client.want_changes(),
+                true => client.subscribe_to_changes(),
                 false => client.on_notification(self.host.notification_listener()),
             }
         }

@@ -105,7 +105,7 @@ impl InputRequests {
         let (number, answer) = {
             let mut waiting = self.lock();
             if waiting.is_over {
-                return Box::pin(async { Err(host_gone()) });
+                return Box::pin(async { Err(host_gone_error()) });
             }
             let (sender, answer) = oneshot::channel();
             waiting.last += 1;
@@ -139,7 +139,7 @@ impl InputRequests {
         Box::pin(async move {
             let answer = answer.await;
             drop(pending);
-            answer.unwrap_or_else(|_| Err(host_gone()))
+            answer.unwrap_or_else(|_| Err(host_gone_error()))
         })
     }
 
@@ -191,7 +191,7 @@ fn busy() -> RpcError {
 }
 
 /// The error for the server if the host does not answer.
-pub(super) fn host_gone() -> RpcError {
+pub(super) fn host_gone_error() -> RpcError {
     RpcError::internal_error("the client's handlers are no longer available")
 }
 

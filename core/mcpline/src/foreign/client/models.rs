@@ -99,16 +99,16 @@ impl Model {
         let threads = Threads::default();
         let builder = Client::builder("test", "1")
             .configure(|settings| settings.revisions = vec![Revision::V2025_11_25]);
-        connection.running().enter(OPENING);
+        connection.requests_in_flight().enter(OPENING);
         let (opened, reply, address) = (connection.clone(), outcomes.clone(), server.clone());
         threads.start(move || {
             let address = Address::Custom(Arc::new(address));
             let Ok(opening) = opened.open(builder, address) else {
-                opened.running().forget(OPENING);
+                opened.requests_in_flight().forget(OPENING);
                 return reply.settle(Outcome::failed(crate::client::ClientError::Closed, ""));
             };
             let runtime = tokio::runtime::Handle::current();
-            let running = opened.running().clone();
+            let running = opened.requests_in_flight().clone();
             running.start(&runtime, OPENING, reply, opening);
         });
         Self {
@@ -131,7 +131,7 @@ impl Model {
 
     /// Cancels the opening in a thread.
     fn cancel(&self) {
-        let running = self.connection.running().clone();
+        let running = self.connection.requests_in_flight().clone();
         self.threads.start(move || {
             running.cancel(OPENING);
         });
@@ -145,7 +145,7 @@ impl Model {
         assert!(self.server.has_ended(), "a channel is left");
         assert!(self.server.channels.all().len() <= 1);
         assert_eq!(
-            self.connection.check_planned(),
+            self.connection.check_unopened(),
             Err(WrongPhaseError::Closed)
         );
         outcomes[0]

@@ -64,7 +64,7 @@ impl RequestFailure {
     /// Converts into an error for another language.
     pub fn failure(&self) -> Failure<'_> {
         match &self.cause {
-            Cause::Client(error) => Failure::of_client(error).during(&self.operation),
+            Cause::Client(error) => Failure::of_client(error).with_operation(&self.operation),
             Cause::Cancelled => Failure::new(
                 ErrorKind::RequestCancelled,
                 "the request was cancelled".to_owned(),

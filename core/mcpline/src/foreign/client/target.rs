@@ -22,7 +22,7 @@ use crate::foreign::options::read;
 use crate::transport::MemoryOptions;
 
 use super::config_file::configured_server;
-use super::input_requests::host_gone;
+use super::input_requests::host_gone_error;
 
 /// The server of a client. Creates an address for each attempt to open a connection.
 pub struct Target(Location);
@@ -129,7 +129,7 @@ impl Target {
     pub fn read(kind: &str, at: OsString, options: &[u8]) -> Result<Self, Error> {
         let target = Self(Location::read(kind, at, options)?);
         target.address(
-            Some(&|_| Arc::new(|_| Box::pin(async { Err(host_gone()) }))),
+            Some(&|_| Arc::new(|_| Box::pin(async { Err(host_gone_error()) }))),
             None::<fn(&str)>,
         )?;
         Ok(target)

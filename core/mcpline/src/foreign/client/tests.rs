@@ -170,7 +170,9 @@ fn a_connection_that_is_closed_while_it_opens_fails_to_open() {
         connection.open(builder(), unreachable()).err(),
         Some(WrongPhaseError::Opened)
     );
-    let task = connection.running().task(Some(1), reply, opening);
+    let task = connection
+        .requests_in_flight()
+        .task(Some(1), reply, opening);
     runtime().block_on(async {
         task();
         settle_tasks().await;
@@ -217,7 +219,9 @@ fn closing_waits_for_the_channel_of_a_connection_that_is_being_opened() {
     let (connection, (reply, outcomes)) = (Connection::new(), reply());
     let (address, servers) = silent();
     let opening = connection.open(builder(), address).unwrap();
-    let task = connection.running().task(Some(1), reply, opening);
+    let task = connection
+        .requests_in_flight()
+        .task(Some(1), reply, opening);
     runtime().block_on(async {
         task();
         settle_tasks().await;
@@ -235,12 +239,14 @@ fn closing_waits_for_the_channel_of_an_opening_that_was_cancelled() {
     let (connection, (reply, outcomes)) = (Connection::new(), reply());
     let (address, servers) = silent();
     let opening = connection.open(builder(), address).unwrap();
-    let task = connection.running().task(Some(1), reply, opening);
+    let task = connection
+        .requests_in_flight()
+        .task(Some(1), reply, opening);
     runtime().block_on(async {
         task();
         settle_tasks().await;
         let server = servers.try_recv().expect("it was dialled");
-        assert!(connection.running().cancel(1));
+        assert!(connection.requests_in_flight().cancel(1));
         connection.close().await;
         assert!(server.is_closed(), "nothing of it is left");
         settle_tasks().await;
@@ -263,7 +269,7 @@ fn a_connection_that_is_closed_before_it_opens_dials_nothing() {
 fn a_connection_whose_opening_was_dropped_may_be_opened_again() {
     let connection = Connection::new();
     drop(connection.open(builder(), unreachable()).unwrap());
-    assert_eq!(connection.check_planned(), Ok(()));
+    assert_eq!(connection.check_unopened(), Ok(()));
     assert!(connection.open(builder(), unreachable()).is_ok());
 }
 

@@ -311,7 +311,8 @@ impl UserAgentOptions {
                         loopback.browser(move |url| {
                             let request = request.clone();
                             async move {
-                                let asked = request.ask::<IgnoredAnswer>(json!({ "url": url }));
+                                let asked =
+                                    request.call_host::<IgnoredAnswer>(json!({ "url": url }));
                                 asked
                                     .await
                                     .map(drop)
@@ -326,7 +327,7 @@ impl UserAgentOptions {
                         let request = request.clone();
                         let params = json!({ "url": url, "reason": reason });
                         background::spawn_here(async move {
-                            let _ = request.ask::<IgnoredAnswer>(params).await;
+                            let _ = request.call_host::<IgnoredAnswer>(params).await;
                         });
                     });
                 }
@@ -354,7 +355,7 @@ impl UserAgentOptions {
                 let callback = FunctionUserAgent::new(redirect_uri, move |url| {
                     let request = request.clone();
                     async move {
-                        let opened = request.ask::<OpenAnswer>(json!({ "url": url })).await;
+                        let opened = request.call_host::<OpenAnswer>(json!({ "url": url })).await;
                         let user_agent_error =
                             |error: RpcError| UserAgentError::other(error.message);
                         opened.map(|opened| opened.url).map_err(user_agent_error)
@@ -407,7 +408,10 @@ fn source(answerers: Answerers<'_>) -> Result<Auth, Error> {
                 "refused": wanted.refused,
                 "scopes": wanted.scopes.to_string(),
             });
-            let given: TokenAnswer = request.ask(params).await.map_err(unsaid)?;
+            let given: TokenAnswer = request
+                .call_host(params)
+                .await
+                .map_err(unusable_credentials)?;
             let lasts = given
                 .expires_in
                 .map(Duration::try_from_secs_f64)
@@ -427,11 +431,11 @@ async fn token_from_host(request: Arc<HostRequest>, audience: String) -> Result<
         #[serde(rename = "assertion", alias = "id_token")]
         Is(String),
     }
-    let request = request.ask(json!({ "audience": audience })).await;
-    let AssertionAnswer::Is(request) = request.map_err(unsaid)?;
+    let request = request.call_host(json!({ "audience": audience })).await;
+    let AssertionAnswer::Is(request) = request.map_err(unusable_credentials)?;
     Ok(request)
 }
 
-fn unsaid(error: RpcError) -> AuthError {
+fn unusable_credentials(error: RpcError) -> AuthError {
     AuthError::CredentialsUnusable(error.message.into_owned())
 }

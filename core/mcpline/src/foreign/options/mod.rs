@@ -117,7 +117,7 @@ pub use unix::UnixServingOptions;
 /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): they are not JSON, or have another form.
 pub fn read<T: DeserializeOwned>(what: &str, json: &[u8]) -> Result<T, Error> {
     let failing = |json: &[u8]| decode::<T>(json).err().map(|error| without_column(&error));
-    decode(json).map_err(|error| unreadable(what, json, &error, &failing))
+    decode(json).map_err(|error| options_error(what, json, &error, &failing))
 }
 
 /// Not inlined: the code that reads options is large.
@@ -137,7 +137,7 @@ const EXPECTED: [(&str, &str); 5] = [
 
 /// Returns the error for options that cannot be decoded. `failing` decodes others, and returns why that fails.
 #[cold]
-fn unreadable(
+fn options_error(
     what: &str,
     json: &[u8],
     error: &serde_json::Error,

@@ -283,12 +283,12 @@ impl ProcessState {
     async fn session_request(&self, request: SharingRequest) -> Result<SharingReply, SharingError> {
         let name = request.name();
         let waiting = self.count(name, request.bytes())?;
-        self.attempted(name).await?;
+        self.wait_for_subscribe_attempt(name).await?;
         self.requests.send(request, waiting).await
     }
 
     /// Waits until functions can run, and this process has tried to subscribe.
-    async fn attempted(&self, name: &str) -> Result<(), SharingError> {
+    async fn wait_for_subscribe_attempt(&self, name: &str) -> Result<(), SharingError> {
         let not_served = || SharingError::new(format!("{name}: the server is not served"));
         let attempted = self.lock().attempted.as_ref().map(|it| it.subscribe());
         let mut attempted = attempted.ok_or_else(not_served)?;
@@ -371,7 +371,9 @@ impl SessionStore for ForeignSharing {
         Box::pin(async move {
             match self.0.state().session_request(request).await? {
                 SharingReply::Done => Ok(SaveOutcome::Saved),
-                SharingReply::Conflict(stored) => checked(name, stored).map(SaveOutcome::Conflict),
+                SharingReply::Conflict(stored) => {
+                    check_session_size(name, stored).map(SaveOutcome::Conflict)
+                }
                 _ => Err(wrong_reply(name)),
             }
         })
@@ -382,9 +384,9 @@ impl SessionStore for ForeignSharing {
         let name = request.name();
         Box::pin(async move {
             match self.0.state().session_request(request).await? {
-                SharingReply::Session(stored) => {
-                    stored.map(|stored| checked(name, stored)).transpose()
-                }
+                SharingReply::Session(stored) => stored
+                    .map(|stored| check_session_size(name, stored))
+                    .transpose(),
                 _ => Err(wrong_reply(name)),
             }
         })
@@ -402,7 +404,7 @@ impl SessionStore for ForeignSharing {
     }
 }
 
-fn checked(name: &str, session: Bytes) -> Result<Bytes, SharingError> {
+fn check_session_size(name: &str, session: Bytes) -> Result<Bytes, SharingError> {
     match session.len() <= MAX_SESSION_BYTES {
         true => Ok(session),
         false => Err(SharingError::new(format!(
@@ -442,7 +444,7 @@ impl EventLog for ForeignSharing {
         Box::pin(async move {
             let state = self.0.state();
             let waiting = state.count("events.read", stream.len())?;
-            state.attempted("events.read").await?;
+            state.wait_for_subscribe_attempt("events.read").await?;
             event_log::read(&state.requests, stream, after, waiting).await
         })
     }

@@ -150,7 +150,7 @@ impl SharingFunctions {
 /// The error of a function.
 pub(super) fn failed(name: &str, error: &HandlerError) -> SharingError {
     let reason = error.to_string();
-    SharingError::new(format!("{name}: {}", bounded(&reason)))
+    SharingError::new(format!("{name}: {}", reason_excerpt(&reason)))
 }
 
 /// The error of a reply that belongs to another method.
@@ -159,7 +159,7 @@ pub(super) fn wrong_reply(name: &str) -> SharingError {
 }
 
 /// Returns the beginning of the text of an error.
-fn bounded(reason: &str) -> &str {
+fn reason_excerpt(reason: &str) -> &str {
     if reason.len() <= MAX_REASON_BYTES {
         return reason;
     }

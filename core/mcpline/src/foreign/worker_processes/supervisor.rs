@@ -185,7 +185,7 @@ impl Workers {
             let ended = tokio::select! {
                 () = stop.stopped() => return Ok(()),
                 ended = self.running.next_end() => ended,
-                () = reached(next_check) => {
+                () = sleep_until_or_forever(next_check) => {
                     self.running.kill_those_that_hang(self.start_timeout);
                     None
                 }
@@ -193,7 +193,7 @@ impl Workers {
             let Some(ended) = ended else {
                 continue;
             };
-            self.note_end(&ended)?;
+            self.check_restart(&ended)?;
             tracing::warn!(
                 pid = ended.pid,
                 status = %ended.status,
@@ -220,7 +220,7 @@ impl Workers {
     }
 
     /// Counts failed starts and short lives. Fails if another start is of no use.
-    fn note_end(&mut self, ended: &Ended) -> Result<(), Error> {
+    fn check_restart(&mut self, ended: &Ended) -> Result<(), Error> {
         if ended.has_served || self.running.any_serves() {
             self.failed_starts = 0;
         } else if !ended.was_killed {
@@ -372,13 +372,13 @@ impl Running {
             // It may have ended.
             let _ = worker.line.shutdown(Shutdown::Write);
         }
-        if self.ends_within(grace.saturating_add(END_TIME)).await {
+        if self.wait_for_all(grace.saturating_add(END_TIME)).await {
             return;
         }
         for worker in self.workers.values() {
             let _ = terminate(&worker.process);
         }
-        if self.ends_within(END_TIME).await {
+        if self.wait_for_all(END_TIME).await {
             return;
         }
         for (pid, mut worker) in self.workers.drain() {
@@ -389,7 +389,7 @@ impl Running {
     }
 
     /// Waits for the end of all workers. Returns whether they have ended in time.
-    async fn ends_within(&mut self, time: Duration) -> bool {
+    async fn wait_for_all(&mut self, time: Duration) -> bool {
         // Without a deadline if it is beyond the end of time.
         let deadline = Instant::now().checked_add(time);
         while !self.workers.is_empty() {
@@ -410,7 +410,7 @@ impl Running {
 }
 
 /// Waits until a time is reached; forever if there is none.
-async fn reached(time: Option<Instant>) {
+async fn sleep_until_or_forever(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time).await,
         None => pending().await,
@@ -471,7 +471,7 @@ mod tests {
         for worker in running.workers.values_mut() {
             worker.process.kill().expect("killed");
         }
-        assert!(running.ends_within(Duration::MAX).await);
+        assert!(running.wait_for_all(Duration::MAX).await);
     }
 
     /// An end of a worker that has not served.
@@ -530,7 +530,7 @@ mod tests {
         let mut workers = workers("", Duration::MAX, None);
         let _serving = add_worker(&mut workers.running, true);
         for _ in 0..2 * MAX_FAILED_STARTS {
-            workers.note_end(&failed_start()).expect("goes on");
+            workers.check_restart(&failed_start()).expect("goes on");
         }
         kill_all(workers.running).await;
     }
@@ -558,17 +558,19 @@ mod tests {
     async fn failed_starts_are_counted_from_the_latest_worker_that_served() {
         let mut workers = workers("", Duration::MAX, None);
         for _ in 1..MAX_FAILED_STARTS {
-            workers.note_end(&failed_start()).expect("goes on");
+            workers.check_restart(&failed_start()).expect("goes on");
         }
         let served = Ended {
             has_served: true,
             ..failed_start()
         };
-        workers.note_end(&served).expect("goes on");
+        workers.check_restart(&served).expect("goes on");
         for _ in 1..MAX_FAILED_STARTS {
-            workers.note_end(&failed_start()).expect("goes on");
+            workers.check_restart(&failed_start()).expect("goes on");
         }
-        let error = workers.note_end(&failed_start()).expect_err("none serves");
+        let error = workers
+            .check_restart(&failed_start())
+            .expect_err("none serves");
         assert!(error.to_string().contains("did not start"), "{error}");
     }
 

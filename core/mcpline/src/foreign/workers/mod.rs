@@ -6,7 +6,7 @@
 //!
 //! - **Order.** Peers take turns (`TurnQueue`), so a client that floods a server only delays its own jobs.
 //! - **Bounds.** Above [`MAX_WAITING_CALLS`] a call is refused. Jobs that must run in any case
-//!   ([`push_always`](WorkerPool::push_always)) are bounded by the code that pushes them.
+//!   ([`push_unlimited`](WorkerPool::push_unlimited)) are bounded by the code that pushes them.
 //! - **Wake-ups.** Waking a thread costs more than most handlers. A pool without a running worker wakes one after the
 //!   runtime has processed everything that has arrived, and a running worker takes the jobs that have gathered. Results
 //!   are collected in the same way: the runtime is woken when no job is left, after [a number of
@@ -93,7 +93,7 @@ pub struct WorkerThreadStarter {
     /// Starts a worker from any thread, and returns whether it did: the new thread must use [`WorkerPool::worker`].
     /// `None` if only workers can start others ([`Worker::take`]).
     pub start: Option<Box<dyn Fn() -> bool + Send + Sync>>,
-    /// Whether this thread calls [`WorkerPool::wake_at_rest`] before it sleeps. Otherwise a task of the runtime wakes
+    /// Whether this thread calls [`WorkerPool::wake_before_sleep`] before it sleeps. Otherwise a task of the runtime wakes
     /// workers.
     pub rests: Option<fn() -> bool>,
 }
@@ -250,7 +250,7 @@ impl<J: Send + 'static> WorkerPool<J> {
     /// # Errors
     ///
     /// Returns the job if the pool is closed.
-    pub fn push_always(&self, peer: PeerId, job: J) -> Result<(), Refused<J>> {
+    pub fn push_unlimited(&self, peer: PeerId, job: J) -> Result<(), Refused<J>> {
         self.enqueue(peer, job, false)
     }
 
@@ -297,7 +297,7 @@ impl<J: Send + 'static> WorkerPool<J> {
 
     /// Wakes a worker if jobs wait and none is running. For a thread that [rests](WorkerThreadStarter::rests), before it
     /// sleeps.
-    pub fn wake_at_rest(&self) {
+    pub fn wake_before_sleep(&self) {
         if self.wake_is_due.load(Ordering::Relaxed) {
             self.wake_is_due.store(false, Ordering::Release);
             self.wake_now();
@@ -321,7 +321,7 @@ impl<J: Send + 'static> WorkerPool<J> {
     pub fn complete(&self, completion: IoAction) {
         match self.completions() {
             Some(completions) => {
-                completions.leave(completion);
+                completions.push_without_wake(completion);
                 self.unsent.fetch_add(1, Ordering::AcqRel);
             }
             // No runtime that could be woken has served the call.
@@ -484,7 +484,7 @@ impl<J: Send + 'static> WorkerPool<J> {
 
     /// Takes the remaining jobs once the pool is closed and its threads have ended. There are none, unless no thread
     /// could be started for them.
-    pub fn take_left(&self) -> Vec<J> {
+    pub fn take_remaining(&self) -> Vec<J> {
         let mut state = self.lock();
         state.calls = 0;
         std::iter::from_fn(|| state.queue.pop())

@@ -116,9 +116,12 @@ fn calls_past_the_limit_are_refused_and_other_jobs_are_not() {
         assert!(pool.push(peer, 0).is_ok());
     }
     assert!(matches!(pool.push(PeerId::new(), 1), Err(Refused::Full(1))));
-    assert!(pool.push_always(peer, 2).is_ok());
+    assert!(pool.push_unlimited(peer, 2).is_ok());
     pool.close();
-    assert!(matches!(pool.push_always(peer, 3), Err(Refused::Closed(3))));
+    assert!(matches!(
+        pool.push_unlimited(peer, 3),
+        Err(Refused::Closed(3))
+    ));
 }
 
 #[test]
@@ -253,7 +256,7 @@ fn running_after(pool: &WorkerPool<u8>, taken: usize) -> usize {
         state.queue.pop();
         state.taken += 1;
     }
-    pool.look(seen);
+    pool.check_progress(seen);
     pool.lock().running
 }
 
@@ -335,7 +338,7 @@ fn spare_workers_are_few_and_only_for_peers_without_a_running_job() {
     drop(state);
     let look = || {
         let seen = pool.lock().snapshot();
-        pool.look(seen);
+        pool.check_progress(seen);
         let mut state = pool.lock();
         state.woken = 0;
         state.running - LIMITS.max_running
@@ -362,7 +365,7 @@ fn no_worker_joins_when_none_of_the_jobs_waited_for_a_whole_tick() {
         };
         state.queue.push(PeerId::new(), job);
     }
-    assert!(pool.look(seen).is_some());
+    assert!(pool.check_progress(seen).is_some());
     assert_eq!(pool.lock().running, 1);
 }
 
@@ -416,7 +419,7 @@ async fn a_result_left_before_the_last_job_is_sent_while_that_job_runs() {
         worker.lock().queue.pop();
     })));
     let seen = pool.lock().snapshot();
-    assert!(pool.look(seen).is_none());
+    assert!(pool.check_progress(seen).is_none());
     assert!(result.try_recv().is_ok(), "no other watch sends it");
 }
 
@@ -468,7 +471,7 @@ fn the_end_of_the_pool_notices_a_thread_that_does_not_start() {
             let _ = waits.send(());
             Instant::now() + Duration::from_secs(3_600)
         });
-        ends.send(ending.take_left()).expect("somebody waits");
+        ends.send(ending.take_remaining()).expect("somebody waits");
     });
     waiting.recv().expect("it is about to wait");
     pool.worker_not_started();

@@ -54,7 +54,9 @@ impl<J: Send + 'static> WorkerPool<J> {
                 // See `complete_early`.
                 fence(Ordering::SeqCst);
                 watching.is_over = true;
-                let Some(next) = pool.look(seen) else { return };
+                let Some(next) = pool.check_progress(seen) else {
+                    return;
+                };
                 if pool.is_watched.swap(true, Ordering::AcqRel) {
                     return;
                 }
@@ -66,7 +68,7 @@ impl<J: Send + 'static> WorkerPool<J> {
 
     /// Sends the results that workers have left, and makes others join if jobs wait too long. Returns `None` if none
     /// waits.
-    pub(super) fn look(&self, seen: PoolSnapshot) -> Option<PoolSnapshot> {
+    pub(super) fn check_progress(&self, seen: PoolSnapshot) -> Option<PoolSnapshot> {
         let state = loop {
             self.run_completions();
             let state = self.lock();

@@ -138,7 +138,7 @@ impl RecordOptions {
             self.value(&mut out, "result", result);
         }
         out.extend_from_slice(b"}\n");
-        visible(out)
+        escape_invisible(out)
     }
 
     /// Appends a value without its secrets, or its size if it is too large.
@@ -157,7 +157,7 @@ impl RecordOptions {
 
 /// Returns a record whose characters that are no text are escaped: line separators that are none of JSON, control characters and those
 /// that change the direction of a text, which could deceive a reader. All are within strings, because JSON has none elsewhere.
-fn visible(record: Vec<u8>) -> Vec<u8> {
+fn escape_invisible(record: Vec<u8>) -> Vec<u8> {
     let is_hidden = |character: char| matches!(character, '\u{7f}'..='\u{9f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let text = String::from_utf8_lossy(&record);
     if !text.contains(is_hidden) {

@@ -6,7 +6,7 @@ use mcpline_protocol::RpcError;
 use mcpline_protocol::wire::Raw;
 
 use super::super::{Middleware, MiddlewareFuture, MiddlewareOutcome, MiddlewareRequest, Next};
-use super::{Redaction, RedactionTimeout, Run, computed, has_content, is_custom};
+use super::{Redaction, RedactionTimeout, Run, has_content, is_custom, redact_or_offload};
 
 impl From<RedactionTimeout> for RpcError {
     fn from(_: RedactionTimeout) -> Self {
@@ -41,7 +41,8 @@ impl Redaction {
         if let Some(params) = request.params() {
             let (method, before) = (request.protocol_method().clone(), params.clone());
             let redact = move |run: &Run<'_>, params: &Raw| run.sent_params(&method, params);
-            let redacted = computed(&self.rules, request.peer(), before.clone(), redact).await?;
+            let redacted =
+                redact_or_offload(&self.rules, request.peer(), before.clone(), redact).await?;
             if redacted != before {
                 request
                     .set_params(redacted)

@@ -55,7 +55,9 @@ pub(super) fn fit(
     if matches!(method, AskMethod::Custom(_))
         && !Method::parse(method.as_str()).is_custom_in(revision)
     {
-        return Err(cannot(InexpressibleInputRequest::DefinedMethod));
+        return Err(inexpressible_error(
+            InexpressibleInputRequest::DefinedMethod,
+        ));
     }
     let Some(raw) = &params else { return Ok(None) };
     let features = revision.features();
@@ -73,7 +75,7 @@ pub(super) fn fit(
         // The later revisions can express every form.
         AskMethod::Elicit => features.elicitation_enums && !is_url() && is_complete(raw),
         AskMethod::Sample => {
-            features.sampling_tools && (peer.takes_context() || !includes_context())
+            features.sampling_tools && (peer.accepts_context() || !includes_context())
         }
     };
     if as_it_is {
@@ -83,13 +85,13 @@ pub(super) fn fit(
         return Ok(params);
     };
     if *method == AskMethod::Sample {
-        if !peer.takes_context() && includes_context() {
+        if !peer.accepts_context() && includes_context() {
             tracing::debug!("includeContext was left out: the client declares no sampling.context");
             object.shift_remove("includeContext");
         }
-        adapt::create_message_params(&mut object, revision).map_err(cannot)?;
+        adapt::create_message_params(&mut object, revision).map_err(inexpressible_error)?;
     } else {
-        adapt::elicit_params(&mut object, revision).map_err(cannot)?;
+        adapt::elicit_params(&mut object, revision).map_err(inexpressible_error)?;
         if features.elicitation_complete && is_url() {
             // On 2025-11-25 each URL elicitation has an id (`client/elicitation`, URL mode).
             let id = object.entry("elicitationId").or_insert(Value::Null);
@@ -115,7 +117,7 @@ fn is_complete(params: &Raw) -> bool {
     })
 }
 
-fn cannot(reason: InexpressibleInputRequest) -> InputRequestError {
+fn inexpressible_error(reason: InexpressibleInputRequest) -> InputRequestError {
     match reason {
         InexpressibleInputRequest::Elicitation => {
             InputRequestError::NotSupported(RequiredCapability::ElicitForm)

@@ -38,7 +38,7 @@ pub use method::{AskMethod, CustomMethod};
 pub(crate) use record::InputRecord;
 use record::Pending;
 pub(super) use retry::{Resumed, Retry, resume};
-pub(super) use returned_requests::put_returned_requests;
+pub(super) use returned_requests::send_returned_requests;
 
 /// An input request to the client.
 #[derive(Debug, Clone)]
@@ -147,7 +147,7 @@ fn begin(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback) {
         let key = key.lock().unwrap_or_else(PoisonError::into_inner).take();
         ask_client(call, ask, key, callback);
     };
-    ask_through(middlewares, call, ask, send, callback);
+    ask_through_middleware(middlewares, call, ask, send, callback);
 }
 
 /// Sends an input request to the client, under a key of its record if it has one already.
@@ -173,10 +173,10 @@ fn ask_client(
         callback(Err(error));
         return;
     }
-    let callback = hold_timeout(call, callback);
+    let callback = pause_timeout(call, callback);
     let current_request = call.current_request();
     let need = RequiredCapability::of(ask.method.as_str(), ask.params.as_ref());
-    if !current_request.peer.can(need) {
+    if !current_request.peer.accepts(need) {
         callback(Err(InputRequestError::NotSupported(need)));
         return;
     }
@@ -188,7 +188,7 @@ fn ask_client(
         ask_in_rounds(call, &current_request, ask, key, callback);
     } else {
         // Handlers of notifications are not limited: they may run for the whole session and ask at any time.
-        if !is_outside_request && !call.may_ask_again() {
+        if !is_outside_request && !call.try_count_input_request() {
             callback(Err(InputRequestError::LimitExceeded(
                 "the call made too many input requests (`max_input_requests_per_call`)",
             )));
@@ -205,7 +205,7 @@ fn ask_client(
 }
 
 /// Sends an input request through middleware, and by `send` after the last one.
-fn ask_through(
+fn ask_through_middleware(
     middlewares: MessageMiddlewares,
     call: &Arc<CallState>,
     ask: Ask,
@@ -244,7 +244,7 @@ fn ask_through(
             };
             let (call, send) = (call.clone(), send.clone());
             let send = move |ask, callback| send(&call, ask, callback);
-            Box::pin(ask_last(ask, Box::new(send), last.clone()))
+            Box::pin(send_after_middleware(ask, Box::new(send), last.clone()))
         });
         let end = end.clone();
         move || middlewares.run(message, end, pass_on)
@@ -304,7 +304,7 @@ impl LastAnswer {
 }
 
 /// Sends an input request that the last middleware has passed on.
-async fn ask_last(
+async fn send_after_middleware(
     ask: Ask,
     send: Box<dyn FnOnce(Ask, InputResponseCallback) + Send>,
     last: Arc<Mutex<LastAnswer>>,
@@ -341,11 +341,11 @@ fn rpc_error_of(error: &InputRequestError) -> RpcError {
 }
 
 /// Holds the timeout of the call, if it has one, until the input request has an outcome.
-fn hold_timeout(call: &CallState, callback: InputResponseCallback) -> InputResponseCallback {
+fn pause_timeout(call: &CallState, callback: InputResponseCallback) -> InputResponseCallback {
     let Some(timeout) = call.timeout() else {
         return callback;
     };
-    let held = timeout.hold();
+    let held = timeout.pause();
     Box::new(move |outcome| {
         drop(held);
         callback(outcome);

@@ -31,7 +31,7 @@ pub(super) struct Pending {
 
 impl InputRecord {
     /// Returns the record for a handler that runs again with the responses of its first run.
-    pub(super) fn replayed(answered: Vec<EarlierResponse>, round: u32) -> Self {
+    pub(super) fn for_replay(answered: Vec<EarlierResponse>, round: u32) -> Self {
         Self {
             answered,
             round,

@@ -82,7 +82,7 @@ pub(in crate::server) fn resume(
 ) -> Result<Resumed, RpcError> {
     let server = current_request.connection.server();
     let Some(sealed) = &retry.state else {
-        return answered_without_state(retry);
+        return run_with_responses(retry);
     };
     let digest = request_digest(method, params.map(Params::raw));
     let state = RequestState::open(
@@ -125,7 +125,7 @@ pub(in crate::server) fn resume(
             round: state.round,
         };
         // The user is not asked again for each time that the handler runs.
-        let record = InputRecord::replayed(approval::answer_in(&state.answers), 0);
+        let record = InputRecord::for_replay(approval::approval_answers(&state.answers), 0);
         return Ok(Resumed::Run(Some(input), Box::new(record)));
     }
     let suspended = server.peek_suspended(&state.ticket);
@@ -134,7 +134,7 @@ pub(in crate::server) fn resume(
     }
     match server.take_suspended(&state.ticket) {
         Resumption::Found(call) => {
-            take_over(&call, current_request.clone(), given);
+            resume_suspended_call(&call, current_request.clone(), given);
             Ok(Resumed::Taken)
         }
         Resumption::AlreadyUsed => {
@@ -157,14 +157,14 @@ pub(in crate::server) fn resume(
             answered.extend(given);
             Ok(Resumed::Run(
                 None,
-                Box::new(InputRecord::replayed(answered, state.round)),
+                Box::new(InputRecord::for_replay(answered, state.round)),
             ))
         }
     }
 }
 
 /// Handles responses without a state: the handler runs with them and asks again for what is missing.
-fn answered_without_state(retry: &Retry) -> Result<Resumed, RpcError> {
+fn run_with_responses(retry: &Retry) -> Result<Resumed, RpcError> {
     let responses = retry.responses.clone().unwrap_or(Raw::EMPTY_OBJECT);
     for (key, answer) in responses.members().into_iter().flatten() {
         if answer.kind() != Kind::Object {
@@ -204,7 +204,7 @@ fn check_pending(call: &CallState, given: &[EarlierResponse]) -> Result<(), RpcE
 
 /// Moves a suspended call to the retry's request and delivers the responses. Input requests without a response are sent
 /// again.
-fn take_over(
+fn resume_suspended_call(
     call: &Arc<CallState>,
     current_request: Arc<CurrentRequest>,
     given: Vec<EarlierResponse>,

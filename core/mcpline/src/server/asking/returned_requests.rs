@@ -16,15 +16,15 @@ use crate::server::reply::{HandlerError, InputRequest, InputRequired};
 use crate::sync::{Arc, Mutex, PoisonError};
 
 use super::{
-    Ask, InputResponseCallback, adapt_to_client, ask_on_stream, ask_through, check_retried,
-    respond_input_required, seal,
+    Ask, InputResponseCallback, adapt_to_client, ask_on_stream, ask_through_middleware,
+    check_retried, respond_input_required, seal,
 };
 
 /// The outcome of an input request as middleware sees it while the answer is awaited, as that of a request that asks.
 const AWAITED_ANSWER: &[u8] = br#"{"resultType":"input_required"}"#;
 
 /// Sends the input requests that a handler returned, and calls it again with the responses.
-pub(in crate::server) fn put_returned_requests(
+pub(in crate::server) fn send_returned_requests(
     call: &Arc<CallState>,
     input_required: InputRequired,
 ) {
@@ -36,7 +36,7 @@ pub(in crate::server) fn put_returned_requests(
     {
         let (seeing, runtime) = (call.clone(), current_request.connection.runtime().clone());
         background::spawn(&runtime, async move {
-            match seen_by_middleware(&seeing, input_required).await {
+            match pass_through_middleware(&seeing, input_required).await {
                 Ok(input_required) => put_requests(&seeing, input_required),
                 Err(error) => finish_call::complete(&seeing, Err(error)),
             }
@@ -48,7 +48,7 @@ pub(in crate::server) fn put_returned_requests(
 
 /// Lets middleware see the input requests for a client of 2026-07-28, whose answers come with another request: it may change
 /// and refuse them.
-async fn seen_by_middleware(
+async fn pass_through_middleware(
     call: &Arc<CallState>,
     mut input_required: InputRequired,
 ) -> Result<InputRequired, HandlerError> {
@@ -119,7 +119,7 @@ fn put_requests(call: &Arc<CallState>, input_required: InputRequired) {
     }
     let unsupported = input_required.requests.iter().find_map(|request| {
         let need = RequiredCapability::of(request.method.as_str(), request.params.as_ref());
-        (!current_request.peer.can(need)).then_some(need)
+        (!current_request.peer.accepts(need)).then_some(need)
     });
     if let Some(need) = unsupported {
         let error = InputRequestError::NotSupported(need);
@@ -149,7 +149,7 @@ fn put_requests(call: &Arc<CallState>, input_required: InputRequired) {
             String::new(),
             round,
             asked,
-            approval::answer_in(&call.lock_record().answered),
+            approval::approval_answers(&call.lock_record().answered),
             Some(author),
         );
         if sealed.len() > settings.max_state_bytes {
@@ -213,7 +213,7 @@ fn gather_answers(call: &Arc<CallState>, input_required: InputRequired, round: u
             responses.extend_from_slice(answer.as_bytes());
         }
         responses.push(b'}');
-        let again = gathering.call.again(InputResponses {
+        let again = gathering.call.second_run(InputResponses {
             responses: Raw::from_trusted(responses),
             state: gathering.state,
             round: gathering.round,
@@ -276,7 +276,7 @@ fn ask_returned(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback
         );
     };
     match MessageMiddlewares::of_call(call, ask.method.as_str()) {
-        Some(middlewares) => ask_through(middlewares, call, ask, send, callback),
+        Some(middlewares) => ask_through_middleware(middlewares, call, ask, send, callback),
         None => send(call, ask, callback),
     }
 }

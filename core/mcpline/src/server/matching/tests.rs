@@ -171,7 +171,7 @@ async fn a_request_that_is_cancelled_while_it_is_matched_is_not_answered() {
         let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
                                "params": {"requestId": 1}});
         receive(&session, &Arc::new(TestSink::default()), &cancelled);
-        session.subscriptions_decided().await;
+        session.wait_for_subscription_checks().await;
         while !session.is_idle() {
             tokio::task::yield_now().await;
         }
@@ -209,7 +209,7 @@ async fn an_interrupt_ends_matching() {
     let flag = Arc::new(AtomicBool::new(false));
     drop(InterruptOnDrop(flag.clone()));
     let outcome =
-        template_elsewhere(registry.clone(), &slow_uri(), PeerId::new(), flag.clone()).await;
+        find_template_offloaded(registry.clone(), &slow_uri(), PeerId::new(), flag.clone()).await;
     assert!(outcome.is_err());
     let Ok(message) = read(&listening(1, &[&slow_uri()])) else {
         panic!("a message");

@@ -76,8 +76,8 @@ impl MessageSink for CountingSink {
         self.sink.abandon();
     }
 
-    fn demand(&self, needed: &Scopes) {
-        self.sink.demand(needed);
+    fn report_missing_scopes(&self, needed: &Scopes) {
+        self.sink.report_missing_scopes(needed);
     }
 
     fn close_stream(&self) {
@@ -151,7 +151,7 @@ impl Metrics {
     }
 
     /// Returns a sink that counts the bytes of its messages.
-    pub(super) fn counting(
+    pub(super) fn counting_sink(
         self: &Arc<Self>,
         transport: TransportKind,
         sink: &Arc<dyn MessageSink>,

@@ -207,7 +207,7 @@ impl Chain {
         let ended = match outcome.try_recv() {
             Ok(ended) => ended,
             Err(TryRecvError::Closed) => return Err(ended_request()),
-            Err(TryRecvError::Empty) => ended(self.end(), outcome).await?,
+            Err(TryRecvError::Empty) => wait_for_outcome(self.end(), outcome).await?,
         };
         let was_approved = &self.request.was_approved;
         was_approved.store(run.needs_approval(), Ordering::Release);
@@ -226,7 +226,7 @@ impl Chain {
 }
 
 /// Waits for the outcome of the server itself. A middleware may do so in a task of its own, which goes on when the request ends.
-async fn ended(
+async fn wait_for_outcome(
     end: Option<watch::Receiver<()>>,
     outcome: oneshot::Receiver<EndedRequest>,
 ) -> Result<EndedRequest, RpcError> {
@@ -467,7 +467,7 @@ impl MiddlewareOrigin for CurrentRequest {
     }
 
     fn has_scopes(&self, scopes: &Scopes) -> bool {
-        permission::has(&self.connection, self.http.as_deref(), scopes)
+        permission::has_scopes(&self.connection, self.http.as_deref(), scopes)
     }
 
     fn was_approved(&self) -> bool {

@@ -86,10 +86,10 @@ pub(super) async fn call(
         })),
         request.protocol_method().clone(),
         None,
-        described(&request),
+        request_json(&request),
         None,
         InputRecord::default(),
-        Arc::new(current.for_other_outcome()),
+        Arc::new(current.with_separate_outcome()),
     );
     call.start();
     let mut started = StartedCall {
@@ -166,7 +166,7 @@ fn ended() -> RpcError {
 }
 
 /// Returns the request as the handler gets it.
-fn described(request: &MiddlewareRequest) -> Raw {
+fn request_json(request: &MiddlewareRequest) -> Raw {
     let method = Raw::string(request.method());
     let mut described = format!(r#"{{"kind":"{}","method":{method}"#, request.kind().name());
     if let Some(name) = request.name() {

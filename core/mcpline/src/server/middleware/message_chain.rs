@@ -55,7 +55,7 @@ impl MessageMiddlewares {
     /// the feature comes from. `None` if there are none.
     #[inline]
     pub(in super::super) fn of_call(call: &CallState, method: &str) -> Option<Self> {
-        if !call.server.middlewares.see_messages() {
+        if !call.server.middlewares.has_message_middleware() {
             return None;
         }
         let seen = match call.is_middleware() {
@@ -69,7 +69,7 @@ impl MessageMiddlewares {
     /// Returns the middlewares that see a notification of a client to this server.
     #[inline]
     pub(in super::super) fn of_server(server: &Arc<Inner>, method: &str) -> Option<Self> {
-        if !server.middlewares.see_messages() {
+        if !server.middlewares.has_message_middleware() {
             return None;
         }
         let servers = targets::servers_of_notification(server, method);

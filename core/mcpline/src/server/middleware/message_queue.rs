@@ -124,7 +124,7 @@ impl CallState {
     /// Whether messages of the handler are being delivered, which what follows must not overtake.
     #[inline]
     pub(in super::super) fn delivers_messages(&self) -> bool {
-        self.server.middlewares.see_messages() && self.messages.lock().is_busy
+        self.server.middlewares.has_message_middleware() && self.messages.lock().is_busy
     }
 
     /// Whether no further notification of this size may wait.

@@ -53,9 +53,9 @@ pub(super) struct Middlewares {
     /// Whether this server, or one that is mounted in it, has or had any.
     is_used: AtomicBool,
     /// Whether one of these may see other messages than requests of clients.
-    see_messages: AtomicBool,
+    has_message_middleware: AtomicBool,
     /// Whether one of these decides which tools clients list and call.
-    decide_on_tools: AtomicBool,
+    has_tool_policy: AtomicBool,
 }
 
 /// What middlewares of a server do beside handling requests.
@@ -114,21 +114,21 @@ impl Middlewares {
 
     /// Whether other messages than requests of clients may meet middleware.
     #[inline]
-    pub(super) fn see_messages(&self) -> bool {
-        self.see_messages.load(Ordering::Acquire)
+    pub(super) fn has_message_middleware(&self) -> bool {
+        self.has_message_middleware.load(Ordering::Acquire)
     }
 
     /// Whether a tool policy may have a rule for a tool.
     #[inline]
-    fn decide_on_tools(&self) -> bool {
-        self.decide_on_tools.load(Ordering::Acquire)
+    fn has_tool_policy(&self) -> bool {
+        self.has_tool_policy.load(Ordering::Acquire)
     }
 
     /// Returns what they do.
     pub(super) fn usage(&self) -> MiddlewareUse {
         MiddlewareUse {
-            messages: self.see_messages(),
-            tools: self.decide_on_tools(),
+            messages: self.has_message_middleware(),
+            tools: self.has_tool_policy(),
         }
     }
 
@@ -146,7 +146,7 @@ impl Middlewares {
         }
         for registered in self.list().iter() {
             if let Code::Middleware(middleware) = &registered.code {
-                middleware.changed(change);
+                middleware.on_features_changed(change);
             }
         }
     }
@@ -296,11 +296,13 @@ impl Inner {
         // First, so that a server that is mounted meanwhile sees it.
         self.middlewares.is_used.store(true, Ordering::Release);
         if usage.messages {
-            self.middlewares.see_messages.store(true, Ordering::Release);
+            self.middlewares
+                .has_message_middleware
+                .store(true, Ordering::Release);
         }
         if usage.tools {
             self.middlewares
-                .decide_on_tools
+                .has_tool_policy
                 .store(true, Ordering::Release);
         }
         for parent in self.mounts.parents() {

@@ -212,7 +212,7 @@ async fn template(
         Some(matched) => matched,
         None => {
             let interrupt = Arc::new(AtomicBool::new(false));
-            matching::template_elsewhere(registry.clone(), uri, peer, interrupt).await?
+            matching::find_template_offloaded(registry.clone(), uri, peer, interrupt).await?
         }
     };
     let Some((entry, _)) = matched else {

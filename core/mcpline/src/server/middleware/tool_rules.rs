@@ -21,7 +21,7 @@ impl Inner {
         item: &Item<ToolEntry>,
         has_scopes: &dyn Fn(&Scopes) -> bool,
     ) -> ToolRule {
-        match self.middlewares.decide_on_tools() {
+        match self.middlewares.has_tool_policy() {
             false => ToolRule::Allowed,
             true => self.strictest_tool_rule(item, has_scopes),
         }
@@ -51,7 +51,7 @@ impl Middlewares {
         tags: &[String],
         has_scopes: &dyn Fn(&Scopes) -> bool,
     ) -> ToolRule {
-        if !self.decide_on_tools() {
+        if !self.has_tool_policy() {
             return ToolRule::Allowed;
         }
         let list = self.list();

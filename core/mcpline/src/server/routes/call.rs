@@ -56,7 +56,7 @@ impl RouteCall {
         in_flight: Charge,
     ) -> (Arc<Connection>, StartedRoute) {
         let sink: Arc<dyn MessageSink> = Arc::new(NoClient);
-        let connection = Connection::unlisted(
+        let connection = Connection::for_one_exchange(
             server,
             ConnectionOptions {
                 scope: SessionScope::Exchange,

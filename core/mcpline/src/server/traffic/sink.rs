@@ -52,8 +52,8 @@ impl MessageSink for RecordingSink {
         self.sink.abandon();
     }
 
-    fn demand(&self, needed: &Scopes) {
-        self.sink.demand(needed);
+    fn report_missing_scopes(&self, needed: &Scopes) {
+        self.sink.report_missing_scopes(needed);
     }
 
     fn close_stream(&self) {

@@ -52,7 +52,7 @@ impl LoggedStreams {
         }
         if let Some(stream) = self.by_name.get_mut(name) {
             self.bytes -= stream.bytes;
-            stream.go_on_at(number);
+            stream.skip_to(number);
             stream.push(event);
             self.bytes += stream.bytes;
         }
@@ -67,7 +67,7 @@ impl LoggedStreams {
     pub(super) fn end(&mut self, name: &str, last: u64) {
         if let Some(stream) = self.by_name.get_mut(name) {
             self.bytes -= stream.bytes;
-            stream.go_on_at(last.saturating_add(1));
+            stream.skip_to(last.saturating_add(1));
             self.bytes += stream.bytes;
             stream.ended = true;
         }
@@ -128,7 +128,7 @@ impl LoggedStreams {
 
 impl LoggedStream {
     /// Drops all events unless they end before this number: nothing may be skipped by a client that resumes.
-    fn go_on_at(&mut self, number: u64) {
+    fn skip_to(&mut self, number: u64) {
         if self.first + self.events.len() as u64 != number {
             self.events.clear();
             self.first = number;

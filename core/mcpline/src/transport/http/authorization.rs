@@ -89,7 +89,11 @@ fn refuse(auth: &ResourceServer, refused: &TokenRefusal) -> Response<Body> {
 
 /// Adds the challenge with the required scopes to a refusal (2025-11-25, `basic/authorization`, scope challenge
 /// handling).
-pub(super) fn demand(response: &mut Response<Body>, options: &HttpOptions, needed: &Scopes) {
+pub(super) fn add_scope_challenge(
+    response: &mut Response<Body>,
+    options: &HttpOptions,
+    needed: &Scopes,
+) {
     let demanded = match &options.auth {
         Some(auth) => auth.challenge_for(&TokenRefusal::InsufficientScope(needed.clone())),
         None => Some(scope_challenge(needed)),
@@ -132,7 +136,7 @@ impl Authorization {
         is_mounted: bool,
     ) -> Option<AuthEndpoint> {
         if let Some(well_known) = &self.well_known
-            && (path == well_known.path() || (is_mounted && WellKnown::is_meant(path)))
+            && (path == well_known.path() || (is_mounted && WellKnown::names_document(path)))
         {
             return Some(AuthEndpoint::Metadata);
         }
@@ -304,7 +308,7 @@ impl WellKnown {
     }
 
     /// Whether a path at a mount means the document: below any prefix of the mount, and with any path after it.
-    fn is_meant(path: &str) -> bool {
+    fn names_document(path: &str) -> bool {
         path.find(PROTECTED_RESOURCE).is_some_and(|at| {
             let rest = &path[at + PROTECTED_RESOURCE.len()..];
             rest.is_empty() || rest.starts_with('/')

@@ -21,8 +21,8 @@ pub(super) fn note_principal(parts: &mut Parts) {
 }
 
 /// Returns the time until which streams of this caller may last that belong to no call.
-pub(super) fn good_until(parts: &Parts) -> Option<u64> {
-    parts.extensions.get::<Caller>()?.good_until()
+pub(super) fn stream_deadline(parts: &Parts) -> Option<u64> {
+    parts.extensions.get::<Caller>()?.stream_deadline()
 }
 
 /// Returns the challenge for scopes, for a server that does not verify tokens itself.

@@ -63,9 +63,10 @@ impl Endpoint {
             return Self::Authorization(endpoint);
         }
         let is_mount_point = is_below && matches!(below, "" | "/") && options.path == DEFAULT_PATH;
-        let is_mcp = is(below, &options.path)
+        let is_mcp = is_same_path(below, &options.path)
             || is_mount_point
-            || (shared.is_mounted && (is(path, &options.path) || is_resource(path, options)));
+            || (shared.is_mounted
+                && (is_same_path(path, &options.path) || is_resource(path, options)));
         match is_mcp {
             true => Self::Mcp,
             false => Self::Nothing,
@@ -96,7 +97,7 @@ pub(super) fn prefix(parts: &Parts) -> &str {
 }
 
 /// Whether a path is a known one, with or without a slash at its end.
-fn is(path: &str, known: &str) -> bool {
+fn is_same_path(path: &str, known: &str) -> bool {
     path == known
         || path.strip_suffix('/').unwrap_or(path) == known.strip_suffix('/').unwrap_or(known)
 }
@@ -107,7 +108,7 @@ fn is_resource(path: &str, options: &HttpOptions) -> bool {
     let resource = options.auth.as_ref();
     resource
         .and_then(|resource| resource.path())
-        .is_some_and(|own| is(path, own))
+        .is_some_and(|own| is_same_path(path, own))
 }
 
 #[cfg(not(feature = "auth"))]

@@ -119,7 +119,7 @@ impl Exchange {
     }
 
     /// Becomes a stream, unless the outcome is decided already.
-    pub(super) fn break_silence(&self) {
+    pub(super) fn upgrade_to_stream(&self) {
         let (_, waker) = self.become_stream(&mut self.lock());
         if let Some(waker) = waker {
             waker.wake();
@@ -145,13 +145,17 @@ impl Exchange {
 impl Exchange {
     /// Returns the bytes of a response, charged to the client for as long as they exist. If the client's memory limit
     /// is exhausted, because it reads too little of what it requests, an error takes their place.
-    fn hold(&self, response: Vec<u8>, status: ResponseStatus) -> (Bytes, ResponseStatus) {
+    fn charge_response(
+        &self,
+        response: Vec<u8>,
+        status: ResponseStatus,
+    ) -> (Bytes, ResponseStatus) {
         if response.len() < UNCHARGED_BYTES {
             return (response.into(), status);
         }
         match self.client.hold_bytes(response.len()) {
             Ok(charge) => (quota::charged(response.into(), charge), status),
-            Err(exceeded) => self.refused(exceeded),
+            Err(exceeded) => self.limit_response(exceeded),
         }
     }
 
@@ -167,12 +171,12 @@ impl Exchange {
         };
         if let Err(exceeded) = sent {
             // Accepted in any case, because it is short.
-            let _ = stream.message(kind, self.refused(exceeded).0);
+            let _ = stream.message(kind, self.limit_response(exceeded).0);
         }
         stream.end();
     }
 
-    fn refused(&self, exceeded: Exceeded) -> (Bytes, ResponseStatus) {
+    fn limit_response(&self, exceeded: Exceeded) -> (Bytes, ResponseStatus) {
         warn_limited!(%exceeded, "a response was replaced by an error");
         let error = RpcError::from(exceeded);
         let mut out = Vec::new();
@@ -191,7 +195,7 @@ impl MessageSink for Exchange {
         let mut state = self.lock();
         if let (State::Waiting(waker), MessageKind::Response(status)) = (&mut *state, kind) {
             let waker = waker.take();
-            let (message, status) = self.hold(message, status);
+            let (message, status) = self.charge_response(message, status);
             *state = State::Decided(Outcome::Json(message, status));
             drop(state);
             if let Some(waker) = waker {
@@ -244,7 +248,7 @@ impl MessageSink for Exchange {
         }
     }
 
-    fn demand(&self, needed: &Scopes) {
+    fn report_missing_scopes(&self, needed: &Scopes) {
         // There is only one response, so this is set only once.
         let _ = self.demanded.set(needed.clone());
     }

@@ -34,8 +34,8 @@ pub(super) fn open(
         return refusal(StatusCode::NOT_FOUND, "HTTP+SSE is not served");
     };
     let stream = Stream::transient(&shared.options, client);
-    stream.go_on_until(caller::good_until(parts));
-    let session = shared.sessions.begin_pair(
+    stream.extend_deadline(caller::stream_deadline(parts));
+    let session = shared.sessions.begin_http_sse(
         &shared.server,
         &shared.options,
         principal(parts),
@@ -53,7 +53,7 @@ pub(super) fn open(
     let lost = Arc::downgrade(&session);
     stream.on_lost(move || {
         if let Some(session) = lost.upgrade() {
-            session.leave();
+            session.end_locally();
         }
     });
     events(shared, &stream, None)
@@ -78,7 +78,7 @@ pub(super) fn post(shared: &Arc<Shared>, parts: &mut Parts, body: Bytes) -> Resp
     };
     if session.general.is_ended() {
         // Its client read too slowly.
-        session.leave();
+        session.end_locally();
         return refusal(
             StatusCode::NOT_FOUND,
             "the stream of this session has ended",
@@ -114,7 +114,9 @@ pub(super) fn post(shared: &Arc<Shared>, parts: &mut Parts, body: Bytes) -> Resp
         return Refusal::from(exceeded).response();
     }
     let sink: Arc<dyn MessageSink> = Arc::new(session.general.clone());
-    session.general.go_on_until(caller::good_until(parts));
+    session
+        .general
+        .extend_deadline(caller::stream_deadline(parts));
     let http = Arc::new(HttpInfo::of(parts));
     session.note_use();
     session.connection.receive(incoming, &sink, Some(&http));

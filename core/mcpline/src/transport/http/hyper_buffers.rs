@@ -170,7 +170,7 @@ impl Buffers {
             .is_grown
             .store(true, Ordering::Relaxed);
         match &mut self.charge {
-            Some(charge) => charge.join(more),
+            Some(charge) => charge.absorb(more),
             None => self.charge = Some(more),
         }
     }

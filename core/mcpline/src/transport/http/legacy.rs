@@ -42,17 +42,17 @@ pub(super) fn begin<'a>(
     }
     if shared.sessions.replicas().is_some() {
         return PendingResponse::later(async move {
-            match named(shared, parts, client).await {
+            match find_session(shared, parts, client).await {
                 Ok(session) => serve(shared, &session, parts, incoming).await,
                 Err(refusal) => refusal.response(),
             }
         });
     }
-    let session = match named_here(shared, parts) {
+    let session = match find_local_session(shared, parts) {
         Ok(session) => session,
         Err(refusal) => return refusal.response().into(),
     };
-    match hand_on(shared, &session, parts, incoming) {
+    match pass_to_session(shared, &session, parts, incoming) {
         Ok(Some(exchange)) => PendingResponse::Legacy(exchange),
         Ok(None) => accepted().into(),
         Err(refusal) => refusal.response().into(),
@@ -69,7 +69,7 @@ async fn refuse(
 ) -> Response<Body> {
     let mut session = None;
     if error.batch.is_some() {
-        let named = named(shared, parts, client).await.ok();
+        let named = find_session(shared, parts, client).await.ok();
         session = named.filter(|session| session.connection.lock_session().admit_batch().is_ok());
     }
     let Some(session) = session else {
@@ -105,7 +105,9 @@ async fn open(
         .begin(&shared.server, &shared.options, principal(parts), client);
     // The client does not know its id if the handshake fails, or if the client leaves while the session is saved.
     let unpublished = UnpublishedSession(Some(&session));
-    session.general.go_on_until(caller::good_until(parts));
+    session
+        .general
+        .extend_deadline(caller::stream_deadline(parts));
     let mut response = serve(shared, &session, parts, incoming).await;
     if session.connection.peer().is_none() {
         return response;
@@ -155,12 +157,12 @@ async fn serve(
         }
         session.connection.lock_session().begin_change();
     }
-    let exchange = match hand_on(shared, session, parts, incoming) {
+    let exchange = match pass_to_session(shared, session, parts, incoming) {
         Ok(exchange) => exchange,
         Err(refusal) => return refusal.response(),
     };
     if let (Some(replicas), Some(shareable)) = (replicas, shareable) {
-        session.connection.subscriptions_decided().await;
+        session.connection.wait_for_subscription_checks().await;
         replicas.share(session, shareable).await;
     }
     match exchange {
@@ -170,7 +172,7 @@ async fn serve(
 }
 
 /// Passes a message to its session. Returns the exchange of its response, if it has one.
-fn hand_on(
+fn pass_to_session(
     shared: &Arc<Shared>,
     session: &Arc<Session>,
     parts: &mut Parts,
@@ -199,7 +201,7 @@ fn hand_on(
     let awaits = awaits_response(&incoming);
     let opener = Arc::downgrade(session);
     let options = shared.options.clone();
-    let primes = session.primes();
+    let primes = session.sends_priming_event();
     let id = match &incoming {
         Incoming::Single(Message::Request(request)) => Some(request.id.clone()),
         _ => None,
@@ -249,7 +251,7 @@ pub(super) async fn delete(
     parts: &Parts,
     client: &Arc<ClientQuota>,
 ) -> Response<Body> {
-    match named(shared, parts, client).await {
+    match find_session(shared, parts, client).await {
         Ok(session) => {
             session.end_and_wait().await;
             empty(StatusCode::NO_CONTENT)
@@ -259,13 +261,13 @@ pub(super) async fn delete(
 }
 
 /// Finds the session of a request, if its protocol version is served.
-pub(super) async fn named(
+pub(super) async fn find_session(
     shared: &Shared,
     parts: &Parts,
     client: &Arc<ClientQuota>,
 ) -> Result<Arc<Session>, Refusal> {
     let id = session_id(shared, parts)?;
-    let here = named_here(shared, parts);
+    let here = find_local_session(shared, parts);
     let Some(replicas) = shared.sessions.replicas() else {
         return here;
     };
@@ -274,17 +276,21 @@ pub(super) async fn named(
     }
     let found = replicas.find(shared, id, principal(parts), client).await?;
     let session = found.ok_or_else(no_such_session)?;
-    session.general.go_on_until(caller::good_until(parts));
+    session
+        .general
+        .extend_deadline(caller::stream_deadline(parts));
     Ok(session)
 }
 
 /// Finds the session of a request in this process.
-fn named_here(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> {
+fn find_local_session(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> {
     let found = shared
         .sessions
         .find(session_id(shared, parts)?, principal(parts));
     let session = found.map_err(|_| no_such_session())?;
-    session.general.go_on_until(caller::good_until(parts));
+    session
+        .general
+        .extend_deadline(caller::stream_deadline(parts));
     Ok(session)
 }
 

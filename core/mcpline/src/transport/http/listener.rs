@@ -287,7 +287,7 @@ async fn serve_stream(
         let answers = answers.clone();
         let answering = answers.begin();
         async move {
-            answers.flowing().await;
+            answers.wait_until_unblocked().await;
             let request = request.map(|body: Incoming| RequestBody::new(body, answers));
             let response = service.handle(request).await;
             Ok::<_, Infallible>(response.map(|body| SplitBody::of(body, answering)))

@@ -217,7 +217,7 @@ fn response_races_stream_upgrade() {
         let threads = Threads::default();
         let (answering, breaking) = (exchange.clone(), exchange.clone());
         threads.start(move || write(&*answering, RESPONSE, 1));
-        threads.start(move || breaking.break_silence());
+        threads.start(move || breaking.upgrade_to_stream());
         assert_eq!(outcome(&exchange), Some(vec![1]));
         threads.join();
         assert!(exchange.is_answered());
@@ -236,7 +236,7 @@ fn notifications_race_stream_upgrade() {
             write(&*answering, MessageKind::Notification, 2);
             write(&*answering, RESPONSE, 3);
         });
-        threads.start(move || breaking.break_silence());
+        threads.start(move || breaking.upgrade_to_stream());
         assert_eq!(outcome(&exchange), Some(vec![1, 2, 3]));
         threads.join();
         assert!(exchange.is_answered());
@@ -254,13 +254,13 @@ fn cancellation_races_stream_upgrade() {
             write(&*cancelling, MessageKind::Notification, 1);
             cancelling.abandon();
         });
-        threads.start(move || breaking.break_silence());
+        threads.start(move || breaking.upgrade_to_stream());
         assert_eq!(outcome(&exchange), Some(vec![1]));
         threads.join();
         let silent = self::exchange();
         let (cancelling, breaking) = (silent.clone(), silent.clone());
         threads.start(move || cancelling.abandon());
-        threads.start(move || breaking.break_silence());
+        threads.start(move || breaking.upgrade_to_stream());
         assert!(outcome(&silent).is_none_or(|messages| messages.is_empty()));
         threads.join();
         assert!(silent.is_answered());

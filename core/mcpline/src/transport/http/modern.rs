@@ -25,7 +25,7 @@ use super::sessionless::SessionlessRequest;
 use super::stream::Stream;
 
 /// Whether the headers contain a modern revision.
-pub(super) fn is_named(headers: &HeaderMap) -> bool {
+pub(super) fn names_modern_revision(headers: &HeaderMap) -> bool {
     revision(headers).is_some_and(Revision::is_modern)
 }
 
@@ -106,7 +106,7 @@ fn notify(
     }
     inner.start(&tokio::runtime::Handle::current());
     let sink: Arc<dyn MessageSink> = Arc::new(NullSink);
-    let connection = connect(shared, parts, &sink, client);
+    let connection = exchange_connection(shared, parts, &sink, client);
     if let Some(revision) = revision(&parts.headers) {
         connection.lock_session().declare_revision(revision);
     }
@@ -123,14 +123,14 @@ fn notify(
 }
 
 /// Creates the connection of one exchange.
-fn connect(
+fn exchange_connection(
     shared: &Shared,
     parts: &Parts,
     sink: &Arc<dyn MessageSink>,
     client: &Arc<ClientQuota>,
 ) -> Arc<Connection> {
     let inner = shared.server.inner();
-    Connection::unlisted(
+    Connection::for_one_exchange(
         inner,
         ConnectionOptions {
             scope: SessionScope::Exchange,
@@ -165,17 +165,17 @@ fn serve(
     let options = shared.options.clone();
     // A stream of changes lasts as long as its token is valid; a call is authorized only when it begins.
     let until = match request.method {
-        Method::SubscriptionsListen => caller::good_until(parts),
+        Method::SubscriptionsListen => caller::stream_deadline(parts),
         _ => None,
     };
     let reader = client.clone();
     let exchange = Exchange::new(client.clone(), Some(request.id.clone()), move || {
         let stream = Stream::transient(&options, &reader);
-        stream.go_on_until(until);
+        stream.extend_deadline(until);
         stream
     });
     let sink: Arc<dyn MessageSink> = exchange.clone();
-    let connection = connect(shared, parts, &sink, client);
+    let connection = exchange_connection(shared, parts, &sink, client);
     let http = Arc::new(HttpInfo::of(parts));
     let _starting = shared.in_flight.start();
     connection.receive(

@@ -60,6 +60,6 @@ pub(super) async fn admit(
 }
 
 /// Adds the challenge with the required scopes to a refusal.
-pub(super) fn demand(response: &mut Response<Body>, _: &HttpOptions, needed: &Scopes) {
+pub(super) fn add_scope_challenge(response: &mut Response<Body>, _: &HttpOptions, needed: &Scopes) {
     add_challenge(response, Some(scope_challenge(needed)));
 }

@@ -197,7 +197,7 @@ pub(super) async fn outcome(
     exchange: &Arc<Exchange>,
     status: fn(ResponseStatus) -> StatusCode,
 ) -> Response<Body> {
-    let outcome = match already(exchange) {
+    let outcome = match ready_outcome(exchange) {
         Some(outcome) => outcome,
         None => {
             let _place = shared.upgrade_timers.watch(exchange);
@@ -208,7 +208,7 @@ pub(super) async fn outcome(
         Outcome::Json(body, ended) => {
             let mut response = json(status(ended), body);
             if let Some(needed) = exchange.demanded() {
-                authorization::demand(&mut response, &shared.options, needed);
+                authorization::add_scope_challenge(&mut response, &shared.options, needed);
             }
             response
         }
@@ -222,7 +222,7 @@ pub(super) async fn outcome(
     }
 }
 
-fn already(exchange: &Exchange) -> Option<Outcome> {
+fn ready_outcome(exchange: &Exchange) -> Option<Outcome> {
     let cx = std::task::Context::from_waker(std::task::Waker::noop());
     match exchange.poll(&cx) {
         std::task::Poll::Ready(outcome) => Some(outcome),

@@ -19,11 +19,14 @@ use super::service::Shared;
 #[inline]
 pub(super) fn origin(shared: &Shared, headers: &HeaderMap) -> Option<Arc<TrafficOrigin>> {
     let server = shared.server.inner();
-    server.traffic.as_ref().map(|_| named(shared, headers))
+    server
+        .traffic
+        .as_ref()
+        .map(|_| origin_of_headers(shared, headers))
 }
 
 #[cold]
-fn named(shared: &Shared, headers: &HeaderMap) -> Arc<TrafficOrigin> {
+fn origin_of_headers(shared: &Shared, headers: &HeaderMap) -> Arc<TrafficOrigin> {
     let header = |name: &HeaderName| headers.get(name)?.to_str().ok();
     let session = header(&SESSION_ID);
     // Only requests without a session have a number, which their connections take over.

@@ -68,7 +68,7 @@ impl Replicas {
     pub(super) fn join(sharing: Sharing, sessions: Weak<Sessions>) -> Self {
         let exchange = BusEndpoint::join(&sharing.bus, move |event| {
             if let Some(sessions) = sessions.upgrade() {
-                hear(&sessions, event);
+                handle_bus_event(&sessions, event);
             }
         });
         Self {
@@ -115,7 +115,7 @@ impl Replicas {
         };
         let state = all.iter().any(|message| changes_state(message));
         let concerning = all.into_iter();
-        let concerning = concerning.filter_map(|message| concerning_others(session, message));
+        let concerning = concerning.filter_map(|message| message_for_others(session, message));
         let messages = concerning.map(|message| {
             let bytes = message.as_bytes().len();
             let of_client = session.connection.client().hold_bytes(bytes)?;
@@ -547,7 +547,7 @@ fn changes_state(message: &Message) -> bool {
 }
 
 /// Returns the message if it is about a request of either side that another process may hold.
-fn concerning_others(session: &Session, message: &Message) -> Option<Raw> {
+fn message_for_others(session: &Session, message: &Message) -> Option<Raw> {
     let mut out = Vec::new();
     match message {
         Message::Response(response) => {
@@ -574,13 +574,13 @@ fn concerning_others(session: &Session, message: &Message) -> Option<Raw> {
 }
 
 /// Handles an event of another process.
-fn hear(sessions: &Arc<Sessions>, event: BusEvent) {
+fn handle_bus_event(sessions: &Arc<Sessions>, event: BusEvent) {
     match event {
         BusEvent::Changed { .. } | BusEvent::ElicitationComplete { .. } => {}
         BusEvent::Ended { session } => {
             if let Some(session) = sessions.get_shared(&session) {
                 session.note_ended();
-                session.leave();
+                session.end_locally();
             }
         }
         BusEvent::TakenOver { session } => {

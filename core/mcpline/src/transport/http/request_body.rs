@@ -91,7 +91,7 @@ impl Collected {
         match &mut self.charge {
             Some(charge) => {
                 let more = bytes.saturating_sub(charge.amount());
-                charge.join(client.hold_bytes(more)?);
+                charge.absorb(client.hold_bytes(more)?);
             }
             None if bytes < UNCHARGED_BYTES => {}
             None => self.charge = Some(client.hold_bytes(bytes)?),

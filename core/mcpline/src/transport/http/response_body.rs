@@ -75,7 +75,7 @@ impl Body {
 
     /// Creates an event stream. If it has ended already it becomes a complete body, because nothing can follow.
     pub(crate) fn events(mut reader: Reader, keep_alive: Duration) -> Self {
-        if let Some(rest) = reader.rest() {
+        if let Some(rest) = reader.take_rest() {
             return Self::full(rest);
         }
         Self {

@@ -141,9 +141,9 @@ pub(super) async fn serve(
     };
     let http = HttpInfo::of(parts);
     let needed = route.entry.scopes.clone();
-    let has_scopes = |auth: &crate::server::Caller| auth.may(&needed);
+    let has_scopes = |auth: &crate::server::Caller| auth.has_scopes(&needed);
     if !needed.is_empty() && !http.auth.as_ref().is_some_and(has_scopes) {
-        return lacking(shared, &needed);
+        return missing_scope_response(shared, &needed);
     }
     let mut request = Request::new(body);
     request.method_mut().clone_from(&parts.method);
@@ -167,7 +167,7 @@ pub(super) async fn serve(
     drop(starting);
     match started.outcome().await {
         RouteOutcome::Response(response) => complete(*response, &parts.method, client),
-        RouteOutcome::LacksScopes(needed) => lacking(shared, &needed),
+        RouteOutcome::LacksScopes(needed) => missing_scope_response(shared, &needed),
         RouteOutcome::Failed => text(StatusCode::INTERNAL_SERVER_ERROR, FAILED),
         RouteOutcome::Cancelled => text(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -215,9 +215,9 @@ fn is_length(value: &HeaderValue) -> bool {
     !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
-fn lacking(shared: &Shared, needed: &mcpline_protocol::Scopes) -> Response<Body> {
+fn missing_scope_response(shared: &Shared, needed: &mcpline_protocol::Scopes) -> Response<Body> {
     let mut response = text(StatusCode::FORBIDDEN, "a scope is missing");
-    authorization::demand(&mut response, &shared.options, needed);
+    authorization::add_scope_challenge(&mut response, &shared.options, needed);
     response
 }
 

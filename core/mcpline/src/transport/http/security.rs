@@ -16,7 +16,7 @@ const MAX_KNOWN_HOST_BYTES: usize = 255;
 pub(super) struct AllowedHostCache(OnceLock<Box<[u8]>>);
 
 impl AllowedHostCache {
-    fn is(&self, host: &HeaderValue) -> bool {
+    fn contains(&self, host: &HeaderValue) -> bool {
         self.0
             .get()
             .is_some_and(|known| **known == *host.as_bytes())
@@ -47,7 +47,7 @@ pub(super) fn check(
 ) -> Result<(), String> {
     match (authority, headers.get(HOST)) {
         (Some(authority), _) => check_host(authority, options, bound)?,
-        (None, Some(host)) if known.is_some_and(|known| known.is(host)) => {}
+        (None, Some(host)) if known.is_some_and(|known| known.contains(host)) => {}
         (None, Some(host)) => {
             check_host(ascii(host).ok_or("Host is not ASCII")?, options, bound)?;
             if let Some(known) = known {

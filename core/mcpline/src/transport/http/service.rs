@@ -284,7 +284,7 @@ impl HttpService {
                 discard(body, DRAINED).await;
                 not_allowed(&parts.method, "POST")
             }
-            (Endpoint::Mcp, &Method::GET) if !modern::is_named(&parts.headers) => {
+            (Endpoint::Mcp, &Method::GET) if !modern::names_modern_revision(&parts.headers) => {
                 Box::pin(stream_resumption::open_or_resume(
                     shared,
                     parts,
@@ -292,7 +292,7 @@ impl HttpService {
                 ))
                 .await
             }
-            (Endpoint::Mcp, &Method::DELETE) if !modern::is_named(&parts.headers) => {
+            (Endpoint::Mcp, &Method::DELETE) if !modern::names_modern_revision(&parts.headers) => {
                 Box::pin(legacy::delete(shared, parts, &self.client_of(parts))).await
             }
             (Endpoint::Mcp, _) => {
@@ -546,7 +546,7 @@ impl HttpService {
         let collected = {
             let mut collected = pin!(collect(body.as_mut(), limit, client));
             // Most bodies have already arrived and need no timer.
-            match already(collected.as_mut()).await {
+            match now_or_never(collected.as_mut()).await {
                 Some(collected) => Ok(collected),
                 None => tokio::time::timeout(options.read_timeout, collected).await,
             }
@@ -621,7 +621,7 @@ pub(super) fn principal(parts: &Parts) -> &str {
 }
 
 /// Returns the output of a future if it is ready immediately.
-async fn already<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
+async fn now_or_never<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
     poll_fn(|cx| {
         Poll::Ready(match future.as_mut().poll(cx) {
             Poll::Ready(output) => Some(output),

@@ -100,7 +100,7 @@ pub(super) fn begin<'a>(
         Stream::transient(&options, &reader)
     });
     let sink: Arc<dyn MessageSink> = exchange.clone();
-    let connection = Connection::unlisted(
+    let connection = Connection::for_one_exchange(
         inner,
         ConnectionOptions {
             scope: SessionScope::Sessionless,

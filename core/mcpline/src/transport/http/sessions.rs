@@ -41,10 +41,10 @@ pub(super) struct Session {
     /// Whether another process serves it as well.
     is_taken_over: AtomicBool,
     /// Whether it has ended in this process. Set under the lock of `live`.
-    has_left: AtomicBool,
+    has_ended_locally: AtomicBool,
     /// Whether it has ended in every process.
     has_ended: AtomicBool,
-    /// Cached result of [`primes`](Self::primes), known after the handshake.
+    /// Cached result of [`sends_priming_event`](Self::sends_priming_event), known after the handshake.
     primes: OnceLock<bool>,
     alarm: Alarm,
     options: Arc<HttpOptions>,
@@ -160,7 +160,7 @@ impl Sessions {
             };
             tracing::debug!("an idle session makes room");
             // Another request may take the place first; then one more session makes room.
-            session.give_way();
+            session.evict();
         }
         Ok(ReservedPlace {
             sessions: self.clone(),
@@ -212,7 +212,7 @@ impl Sessions {
     }
 
     /// Creates a session of HTTP+SSE, which lives as long as this stream.
-    pub(super) fn begin_pair(
+    pub(super) fn begin_http_sse(
         self: &Arc<Self>,
         server: &Server,
         options: &Arc<HttpOptions>,
@@ -313,7 +313,7 @@ impl Sessions {
             last_used: Mutex::new(clock::now()),
             is_used: AtomicBool::new(false),
             is_taken_over: AtomicBool::new(false),
-            has_left: AtomicBool::new(false),
+            has_ended_locally: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
             primes: OnceLock::new(),
             alarm: Alarm::default(),
@@ -321,7 +321,7 @@ impl Sessions {
             sessions: Arc::downgrade(self),
         });
         let dead = Arc::downgrade(&session);
-        session.connection.on_dead(move || {
+        session.connection.on_ping_timeout(move || {
             if let Some(session) = dead.upgrade() {
                 session.end();
             }
@@ -370,7 +370,7 @@ impl Session {
     pub(super) fn publish(self: &Arc<Self>, place: ReservedPlace) {
         if let Some(sessions) = self.sessions.upgrade() {
             let mut live = sessions.lock();
-            if self.has_left() {
+            if self.has_ended_locally() {
                 return;
             }
             live.insert(self.id.clone(), self.clone());
@@ -402,26 +402,26 @@ impl Session {
         // A task, because the removal must not stop if the client closes its connection.
         let removal = replicas
             .map(|replicas| background::spawn(self.connection.runtime(), replicas.forget(self)));
-        self.leave();
+        self.end_locally();
         removal
     }
 
     /// Ends a session to make room for another one. If no process has used it beyond its handshake, it ends in every
     /// process, so that nothing of it is left; otherwise only in this one, because another one may be serving the
     /// client.
-    fn give_way(&self) {
+    fn evict(&self) {
         if self.is_used() || self.is_taken_over.load(Ordering::Relaxed) {
-            self.leave();
+            self.end_locally();
         } else {
             self.end();
         }
     }
 
     /// Ends the session in this process; another one may continue it.
-    pub(super) fn leave(&self) {
+    pub(super) fn end_locally(&self) {
         if let Some(sessions) = self.sessions.upgrade() {
             let mut live = sessions.lock();
-            self.has_left.store(true, Ordering::Relaxed);
+            self.has_ended_locally.store(true, Ordering::Relaxed);
             let removed = live.remove(&self.id);
             drop(live);
             if removed.is_some() {
@@ -437,7 +437,7 @@ impl Session {
     pub(super) fn end_all_but_calls(&self) {
         self.connection.fail_asks();
         if self.connection.is_idle() {
-            self.leave();
+            self.end_locally();
         } else if self.general.is_resumable() {
             // On HTTP+SSE it carries the responses of calls.
             self.general.end();
@@ -447,19 +447,19 @@ impl Session {
     /// Ends the session in this process. Calls in flight are answered with the shutdown error.
     pub(super) fn end_with_shutdown_error(&self) {
         self.connection.end_with_shutdown_error();
-        self.leave();
+        self.end_locally();
     }
 
     /// Ends the session in this process if no call is in flight.
     pub(super) fn leave_if_idle(&self) {
         if self.connection.is_idle() {
-            self.leave();
+            self.end_locally();
         }
     }
 
     /// Whether the session's streams begin with a priming event, from which the client can resume: from 2025-11-25 on.
     /// Older clients fail on an event without a message.
-    pub(super) fn primes(&self) -> bool {
+    pub(super) fn sends_priming_event(&self) -> bool {
         if let Some(primes) = self.primes.get() {
             return *primes;
         }
@@ -531,8 +531,8 @@ impl Session {
     }
 
     /// Whether it has ended in this process.
-    pub(super) fn has_left(&self) -> bool {
-        self.has_left.load(Ordering::Relaxed)
+    pub(super) fn has_ended_locally(&self) -> bool {
+        self.has_ended_locally.load(Ordering::Relaxed)
     }
 
     /// Records that the session has ended in every process.
@@ -603,7 +603,7 @@ impl Timed for Session {
         if clock::now() >= last_used.saturating_add(self.options.session_idle_timeout) {
             tracing::debug!("an idle session is closed");
             // Another process may be serving the client; if none is, the shared state expires by itself.
-            self.leave();
+            self.end_locally();
         } else {
             if let Some(sessions) = self.sessions.upgrade()
                 && let Some(replicas) = sessions.replicas()

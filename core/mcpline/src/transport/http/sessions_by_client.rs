@@ -81,7 +81,10 @@ impl SessionsByClient {
         let mut idle = None;
         for _ in 0..LOOKED_AT.min(of.order.len()) {
             let oldest = of.order.pop_front()?;
-            let Some(session) = oldest.upgrade().filter(|session| !session.has_left()) else {
+            let Some(session) = oldest
+                .upgrade()
+                .filter(|session| !session.has_ended_locally())
+            else {
                 continue;
             };
             of.order.push_back(oldest);

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use crate::header_names::LAST_EVENT_ID;
 use crate::quota::ClientQuota;
 
-use super::legacy::named;
+use super::legacy::find_session;
 use super::post::events;
 use super::response_body::Body;
 use super::service::{Shared, refusal};
@@ -22,20 +22,20 @@ pub(super) async fn open_or_resume(
     parts: &Parts,
     client: &Arc<ClientQuota>,
 ) -> Response<Body> {
-    if !takes_events(&parts.headers) {
+    if !accepts_event_stream(&parts.headers) {
         return refusal(
             StatusCode::NOT_ACCEPTABLE,
             "Accept must list text/event-stream",
         );
     }
-    let session = match named(shared, parts, client).await {
+    let session = match find_session(shared, parts, client).await {
         Ok(session) => session,
         Err(refusal) => return refusal.response(),
     };
     if let Some(id) = parts.headers.get(LAST_EVENT_ID) {
         return resume_stream(shared, &session, id).await;
     }
-    if session.primes() {
+    if session.sends_priming_event() {
         session.general.prime();
     }
     events(shared, &session.general, None)
@@ -76,7 +76,7 @@ async fn resume_stream(
     )
 }
 
-fn takes_events(headers: &HeaderMap) -> bool {
+fn accepts_event_stream(headers: &HeaderMap) -> bool {
     headers.get_all(ACCEPT).iter().any(|value| {
         value.to_str().is_ok_and(|value| {
             value.split(',').any(|entry| {

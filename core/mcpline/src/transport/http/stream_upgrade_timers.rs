@@ -46,7 +46,7 @@ impl StreamUpgradeTimers {
         })
     }
 
-    /// Turns the exchange [into a stream](Exchange::break_silence) if it is not decided in time. Call within a runtime.
+    /// Turns the exchange [into a stream](Exchange::upgrade_to_stream) if it is not decided in time. Call within a runtime.
     pub(super) fn watch(self: &Arc<Self>, exchange: &Arc<Exchange>) -> StreamUpgradeTimer {
         let entry = Some((Instant::now(), exchange.clone()));
         let mut state = self.lock();
@@ -77,7 +77,7 @@ impl StreamUpgradeTimers {
             let now = Instant::now();
             let (due, earliest) = self.take_due(now);
             for exchange in due {
-                exchange.break_silence();
+                exchange.upgrade_to_stream();
             }
             let Some(earliest) = earliest else { return };
             next = (earliest + self.silence).max(now + self.silence / SHARES);

@@ -94,7 +94,7 @@ impl Tls {
             certificate: certificate.into(),
             key: key.into(),
         };
-        Self::new(pem.certified(None)?, None)
+        Self::new(pem.parse_certified_key(None)?, None)
     }
 
     /// Uses a certificate and a private key in PEM files: see [`from_pem`](Self::from_pem).
@@ -112,7 +112,7 @@ impl Tls {
     ) -> Result<Self, Error> {
         let (certificate, key) = (certificate.into(), key.into());
         let read = Pem::read(&certificate, &key)?;
-        let certified = read.certified(Some((&certificate, &key)))?;
+        let certified = read.parse_certified_key(Some((&certificate, &key)))?;
         let files = Files {
             certificate,
             key,
@@ -144,7 +144,7 @@ impl Tls {
         let Some(files) = &self.shared.files else {
             return;
         };
-        if !files.take_turn(clock::now()) {
+        if !files.claim_reload(clock::now()) {
             return;
         }
         let shared = self.shared.clone();
@@ -164,7 +164,7 @@ impl Tls {
 
 impl Files {
     /// Whether it is time to read the files, for one caller only.
-    fn take_turn(&self, now: Duration) -> bool {
+    fn claim_reload(&self, now: Duration) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = now.saturating_sub(state.at) >= RELOAD_INTERVAL;
         if is_due {
@@ -185,7 +185,7 @@ impl Shared {
         if state.read == read {
             return Ok(false);
         }
-        let certified = read.certified(Some((&files.certificate, &files.key)));
+        let certified = read.parse_certified_key(Some((&files.certificate, &files.key)));
         state.read = read;
         drop(state);
         self.current.replace(certified?);
@@ -210,7 +210,7 @@ impl Pem {
     }
 
     /// Parses both. `files` are named in errors.
-    fn certified(&self, files: Option<(&Path, &Path)>) -> Result<CertifiedKey, Error> {
+    fn parse_certified_key(&self, files: Option<(&Path, &Path)>) -> Result<CertifiedKey, Error> {
         let named = |path: Option<&Path>| match path {
             Some(path) => path.display().to_string(),
             None => "the value".to_owned(),

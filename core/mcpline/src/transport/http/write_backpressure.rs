@@ -44,7 +44,7 @@ impl WriteBackpressure {
         }
     }
 
-    /// Begins a response, which waits until no write is blocked ([`flowing`](Self::flowing)).
+    /// Begins a response, which waits until no write is blocked ([`wait_until_unblocked`](Self::wait_until_unblocked)).
     pub(super) fn begin(self: &Arc<Self>) -> AnswerGuard {
         self.is_answering.store(true, Ordering::Relaxed);
         self.buffers.note_request();
@@ -76,7 +76,7 @@ impl WriteBackpressure {
     }
 
     /// Waits until no write is blocked.
-    pub(super) async fn flowing(&self) {
+    pub(super) async fn wait_until_unblocked(&self) {
         poll_fn(|cx| {
             if !self.is_blocked.load(Ordering::Acquire) {
                 return Poll::Ready(());
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn the_next_answer_waits_until_the_client_has_read() {
         let outgoing = WriteBackpressure::default();
-        let mut flowing = std::pin::pin!(outgoing.flowing());
+        let mut flowing = std::pin::pin!(outgoing.wait_until_unblocked());
         let mut cx = Context::from_waker(Waker::noop());
         outgoing.set_blocked(true);
         assert!(flowing.as_mut().poll(&mut cx).is_pending());

@@ -76,7 +76,11 @@ impl<S: Reset> WriteTimeout<S> {
     }
 
     /// Returns the outcome of a write, or an error if it has waited too long.
-    fn timed<T>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn check_write_timeout<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        poll: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         if poll.is_ready() {
             if std::mem::take(&mut self.waiting) {
                 self.outgoing.set_blocked(false);
@@ -154,12 +158,12 @@ impl<S: AsyncWrite + Reset + Unpin> AsyncWrite for WriteTimeout<S> {
         // All that hyper has buffered.
         self.buffers.note_unwritten(bytes.len());
         let poll = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.timed(cx, poll)
+        self.check_write_timeout(cx, poll)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let poll = Pin::new(&mut self.stream).poll_flush(cx);
-        self.timed(cx, poll)
+        self.check_write_timeout(cx, poll)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

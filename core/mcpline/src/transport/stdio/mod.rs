@@ -95,7 +95,7 @@ impl Taken {
                 "another server of this process serves stdio already",
             ));
         }
-        system::Moved::away().map(Self).map_err(|error| {
+        system::Moved::redirect_stdio().map(Self).map_err(|error| {
             TAKEN.store(false, Ordering::Release);
             Error::transport("serve", "cannot take over stdin and stdout", error)
         })

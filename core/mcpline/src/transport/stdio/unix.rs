@@ -22,7 +22,7 @@ pub(super) struct Moved {
 
 impl Moved {
     /// Puts the null device in the place of stdin, and stderr in that of stdout.
-    pub(super) fn away() -> io::Result<Self> {
+    pub(super) fn redirect_stdio() -> io::Result<Self> {
         let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
         let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
         let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;

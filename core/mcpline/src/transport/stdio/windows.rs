@@ -32,7 +32,7 @@ pub(super) struct Moved {
 
 impl Moved {
     /// Puts the null device in the place of stdin, and stderr in that of stdout.
-    pub(super) fn away() -> io::Result<Self> {
+    pub(super) fn redirect_stdio() -> io::Result<Self> {
         let handles = StandardHandles::move_away()?;
         Ok(Self {
             handles,

@@ -74,7 +74,7 @@ pub(super) async fn listen(path: &Path, mode: u32) -> Result<(SocketFile, UnixLi
     let _lock = lock_directory(path).await;
     replace_stale(path).await?;
     create(path, mode).map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => in_use(path),
+        io::ErrorKind::AddrInUse => in_use_error(path),
         _ => failed(path, error),
     })
 }
@@ -143,10 +143,10 @@ async fn replace_stale(path: &Path) -> Result<(), Error> {
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         // Too many connections wait already.
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(in_use(path)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(in_use_error(path)),
         // Whether a server listens is unknown, for example because this process may not connect.
         Err(error) => Err(failed(path, error)),
-        Ok(_) => Err(in_use(path)),
+        Ok(_) => Err(in_use_error(path)),
     }
 }
 
@@ -173,7 +173,7 @@ fn set_mode(path: &Path, mode: u32, expected: (u64, u64)) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     if identity(&file.metadata()?) != expected {
-        return Err(replaced());
+        return Err(replaced_error());
     }
     // A descriptor of this kind has no other way to change the mode.
     let opened = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -184,7 +184,7 @@ fn set_mode(path: &Path, mode: u32, expected: (u64, u64)) -> io::Result<()> {
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn set_mode(path: &Path, mode: u32, expected: (u64, u64)) -> io::Result<()> {
     if identity(&fs::symlink_metadata(path)?) != expected {
-        return Err(replaced());
+        return Err(replaced_error());
     }
     let mode = Mode::from_raw_mode(mode as _);
     Ok(rustix::fs::chmodat(
@@ -195,7 +195,7 @@ fn set_mode(path: &Path, mode: u32, expected: (u64, u64)) -> io::Result<()> {
     )?)
 }
 
-fn replaced() -> io::Error {
+fn replaced_error() -> io::Error {
     io::Error::other("another process has replaced the socket")
 }
 
@@ -212,7 +212,7 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-fn in_use(path: &Path) -> Error {
+fn in_use_error(path: &Path) -> Error {
     let message = format!("{} is in use by another server", path.display());
     Error::transport("listen", message, io::ErrorKind::AddrInUse.into())
 }

@@ -352,7 +352,7 @@ impl Middleware for Changes {
         Box::pin(async move { next.run(request).await })
     }
 
-    fn changed(&self, _: &Change) {
+    fn on_features_changed(&self, _: &Change) {
         self.1.lock().expect("not poisoned").push(self.0);
     }
 }

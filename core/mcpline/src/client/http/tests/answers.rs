@@ -408,7 +408,7 @@ async fn a_modern_cancellation_closes_the_stream_and_sends_no_message() {
     let silence = gone.clone();
     let mut peer = Peer::new(move |_, _| vec![Step::Silence(silence.clone())]).await;
     let (link, _receiver) = link(&peer.url());
-    link.opened(MODERN);
+    link.set_session_open(MODERN);
     link.send(call(1, MODERN));
     peer.seen().await;
     link.send(notification("notifications/cancelled", Some(1)));
@@ -446,7 +446,7 @@ async fn closing_and_dropping_end_requests_in_flight() {
 async fn a_refused_notification_is_a_warning() {
     let peer = Peer::always(answer("400 Bad Request", &[], "what?")).await;
     let (link, mut receiver) = link(&peer.url());
-    link.opened(Revision::V2025_11_25);
+    link.set_session_open(Revision::V2025_11_25);
     link.send(notification("notifications/roots/list_changed", None));
     match receiver.next().await {
         Report::Warning(text) => assert!(text.contains("400") && text.contains("what?"), "{text}"),

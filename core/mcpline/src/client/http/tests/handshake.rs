@@ -35,7 +35,7 @@ fn refused(_: &Seen) -> Reply {
 async fn open(link: &HttpLink, receiver: &mut ReportReceiver, revision: Revision) {
     link.send(initialize(1));
     receiver.message().await;
-    link.opened(revision);
+    link.set_session_open(revision);
     link.send(initialized());
 }
 
@@ -102,7 +102,7 @@ async fn a_session_id_that_a_modern_server_sends_is_ignored() {
     let (link, mut receiver) = link(&peer.url());
     link.send(call(1, MODERN));
     receiver.message().await;
-    link.opened(MODERN);
+    link.set_session_open(MODERN);
     link.send(call(2, MODERN));
     receiver.message().await;
     close(&link).await;
@@ -148,7 +148,7 @@ async fn the_stream_opens_even_if_the_handshake_ends_before_the_link_knows_the_r
     link.send(initialize(1));
     receiver.message().await;
     link.send(initialized());
-    link.opened(LEGACY);
+    link.set_session_open(LEGACY);
     next(&mut peer, "GET").await;
     link.send(call(2, LEGACY));
     receiver.message().await;

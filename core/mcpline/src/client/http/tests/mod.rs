@@ -65,7 +65,7 @@ impl LinkEventSink for Recorder {
         let _ = self.0.send(Report::Ended(error));
     }
 
-    fn held(&self, request: Option<u64>, held: bool) {
+    fn set_timeout_paused(&self, request: Option<u64>, held: bool) {
         let _ = self.0.send(Report::Held(request, held));
     }
 

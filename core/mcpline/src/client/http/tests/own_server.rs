@@ -58,7 +58,7 @@ fn tool(number: u64, tool: &str, revision: Revision) -> Outgoing {
 #[runtimes::test]
 async fn a_modern_call_is_answered_with_and_without_a_stream() {
     let (link, mut receiver) = link(&format!("http://{}/mcp", start().await));
-    link.opened(MODERN);
+    link.set_session_open(MODERN);
     link.send(tool(1, "plain", MODERN));
     assert_eq!(
         receiver.message().await["result"]["content"][0]["text"],
@@ -83,7 +83,7 @@ async fn a_session_is_opened_used_and_closed_for_good() {
         let (link, mut receiver) = link_of(&client, &url);
         link.send(initialize(1));
         assert!(receiver.message().await["result"].is_object());
-        link.opened(revision);
+        link.set_session_open(revision);
         link.send(initialized());
         link.send(tool(2, "reports", revision));
         assert_eq!(receiver.message().await["method"], "notifications/progress");
@@ -102,7 +102,7 @@ async fn http_sse_serves_a_whole_session() {
     let link = HttpSseLink::open(&url, &http_client(settings()), recorder).expect("a URL");
     link.send(initialize(1));
     assert!(receiver.message().await["result"].is_object());
-    link.opened(Revision::V2024_11_05);
+    link.set_session_open(Revision::V2024_11_05);
     link.send(initialized());
     link.send(tool(2, "reports", Revision::V2024_11_05));
     assert_eq!(receiver.message().await["method"], "notifications/progress");

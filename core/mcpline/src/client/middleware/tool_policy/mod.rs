@@ -249,7 +249,7 @@ impl PinnedTools {
         let epoch = request.tool_epoch();
         let mut state = self.state();
         if state.epoch != epoch {
-            state.pins.outdate();
+            state.pins.clear_verified();
             state.epoch = epoch;
         }
     }
@@ -324,10 +324,10 @@ impl PinnedTools {
         match background::blocking(adding).await {
             Some(Ok(written)) => self.state().pins.adopt(written),
             Some(Err(error)) => {
-                self.state().pins.not_written(kept);
+                self.state().pins.record_failed_write(kept);
                 tracing::warn!("the file of pinned tools cannot be written, {shown}: {error}");
             }
-            None => self.state().pins.not_written(kept),
+            None => self.state().pins.record_failed_write(kept),
         }
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn add(
         _ => Path::new("."),
     };
     std::fs::create_dir_all(directory)?;
-    let _lock = lock(&beside(directory, &file, "lock"))?;
+    let _lock = lock(&sibling_path(directory, &file, "lock"))?;
     let mut all = read(&file)?;
     for (name, definition) in definitions {
         if accepted.contains(name) || !all.contains_key(name) {
@@ -78,7 +78,7 @@ pub(super) fn add(
     Ok(all)
 }
 
-fn beside(directory: &Path, file: &Path, suffix: &str) -> PathBuf {
+fn sibling_path(directory: &Path, file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{suffix}"));
     directory.join(name)
@@ -88,7 +88,7 @@ fn beside(directory: &Path, file: &Path, suffix: &str) -> PathBuf {
 #[cfg(windows)]
 fn lock(file: &Path) -> io::Result<File> {
     const ERROR_SHARING_VIOLATION: i32 = 32;
-    let mut options = private();
+    let mut options = private_file_options();
     options.create(true).truncate(false);
     std::os::windows::fs::OpenOptionsExt::share_mode(&mut options, 0);
     let deadline = Instant::now() + LOCK_TIMEOUT;
@@ -108,7 +108,10 @@ fn lock(file: &Path) -> io::Result<File> {
 /// Waits until no other writer holds the lock, which ends when the file is closed.
 #[cfg(not(windows))]
 fn lock(file: &Path) -> io::Result<File> {
-    let lock = private().create(true).truncate(false).open(file)?;
+    let lock = private_file_options()
+        .create(true)
+        .truncate(false)
+        .open(file)?;
     #[cfg(all(unix, feature = "stdio"))]
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)?;
     Ok(lock)
@@ -118,14 +121,14 @@ fn replace(directory: &Path, file: &Path, text: &str) -> io::Result<()> {
     // The names of temporary files are used once.
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let new = beside(
+    let new = sibling_path(
         directory,
         file,
         &format!("{}.{number}.new", std::process::id()),
     );
     // One that a killed process has left.
     let _ = std::fs::remove_file(&new);
-    let written = private()
+    let written = private_file_options()
         .create_new(true)
         .open(&new)
         .and_then(|mut out| {
@@ -143,7 +146,7 @@ fn replace(directory: &Path, file: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Returns options for a file that only its owner can read, unless it exists.
-fn private() -> OpenOptions {
+fn private_file_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);
     #[cfg(unix)]

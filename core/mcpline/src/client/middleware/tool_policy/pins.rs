@@ -145,7 +145,7 @@ impl Pins {
     }
 
     /// Forgets which tools have their pinned definition: the list may be another one now.
-    pub(super) fn outdate(&mut self) {
+    pub(super) fn clear_verified(&mut self) {
         self.verified.clear();
     }
 
@@ -185,7 +185,7 @@ impl Pins {
     }
 
     /// Records that the file could not be written.
-    pub(super) fn not_written(&mut self, accepted: HashSet<String>) {
+    pub(super) fn record_failed_write(&mut self, accepted: HashSet<String>) {
         self.is_unwritten = true;
         self.accepted.extend(accepted);
     }

@@ -209,7 +209,7 @@ impl Stream {
 
     /// Sets when the connection that reads the stream must close: when the token that it was opened with has expired,
     /// because later changes of the caller's permissions would go unnoticed. A later expiry extends it.
-    pub(super) fn go_on_until(&self, until: Option<u64>) {
+    pub(super) fn extend_deadline(&self, until: Option<u64>) {
         if let Some(until) = until {
             let mut state = self.lock();
             state.until = state.until.max(Some(until));

@@ -149,7 +149,7 @@ impl State {
     }
 
     /// Whether this reader has to wait until the stream is its own. Then stores `waker`.
-    pub(super) fn waits(&mut self, reader: u64, waker: &Waker) -> bool {
+    pub(super) fn poll_standby(&mut self, reader: u64, waker: &Waker) -> bool {
         let mut standbys = self.standbys.iter_mut();
         let Some(standby) = standbys.find(|standby| standby.reader == reader) else {
             return false;

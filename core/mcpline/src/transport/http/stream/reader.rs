@@ -35,7 +35,7 @@ impl Reader {
     pub(crate) fn poll(&mut self, cx: &std::task::Context<'_>) -> Poll<Option<Bytes>> {
         let stream = self.stream.clone();
         let (mut state, charged) = self.lock_for_copy(&stream);
-        if state.reader != self.reader && !state.waits(self.reader, cx.waker()) {
+        if state.reader != self.reader && !state.poll_standby(self.reader, cx.waker()) {
             return Poll::Ready(None);
         }
         if state.until.is_some_and(|until| clock::unix_now() >= until) {
@@ -81,7 +81,7 @@ impl Reader {
 impl Reader {
     /// Returns everything that is left of an ended stream; `None` if more may come, or it is too much for a single
     /// read.
-    pub(crate) fn rest(&mut self) -> Option<Bytes> {
+    pub(crate) fn take_rest(&mut self) -> Option<Bytes> {
         let stream = self.stream.clone();
         let (mut state, charged) = self.lock_for_copy(&stream);
         let charge = charged.ok()?;
@@ -177,7 +177,7 @@ impl Reader {
         // Held until it is written to the socket.
         let mut charge = charge.unwrap_or_else(|| self.stream.client.hold_bytes_anyway(0));
         if let more @ 1.. = out.len().saturating_sub(charge.amount()) {
-            charge.join(self.stream.client.hold_bytes_anyway(more));
+            charge.absorb(self.stream.client.hold_bytes_anyway(more));
         }
         charge.shrink_to(out.len());
         Some(quota::charged(out.into(), charge))

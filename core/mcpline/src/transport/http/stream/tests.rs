@@ -30,7 +30,7 @@ fn copies_of_a_kept_stream_are_bounded_by_what_its_client_may_use() {
     let cx = std::task::Context::from_waker(std::task::Waker::noop());
     let copy = || {
         let mut reader = stream.read(Some(0)).expect("kept");
-        assert!(reader.rest().is_none(), "it goes on");
+        assert!(reader.take_rest().is_none(), "it goes on");
         match reader.poll(&cx) {
             Poll::Ready(bytes) => bytes,
             Poll::Pending => panic!("the event is there"),
@@ -58,9 +58,13 @@ fn the_rest_of_a_long_stream_is_not_returned_at_once() {
     }
     stream.end();
     let mut reader = stream.read(Some(0)).expect("kept");
-    assert!(reader.rest().is_none());
+    assert!(reader.take_rest().is_none());
     let mut reader = stream.read(Some(8)).expect("kept");
-    assert!(reader.rest().is_some_and(|rest| rest.len() < READ_BYTES));
+    assert!(
+        reader
+            .take_rest()
+            .is_some_and(|rest| rest.len() < READ_BYTES)
+    );
 }
 
 #[test]
@@ -242,7 +246,7 @@ fn a_connection_with_an_expired_token_does_not_replace_another() {
     let stream = general();
     let mut first = stream.read(None).expect("a reader");
     let second = stream.read(None).expect("a reader");
-    stream.go_on_until(Some(1));
+    stream.extend_deadline(Some(1));
     assert_eq!(polled(&mut first), Poll::Ready(None));
     assert!(stream.is_connected(), "the second one has yet to look");
     drop(second);
