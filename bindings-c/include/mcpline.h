@@ -1419,7 +1419,7 @@ mcpl_status mcpl_server_use_loop(mcpl_server *server,
  * Returns a snapshot of what a server holds now. It needs no option and costs requests nothing.
  *
  * \param server the server.
- * \param json,length set to a JSON object and its length in bytes: `uptime` in seconds; the numbers `connections`, `sessions`,
+ * \param json,length set to a JSON object and its length in bytes: `uptime` in seconds; the numbers `max_connections`, `max_sessions`,
  *   `streams` and `requests_in_flight`; and `budgets`, an array of objects with `name`, `used` and `limit`. `NULL` and 0 on
  *   failure. Release it with `mcpl_string_free`.
  *
@@ -3071,7 +3071,7 @@ uint32_t mcpl_client_pid(mcpl_client *client);
  *
  * \param client the client.
  * \param json,length set to a JSON object and its length in bytes: `uptime` in seconds; `is_connected`; and the numbers
- *   `connections`, which have been opened so far, `requests_in_flight`, `cached_results` and `cached_bytes`. `NULL` and 0 on
+ *   `max_connections`, which have been opened so far, `requests_in_flight`, `cached_results` and `cached_bytes`. `NULL` and 0 on
  *   failure. Release it with `mcpl_string_free`.
  *
  * \return `MCPL_USAGE_ERROR` if the client was not opened, and `MCPL_CLOSED` if it was closed. Any thread.

@@ -428,7 +428,8 @@ mod tests {
     fn sends_no_input_request_if_waiting_is_refused() {
         const MOST: usize = MAX_BLOCKED_WORKERS / 2;
         let info = c"{\"name\":\"test\",\"version\":\"1\"}".as_ptr();
-        let options = c"{\"in_flight\":2000,\"max_open_input_requests\":2000}".as_ptr();
+        let options =
+            c"{\"max_requests_in_flight\":2000,\"max_open_input_requests\":2000}".as_ptr();
         let all = MCPL_AUTO_LENGTH;
         // SAFETY: all pointers are valid strings.
         let server = unsafe {

@@ -291,7 +291,7 @@ pub unsafe extern "C" fn mcpl_call_reply_bytes(
     reply(call, |called| {
         if length == text::MCPL_AUTO_LENGTH {
             return Err(Fault::invalid(
-                "bytes don't end by themselves: give their length",
+                "`length` must be the number of bytes: MCPL_AUTO_LENGTH is only for strings",
             ));
         }
         // SAFETY: the caller upholds the contract in the header.
@@ -414,7 +414,7 @@ pub unsafe extern "C" fn mcpl_call_reply_input_required(
 ) -> mcpl_status {
     end(call, |_| {
         // SAFETY: the caller upholds the contract in the header.
-        let json = unsafe { text::json("the questions", json, length)? };
+        let json = unsafe { text::json("the input requests", json, length)? };
         Ok(Ok(results::input_required(json.as_bytes())?))
     })
 }
@@ -566,10 +566,10 @@ pub unsafe extern "C" fn mcpl_call_fail_url_elicitation_required(
 ) -> mcpl_status {
     end(call, |_| {
         // SAFETY: the caller upholds the contract in the header.
-        let json = unsafe { text::json("the visits", json, length)? };
+        let json = unsafe { text::json("the URL elicitations", json, length)? };
         let url_elicitations: Vec<ElicitParams> = json
             .decode()
-            .map_err(|error| Fault::invalid(format!("the visits: {error}")))?;
+            .map_err(|error| Fault::invalid(format!("the URL elicitations: {error}")))?;
         Ok(Err(HandlerError::UrlElicitationRequired(url_elicitations)))
     })
 }
@@ -734,7 +734,7 @@ pub unsafe extern "C" fn mcpl_call_require_scopes(
         let scopes = split_list(Some(unsafe { text::name("the scopes", scopes)? }));
         if scopes.is_empty() {
             // A name that is missing from a configuration must not let every caller in.
-            return Err(Fault::invalid("there are no scopes"));
+            return Err(Fault::invalid("the scopes are empty: name at least one"));
         }
         match open.context.require_scopes(scopes) {
             Ok(()) => Ok(()),
@@ -851,7 +851,9 @@ pub unsafe extern "C" fn mcpl_call_progress(
         // SAFETY: the caller upholds the contract in the header.
         let message = unsafe { text::optional("the message", message)? }.map(str::to_owned);
         if !progress.is_finite() || total.is_infinite() {
-            return Err(Fault::invalid("progress is a finite number"));
+            return Err(Fault::invalid(
+                "`progress` must be finite, and `total` finite or NAN (unknown)",
+            ));
         }
         let total = (!total.is_nan()).then_some(total);
         let bytes = message.as_ref().map_or(0, String::len);

@@ -78,7 +78,7 @@ impl CallbackTracker {
     /// A usage error if there is a loop already.
     pub(crate) fn use_loop(&self, events: Arc<Loop>) -> Done {
         let set = self.events.set(events);
-        set.map_err(|_| Fault::invalid("a loop is used already"))
+        set.map_err(|_| Fault::invalid("a loop is already set and cannot be replaced"))
     }
 
     /// Returns the executor that callbacks run on.

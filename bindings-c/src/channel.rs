@@ -79,7 +79,9 @@ impl mcpl_channel_functions {
         // SAFETY: guaranteed by the caller. The struct of a later version is longer and begins with the same members.
         let size = unsafe { (&raw const (*functions).size).read() };
         if size < size_of::<Self>() {
-            return Err(Fault::invalid("the size of the functions is not set"));
+            return Err(Fault::invalid(
+                "the functions have no size: begin with MCPL_CHANNEL_FUNCTIONS_INIT",
+            ));
         }
         // SAFETY: the size was checked.
         let read = unsafe { functions.read() };
@@ -382,7 +384,9 @@ pub unsafe extern "C" fn mcpl_channel_opened(
         let outcome = failure.map_or(Ok(()), |failure| Err(failure.to_owned()));
         match channel.core.opened(outcome) {
             true => Ok(()),
-            false => Err(Fault::invalid("the channel is not being opened")),
+            false => Err(Fault::invalid(
+                "the channel is not being opened: call `mcpl_channel_opened` once for each `open`",
+            )),
         }
     })
 }
@@ -413,13 +417,15 @@ pub unsafe extern "C" fn mcpl_channel_receive(
             }
             return Err(Fault::new(
                 MCPL_BUSY,
-                format!("more than {MAX_WAITING_CHANNEL_BYTES} bytes wait already"),
+                format!(
+                    "more than {MAX_WAITING_CHANNEL_BYTES} received bytes are waiting: try again later, or when `ready` is called"
+                ),
             ));
         }
         let received = channel.core.receive(Bytes::copy_from_slice(message));
         received
             .map(drop)
-            .map_err(|_| Fault::new(MCPL_CLOSED, "the channel is hung up"))
+            .map_err(|_| Fault::new(MCPL_CLOSED, "the channel is closed"))
     })
 }
 

@@ -164,7 +164,9 @@ impl Loop {
             let mut state = self.lock();
             let is_nested = state.dispatching;
             if is_nested && state.thread != thread {
-                return Err(Fault::invalid("another thread dispatches this loop"));
+                return Err(Fault::invalid(
+                    "another thread is dispatching this loop: dispatch it on one thread at a time",
+                ));
             }
             if state.closed {
                 return Err(Fault::stale_handle("loop"));
@@ -389,7 +391,7 @@ pub extern "C" fn mcpl_loop_wait(r#loop: *mut mcpl_loop, timeout_ms: i64) -> mcp
             if !one.wait_for_event(before, until) {
                 return Err(Fault::new(
                     mcpl_status::MCPL_WAIT_TIMED_OUT,
-                    "nothing is to be dispatched",
+                    "the wait timed out: no callback was ready to dispatch",
                 ));
             }
         }

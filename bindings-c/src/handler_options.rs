@@ -132,7 +132,9 @@ impl mcpl_handler_options {
             // members; that of an earlier version ends before `scopes`.
             let size = unsafe { (&raw const (*options).size).read() };
             if size < std::mem::offset_of!(Self, scopes) {
-                return Err(Fault::invalid("the size of the options is not set"));
+                return Err(Fault::invalid(
+                    "the options have no size: begin with MCPL_HANDLER_OPTIONS_INIT",
+                ));
             }
             let known = size.min(size_of::<Self>());
             // SAFETY: the struct has this size, and its bytes are numbers, or pointers that the caller has set.
@@ -150,7 +152,7 @@ impl mcpl_handler_options {
             | MCPL_HANDLER_CACHE;
         if read.flags & !known != 0 {
             return Err(Fault::invalid(
-                "the options have flags that there are none of",
+                "the options have unknown flags: use only the constants MCPL_HANDLER_… of this version",
             ));
         }
         let has_cache = read.cache_ttl_ms > 0 || read.flags & MCPL_HANDLER_CACHE != 0;

@@ -445,7 +445,7 @@ pub extern "C" fn mcpl_server_use_loop(
 
 /// Returns a snapshot of what a server holds now. It needs no option and costs requests nothing.
 ///
-/// - `json`, `length`: set to a JSON object and its length in bytes: `uptime` in seconds; the numbers `connections`, `sessions`,
+/// - `json`, `length`: set to a JSON object and its length in bytes: `uptime` in seconds; the numbers `max_connections`, `max_sessions`,
 ///   `streams` and `requests_in_flight`; and `budgets`, an array of objects with `name`, `used` and `limit`. `NULL` and 0 on
 ///   failure. Release it with `mcpl_string_free`.
 ///

@@ -214,7 +214,7 @@ impl Fault {
     pub(crate) fn would_deadlock() -> Self {
         Self::new(
             MCPL_WOULD_DEADLOCK,
-            "this would wait on a thread that must not wait: the I/O thread, or one that dispatches callbacks",
+            "this function waits, and must not be called on this thread: it is the I/O thread, or it dispatches callbacks",
         )
     }
 
@@ -338,7 +338,7 @@ fn run_entry_point(run: &mut dyn FnMut() -> Done) -> mcpl_status {
                 .copied()
                 .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
                 .unwrap_or("no message");
-            let text = format!("a defect of mcpline: {text}");
+            let text = format!("bug in mcpline: {text}");
             remember(Fault::new(MCPL_INTERNAL_ERROR, text))
         }
     }

@@ -54,7 +54,9 @@ pub(crate) unsafe fn bytes<'a>(what: &str, data: *const c_char, length: usize) -
         return Ok(unsafe { CStr::from_ptr(data) }.to_bytes());
     }
     if isize::try_from(length).is_err() {
-        return Err(Fault::invalid(format!("{what} has no such length")));
+        return Err(Fault::invalid(format!(
+            "{what}: the length {length} is too large"
+        )));
     }
     // SAFETY: guaranteed by the caller; the length was checked.
     Ok(unsafe { std::slice::from_raw_parts(data.cast(), length) })
@@ -103,7 +105,7 @@ pub(crate) unsafe fn optional_json(
     let bytes = unsafe { bytes(what, data, length)? };
     let json = Raw::parse(Bytes::copy_from_slice(bytes));
     json.map(Some)
-        .map_err(|error| Fault::invalid(format!("{what} is no JSON: {error}")))
+        .map_err(|error| Fault::invalid(format!("{what} is not valid JSON: {error}")))
 }
 
 /// Returns copies of an array of strings.

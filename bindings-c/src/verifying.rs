@@ -104,7 +104,7 @@ pub(crate) fn verified_by(
 }
 
 fn read(caller: &Raw) -> Result<Caller, VerifyError> {
-    let caller: CallerOptions = options::read("what was answered of a token", caller.as_bytes())
+    let caller: CallerOptions = options::read("what the verifier returned", caller.as_bytes())
         .map_err(|error| VerifyError::Unavailable(error.to_string()))?;
     Ok(caller.authorized())
 }

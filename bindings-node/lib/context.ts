@@ -218,7 +218,7 @@ export class Context<C = unknown, State = unknown> {
     }
     const fields = answer.content ?? {};
     const content = form?.isSingle === true ? fields[SINGLE_FIELD] : fields;
-    const refused = (issues: string) => new ToolError(`Invalid answer of the user: ${issues}`);
+    const refused = (issues: string) => new ToolError(`Invalid user input: ${issues}`);
     const validate = schema === undefined ? undefined : validationOf(schema, "`schema` of the form", refused);
     return { action: "accept", content: validate === undefined ? content : await validate(content) };
   }

@@ -15,7 +15,7 @@ function extraRoots(): string | undefined {
     try {
       extra = readFileSync(path, "utf8");
     } catch (error) {
-      warn("NODE_EXTRA_CA_CERTS is ignored", errorText(error));
+      warn("NODE_EXTRA_CA_CERTS is ignored: cannot read its file", errorText(error));
     }
   }
   return extra;

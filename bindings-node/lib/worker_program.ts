@@ -34,7 +34,7 @@ export function workerProgram(count: unknown, startTimeout: unknown): string {
   // A debugger's port is that of the first process.
   const options = process.execArgv.filter((option) => !option.startsWith("--inspect"));
   if ("Deno" in globalThis) {
-    throw new UsageError("`workers`: Deno does not say with which permissions it was started");
+    throw new UsageError("`workers` is not available on Deno: start several processes behind a load balancer");
   }
   const [, ...file] = process.argv;
   if (file[0] === process.execPath || file[0]?.startsWith("/$bunfs/") === true) {

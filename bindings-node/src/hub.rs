@@ -211,7 +211,7 @@ impl Shared {
         let entered = runtime.as_ref().map(|runtime| runtime.handle().enter());
         self.exchanges.clear();
         let open = lock(&self.open).take_all();
-        let ended = "the JavaScript thread of its handler has ended";
+        let ended = "the JavaScript thread that ran the handler has ended";
         for call in open {
             call.reply(Err(HandlerError::Internal(ended.into())));
         }
@@ -442,7 +442,7 @@ impl Hub {
                         rows += 1;
                     }
                     Err(refused) => refused.call.reply(Err(HandlerError::Internal(
-                        "too many calls are open".into(),
+                        "too many calls of this JavaScript thread are in progress".into(),
                     ))),
                 }
             }

@@ -408,7 +408,7 @@ fn request(
     headers: String,
     body: RequestBody,
 ) -> Result<Request<RequestBody>> {
-    let none = || Failure::usage("this is no HTTP request");
+    let none = || Failure::usage("invalid HTTP request: its method, URL or headers are not valid");
     let mut request = Request::new(body);
     *request.method_mut() = Method::from_bytes(method.as_bytes()).map_err(|_| none())?;
     *request.uri_mut() = Uri::try_from(target).map_err(|_| none())?;

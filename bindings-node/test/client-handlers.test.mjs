@@ -246,7 +246,7 @@ test("an error of a handler tells the server nothing of its internals, unless it
   fail = () => {
     throw new Error("the password is swordfish");
   };
-  assert.equal(textOf(await client.callTool("asks")), "-32603: the handler of the host failed undefined");
+  assert.equal(textOf(await client.callTool("asks")), "-32603: the client's handler failed undefined");
   assert.match((await warned).message, /swordfish/);
   fail = async () => {
     throw new RpcError(-32001, "not today", { until: "Monday" });
@@ -255,7 +255,7 @@ test("an error of a handler tells the server nothing of its internals, unless it
   const [again, warnAgain] = settable();
   process.once("warning", warnAgain);
   fail = () => "maybe";
-  assert.equal(textOf(await client.callTool("asks")), "-32603: the handler of the host failed undefined");
+  assert.equal(textOf(await client.callTool("asks")), "-32603: the client's handler failed undefined");
   assert.match((await again).message, /accept, decline or cancel/);
 });
 

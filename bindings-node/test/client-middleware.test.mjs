@@ -271,7 +271,7 @@ test("retry and circuit breaker work together", async () => {
     await assert.rejects(client.callTool("echo"), /busy/);
     await assert.rejects(client.callTool("echo"), (error) => {
       assert.ok(error instanceof ServerUnreachableError);
-      assert.match(error.message, /nothing is sent after 4 failures in a row/);
+      assert.match(error.message, /the circuit breaker is open after 4 failures in a row/);
       return true;
     });
     assert.equal(state.calls, 4);

@@ -301,5 +301,5 @@ test("handler: a request that is no valid HTTP is refused with a reason", async 
     mcp.handler(request, response);
   });
   assert.equal(response.status, 400);
-  assert.equal(await response.text(), "this is no HTTP request");
+  assert.equal(await response.text(), "invalid HTTP request: its method, URL or headers are not valid");
 });

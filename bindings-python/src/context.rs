@@ -121,7 +121,7 @@ impl Call {
         let WaitMode::Pool(pool) = &self.asker else {
             return Err(errors::usage_error(
                 py,
-                "a handler that runs inline must not wait for an answer",
+                "an inline handler cannot wait for the client: remove `inline`, or write it as `async def`",
             ));
         };
         let ask = input_request(py, method, params, key)?;

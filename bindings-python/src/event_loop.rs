@@ -339,7 +339,7 @@ impl Loop {
             if attached.is_some() {
                 return Err(errors::usage_error(
                     py,
-                    "the server's handlers run on another event loop already",
+                    "the server's handlers run on another event loop already: create a server for each event loop",
                 ));
             }
             *attached = Some(match notify {

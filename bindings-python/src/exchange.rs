@@ -565,12 +565,12 @@ impl WellKnown {
     fn new(py: Python<'_>, options: &[u8]) -> PyResult<Self> {
         let auth = http_options(py, options, &Verify::default())?.auth;
         let auth = auth.ok_or_else(|| {
-            errors::usage_error(py, "an application without auth has nothing to tell of it")
+            errors::usage_error(py, "`auth` is not set, so there is no metadata to serve")
         })?;
         let core = mcpline::transport::http::WellKnown::of(&auth).ok_or_else(|| {
             errors::usage_error(
                 py,
-                "no authorization server is named, so there is no metadata",
+                "`auth` has no authorization server, so there is no metadata: set `authorization_servers` or an issuer",
             )
         })?;
         Ok(Self { core })
@@ -585,8 +585,9 @@ impl WellKnown {
     /// Answers a request of this method.
     fn answer<'py>(&self, py: Python<'py>, method: &str) -> PyResult<Bound<'py, PyAny>> {
         let mut request = Request::new(());
-        *request.method_mut() = Method::from_bytes(method.as_bytes())
-            .map_err(|_| errors::usage_error(py, "this is no HTTP request"))?;
+        *request.method_mut() = Method::from_bytes(method.as_bytes()).map_err(|_| {
+            errors::usage_error(py, "invalid HTTP request: its method is not valid")
+        })?;
         let mut cx = Context::from_waker(Waker::noop());
         let (answer, _) = Answer::of(self.core.handle(&request), false, &mut cx);
         answer.into_python(py)

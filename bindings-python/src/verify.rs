@@ -40,7 +40,8 @@ impl Verify {
     }
 
     fn check(&self, token: &str) -> Result<Caller, VerifyError> {
-        let _entered = InInterpreter::enter().ok_or_else(|| failed(&"the program has ended"))?;
+        let _entered = InInterpreter::enter()
+            .ok_or_else(|| failed(&"the Python interpreter is shutting down"))?;
         Python::attach(|py| {
             let function = lock(&self.0)
                 .as_ref()

@@ -275,7 +275,7 @@ def test_a_value_nested_too_deeply_for_its_type_is_not_logged(caplog):
 @pytest.mark.parametrize(
     ("kind", "value", "reason"),
     [
-        (zoneinfo.ZoneInfo, "Nowhere/None", "must be a valid time zone: there is no time zone 'Nowhere/None'"),
+        (zoneinfo.ZoneInfo, "Nowhere/None", "must be a valid time zone: unknown time zone 'Nowhere/None'"),
         (re.Pattern, "(", "must be a valid regular expression: missing ), unterminated subpattern at position 0"),
     ],
     ids=["zone", "pattern"],

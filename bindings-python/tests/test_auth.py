@@ -358,7 +358,7 @@ def test_keys_of_ones_own_need_no_authorization_server():
             refused = await ask(app, "/mcp", "unknown", call("whoami"))
             assert refused.status == 401
             assert "resource_metadata" not in refused.headers["www-authenticate"]
-        with pytest.raises(UsageError, match="no authorization server is named"):
+        with pytest.raises(UsageError, match="has no authorization server"):
             _ = app.well_known
 
     run(main())

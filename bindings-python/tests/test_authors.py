@@ -186,7 +186,7 @@ def test_invalid_return_values_and_exceptions_are_only_logged(caplog):
 
 @pytest.mark.parametrize("port", [70000, -1, "8000"])
 def test_ports_that_are_none_are_named(port: Any):
-    with pytest.raises(UsageError, match=f"`port`: {port!r} is not a port"):
+    with pytest.raises(UsageError, match=f"`port` must be an int from 0 to 65535, not {port!r}"):
         make().run("http", port=port)
 
 

@@ -235,7 +235,7 @@ def test_a_failing_handler_fails_only_its_input_request(reach: Reach, kind: str,
     with caplog.at_level(logging.ERROR, "mcpline"):
         result = called(reach, "memory", LEGACY, kind, "asks", on_elicit=styled(style, fail))
         assert result.is_error
-        assert "the handler of the host failed" in result.text
+        assert "the client's handler failed" in result.text
         assert "secret" not in result.text
         assert "secret" in caplog.text
         with pytest.raises(InputRequestFailed) as caught:

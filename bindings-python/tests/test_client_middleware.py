@@ -318,7 +318,7 @@ def test_retry_and_circuit_breaker_work_together():
             times[:] = [100, 0]
             with pytest.raises(RpcError, match="busy"):
                 await client.call_tool("echo", {"value": "a"})
-            with pytest.raises(ServerUnreachable, match="nothing is sent after 4 failures in a row"):
+            with pytest.raises(ServerUnreachable, match="the circuit breaker is open after 4 failures in a row"):
                 await client.call_tool("echo", {"value": "a"})
             assert times[1] == 4
 

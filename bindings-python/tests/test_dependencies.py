@@ -734,7 +734,7 @@ def test_an_inline_dependency_cannot_wait_for_the_client(caplog):
         return a
 
     assert call(server, elicit=lambda _: {"value": "a"}) == "Error executing tool tool"
-    assert "an inline dependency must not wait for an answer" in caplog.text
+    assert "an inline dependency cannot wait for the client" in caplog.text
 
 
 def test_inline_handlers_take_sync_dependencies_only():
@@ -789,7 +789,7 @@ def unresolvable(x: Missing) -> str:  # noqa: F821
     ("dependency", "reason"),
     [
         (needs_argument, "the dependency needs_argument: the parameter city has no value"),
-        (positional_only, "the dependency positional_only: the parameter ctx is positional-only"),
+        (positional_only, "the dependency positional_only: the parameter ctx must not be positional-only"),
         (two_contexts, "the dependency two_contexts: the parameter other has no value"),
         (unresolvable, "unresolvable: the annotation 'Missing' of x"),
     ],

@@ -89,7 +89,7 @@ def test_other_clients_speak_tls_1_2_and_1_3_and_get_http_1_1(version, caplog):
         (Tls(AUTHORITY, KEY), "`key`: .*server.key is not the private key of the certificate"),
         (Tls(CERTIFICATE, b"secret"), "`key`: the bytes contain no PEM"),
         (Tls(CERTIFICATE, 1), "`key` must be a path, or PEM as bytes, not int"),
-        ((CERTIFICATE, KEY), "`tls`: tuple is not a `mcpline.Tls`"),
+        ((CERTIFICATE, KEY), "`tls` must be a mcpline.Tls, not tuple"),
     ],
 )
 def test_a_certificate_or_key_that_cannot_be_used_is_refused(tls, message):

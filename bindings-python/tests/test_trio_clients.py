@@ -483,7 +483,7 @@ def test_handlers_that_fail_are_reported_to_the_server_and_the_log(caplog):
 
     async def test():
         async with spawned(on_elicit=fail) as client:
-            with pytest.raises(mcpline.InputRequestFailed, match="the handler of the host failed"):
+            with pytest.raises(mcpline.InputRequestFailed, match="the client's handler failed"):
                 await client.call_tool("book")
 
     run_in_trio(test)

@@ -192,7 +192,7 @@ def test_exceptions_of_serve_have_the_same_types():
             port = int(url.split(":")[2].split("/")[0])
             with pytest.raises(mcpline.TransportError):
                 await trio_server().serve("http", port=port)
-        with pytest.raises(UsageError, match="not a port"):
+        with pytest.raises(UsageError, match="`port` must be"):
             await trio_server().serve("http", port=-1)
 
     run_in_trio(test)

@@ -399,7 +399,7 @@ def test_a_variable_without_the_line_of_its_supervisor_makes_no_worker(value: st
     [
         ({"workers": 0}, "an int from 1 to 1024"),
         ({"workers": "two"}, "an int from 1 to 1024"),
-        ({"worker_start_timeout": "long"}, "`worker_start_timeout`: 'long' is not a number of seconds"),
+        ({"worker_start_timeout": "long"}, "`worker_start_timeout` must be a number of seconds, not 'long'"),
         ({"worker_start_timeout": 0}, "worker_start_timeout: 0 must be a time greater than 0"),
         (
             {"stateless": False},

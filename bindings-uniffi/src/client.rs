@@ -179,7 +179,9 @@ impl ClientEvents for Events {
                 number,
                 match answer {
                     Ok(InputAnswer::Answered { json }) => Raw::parse(json).map_err(|_| {
-                        RpcError::internal_error("the host's answer is not valid JSON")
+                        RpcError::internal_error(
+                            "the result of the client's handler is not valid JSON",
+                        )
                     }),
                     Ok(InputAnswer::Refused { error }) => Err(error.rpc_error()),
                     Err(_) => Err(RpcError::internal_error("the handler failed")),

@@ -298,7 +298,7 @@ private:
   void drop() noexcept {
     if (call_ != nullptr) {
       // Fails with MCPL_STALE_HANDLE if the call was answered, which is fine.
-      (void)mcpl_call_fail_internal(call_, "the handler went without an answer");
+      (void)mcpl_call_fail_internal(call_, "the handler ended without a result");
       call_ = nullptr;
     }
   }
@@ -370,7 +370,7 @@ template <class E> void fail(Call &call, const mcpl_error *cause, const E &error
   mcpl_call *const handle = call.release();
   if (end_with(handle, cause, error) == MCPL_USAGE_ERROR) {
     // The message or the data cannot be sent: not UTF-8, not JSON.
-    (void)mcpl_call_fail_internal(handle, "the handler failed in words that can't be sent");
+    (void)mcpl_call_fail_internal(handle, "the handler failed with an error whose message or data is not valid");
   }
 }
 

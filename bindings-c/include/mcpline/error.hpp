@@ -165,7 +165,7 @@ private:
 #if MCPLINE_EXCEPTIONS
       throw *error;
 #else
-      std::fprintf(stderr, "mcpline: the value of a failure was used: %s\n", error->what());
+      std::fprintf(stderr, "mcpline: the value of a failed result was read: %s\n", error->what());
       std::abort();
 #endif
     }
@@ -286,7 +286,7 @@ public:
   Short(std::string_view text) : text_(text) {
     if (text_.find('\0') != std::string::npos) {
 #if MCPLINE_EXCEPTIONS
-      throw Error(MCPL_USAGE_ERROR, "a zero byte within a name, an address or a message");
+      throw Error(MCPL_USAGE_ERROR, "a name, an address or a message must not contain a zero byte");
 #else
       text_ = "\xff";
 #endif

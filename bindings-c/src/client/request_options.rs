@@ -120,7 +120,9 @@ pub(super) unsafe fn read_options(options: *const mcpl_request_options) -> Done<
     // SAFETY: guaranteed by the caller. The struct of a later version is longer and begins with the same members.
     let size = unsafe { (&raw const (*options).size).read() };
     if size < size_of::<mcpl_request_options>() {
-        return Err(Fault::invalid("the size of the options is not set"));
+        return Err(Fault::invalid(
+            "the options have no size: begin with MCPL_REQUEST_OPTIONS_INIT",
+        ));
     }
     // SAFETY: the size was checked.
     let options = unsafe { &*options };

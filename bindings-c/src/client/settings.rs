@@ -67,13 +67,15 @@ pub(super) fn url_target(url: &str, options: Option<&str>) -> Done<Target> {
 pub(super) fn program_target(mut command: Vec<String>, options: Option<&str>) -> Done<Target> {
     if command.is_empty() {
         return Err(Fault::invalid(
-            "the command is empty: its first text is the program",
+            "the command is empty: its first element must be the program",
         ));
     }
     let mut options: Map<String, Value> = read("the options", options.unwrap_or("{}").as_bytes())?;
     for name in ["program", "arguments"] {
         if options.contains_key(name) {
-            return Err(Fault::invalid(format!("the options can't hold the {name}")));
+            return Err(Fault::invalid(format!(
+                "the options must not contain `{name}`: it is taken from the command"
+            )));
         }
     }
     options.insert("program".into(), command.remove(0).into());

@@ -47,7 +47,7 @@ impl<'t> Value<'t> {
                 Kind::Array => index(&token).and_then(|index| raw.elements()?.nth(index)),
                 _ => None,
             };
-            raw = found.ok_or_else(|| missing(format!("there is no {pointer}")))?;
+            raw = found.ok_or_else(|| missing(format!("the JSON has no value at {pointer}")))?;
         }
         Ok(Self { raw })
     }
@@ -73,7 +73,7 @@ impl<'t> Value<'t> {
     pub(crate) fn double(&self) -> Done<f64> {
         self.expect(Kind::Number)?;
         let number = self.raw.decode::<f64>();
-        number.map_err(|_| Fault::invalid(format!("{} is beyond doubles", self.text())))
+        number.map_err(|_| Fault::invalid(format!("{} does not fit into a double", self.text())))
     }
 
     pub(crate) fn bool(&self) -> Done<bool> {

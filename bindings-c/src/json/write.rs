@@ -57,7 +57,8 @@ unsafe fn write(json: *mut mcpl_json, write: impl FnOnce(&mut Writer)) {
     };
     json.text = None;
     if catch_unwind(AssertUnwindSafe(|| write(&mut json.writer))).is_err() {
-        json.writer.fail("a defect of mcpline".to_owned());
+        json.writer
+            .fail("bug in mcpline: writing JSON panicked".to_owned());
     }
 }
 
@@ -200,7 +201,9 @@ pub unsafe extern "C" fn mcpl_json_put_base64(
     unsafe {
         write(json, |to| {
             let given = match length {
-                MCPL_AUTO_LENGTH => Err(Fault::invalid("bytes don't end by themselves")),
+                MCPL_AUTO_LENGTH => Err(Fault::invalid(
+                    "`length` must be the number of bytes: MCPL_AUTO_LENGTH is only for strings",
+                )),
                 length => bytes("the bytes", data.cast(), length),
             };
             put_given(to, given, Writer::base64)

@@ -49,8 +49,12 @@ impl Writer {
                 self.open.pop();
                 self.out.push(if is_object { b'}' } else { b']' });
             }
-            Some(open) if open.is_named => self.fail("a name without a value".to_owned()),
-            _ => self.fail(format!("{what} is ended that isn't the innermost begun")),
+            Some(open) if open.is_named => {
+                self.fail("the last name has no value: write it first".to_owned())
+            }
+            _ => self.fail(format!(
+                "cannot end {what} here: none is open, or another object or array inside it is"
+            )),
         }
     }
 
@@ -67,7 +71,7 @@ impl Writer {
                 json_string(&mut self.out, name);
                 self.out.push(b':');
             }
-            _ => self.fail(format!("the name {name:?} where no name can be")),
+            _ => self.fail(format!("the name {name:?} is not allowed here: names are for objects, each followed by its value")),
         }
     }
 
@@ -84,7 +88,9 @@ impl Writer {
     pub(crate) fn double(&mut self, number: f64) {
         match serde_json::Number::from_f64(number) {
             Some(number) => self.plain(&number.to_string()),
-            None => self.fail(format!("JSON has no {number}")),
+            None => self.fail(format!(
+                "{number} cannot be written as JSON: numbers must be finite"
+            )),
         }
     }
 
@@ -123,10 +129,10 @@ impl Writer {
             return Err(mistake.clone());
         }
         if !self.open.is_empty() {
-            return Err("an object or array is not ended yet".to_owned());
+            return Err("the JSON is not complete: an object or array is still open".to_owned());
         }
         if self.out.is_empty() {
-            return Err("nothing is written yet".to_owned());
+            return Err("the JSON is empty: write a value first".to_owned());
         }
         // Also rejects duplicate names.
         Raw::parse(self.out.clone()).map_err(|error| format!("not valid JSON: {error}"))
@@ -151,13 +157,13 @@ impl Writer {
         match self.open.last_mut() {
             None if self.out.is_empty() => true,
             None => {
-                self.fail("a second value after the whole".to_owned());
+                self.fail("the JSON is complete: no second value can follow".to_owned());
                 false
             }
             Some(open) if open.is_object => {
                 let named = std::mem::replace(&mut open.is_named, false);
                 if !named {
-                    self.fail("a value without a name in an object".to_owned());
+                    self.fail("a value in an object needs a name: write the name first".to_owned());
                 }
                 named
             }
@@ -219,41 +225,53 @@ mod tests {
             to.double(f64::NAN);
             to.end(false);
         });
-        assert_eq!(mistake.unwrap_err(), "a value without a name in an object");
+        assert_eq!(
+            mistake.unwrap_err(),
+            "a value in an object needs a name: write the name first"
+        );
     }
 
     #[test]
     fn rejects_writes_that_would_not_be_json() {
         type Writing = fn(&mut Writer);
         let mistakes: [(Writing, &str); 12] = [
-            (|_| {}, "nothing is written yet"),
-            (|to| to.begin(true), "an object or array is not ended yet"),
+            (|_| {}, "the JSON is empty: write a value first"),
+            (
+                |to| to.begin(true),
+                "the JSON is not complete: an object or array is still open",
+            ),
             (
                 |to| (to.null(), to.null()).0,
-                "a second value after the whole",
+                "the JSON is complete: no second value can follow",
             ),
             (
                 |to| to.end(true),
-                "an object is ended that isn't the innermost begun",
+                "cannot end an object here: none is open, or another object or array inside it is",
             ),
             (
                 |to| (to.begin(true), to.end(false)).0,
-                "an array is ended that isn't the innermost begun",
+                "cannot end an array here: none is open, or another object or array inside it is",
             ),
-            (|to| to.name("a"), "the name \"a\" where no name can be"),
+            (
+                |to| to.name("a"),
+                "the name \"a\" is not allowed here: names are for objects, each followed by its value",
+            ),
             (
                 |to| (to.begin(false), to.name("a")).0,
-                "the name \"a\" where no name can be",
+                "the name \"a\" is not allowed here: names are for objects, each followed by its value",
             ),
             (
                 |to| (to.begin(true), to.name("a"), to.name("b")).0,
-                "the name \"b\" where no name can be",
+                "the name \"b\" is not allowed here: names are for objects, each followed by its value",
             ),
             (
                 |to| (to.begin(true), to.name("a"), to.end(true)).0,
-                "a name without a value",
+                "the last name has no value: write it first",
             ),
-            (|to| to.double(f64::INFINITY), "JSON has no inf"),
+            (
+                |to| to.double(f64::INFINITY),
+                "inf cannot be written as JSON: numbers must be finite",
+            ),
             (
                 |to| {
                     to.begin(true);

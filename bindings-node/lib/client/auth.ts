@@ -214,7 +214,7 @@ export class OAuth {
       if (!KNOWN.has(name)) {
         const closest = closestName(name, [...KNOWN]);
         const rest =
-          closest === undefined ? `there are ${[...KNOWN].sort().join(", ")}` : `did you mean \`${closest}\`?`;
+          closest === undefined ? `the options are ${[...KNOWN].sort().join(", ")}` : `did you mean \`${closest}\`?`;
         throw new UsageError(`OAuth has no option ${JSON.stringify(name)}; ${rest}`);
       }
     }
@@ -266,7 +266,7 @@ export class OAuth {
       this.#answers.set("auth/id_token", async ({ audience = "" }) => ({ id_token: await idToken(audience) }));
     }
     if (grants.length > 1) {
-      throw new UsageError("tokens are asked for in one way: clientCredentials, workloadIdentity or enterprise");
+      throw new UsageError("set only one of `clientCredentials`, `workloadIdentity` and `enterprise`");
     }
     return grants[0];
   }

@@ -62,7 +62,7 @@ export class Backlog {
     if (!this.#waiting.admit(size)) {
       if (!this.#overflowed) {
         this.#overflowed = true;
-        warn(`${this.#what} is slower than its server`, "what it is sent is dropped until it has caught up");
+        warn(`${this.#what} is slower than its server`, "messages for it are dropped until it has caught up");
       }
       return;
     }

@@ -395,8 +395,8 @@ export class Host {
       } else if (error instanceof ToolCallRefusedError) {
         this.native.refuse(number, INTERNAL_ERROR, error.message);
       } else {
-        warn("a handler of the host failed", error);
-        this.native.refuse(number, INTERNAL_ERROR, "the handler of the host failed");
+        warn("a handler of the client failed", error);
+        this.native.refuse(number, INTERNAL_ERROR, "the client's handler failed");
       }
     } finally {
       this.#answering.delete(number);
@@ -529,7 +529,7 @@ function read(text: () => unknown): string {
 function paramsOf<T extends object>(json: string, member: string & keyof T): Partial<T> & T {
   const params = (json === "" ? {} : JSON.parse(json)) as T;
   if (!(member in params)) {
-    throw new RpcError(INVALID_PARAMS, `the parameters have no ${member}`);
+    throw new RpcError(INVALID_PARAMS, `params.${member} is missing`);
   }
   return params;
 }

@@ -249,8 +249,9 @@ impl Client {
     /// Answers an input request with a result, as JSON.
     #[napi(catch_unwind)]
     pub fn answer(&self, number: i64, result: String) {
-        let result = Raw::parse(Bytes::from(result))
-            .map_err(|_| RpcError::internal_error("the host's answer is not valid JSON"));
+        let result = Raw::parse(Bytes::from(result)).map_err(|_| {
+            RpcError::internal_error("the result of the client's handler is not valid JSON")
+        });
         self.handle.input_requests().answer(number as u64, result);
     }
 

@@ -343,7 +343,7 @@ class OAuth:
             grants.append({"enterprise": enterprise._options})
             self._handlers["auth/id_token"] = _Handler(enterprise.id_token, ("audience",), _word)
         if len(grants) > 1:
-            raise TypeError("client_credentials, workload_identity and enterprise are different ways: give one")
+            raise TypeError("set only one of client_credentials, workload_identity and enterprise")
         if grants:
             options["grant"] = grants[0]
         elif user_agent is not None:

@@ -57,7 +57,7 @@ def _check(mounted: Server) -> None:
     from .server import Server
 
     if not isinstance(mounted, Server):
-        raise TypeError(f"a server is needed, not {mounted!r}")
+        raise TypeError(f"`mount` takes a mcpline.Server, not {mounted!r}")
 
 
 def with_lifespans(server: Server) -> list[Server]:

@@ -129,7 +129,7 @@ def checked_unknown_arguments(value: UnknownArguments) -> UnknownArguments:
         UsageError: There is no such value.
     """
     if value not in ("refuse", "ignore"):
-        raise UsageError(f"`unknown_arguments`: {value!r} is neither 'refuse' nor 'ignore'")
+        raise UsageError(f"`unknown_arguments` must be 'refuse' or 'ignore', not {value!r}")
     return value
 
 

@@ -496,10 +496,10 @@ class FeatureRegistration:
         """
         reference = prompt if prompt is not None else resource
         if (reference is None) != (argument is None) or (prompt is not None and resource is not None):
-            raise TypeError("a completion is for an argument of either a prompt or a resource, or for all")
+            raise TypeError("a completion needs `argument` and one of `prompt` and `resource`, or none of these")
         if not callable(call):
             if reference is None or argument is None:
-                raise TypeError("a list of candidates is for one argument of a prompt or a resource")
+                raise TypeError("a list of candidates needs `argument`, and `prompt` or `resource`")
             self._native.add_candidates(reference, argument, list(call))
             return
         from . import _plans, _registrations

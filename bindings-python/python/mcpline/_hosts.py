@@ -261,7 +261,7 @@ def _fail(answer: _native.Answer, method: str, error: BaseException) -> None:
         answer.fail(_INTERNAL_ERROR, str(error), None)
         return
     _LOGGER.error("the handler of %s failed", method, exc_info=error)
-    answer.fail(_INTERNAL_ERROR, "the handler of the host failed", None)
+    answer.fail(_INTERNAL_ERROR, "the client's handler failed", None)
 
 
 class LoopHost:

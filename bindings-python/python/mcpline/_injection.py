@@ -43,7 +43,7 @@ def injected(function: Function, server: Server, *, inline: bool) -> InjectedCal
         TypeError: A dependency depends on itself, or has a signature that cannot be filled.
     """
     if function.has_positional_only:
-        raise TypeError(f"{function.name}: a handler with dependencies has no positional-only parameters")
+        raise TypeError(f"{function.name}: a handler with dependencies must not have positional-only parameters")
     reader = Reader()
     dependencies = {name: reader.dependent(dependency) for name, dependency in function.dependencies.items()}
     context = None if function.context is None else function.context_name
@@ -285,7 +285,9 @@ class _BlockingCall:
         except RuntimeError:
             running = None
         if running is self._loop:
-            raise UsageError("an inline dependency must not wait for an answer")
+            raise UsageError(
+                "an inline dependency cannot wait for the client: remove `inline`, or write it as `async def`"
+            )
         from ._thread_pool import waiting
 
         with waiting():

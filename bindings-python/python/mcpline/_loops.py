@@ -226,7 +226,7 @@ def attach(server: Server) -> Attachment:
     elif attachment.loop is not asyncio.get_running_loop():
         from .errors import UsageError
 
-        raise UsageError("the server's handlers run on another event loop already")
+        raise UsageError("the server's handlers run on another event loop already: create a server for each event loop")
     attachment.users += 1
     return attachment
 

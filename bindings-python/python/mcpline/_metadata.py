@@ -161,7 +161,7 @@ def _absorb_constraint(item: Any, found: Metadata) -> None:
         if item.tz is None or item.tz is Ellipsis:
             found.tz = item.tz is Ellipsis
         elif (timezone := _timezone(item.tz)) is None:
-            found.error = f"there is no time zone {item.tz!r}"
+            found.error = f"unknown time zone {item.tz!r}"
         else:
             found.predicates.append((_has_offset_of(timezone), f"must be a time in the timezone {item.tz} (format)"))
 
@@ -237,7 +237,7 @@ def key_of(annotation: Any) -> str | None:
         if isinstance(alias, str):
             return alias
         if alias is not None:
-            raise TypeError(f"a parameter has one name: {alias!r} is not supported")
+            raise TypeError(f"the alias of a parameter must be a string, not {alias!r}")
     return None
 
 

@@ -107,7 +107,7 @@ class Reader:
                     "context, other dependencies (`Depends`), and parameters with defaults"
                 )
             if parameter.positional_only:
-                raise TypeError(f"the dependency {name}: the parameter {parameter.name} is positional-only")
+                raise TypeError(f"the dependency {name}: the parameter {parameter.name} must not be positional-only")
         return Provider(call, name, context, dependencies, is_async, is_manager)
 
 

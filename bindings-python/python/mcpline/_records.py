@@ -222,7 +222,7 @@ def _type_arguments(annotation: Any, found: dict[Any, Any]) -> None:
     for variable, argument in zip(getattr(origin, "__parameters__", ()), given):
         argument = substituted(argument, found)
         if found.setdefault(variable, argument) != argument:
-            raise TypeError(f"the type variable {variable} stands for {found[variable]} and for {argument}")
+            raise TypeError(f"the type variable {variable} is bound to both {found[variable]} and {argument}")
     for base in getattr(origin, "__orig_bases__", ()):
         if typing.get_origin(base) not in (None, typing.Generic):
             _type_arguments(base, found)

@@ -52,21 +52,21 @@ def _started(server: Server, transport: str, options: dict[str, Any]) -> _native
 
     if transport == "stdio":
         if options:
-            raise TypeError(f"stdio has no options {', '.join(options)}")
+            raise TypeError(f"the transport 'stdio' has no options: remove {', '.join(options)}")
         return server._native.start_stdio()
     if transport == "http":
         options = dict(options)
         host = options.pop("host", "127.0.0.1")
         port = options.pop("port", 8000)
         if not isinstance(port, int) or not 0 <= port <= 65535:
-            raise UsageError(f"`port`: {port!r} is not a port: an int from 0 to 65535 is")
+            raise UsageError(f"`port` must be an int from 0 to 65535, not {port!r}")
         program = _worker_program(options.pop("workers", 1), options.pop("worker_start_timeout", None))
         tls = options.pop("tls", None)
         if tls is not None:
             from .tls import Tls
 
             if not isinstance(tls, Tls):
-                raise UsageError(f"`tls`: {type(tls).__name__} is not a `mcpline.Tls`")
+                raise UsageError(f"`tls` must be a mcpline.Tls, not {type(tls).__name__}")
         given, verify = (encode_settings(options), None) if "auth" not in options else _auth(options, server)
         try:
             return server._native.start_http(host, port, given, verify, None if tls is None else tls._json(), program)
@@ -89,7 +89,7 @@ def _started(server: Server, transport: str, options: dict[str, Any]) -> _native
             # Names the option; the error of the core does not always.
             _option_checks.check_settings("run_unix()", options, UnixSettings)
             raise
-    raise ValueError(f"no such transport: {transport}; there are stdio and http, and `run_unix` for Unix sockets")
+    raise ValueError(f"unknown transport {transport!r}: use 'stdio' or 'http', or `run_unix` for Unix sockets")
 
 
 def _worker_program(count: Any, start_timeout: Any) -> tuple[str, list[str], str | None, int, float | None] | None:
@@ -99,9 +99,9 @@ def _worker_program(count: Any, start_timeout: Any) -> tuple[str, list[str], str
     from .errors import UsageError
 
     if not isinstance(count, int) or not 1 <= count <= MAX_WORKERS:
-        raise UsageError(f"`workers`: {count!r} is not a number of processes: an int from 1 to {MAX_WORKERS} is")
+        raise UsageError(f"`workers` must be an int from 1 to {MAX_WORKERS}, not {count!r}")
     if start_timeout is not None and not isinstance(start_timeout, (int, float)):
-        raise UsageError(f"`worker_start_timeout`: {start_timeout!r} is not a number of seconds")
+        raise UsageError(f"`worker_start_timeout` must be a number of seconds, not {start_timeout!r}")
     if count == 1:
         return None
     arguments = sys.orig_argv[1:]

@@ -163,7 +163,7 @@ class Setup:
             allowed = sorted({*_HANDLERS, *_INFO, "capabilities", "middleware", "tracing", *special, *_SETTINGS})
             from ._option_checks import suggestion
 
-            raise TypeError(f"such a client has no option {unknown[0]!r}; {suggestion(unknown[0], allowed)}")
+            raise TypeError(f"a client of this kind has no option {unknown[0]!r}; {suggestion(unknown[0], allowed)}")
         offer = {"info": info, "capabilities": capabilities, "middleware": definitions, **self.handlers.declared_handlers()}
         self._offer = encode(offer)
         self._settings = encode_settings(options)

@@ -75,7 +75,7 @@ class _ThreadPool:
         """
         with self._changed:
             if self._waiting >= MAX_WAITING:
-                raise LimitExceeded(f"{MAX_WAITING} sync functions of async calls wait for clients; try again later")
+                raise LimitExceeded(f"{MAX_WAITING} sync functions are waiting for clients; try again later")
             self._waiting += 1
             if len(self._jobs) > self._idle:
                 self._start_thread(None)

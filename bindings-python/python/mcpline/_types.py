@@ -597,7 +597,7 @@ def _time_zone(text: str) -> Any:
         return ZoneInfo(text)
     except (KeyError, OSError) as error:
         # Of a name that is unknown, or that of a directory.
-        raise ValueError(f"there is no time zone {text!r}") from error
+        raise ValueError(f"unknown time zone {text!r}") from error
 
 
 def _converter(cls: Any, record: Record, types: list[Type]) -> Any:

@@ -283,7 +283,7 @@ class _Verifier:
         except InvalidToken as error:
             return str(error)
         if caller is None:
-            return "it is not known"
+            return "the token was rejected by the server's `verify`"
         return caller_json(caller)
 
     def _awaited(self, caller: Awaitable[Caller | None]) -> Caller | None:

@@ -401,7 +401,7 @@ impl Client {
         match self.runtime.is_foreign() {
             true => Err(errors::usage_error(
                 py,
-                "the client was made in the process that this one was forked from",
+                "this client belongs to the parent process: create another one after the fork",
             )),
             false => Ok(()),
         }

@@ -31,13 +31,13 @@ pub enum ClaimError {
     #[error("the token's claim {0} is malformed")]
     Malformed(&'static str),
     /// It was issued by another issuer, or names none.
-    #[error("the token was issued by another authorization server")]
+    #[error("the token was issued by another authorization server, or its `iss` is missing")]
     Issuer,
     /// It is for another audience, or names none (RFC 8707, RFC 9068, section 4).
-    #[error("the token was issued for another resource")]
+    #[error("the token was issued for another resource, or its `aud` is missing")]
     Audience,
     /// It has no expiry.
-    #[error("the token has no expiry")]
+    #[error("the token has no expiry (`exp`)")]
     NoExpiry,
     /// It has expired.
     #[error("the token has expired")]
@@ -46,10 +46,10 @@ pub enum ClaimError {
     #[error("the token is not valid yet")]
     NotYetValid,
     /// It is not an access token (RFC 8725, section 3.11).
-    #[error("the token is not an access token")]
+    #[error("the token is not an access token (`typ`)")]
     Kind,
     /// It is bound to something whose possession can't be proven here (RFC 8705).
-    #[error("the token is bound in a way that is not supported")]
+    #[error("the token's binding (`cnf`) is not supported: only DPoP (`jkt`) is")]
     Binding,
 }
 

@@ -46,19 +46,21 @@ pub struct VerifiedProof {
 #[non_exhaustive]
 pub enum ProofError {
     /// It is not a signed token, or its signature is invalid.
-    #[error("the proof is unusable")]
+    #[error("the DPoP proof is not a valid signed token")]
     Unusable(#[from] JoseError),
     /// It is not a proof, or lacks a claim.
-    #[error("the proof lacks {0}")]
+    #[error("the DPoP proof has no valid `{0}`")]
     Lacks(&'static str),
     /// It was signed by another key than the token is bound to.
-    #[error("the proof is of another key than the token's")]
+    #[error("the DPoP proof is signed with another key than the one that the token is bound to")]
     OtherKey,
     /// It is for another request or another token.
-    #[error("the proof is for another {0}")]
+    #[error("the DPoP proof is for another {0}")]
     Other(&'static str),
     /// It is too old, or from the future.
-    #[error("the proof is not of this minute")]
+    #[error(
+        "the DPoP proof is too old, or its `iat` is in the future: compare the clocks of client and server"
+    )]
     Stale,
 }
 
@@ -74,9 +76,9 @@ pub fn check(
 ) -> Result<VerifiedProof, ProofError> {
     let proof = Token::parse(proof, shown.algorithms)?;
     if proof.kind() != Some("dpop+jwt") {
-        return Err(ProofError::Lacks("its type"));
+        return Err(ProofError::Lacks("typ"));
     }
-    let key = proof.embedded_key().ok_or(ProofError::Lacks("its key"))?;
+    let key = proof.embedded_key().ok_or(ProofError::Lacks("jwk"))?;
     let key = Jwk::parse(key)?;
     if key.thumbprint() != shown.thumbprint {
         return Err(ProofError::OtherKey);
@@ -226,7 +228,7 @@ mod tests {
         let keyless = made(&own, &json!({"typ": "dpop+jwt"}), |_| {});
         assert_eq!(
             check_proof(&keyless, &own, NOW),
-            Err(ProofError::Lacks("its key"))
+            Err(ProofError::Lacks("jwk"))
         );
         let mut private = header(&own);
         private["jwk"]["d"] = "AAAA".into();
@@ -248,7 +250,7 @@ mod tests {
             let token = made(&key, &header, |_| {});
             assert_eq!(
                 check_proof(&token, &key, NOW),
-                Err(ProofError::Lacks("its type"))
+                Err(ProofError::Lacks("typ"))
             );
         }
     }

@@ -203,7 +203,10 @@ impl<'e> TokenEndpoint<'e> {
                 let kind = kind.map_or("no type".to_owned(), |kind| {
                     format!("the type {}", cut(kind))
                 });
-                return Err(invalid(self.url, &format!("a token of {kind}")));
+                return Err(invalid(
+                    self.url,
+                    &format!("the access token has {kind}, but must be Bearer or DPoP"),
+                ));
             }
         };
         let lifetime = answer.expires_in.map(|seconds| seconds.0);
@@ -289,7 +292,7 @@ impl IdentityAssertionRequest<'_> {
         if answer.issued_token_type.as_deref() != Some(ID_JAG) {
             return Err(invalid(
                 self.token_endpoint,
-                "another kind of token than an ID-JAG",
+                "`issued_token_type` is not that of an ID-JAG",
             ));
         }
         Ok(answer.access_token)
@@ -320,12 +323,15 @@ impl TokenResponse {
             if text.len() > MAX_TOKEN {
                 return Err(invalid(
                     url,
-                    &format!("a token of more than {MAX_TOKEN} bytes"),
+                    &format!("a token is longer than {MAX_TOKEN} bytes"),
                 ));
             }
             // It goes into a header, where a line break would start another header.
             if !text.bytes().all(|byte| matches!(byte, 0x20..=0x7e)) {
-                return Err(invalid(url, "a token that can't be in a header"));
+                return Err(invalid(
+                    url,
+                    "a token has characters that an HTTP header cannot have",
+                ));
             }
         }
         if answer.access_token.expose().is_empty() {

@@ -30,9 +30,7 @@ pub enum Algorithm {
 
 /// The error for an unknown algorithm name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "no such signature algorithm; known are RS256 to RS512, PS256 to PS512, ES256, ES384 and EdDSA"
-)]
+#[error("unknown signature algorithm: use RS256 to RS512, PS256 to PS512, ES256, ES384 or EdDSA")]
 pub struct UnknownAlgorithm;
 
 /// The kind of key that an algorithm needs.

@@ -13,16 +13,16 @@ pub enum JoseError {
     #[error("not a signed token: {0}")]
     Malformed(&'static str),
     /// The token's `alg` is not supported (like `none` and shared secrets) or not among the allowed ones.
-    #[error("the token's algorithm is not allowed")]
+    #[error("the token's algorithm (`alg`) is not allowed")]
     AlgorithmNotAllowed,
     /// The token has critical extensions (`crit`), of which none is supported.
     #[error("the token's `crit` header names an extension that is not supported")]
     Critical,
     /// No key has the token's `kid`, or none of those with it fits its algorithm.
-    #[error("the token is signed by an unknown key")]
+    #[error("the token is signed by an unknown key: none has its `kid` and fits its `alg`")]
     UnknownKey,
     /// The signature does not match this key and text.
-    #[error("the token's signature is wrong")]
+    #[error("the token's signature is not valid")]
     BadSignature,
     /// The type, curve or use of the key can't verify any allowed signature.
     #[error("the key can not be used for signatures: {0}")]

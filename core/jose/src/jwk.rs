@@ -53,7 +53,9 @@ impl Jwk {
                     .as_str()
                     .and_then(Algorithm::parse)
                     .filter(|algorithm| algorithm.family() == key.family());
-                let fitting = algorithm.ok_or(JoseError::UnusableKey("its alg does not fit it"))?;
+                let fitting = algorithm.ok_or(JoseError::UnusableKey(
+                    "its `alg` is unknown or does not match its type",
+                ))?;
                 Some(fitting)
             }
         };
@@ -168,7 +170,7 @@ fn rsa_parameters(algorithm: Algorithm) -> Option<&'static RsaParameters> {
 
 /// Checks the purpose of a key in `use` or `key_ops` (RFC 7517, sections 4.2 and 4.3).
 fn check_use(jwk: &JsonObject) -> Result<(), JoseError> {
-    let unfit = JoseError::UnusableKey("it is for something else than signatures");
+    let unfit = JoseError::UnusableKey("its `use` or `key_ops` does not allow signatures");
     if jwk.get("use").is_some_and(|purpose| purpose != "sig") {
         return Err(unfit);
     }
@@ -184,7 +186,7 @@ impl PublicKey {
         let text = |name: &str| jwk.get(name).and_then(Value::as_str);
         let bytes = |name: &str| {
             text(name).and_then(decode).ok_or(JoseError::UnusableKey(
-                "a member is missing or no base64url",
+                "a member is missing or not base64url",
             ))
         };
         let point = |len: usize| {
@@ -205,7 +207,9 @@ impl PublicKey {
                 }
                 Ok(Self::Ed25519(x))
             }
-            _ => Err(JoseError::UnusableKey("its kind or curve is not supported")),
+            _ => Err(JoseError::UnusableKey(
+                "its `kty` or `crv` is not supported",
+            )),
         }
     }
 
@@ -220,7 +224,9 @@ impl PublicKey {
         }
         // An exponent that is even or 1 is invalid; a long one could keep a verifier busy.
         if e.len() > 5 || e == [1] || e.last().is_none_or(|last| last % 2 == 0) {
-            return Err(JoseError::UnusableKey("its exponent is unusable"));
+            return Err(JoseError::UnusableKey(
+                "its `e` must be an odd number above 1 of at most 5 bytes",
+            ));
         }
         Ok(Self::Rsa {
             n: n.to_vec(),

@@ -191,7 +191,7 @@ impl SigningKey {
 const P256_POINT: usize = 65;
 
 const UNKNOWN_KIND: &str =
-    "it is not of a kind that is supported (RSA of 2048 to 4096 bits, P-256, P-384, Ed25519)";
+    "its type is not supported: use RSA of 2048 to 4096 bits, P-256, P-384 or Ed25519";
 
 fn rsa_encoding(algorithm: Algorithm) -> Option<&'static dyn RsaEncoding> {
     match algorithm {

@@ -59,7 +59,7 @@ impl Peers {
         if message.len() > MAX_MESSAGE_BYTES {
             tracing::warn!(
                 bytes = message.len(),
-                "a message for other processes is too large, and was dropped"
+                "dropped a message for other processes: it is too large"
             );
             return;
         }

@@ -157,7 +157,7 @@ impl Queue {
             tracing::warn!(
                 dropped = dropped.len(),
                 suppressed,
-                "too much waits to be written for other processes: dropped the oldest events, messages or requests"
+                "the queue for other processes is full: dropped the oldest events, messages or requests"
             );
         }
         // Outside the lock, because a dropped reply wakes a task, and a message may release what it was charged.

@@ -207,7 +207,7 @@ async fn a_failure_is_reported_once() {
 fn an_exporter_needs_a_runtime_and_a_url() {
     let error = OtlpExporter::start(OtlpSettings::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
-    assert!(error.to_string().contains("runtime of tokio"), "{error}");
+    assert!(error.to_string().contains("tokio runtime"), "{error}");
 
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -201,7 +201,7 @@ impl Valkey {
             Ok(process) => add(&process.queue),
             Err(error) => {
                 if let Some(suppressed) = self.restarts.admit() {
-                    tracing::warn!(%error, suppressed, "dropped what other processes should know");
+                    tracing::warn!(%error, suppressed, "dropped an event or a message for other processes");
                 }
             }
         }

@@ -122,9 +122,9 @@ impl CachedTokenSource {
             || text.len() > MAX_TOKEN
             || !text.bytes().all(|byte| matches!(byte, 0x21..=0x7e))
         {
-            return Err(AuthError::CredentialsUnusable(
-                "the token can't be in a header".to_owned(),
-            ));
+            return Err(AuthError::CredentialsUnusable(format!(
+                "the access token must have 1 to {MAX_TOKEN} visible ASCII characters"
+            )));
         }
         given.token = Some(token);
         given.number += 1;

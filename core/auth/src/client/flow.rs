@@ -75,9 +75,7 @@ impl Flow<'_> {
                 granting.obtain_with_user_consent(&**user_agent).await?
             }
             GrantKind::User(None) => {
-                return Err(AuthError::Unattended(
-                    "the client has no user agent".to_owned(),
-                ));
+                return Err(AuthError::Unattended("none is set".to_owned()));
             }
             GrantKind::Client => {
                 granting
@@ -95,7 +93,7 @@ impl Flow<'_> {
         };
         if self.oauth.dpop && tokens.token_type != TokenType::Dpop {
             return Err(AuthError::CredentialsUnusable(format!(
-                "the authorization server {} doesn't bind tokens to keys (DPoP)",
+                "the setting `dpop` requires DPoP, but the authorization server {} did not bind the token to a key",
                 discovered.server.issuer
             )));
         }
@@ -250,7 +248,10 @@ impl Flow<'_> {
         }
         let own = self.oauth.credentials_of(&registration.issuer);
         let key = own.and_then(|own| own.key.as_ref()).ok_or_else(|| {
-            AuthError::CredentialsUnusable("there is no private key to sign with".to_owned())
+            AuthError::CredentialsUnusable(
+                "`credentials` have no private key, but the client authenticates with `private_key_jwt`"
+                    .to_owned(),
+            )
         })?;
         let (now, entropy) = (clock::unix_now(), SystemRandom::new());
         let (client_id, issuer) = (&registration.client_id, &registration.issuer);
@@ -465,7 +466,7 @@ impl GrantFlow<'_, '_> {
     async fn obtain_with_credentials(&self, grant: &Grant<'_>) -> GrantResult {
         let registration = self
             .configured_registration()?
-            .ok_or_else(|| self.unknown("no credentials are configured for it"))?;
+            .ok_or_else(|| self.unknown("set `credentials` for it"))?;
         let tokens = self.ask(&registration, grant).await?;
         Ok((registration, tokens))
     }
@@ -533,7 +534,7 @@ impl GrantFlow<'_, '_> {
             let registering = Registering::start(server, &oauth.client, redirect_uri, scopes);
             let (registering, request) = registering.ok_or_else(|| {
                 self.unknown(
-                    "it registers no clients; credentials have to be had from it in another way",
+                    "it has no registration endpoint: register the client there, and set `credentials`",
                 )
             })?;
             registering.read_response(&self.flow.fetch(request, false).await?)

@@ -237,7 +237,8 @@ impl TokenManager {
             }
         }
         Err(AuthError::AuthorizationIncomplete(
-            "the sign-in was interrupted too often".to_owned(),
+            "other clients started the sign-in, and were closed before it ended; try again"
+                .to_owned(),
         ))
     }
 

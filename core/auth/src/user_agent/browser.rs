@@ -42,7 +42,7 @@ impl UrlOpener {
                 opened.unwrap_or_else(|| Err("looking for a browser failed".to_owned()))
             }
             Self::Host(open) => open(url).await,
-            Self::None => Err("no browser is to be opened".to_owned()),
+            Self::None => Err("opening a browser is disabled".to_owned()),
         }
     }
 }
@@ -60,7 +60,7 @@ impl fmt::Debug for UrlOpener {
 /// Checks that a URL is safe to open: `http` or `https` only, because the system's URL opener also opens files and
 /// starts programs.
 pub(super) fn check(url: &str) -> Result<(), UserAgentError> {
-    const REASON: &str = "what is to be opened for the user is not an http or https URL";
+    const REASON: &str = "the URL to open for the user must begin with http:// or https://";
     let read = fluent_uri::Uri::parse(url).map_err(|_| UserAgentError::Url(REASON))?;
     let scheme = read.scheme().as_str();
     let is_web = ["https", "http"]

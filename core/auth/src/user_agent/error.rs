@@ -40,7 +40,7 @@ pub enum UserAgentError {
     #[error("{0}")]
     Entered(&'static str),
     /// Reading the user's input or writing to the user failed.
-    #[error("input or output failed")]
+    #[error("cannot read the user's input or write to the user")]
     Io(#[from] io::Error),
     /// An error of the host's own user agent.
     #[error(transparent)]

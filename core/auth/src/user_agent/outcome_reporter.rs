@@ -42,7 +42,7 @@ impl OutcomeReporter {
 impl Drop for OutcomeReporter {
     fn drop(&mut self) {
         if let Some(report) = self.report.take() {
-            report(Err("The authorization was given up."));
+            report(Err("The sign-in ended without a result."));
         }
     }
 }

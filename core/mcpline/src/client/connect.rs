@@ -167,7 +167,7 @@ async fn dial(client: &Arc<Inner>, pair: bool) -> Result<Dialled, ClientError> {
     let dialled = tokio::time::timeout(limit, opening_link(client, sink, pair)).await;
     let opening = dialled.unwrap_or_else(|_| {
         Err(ClientError::unreachable(format!(
-            "no connection within {} s",
+            "no connection within {} s (`open_timeout`)",
             limit.as_secs_f64()
         )))
     })?;

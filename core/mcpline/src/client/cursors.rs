@@ -39,7 +39,10 @@ impl Cursors {
         self.pages += 1;
         if self.pages >= MAX_PAGES || self.kept.as_deref() == Some(next) {
             return Err(ClientError::InvalidResponse {
-                reason: format!("the cursors of {} never end", self.method),
+                reason: format!(
+                    "the pages of {} never end: `nextCursor` repeats, or there are more than {MAX_PAGES} pages",
+                    self.method
+                ),
             });
         }
         if self.pages.is_power_of_two() {

@@ -165,7 +165,8 @@ pub(super) fn check_identifiers(handlers: &Handlers) -> Result<(), ClientError> 
     let has_types = !handlers.result_types.is_empty();
     if has_types && declared.clone().next().is_none() {
         return Err(ClientError::Usage(
-            "only a client that declares an extension can take results of its types".to_owned(),
+            "the client has handlers of result types, but declares no extension: declare theirs"
+                .to_owned(),
         ));
     }
     match declared.find(|(identifier, _)| !is_extension_identifier(identifier)) {
@@ -268,7 +269,7 @@ impl Inner {
         let _resolving = ResolutionGuard(self);
         if others >= MAX_RESOLVING {
             return Err(not_resolved(ClientError::LimitExceeded(format!(
-                "{MAX_RESOLVING} results of extensions are being resolved already"
+                "{MAX_RESOLVING} results of extensions are being resolved already; try again later"
             ))));
         }
         let client = self.this.upgrade().ok_or(ClientError::Closed)?;

@@ -235,7 +235,7 @@ fn invalid(method: &str, reason: &str) -> RpcError {
 
 /// Logs why the handler was not called, and returns the error to send.
 fn refused(method: &str, error: RpcError) -> RpcError {
-    tracing::warn!("{method} of the server was refused: {}", Printable(&error));
+    tracing::warn!("refused {method} of the server: {}", Printable(&error));
     error
 }
 
@@ -267,7 +267,7 @@ pub(super) async fn ask_host(
     let mut running = AbortOnDropHandle(background::spawn_here(scope.run(answering)));
     match (&mut running.0).await {
         Ok(answer) => answer,
-        Err(_) => Err(RpcError::internal_error("the handler of the host failed")),
+        Err(_) => Err(RpcError::internal_error("the client's handler failed")),
     }
 }
 

@@ -422,7 +422,7 @@ impl Inner {
                 if let Some(this) = this.upgrade()
                     && let Err(error) = this.session().await
                 {
-                    tracing::warn!("the connection could not be opened again: {error:#}");
+                    tracing::warn!("cannot reconnect to the server: {error:#}");
                 }
             });
             background::spawn(&self.runtime, returning);

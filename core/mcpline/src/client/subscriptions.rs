@@ -360,7 +360,7 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
                 }
                 ended = next => Some(ended),
                 () = tokio::time::sleep(ACKNOWLEDGEMENT) => {
-                    tracing::warn!("the server did not acknowledge a subscription");
+                    tracing::warn!("the server has not acknowledged a subscription: it may not report changes");
                     None
                 }
             },

@@ -103,7 +103,7 @@ impl Inner {
             (_, Approval::Needless) | (None, Approval::Undecided) => Ok(()),
             (Some(before), _) => ask_consent(&self.handlers.tasks, before.clone(), call).await,
             (None, Approval::Needed) => Err(ClientError::ToolCallRefused {
-                reason: "the tool policy of this client demands approval, and the host has no hook that gives it"
+                reason: "the tool policy of this client demands approval, but no hook gives it: set `on_tool_call`"
                     .to_owned(),
             }),
         };

@@ -109,7 +109,9 @@ impl ResponseSizeLimitOptions {
                 ("lifetime", self.lifetime.is_some()),
             ];
             return match needless.iter().find(|(_, is_given)| *is_given) {
-                Some((name, _)) => Err(Error::usage(format!("`{name}` needs `pages`"))),
+                Some((name, _)) => Err(Error::usage(format!(
+                    "`{name}` has no effect without `pages`"
+                ))),
                 None => Ok(limit),
             };
         }
@@ -143,7 +145,7 @@ fn keys(names: &[String]) -> Result<Vec<LimitKey>, Error> {
         let mut keys = LimitKey::ALL.iter().copied();
         keys.find(|key| key.name() == name).ok_or_else(|| {
             Error::usage(format!(
-                "`per` has {name:?}: requests are counted by client, session and target"
+                "`per`: unknown key {name:?}: use client, session or target"
             ))
         })
     };
@@ -217,7 +219,7 @@ mod tests {
             (
                 r#"{"rate_limit": {"requests": 1, "per": ["ip"]}}"#,
                 None,
-                r#"`per` has "ip""#,
+                r#"`per`: unknown key "ip""#,
             ),
             (
                 r#"{"response_size_limit": {"max_bytes": 1000, "lifetime": 5}}"#,
@@ -241,7 +243,11 @@ mod tests {
             ),
             (r#"{"tool_policy": {"pin": true}}"#, None, "pin"),
             (r#"{"audit_log": {}}"#, None, "path"),
-            (r#"{"audit_log": {"path": ""}}"#, None, "`path` is empty"),
+            (
+                r#"{"audit_log": {"path": ""}}"#,
+                None,
+                "the `path` of the audit log is empty",
+            ),
             (
                 r#"{"audit_log": {"path": "/nowhere/at/all"}}"#,
                 None,

@@ -22,7 +22,10 @@ pub fn report(
     match context.client().hold_bytes_if_free(REPORT_BYTES + bytes) {
         Ok(charge) => Some(charged_action(context, charge, report)),
         Err(exceeded) => {
-            warn_limited!(%exceeded, "dropped a progress report or log message: the memory of its client is used up");
+            warn_limited!(
+                %exceeded,
+                "dropped a progress report or log message: no memory is left for its client (`max_total_client_bytes`, `client_share`)"
+            );
             None
         }
     }

@@ -53,9 +53,11 @@ fn check(server: &Server, options: &HttpOptions) -> Result<(), Error> {
 
 #[cfg(unix)]
 fn inherited(host: &str, descriptor: &str) -> Result<std::net::TcpListener, Error> {
-    let descriptor = descriptor
-        .parse()
-        .map_err(|_| Error::usage(format!("host: {host:?} has no descriptor: use `fd://3`")))?;
+    let descriptor = descriptor.parse().map_err(|_| {
+        Error::usage(format!(
+            "`host`: {host:?} has no descriptor: write its number, as in `fd://3`"
+        ))
+    })?;
     mcpline_process::inherited_listener(descriptor).map_err(|error| {
         let message = format!("cannot listen on the inherited socket {host}");
         Error::transport("listen", message, error)
@@ -65,7 +67,7 @@ fn inherited(host: &str, descriptor: &str) -> Result<std::net::TcpListener, Erro
 #[cfg(not(unix))]
 fn inherited(host: &str, _descriptor: &str) -> Result<std::net::TcpListener, Error> {
     Err(Error::usage(format!(
-        "host: {host:?}: sockets are inherited on Unix systems only"
+        "`host`: {host:?}: inherited sockets are only available on Unix systems"
     )))
 }
 

@@ -80,7 +80,7 @@ pub fn bytes(
                 Some((block @ ("image" | "audio"), _)) => block,
                 _ => {
                     return Err(Error::usage(format!(
-                        "a tool gives images and sounds as bytes, not {mime_type}: embed it by content"
+                        "a tool can return bytes only as an image or audio, not as {mime_type}: return an embedded resource"
                     )));
                 }
             };

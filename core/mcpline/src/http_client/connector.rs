@@ -117,7 +117,7 @@ impl Connector {
         match tokio::time::timeout(self.timeout, self.try_connect(target)).await {
             Ok(result) => result,
             Err(_) => Err(ClientError::unreachable(format!(
-                "no connection to {} within {} s",
+                "no connection to {} within {} s (`connect_timeout`)",
                 target.host.to_str().unwrap_or_default(),
                 self.timeout.as_secs_f64()
             ))),

@@ -42,7 +42,7 @@ impl Reach {
                 Err(private_address_error(host))
             }
             Err(_) if is_address_in_another_form(host) => Err(format!(
-                "{host} is neither a name nor an address in its usual form, which a server may not send this client to"
+                "{host} is neither a host name nor an IP address in its usual form: a server must not send this client to it"
             )),
             Err(_) => Ok(()),
         }
@@ -83,7 +83,7 @@ fn is_address_in_another_form(host: &str) -> bool {
 
 fn private_address_error(host: &str) -> String {
     format!(
-        "{host} is at a private address, which a server may not send this client to unless that is allowed"
+        "{host} is at a private address: a server must not send this client there (see `allow_private_addresses`)"
     )
 }
 

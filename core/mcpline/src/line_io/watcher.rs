@@ -51,7 +51,7 @@ pub(super) fn watch(handover: Arc<Handover>) {
     match thread {
         Ok(_) => watched.is_running = true,
         Err(error) => {
-            tracing::debug!(%error, "handlers that block are not noticed");
+            tracing::debug!(%error, "cannot start the thread that notices blocking handlers");
             // A later call tries again.
             for handover in std::mem::take(&mut watched.handovers) {
                 handover.set_unwatched();

@@ -256,7 +256,7 @@ impl Queue {
             tracing::warn!(
                 path = %self.path.display(),
                 bytes = state.bytes,
-                "{} was freed before all of its records were written",
+                "{} was closed before all of its records were written",
                 self.name
             );
         }

@@ -134,7 +134,7 @@ impl MiddlewareRequest {
     pub fn set_params(&mut self, params: Raw) -> Result<(), Error> {
         let Some(params) = Params::from_raw(params) else {
             return Err(Error::usage(
-                "the parameters of a request are not an object",
+                "the parameters of a request must be a JSON object",
             ));
         };
         if self.kind == MessageKind::Request {
@@ -155,7 +155,9 @@ impl MiddlewareRequest {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the value is not an object.
     pub fn set_arguments(&mut self, arguments: Raw) -> Result<(), Error> {
         if arguments.kind() != Kind::Object {
-            return Err(Error::usage("the arguments of a request are not an object"));
+            return Err(Error::usage(
+                "the arguments of a request must be a JSON object",
+            ));
         }
         let params = self.params().cloned().unwrap_or(Raw::EMPTY_OBJECT);
         self.set_params(params.with("arguments", &arguments))

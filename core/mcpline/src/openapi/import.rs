@@ -256,7 +256,7 @@ impl OpenApi {
         {
             tracing::warn!(
                 operations = without_credentials,
-                "some operations need credentials that were not given: set them by the name of their security scheme"
+                "some operations need credentials: set `credentials` by the names of their security schemes"
             );
         }
         Ok(features)

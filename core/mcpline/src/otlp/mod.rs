@@ -98,7 +98,7 @@ impl OtlpExporter {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a setting or an environment variable is invalid, or there is no runtime.
     pub fn start(settings: OtlpSettings) -> Result<Self, Error> {
         let handle = Handle::try_current()
-            .map_err(|_| Error::usage("an exporter of spans needs a runtime of tokio"))?;
+            .map_err(|_| Error::usage("the span exporter must be started in a tokio runtime"))?;
         let mut headers = headers(&settings.headers)?;
         let endpoint = match &settings.endpoint {
             Some(endpoint) => Some(traces_url(endpoint, &mut headers)?),

@@ -317,7 +317,7 @@ fn check_values(schema: &Value, name: &str, change: &ArgumentTransform) -> Resul
     let values = [("default", &change.default), ("fixed", &change.fixed)];
     if change.default.is_some() && change.fixed.is_some() {
         return Err(format!(
-            "the argument {name:?} has `default` and `fixed`: one of them is its value"
+            "the argument {name:?} has `default` and `fixed`: set only one of them"
         ));
     }
     for (which, value) in values {

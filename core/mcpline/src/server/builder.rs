@@ -162,7 +162,7 @@ impl ServerBuilder {
         let extensions = Extensions::of(&self.extensions)?;
         let keys = state_keys::choose(self.settings.state_keys.clone())?;
         let info_json = serde_json::to_vec(&self.info).map_err(|error| {
-            Error::usage(format!("the implementation does not serialize: {error}"))
+            Error::usage(format!("the name, version or other information of the server cannot be written as JSON: {error}"))
         })?;
         let suspended = SuspendedHandlers::new(self.settings.max_suspended_handlers);
         let clients = ClientTable::new(

@@ -446,7 +446,7 @@ impl Connection {
     /// `null`.
     fn answer_unreadable(&self, sink: &dyn MessageSink, error: &ReadError) {
         if !error.is_answerable() {
-            warn_limited!(error = %error.error, "a message could not be read");
+            warn_limited!(error = %error.error, "ignored an invalid message of a client");
             sink.abandon();
             return;
         }
@@ -512,7 +512,7 @@ impl Connection {
                 Ok(message) => self.receive_one(message, true, &sink, http),
                 Err(error) if error.is_answerable() => self.answer_unreadable(&*sink, &error),
                 Err(error) => {
-                    warn_limited!(error = %error.error, "a message in a batch could not be read");
+                    warn_limited!(error = %error.error, "ignored an invalid message in a batch of a client");
                 }
             }
         }
@@ -721,7 +721,10 @@ impl Connection {
                 }
             }
             ReceiveOutcome::Initialized { id, result, peer } => {
-                tracing::debug!(revision = peer.revision.as_str(), "a client shook hands");
+                tracing::debug!(
+                    revision = peer.revision.as_str(),
+                    "a client completed the handshake"
+                );
                 self.begin_session(&peer);
                 answer(&**sink, &id, Ok(result));
             }

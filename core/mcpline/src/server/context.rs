@@ -128,7 +128,7 @@ impl Context {
         match Raw::from_serialize(&data) {
             Ok(data) => self.log_raw(level, logger, &data),
             Err(error) => {
-                warn_limited!(%error, "a log message was not sent: its data has no JSON form")
+                warn_limited!(%error, "dropped a log message: its data cannot be written as JSON")
             }
         }
     }
@@ -241,7 +241,7 @@ impl Context {
             connection.client().counts().add_dropped_sent(1);
             tracing::debug!(
                 method,
-                "dropped a notification of a handler: too much waits to be read"
+                "dropped a notification of a handler: its client has too many unread messages"
             );
             return;
         }
@@ -505,8 +505,11 @@ impl Context {
         &self,
         scopes: impl IntoIterator<Item = S>,
     ) -> Result<(), RpcError> {
-        let needed = Scopes::checked(scopes)
-            .map_err(|text| RpcError::internal_error(format!("{text:?} can't be a scope")))?;
+        let needed = Scopes::checked(scopes).map_err(|text| {
+            RpcError::internal_error(format!(
+                "{text:?} can't be a scope: scopes are visible ASCII without quotes and backslashes"
+            ))
+        })?;
         let (connection, http) = {
             let current_request = self.call.lock_current_request();
             (

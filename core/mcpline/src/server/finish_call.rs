@@ -311,7 +311,7 @@ fn check_output(call: &CallState, reply: &Reply) -> ReplyCheck {
         Ok(Some(warning)) => tracing::warn!(
             method = call.method.as_str(),
             name = %Quoted(call.name()),
-            "the result is sent as it is: {}",
+            "the result is not valid, but is sent unchanged: {}",
             Printable(&warning)
         ),
         Err(reason) => return ReplyCheck::Instead(internal(call, &reason)),

@@ -37,7 +37,7 @@ pub(super) fn read<T: for<'de> Deserialize<'de>>(method: &str, params: Option<&R
         warn_limited!(
             method,
             %error,
-            "a notification was not sent: a middleware changed its parameters to something else"
+            "dropped a notification: a middleware made its parameters invalid"
         );
     }
     read.ok()

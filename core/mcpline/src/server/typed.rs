@@ -622,6 +622,7 @@ fn typed(contents: ResourceContents, mime_type: Option<&str>) -> ResourceContent
 }
 
 fn raw(value: &impl Serialize) -> Result<Raw, HandlerError> {
-    Raw::from_serialize(value)
-        .map_err(|error| HandlerError::Internal(format!("a result does not serialize: {error}")))
+    Raw::from_serialize(value).map_err(|error| {
+        HandlerError::Internal(format!("the result cannot be written as JSON: {error}"))
+    })
 }

@@ -185,7 +185,7 @@ impl Queue {
     /// Ends the connection of a client that does not receive. Another task does so, because its session may be locked
     /// here.
     fn give_up(&self) {
-        tracing::warn!("closing an in-memory connection: its client does not receive");
+        tracing::warn!("closing an in-memory connection: its client does not read messages");
         self.filled.notify_one();
         self.looked_at.notify_waiters();
         let connection = self.connection.get().and_then(Weak::upgrade);
@@ -232,7 +232,7 @@ impl MessageSink for Queue {
                 return;
             }
             if state.bytes > self.limits.waiting && kind == MessageKind::Notification {
-                tracing::debug!("dropped a notification to a client that does not receive");
+                tracing::debug!("dropped a notification to a client that does not read messages");
                 return;
             }
             state.bytes += message.len() + ENTRY_BYTES;

@@ -149,7 +149,7 @@ fn rejects_unusable_options() {
         ),
         (
             verified().issuer("https://auth.example.com"),
-            "no use beside it",
+            "set either a verifier",
         ),
         (
             builder().issuer("http://auth.example.com"),

@@ -155,7 +155,7 @@ async fn a_connector_has_as_long_as_any_connection() {
     let error = refused("http://localhost/mcp", settings).await;
     assert_eq!(
         error.to_string(),
-        "server unreachable: no connection to localhost within 0.02 s"
+        "server unreachable: no connection to localhost within 0.02 s (`connect_timeout`)"
     );
 }
 

@@ -291,7 +291,7 @@ async fn an_open_circuit_sends_nothing_until_a_trial_succeeds() {
         (error.kind(), error.is_retry_safe()),
         (ErrorKind::ServerUnreachable, true)
     );
-    let message = "server unreachable: nothing is sent after 3 failures in a row; the next attempt is in 1.0s";
+    let message = "server unreachable: the circuit breaker is open after 3 failures in a row; the next attempt is in 1.0s";
     assert_eq!(error.to_string(), message);
     assert_eq!(failing.take_calls(), 0);
     // The trial fails, so it stays open for another 30 seconds.
@@ -363,9 +363,7 @@ async fn ten_trials_are_in_flight_and_cancelled_ones_make_room() {
             .to_string();
         assert_eq!(source, "the circuit is open");
         assert!(
-            error
-                .to_string()
-                .ends_with("requests that try the server are in flight"),
+            error.to_string().ends_with("a trial request is in flight"),
             "{error}"
         );
         for trial in &trials {

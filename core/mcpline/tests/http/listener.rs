@@ -91,9 +91,7 @@ async fn clients_can_read_the_413_response_to_a_large_body() {
     // Everything is sent before anything is read, as most clients do: more than any socket buffers.
     let body = Value::String("x".repeat(2 * MIB - 1_000));
     connection.send("POST", "/mcp", &[], &body).await;
-    connection
-        .until(Some("raise the option max_body_bytes"))
-        .await;
+    connection.until(Some("raise `max_body_bytes`")).await;
     assert!(connection.seen.starts_with("HTTP/1.1 413 "));
 }
 

@@ -857,7 +857,7 @@ async fn sends_results_with_malformed_meta_or_annotations_with_one_warning() {
         assert_eq!(result["content"], content);
         assert_ne!(result["isError"], true);
         let lines = log.lines();
-        let warnings = lines.iter().filter(|line| line.contains("sent as it is"));
+        let warnings = lines.iter().filter(|line| line.contains("sent unchanged"));
         assert_eq!(warnings.count(), 1, "{lines:?}");
         assert!(log.has(expected), "{expected}: {lines:?}");
         client.close().await;

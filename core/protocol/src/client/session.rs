@@ -514,7 +514,7 @@ impl<H> ClientSession<H> {
                 ClientEvent::SubscriptionEnded(key, handle, params.and_then(reason))
             }
             None => ClientEvent::Ignored(
-                "a cancellation of no question and no subscription in flight".to_owned(),
+                "a cancellation of an unknown input request or subscription".to_owned(),
             ),
         }
     }

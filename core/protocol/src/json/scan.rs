@@ -49,7 +49,7 @@ pub enum Problem {
     #[error("invalid number")]
     Number,
     /// Deeper than [`MAX_DEPTH`].
-    #[error("nesting too deep")]
+    #[error("more than {MAX_DEPTH} levels deep")]
     Depth,
     /// An object has two members of the same name.
     #[error("duplicate member")]
@@ -58,10 +58,10 @@ pub enum Problem {
     #[error("reserved member name")]
     Reserved,
     /// An object has more than [`MAX_MEMBERS`] members.
-    #[error("too many members")]
+    #[error("object with more than {MAX_MEMBERS} members")]
     Members,
     /// The text is longer than 4 GiB.
-    #[error("text too long")]
+    #[error("longer than 4 GiB")]
     Long,
 }
 

@@ -78,7 +78,7 @@ pub enum StateError {
     #[error(transparent)]
     Seal(#[from] OpenError),
     /// The seal is valid but the content isn't: another version wrote it.
-    #[error("the request state has an unknown layout")]
+    #[error("the request state was written by another version of mcpline")]
     Layout,
     /// It has expired.
     #[error("the request state expired {ago_s} s ago")]

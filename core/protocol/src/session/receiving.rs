@@ -196,7 +196,7 @@ impl<C, A> ServerSession<C, A> {
         }
         if self.requests.len() >= self.limits.max_requests_in_flight {
             return Err(RpcError::busy(format!(
-                "{} requests are in flight already; try again when one has ended",
+                "{} requests are in flight already (`max_requests_in_flight`); try again when one has ended",
                 self.limits.max_requests_in_flight
             )));
         }
@@ -279,7 +279,11 @@ impl<C, A> ServerSession<C, A> {
                 let level = params
                     .and_then(|params| params.get("level"))
                     .and_then(|level| level.decode().ok())
-                    .ok_or_else(|| RpcError::invalid_params("params.level is not a log level"))?;
+                    .ok_or_else(|| {
+                        RpcError::invalid_params(
+                            "params.level must be a log level, such as `info` or `warning`",
+                        )
+                    })?;
                 self.log_level = Some(level);
             }
             Method::ResourcesSubscribe => {
@@ -287,7 +291,7 @@ impl<C, A> ServerSession<C, A> {
                 let is_known = self.subscribed.contains(uri.as_ref());
                 if !is_known && self.subscribed.len() >= self.limits.max_subscriptions {
                     return Err(RpcError::busy(format!(
-                        "{} resources are subscribed to already",
+                        "{} resources are subscribed to already (`max_subscriptions`)",
                         self.limits.max_subscriptions
                     )));
                 }
@@ -329,7 +333,7 @@ impl<C, A> ServerSession<C, A> {
             let most = self.limits.max_subscriptions.saturating_mul(2);
             if held.saturating_add(wanted) > most {
                 return Err(RpcError::busy(format!(
-                    "{held} resources are subscribed to already on other streams of this connection"
+                    "{held} resources are subscribed to already on other streams of this connection (`max_subscriptions`)"
                 )));
             }
         }
@@ -392,7 +396,7 @@ impl<C, A> ServerSession<C, A> {
             Method::NotificationsCancelled => self.receive_cancelled(notification.params.as_ref()),
             Method::NotificationsProgress => {
                 self.receive_progress(notification.params.as_ref(), now);
-                ReceiveOutcome::Ignored("progress on a question")
+                ReceiveOutcome::Ignored("progress on an input request")
             }
             Method::NotificationsRootsListChanged => ReceiveOutcome::RootsChanged,
             ref method if !profile.notifications.contains(method.as_str()) => {

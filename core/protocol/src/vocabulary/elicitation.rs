@@ -179,7 +179,7 @@ impl<'de> Visitor<'de> for FieldsVisitor {
         let mut names: Vec<&String> = fields.iter().map(|(name, _)| name).collect();
         names.sort_unstable();
         match names.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(A::Error::custom(format!("the field {} twice", pair[0]))),
+            Some(pair) => Err(A::Error::custom(format!("duplicate field {}", pair[0]))),
             None => Ok(FormFields(fields)),
         }
     }

@@ -245,7 +245,9 @@ impl CallToolResult {
     /// If there is none, or it does not have this type.
     pub fn structured<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         let Some(content) = &self.structured_content else {
-            return Err(serde::de::Error::custom("the result has none"));
+            return Err(serde::de::Error::custom(
+                "the result has no structured content",
+            ));
         };
         let Some(wrapped) = wrapped_value(content) else {
             return T::deserialize(content);

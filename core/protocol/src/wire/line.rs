@@ -23,7 +23,7 @@ pub struct LineDecoder {
 
 /// A line exceeded the limit and is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a line is longer than {limit} bytes")]
+#[error("a message is longer than {limit} bytes (`max_line_bytes`)")]
 pub struct LineTooLong {
     /// The limit that it exceeded.
     pub limit: usize,

@@ -85,7 +85,9 @@ impl Directory {
             .read_to_end(&mut bytes)
             .map_err(|error| failed(self.path.join(name), "read", error))?;
         if bytes.len() > limit {
-            return Err(StoreError::Damaged("the file is larger than any of ours"));
+            return Err(StoreError::Damaged(
+                "the file is larger than mcpline writes",
+            ));
         }
         Ok(Some(bytes))
     }

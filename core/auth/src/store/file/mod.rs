@@ -80,7 +80,11 @@ impl FileStore {
     ) -> Result<T, StoreError> {
         let path = self.path.clone();
         let done = background::blocking(move || act(&path)).await;
-        done.unwrap_or_else(|| Err(StoreError::other("the files could not be looked at")))
+        done.unwrap_or_else(|| {
+            Err(StoreError::other(
+                "the file operation panicked, or the runtime is shutting down",
+            ))
+        })
     }
 
     async fn acquire(&self, key: &str) -> Result<Box<dyn Send>, StoreError> {
@@ -127,7 +131,9 @@ impl TokenStore for FileStore {
         let fits = value.len() <= LARGEST;
         Box::pin(self.on_disk(move |path| {
             if !fits {
-                return Err(StoreError::other("a value of more than 1 MiB is not kept"));
+                return Err(StoreError::other(
+                    "the value is larger than 1 MiB, the limit of this store",
+                ));
             }
             Directory::make(path)?.replace(&name, &written)
         }))
@@ -158,7 +164,7 @@ fn header(value: &[u8]) -> String {
 
 /// The value in a file, if it is complete.
 fn strip_header(mut written: Vec<u8>) -> Result<Vec<u8>, StoreError> {
-    let damaged = StoreError::Damaged("the file is not as it was written");
+    let damaged = StoreError::Damaged("the file has another header or checksum than mcpline wrote");
     let length = header(b"").len();
     if written.len() < length {
         return Err(damaged);

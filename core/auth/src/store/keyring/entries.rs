@@ -69,13 +69,15 @@ impl Entries {
                 return Ok(Some(value));
             }
         }
-        Err(KeyringError::Damaged("the keyring has only a part of it"))
+        Err(KeyringError::Damaged(
+            "the keyring lacks a part of it, or has another one",
+        ))
     }
 
     pub(super) fn save(&self, key: &str, value: &[u8]) -> Result<(), KeyringError> {
         if value.len() > LARGEST {
             return Err(KeyringError::Other(StoreError::other(
-                "a value of more than 1 MiB is not kept",
+                "the value is larger than 1 MiB, the limit of this store",
             )));
         }
         let name = name(key);
@@ -123,7 +125,7 @@ impl Entries {
     fn head(&self, name: &str) -> Result<Option<Head>, KeyringError> {
         match self.get(name)? {
             Some(written) => Head::read(&written).map(Some).ok_or(KeyringError::Damaged(
-                "the keyring's entry is not one of ours",
+                "the keyring's entry is not in mcpline's format",
             )),
             None => Ok(None),
         }

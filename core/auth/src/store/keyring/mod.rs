@@ -112,7 +112,9 @@ impl KeyringStore {
             .map_err(StoreError::other)?;
         match tokio::time::timeout(self.timeout, result).await {
             Ok(Ok(acted)) => acted,
-            Ok(Err(_)) => Err(StoreError::Keyring("it failed unexpectedly".to_owned())),
+            Ok(Err(_)) => Err(StoreError::Keyring(
+                "the thread that called it panicked".to_owned(),
+            )),
             Err(_) => Err(StoreError::Keyring(format!(
                 "it did not answer within {} seconds",
                 self.timeout.as_secs()
@@ -167,9 +169,9 @@ impl KeyringError {
     fn into_store_error(self) -> StoreError {
         match self {
             // Its text would list all of them.
-            Self::Keyring(keyring_core::Error::Ambiguous(_)) => {
-                StoreError::Keyring("it has several entries of one name".to_owned())
-            }
+            Self::Keyring(keyring_core::Error::Ambiguous(_)) => StoreError::Keyring(
+                "it has several entries with the same name: remove them".to_owned(),
+            ),
             Self::Keyring(error) => StoreError::Keyring(error.to_string()),
             Self::Damaged(what) => StoreError::Damaged(what),
             Self::Other(error) => error,

@@ -142,7 +142,7 @@ async fn answer_one(
             connections.spawn(background::task(serve(stream, handler.clone())));
         }
         Err(error) => {
-            tracing::warn!(%error, "a browser's connection could not be accepted");
+            tracing::warn!(%error, "cannot accept a connection of the browser; trying again");
             tokio::time::sleep(ACCEPT_PAUSE).await;
         }
     }

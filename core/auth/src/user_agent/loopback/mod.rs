@@ -83,7 +83,7 @@ impl Loopback {
     pub fn redirect_uri(mut self, uri: &str) -> Result<Self, UserAgentError> {
         self.place = LoopbackUri::read(uri).ok_or_else(|| UserAgentError::RedirectUri {
             uri: uri.to_owned(),
-            reason: "a user can be taken back at http://127.0.0.1 and http://localhost only",
+            reason: "it must begin with http://127.0.0.1 or http://localhost, and have no fragment",
         })?;
         Ok(self)
     }
@@ -130,7 +130,10 @@ impl Loopback {
         match place.bind().await {
             Ok(bound) => Ok(bound),
             Err(error) => {
-                tracing::debug!(error = with_sources(&error), "another port is taken");
+                tracing::debug!(
+                    error = with_sources(&error),
+                    "cannot listen on the registered port: using another one"
+                );
                 // An authorization server must accept any port of a loopback address (RFC 8252, 7.3).
                 let elsewhere = LoopbackUri {
                     port: None,

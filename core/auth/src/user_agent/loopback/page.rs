@@ -120,19 +120,19 @@ fn html(message: Message<'_>, name: Option<&str>) -> String {
         Message::Unknown => (
             "bad",
             "Not finished yet",
-            format!("{subject} has your answer, but has not said yet what has become of it."),
+            format!("{subject} has received your response, but has not reported its result yet."),
             format!("Close this tab and see in {back} whether you are signed in."),
         ),
         Message::NotTheAnswer => (
             "bad",
             "This is not the response to the current sign-in",
-            format!("What this page was opened with does not belong to the sign-in of {back}."),
+            format!("The address of this page does not belong to the current sign-in of {back}."),
             format!("Close this tab, go back to {back} and use the address that it gives you."),
         ),
         Message::Answered => (
             "bad",
-            "This sign-in has been answered before",
-            format!("{subject} takes the first answer only."),
+            "This sign-in already has a response",
+            format!("{subject} accepts only the first response."),
             format!("Close this tab and see in {back} whether you are signed in."),
         ),
     };

@@ -100,8 +100,8 @@ impl Terminal {
         })?)?;
         (self.write)(&format!(
             "\nTo sign in, open this address in a browser:\n\n  {url}\n\n\
-             In the end the browser shows a page that can't be reached. Copy its address and paste it here.\n\
-             (An empty line gives up.)\n\n"
+             After you sign in, the browser shows a page that cannot be loaded. Copy its address and paste it here.\n\
+             (To cancel, enter an empty line.)\n\n"
         ));
         let mut tries = 0;
         loop {

@@ -42,13 +42,17 @@ impl PastedUrl {
         let is_answer =
             query::value(&url, "code").is_some() || query::value(&url, "error").is_some();
         if !is_answer {
-            return Err("This has no code in it");
+            return Err(
+                "The address has no `code`: copy the whole address that the browser shows after signing in",
+            );
         }
         if url
             .chars()
             .any(|char| char.is_whitespace() || char.is_control())
         {
-            return Err("This has a space in it");
+            return Err(
+                "The address contains a space or a control character: paste it in one line",
+            );
         }
         Ok(Some(Self(url)))
     }

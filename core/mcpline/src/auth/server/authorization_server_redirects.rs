@@ -159,7 +159,7 @@ impl IssuerEndpoints {
     ) -> Result<Self, String> {
         let secure = |name: &'static str, url: Option<&String>| {
             let url =
-                url.ok_or_else(|| format!("the metadata of {} name no {name}", issuer.issuer))?;
+                url.ok_or_else(|| format!("the metadata of {} has no `{name}`", issuer.issuer))?;
             Url::secure(name, url).map_err(|error| error.to_string())?;
             Ok::<_, String>(url.clone())
         };

@@ -281,7 +281,9 @@ impl ResourceServerBuilder {
 
     pub(super) fn build_with(self, fetch: Fetch) -> Result<ResourceServer, Error> {
         if let Some(text) = &self.unusable {
-            return Err(Error::usage(format!("{text:?} can't be a scope")));
+            return Err(Error::usage(format!(
+                "{text:?} can't be a scope: scopes are visible ASCII without quotes and backslashes"
+            )));
         }
         let resource = self
             .resource
@@ -301,7 +303,7 @@ impl ResourceServerBuilder {
             true => {
                 let resource = resource.as_ref().ok_or_else(|| {
                     Error::usage(
-                        "OAuth needs the URL by which clients know this server: name the resource",
+                        "`resource` is missing: name the resource, the URL by which clients reach this server",
                     )
                 })?;
                 Some(self.published(resource)?)
@@ -329,7 +331,7 @@ impl ResourceServerBuilder {
             (Some(verifier), true, None) => Method::Verifier(verifier),
             (Some(_), ..) => {
                 return Err(Error::usage(
-                    "a verifier checks every token: issuers, keys and introspection have no use beside it",
+                    "set either a verifier, or issuers, keys and introspection: a verifier checks every token",
                 ));
             }
             (None, true, None) => {
@@ -464,7 +466,9 @@ fn issuers(issuers: Vec<(Option<String>, Keys)>, fetch: &Fetch) -> Result<Vec<Is
                 url("URL of keys", place)?;
             }
             (Keys::Discovered, None) => {
-                return Err(Error::usage("keys can be discovered of an issuer alone"));
+                return Err(Error::usage(
+                    "no source of keys: set an issuer, whose metadata names them, or the keys or their URL",
+                ));
             }
             _ => {}
         }

@@ -205,7 +205,7 @@ pub(super) async fn fetch_metadata(fetch: &Fetch, issuer: &Url) -> Fetched<Serve
             .and_then(|document| document.decode().ok());
         match document {
             Some(metadata) if metadata.issuer == issuer.as_str() => return Ok((metadata, fresh)),
-            Some(_) => failed = format!("{place} is of another issuer"),
+            Some(_) => failed = format!("the `issuer` of {place} is not the configured one"),
             None => failed = format!("{place} is not metadata of an authorization server"),
         }
     }

@@ -80,7 +80,7 @@ impl KeyCache {
             Self::Fetched(cache) => cache.get(|keys| id.is_none_or(|id| keys.has(id))).await,
             Self::Fixed(keys) => Some(keys.clone()),
         };
-        keys.ok_or_else(|| "the keys of the authorization server can't be had".to_owned())
+        keys.ok_or_else(|| "the keys of the authorization server cannot be fetched".to_owned())
     }
 
     /// Returns other keys than these, fetched now unless there was a fetch recently.
@@ -97,7 +97,7 @@ async fn discover(fetch: &Fetch, issuer: &Url) -> Result<String, String> {
     let (metadata, _) = fetch_metadata(fetch, issuer).await?;
     let url = metadata
         .jwks_uri
-        .ok_or_else(|| format!("the metadata of {} name no keys", issuer.as_str()))?;
+        .ok_or_else(|| format!("the metadata of {} has no `jwks_uri`", issuer.as_str()))?;
     Url::secure("jwks_uri", &url)
         .map(|_| url)
         .map_err(|error| error.to_string())

@@ -521,8 +521,9 @@ impl ResourceServer {
             skew: self.policy.skew,
             now,
         };
-        let proof = single_header(&parts.headers, dpop::HEADER)
-            .ok_or_else(|| TokenRefusal::InvalidProof("there must be one header DPoP".into()))?;
+        let proof = single_header(&parts.headers, dpop::HEADER).ok_or_else(|| {
+            TokenRefusal::InvalidProof("a request with DPoP needs exactly one `DPoP` header".into())
+        })?;
         let proof = proof::check(proof, &shown, |url| {
             self.is_request_url(url, parts.uri.path())
         })
@@ -533,10 +534,10 @@ impl ResourceServer {
         match proofs.record_use(&proof.id, bound, now, self.policy.skew) {
             Ok(()) => Ok(()),
             Err(proofs::ProofRefusal::Replayed) => Err(TokenRefusal::InvalidProof(
-                "the proof was shown before".into(),
+                "the DPoP proof was used before: send a new one with each request".into(),
             )),
             Err(proofs::ProofRefusal::Full) => Err(TokenRefusal::Unavailable(
-                "too many proofs of this principal to remember".into(),
+                "too many DPoP proofs of one principal are remembered; try again later".into(),
             )),
         }
     }
@@ -618,7 +619,7 @@ fn token_of_headers(headers: &HeaderMap) -> Result<(Scheme, String), TokenRefusa
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte);
     if body.is_empty() || !body.bytes().all(allowed) {
         return Err(TokenRefusal::Malformed(
-            "the token has characters that none has",
+            "the token is empty, or has characters that a bearer token cannot have",
         ));
     }
     Ok((scheme, token.to_owned()))

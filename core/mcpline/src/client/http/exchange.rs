@@ -120,7 +120,7 @@ async fn try_exchange(
                 return Ok(());
             }
             Err(ClientError::InvalidResponse {
-                reason: "the body is not the answer to the request".to_owned(),
+                reason: "the body is not a response to the request".to_owned(),
             })
         }
         Media::Other(media) => {
@@ -132,7 +132,7 @@ async fn try_exchange(
                     ),
                 },
                 None if !empty => ClientError::InvalidResponse {
-                    reason: "the answer has no content type".to_owned(),
+                    reason: "the response has no content type: application/json or text/event-stream is required".to_owned(),
                 },
                 _ => no_message_error(&answer),
             })
@@ -177,7 +177,7 @@ async fn collect(answer: &mut Answer, limit: usize) -> Result<Bytes, ClientError
 
 pub(super) fn too_large(limit: usize) -> ClientError {
     ClientError::InvalidResponse {
-        reason: format!("a message is larger than {limit} bytes"),
+        reason: format!("a message is larger than {limit} bytes (`max_body_bytes`)"),
     }
 }
 

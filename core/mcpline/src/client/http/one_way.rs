@@ -83,8 +83,8 @@ impl OneWay {
     pub(super) fn overflow_error() -> ClientError {
         ClientError::InvalidResponse {
             reason: format!(
-                "the server sends requests faster than it takes their answers: more than {MAX_WAITING} \
-                 messages or {MAX_WAITING_BYTES} bytes wait"
+                "the server sends requests faster than it accepts the responses: more than {MAX_WAITING} \
+                 messages or {MAX_WAITING_BYTES} bytes are waiting to be sent"
             ),
         }
     }

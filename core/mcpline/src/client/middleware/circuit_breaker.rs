@@ -107,11 +107,11 @@ impl CircuitBreaker {
 
 fn refused(failures: u32, left: Duration) -> ClientError {
     let next = match left.is_zero() {
-        true => "requests that try the server are in flight".to_owned(),
+        true => "a trial request is in flight".to_owned(),
         false => format!("the next attempt is in {left:.1?}"),
     };
     ClientError::ServerUnreachable {
-        reason: format!("nothing is sent after {failures} failures in a row; {next}"),
+        reason: format!("the circuit breaker is open after {failures} failures in a row; {next}"),
         source: Some(io::Error::other(CircuitOpen).into()),
     }
 }
@@ -167,7 +167,7 @@ impl Admitted {
                 if circuit.opened.take().is_some() {
                     circuit.generation += 1;
                     drop(circuit);
-                    tracing::info!("the server answers again: requests are sent");
+                    tracing::info!("circuit breaker closed: the server responds again");
                 }
             }
             Health::Fails => {
@@ -179,7 +179,7 @@ impl Admitted {
                     drop(circuit);
                     tracing::warn!(
                         failures,
-                        "the server fails: no requests are sent for a while"
+                        "circuit breaker opened: the server fails, so requests are not sent for a while"
                     );
                 }
             }

@@ -124,8 +124,10 @@ impl ClientRequest {
                 self.params = Some(params);
                 return Ok(());
             }
-            (Kind::Object, Some(_)) => "have `_meta`, which is set in the options",
-            _ => "are not an object",
+            (Kind::Object, Some(_)) => {
+                "must not have `_meta`: set it in the options of the request"
+            }
+            _ => "must be a JSON object",
         };
         Err(ClientError::Usage(format!(
             "the parameters of a request {wrong}"
@@ -140,7 +142,7 @@ impl ClientRequest {
     pub fn set_arguments(&mut self, arguments: &Raw) -> Result<(), ClientError> {
         if arguments.kind() != Kind::Object {
             return Err(ClientError::Usage(
-                "the arguments of a request are not an object".to_owned(),
+                "the arguments of a request must be a JSON object".to_owned(),
             ));
         }
         let others = self.params.take().unwrap_or(Raw::EMPTY_OBJECT);

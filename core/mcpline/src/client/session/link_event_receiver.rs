@@ -41,7 +41,7 @@ pub(in crate::client) enum LinkEvent {
 const EARLY_LIMITS: BacklogLimits = BacklogLimits {
     messages: MAX_EARLY_MESSAGES,
     bytes: MAX_EARLY_BYTES,
-    overflow: "messages of the server are dropped: it sends too many while the conversation is being opened",
+    overflow: "dropping messages of the server: it sends too many during the handshake",
 };
 
 /// Receives the reports of a link, and passes them to the negotiation first and to the session later.

@@ -60,14 +60,15 @@ impl HostRequest {
             .map_err(|error| RpcError::internal_error(error.to_string()))?;
         let answer = (self.answerer)(Raw::from_trusted(params).into()).await?;
         // The answer may be a secret, so the error does not repeat it.
-        serde_json::from_slice(answer.as_bytes())
-            .map_err(|_| RpcError::internal_error("the host's answer is not what was asked for"))
+        serde_json::from_slice(answer.as_bytes()).map_err(|_| {
+            RpcError::internal_error("the callback returned a value of the wrong form")
+        })
     }
 }
 
 #[cold]
 fn no_answerer_error(method: &str) -> Error {
-    Error::usage(format!("the host has no way to be asked for {method}"))
+    Error::usage(format!("the client has no handler for {method}"))
 }
 
 /// A result without content.

@@ -75,7 +75,9 @@ impl TokenStore for HostStore {
                 .await
                 .map_err(failed)?;
             let decoded = loaded.value.map(|value| STANDARD.decode(value)).transpose();
-            decoded.map_err(|_| StoreError::Damaged("the host's value is not in base64"))
+            decoded.map_err(|_| {
+                StoreError::Damaged("the value that the token store returned is not valid base64")
+            })
         })
     }
 
@@ -148,7 +150,7 @@ impl Drop for HeldLock {
         let turn = self.turn.take();
         background::spawn(&self.runtime, async move {
             if let Err(error) = unlock.call_host::<IgnoredAnswer>(params).await {
-                tracing::warn!(%error, "the host has not let go of a lock");
+                tracing::warn!(%error, "the token store failed to release a lock");
             }
             drop(turn);
         });

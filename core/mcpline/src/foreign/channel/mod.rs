@@ -88,7 +88,9 @@ impl Channel {
         let waiting = self.incoming.push(message.into()).ok_or(ChannelClosed)?;
         if waiting > 8 * MAX_WAITING_CHANNEL_BYTES {
             self.incoming.discard();
-            self.hang_up(Some("too many messages were given without waiting".into()));
+            self.hang_up(Some(
+                "the transport passed on too many messages without waiting for room".into(),
+            ));
             return Err(ChannelClosed);
         }
         Ok(waiting <= MAX_WAITING_CHANNEL_BYTES)

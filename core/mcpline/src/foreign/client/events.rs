@@ -36,7 +36,7 @@ pub const MAX_WAITING_INPUT_REQUEST_BYTES: usize = 32 * 1024 * 1024;
 pub(super) const INPUT_REQUEST_LIMITS: BacklogLimits = BacklogLimits {
     messages: MAX_WAITING_INPUT_REQUESTS,
     bytes: MAX_WAITING_INPUT_REQUEST_BYTES,
-    overflow: "the host is slower than its server: input requests are refused until it has caught up",
+    overflow: "the client's handlers are slower than the server: input requests are refused until they have caught up",
 };
 
 /// Creates the backlog of a client's listeners.

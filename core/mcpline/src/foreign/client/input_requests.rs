@@ -187,7 +187,7 @@ fn is_of_library(method: &str) -> bool {
 
 /// The error for the server if the host has yet to take too many earlier requests.
 fn busy() -> RpcError {
-    RpcError::busy("too many input requests are waiting for the client")
+    RpcError::busy("too many input requests are waiting for the client's handlers; try again later")
 }
 
 /// The error for the server if the host does not answer.

@@ -69,7 +69,7 @@ impl RequestFailure {
                 ErrorKind::RequestCancelled,
                 "the request was cancelled".to_owned(),
             ),
-            Cause::Defect => Failure::new(ErrorKind::Internal, "a defect of mcpline".to_owned()),
+            Cause::Defect => Failure::new(ErrorKind::Internal, "bug in mcpline".to_owned()),
         }
     }
 }

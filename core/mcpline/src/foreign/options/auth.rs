@@ -120,7 +120,7 @@ impl ResourceServerOptions {
         if let Some(names) = self.algorithms.take() {
             let algorithms = names.iter().map(|name| {
                 let known = name.parse::<Algorithm>();
-                known.map_err(|error| Error::usage(format!("{name:?} is {error}")))
+                known.map_err(|error| Error::usage(format!("`algorithms`: {name:?}: {error}")))
             });
             builder.algorithms = algorithms.collect::<Result<_, _>>()?;
         }
@@ -157,7 +157,7 @@ impl IntrospectionOptions {
             (None, None, None) => introspection,
             _ => {
                 return Err(Error::usage(
-                    "introspection is asked as a client, with client_id and client_secret, or with a token",
+                    "`introspection`: set `client_id` and `client_secret`, or only `token`, or none of them",
                 ));
             }
         };

@@ -262,7 +262,7 @@ impl HostOptions {
             });
         }
         if let Some(error) = unfit {
-            return Err(Error::usage(format!("the capabilities: {error}")));
+            return Err(Error::usage(format!("`capabilities`: {error}")));
         }
         for extension in &self.extensions {
             builder = builder.extension(extension.extension(&answerer)?);

@@ -207,7 +207,10 @@ mod tests {
             (r#"{"retry": {"attemps": 1}}"#, "attemps"),
             (r#"{"circuit_breaker": {"failures": 0}}"#, "`failures` is 0"),
             (r#"{"circuit_breaker": {"reset": -1}}"#, "`reset`"),
-            (r#"{"audit_log": {"path": ""}}"#, "`path` is empty"),
+            (
+                r#"{"audit_log": {"path": ""}}"#,
+                "the `path` of the audit log is empty",
+            ),
             #[cfg(feature = "redaction")]
             (r#"{"redaction": {}}"#, "needs `members` or `patterns`"),
             #[cfg(feature = "redaction")]

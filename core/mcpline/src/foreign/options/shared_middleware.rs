@@ -55,7 +55,7 @@ impl AuditLogOptions {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the path is empty, or the file cannot be opened.
     pub fn middleware(&self) -> Result<AuditLog, Error> {
         if self.path.is_empty() {
-            return Err(Error::usage("`path` is empty"));
+            return Err(Error::usage("the `path` of the audit log is empty"));
         }
         let mut log = AuditLog::open(&self.path)?
             .with_arguments(self.arguments)

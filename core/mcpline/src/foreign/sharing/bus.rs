@@ -67,9 +67,7 @@ impl ForeignBus {
     pub(super) fn publish(&self, message: Bytes, is_served: bool) {
         self.deliver(&message);
         if !is_served {
-            warn_limited!(
-                "a message was not published to other processes: the server is not served"
-            );
+            warn_limited!("dropped a message for other processes: the server is not serving");
             return;
         }
         let bytes = message.len();
@@ -213,7 +211,7 @@ impl ForeignBus {
             Ok(outcome) => outcome,
             Err(_) => {
                 let error = requests.timed_out(name);
-                warn_limited!(%error, "not yet subscribed to the bus: waiting for the function");
+                warn_limited!(%error, "not yet subscribed to the bus: still waiting for `bus.subscribe`");
                 call.cancel();
                 call.outcome().await
             }

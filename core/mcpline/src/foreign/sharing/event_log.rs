@@ -313,7 +313,7 @@ pub(super) async fn read(
     };
     if part.has_more && part.events.is_empty() {
         return Err(SharingError::new(format!(
-            "{name}: a part that others follow must have an event"
+            "{name}: the result has `has_more`, but no events: it would be read without end"
         )));
     }
     let mut bytes = 0;

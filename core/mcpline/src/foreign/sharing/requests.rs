@@ -155,7 +155,9 @@ pub(super) fn failed(name: &str, error: &HandlerError) -> SharingError {
 
 /// The error of a reply that belongs to another method.
 pub(super) fn wrong_reply(name: &str) -> SharingError {
-    SharingError::new(format!("{name}: the function replied with something else"))
+    SharingError::new(format!(
+        "{name}: the function returned the result of another function"
+    ))
 }
 
 /// Returns the beginning of the text of an error.

@@ -280,10 +280,10 @@ async fn errors_name_the_method_and_are_bounded() {
     assert_eq!(error.len(), "sessions.load: ".len() + MAX_REASON_BYTES);
     store.is_broken.store(false, Ordering::Relaxed);
     store.replies_wrongly.store(true, Ordering::Relaxed);
-    assert!(a.load_error().await.contains("something else"));
+    assert!(a.load_error().await.contains("another function"));
     let read = a.sharing.read("one/1", 0).await.expect_err("it fails");
     assert!(
-        read.to_string().contains("must have an event"),
+        read.to_string().contains("has `has_more`, but no events"),
         "{read}: it would be read again without end"
     );
     store.replies_wrongly.store(false, Ordering::Relaxed);

@@ -235,7 +235,9 @@ impl Workers {
         if self.failed_starts < MAX_FAILED_STARTS {
             return Ok(());
         }
-        let message = format!("{MAX_FAILED_STARTS} worker processes in a row did not start");
+        let message = format!(
+            "{MAX_FAILED_STARTS} worker processes in a row did not start (see their stderr)"
+        );
         Err(failed(message, io::Error::other(ended.status.clone())))
     }
 

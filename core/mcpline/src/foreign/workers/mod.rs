@@ -110,7 +110,7 @@ pub enum Refused<J> {
 /// The maximum number of handlers waits already: see [`MAX_BLOCKED_WORKERS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "too many handlers wait for an answer ({of_peer} of this client, {all} in all); try again later"
+    "too many handlers are waiting for responses of clients ({of_peer} of this client, {all} in all); try again later"
 )]
 pub struct TooManyBlocked {
     /// Number of waiting handlers of this peer.

@@ -76,7 +76,9 @@ impl Middleware for AuditLog {
             });
             match record.end(line).await {
                 true => outcome,
-                false => Err(RpcError::internal_error("the audit log cannot be written")),
+                false => Err(RpcError::internal_error(
+                    "the audit log cannot be written; the request may have been performed",
+                )),
             }
         })
     }

@@ -138,7 +138,7 @@ pub(in crate::server) fn resume(
             Ok(Resumed::Taken)
         }
         Resumption::AlreadyUsed => {
-            warn_limited!(method, "a request state was presented twice");
+            warn_limited!(method, "refused a request state that was used before");
             Err(refused())
         }
         Resumption::Unknown => {

@@ -86,8 +86,8 @@ async fn pass_through_middleware(
         let passed = passed.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(params) = passed else {
             return Err(HandlerError::Internal(format!(
-                "a middleware did not pass on `{method}`, which a handler returned for a client of 2026-07-28: its answer comes with \
-                 another request"
+                "a middleware must call `next` for `{method}`, which a handler returned: on revision 2026-07-28 the response \
+                 comes with another request"
             )));
         };
         request.params = params;
@@ -103,7 +103,7 @@ fn put_requests(call: &Arc<CallState>, input_required: InputRequired) {
         respond_error(
             &current_request,
             ResponseStatus::Error(RpcError::internal_error("").code.0),
-            &RpcError::internal_error("a completion can't ask the client"),
+            &RpcError::internal_error("a completion cannot make input requests"),
         );
         return;
     }

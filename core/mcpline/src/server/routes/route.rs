@@ -118,7 +118,7 @@ impl RouteEntry {
         let unusable = [Method::CONNECT, Method::TRACE];
         if let Some(method) = route.methods.iter().find(|own| unusable.contains(own)) {
             return Err(Error::usage(format!(
-                "the route {path:?} can't serve {method}: its requests are not for paths"
+                "the route {path:?} can't serve {method}: routes serve neither CONNECT nor TRACE"
             )));
         }
         if route.methods.is_empty() {

@@ -211,7 +211,10 @@ async fn answer_at(
 
 fn redirect(status: StatusCode, url: &str) -> Response<Body> {
     let Ok(location) = HeaderValue::from_str(url) else {
-        return refusal(StatusCode::BAD_REQUEST, "the query can't be redirected");
+        return refusal(
+            StatusCode::BAD_REQUEST,
+            "the query has characters that a redirect URL cannot have",
+        );
     };
     let mut response = empty(status);
     let headers = response.headers_mut();

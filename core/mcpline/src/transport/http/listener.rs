@@ -226,7 +226,7 @@ impl Security for NotEncrypted {
 fn limit_unsent(stream: &TcpStream) {
     let lowat = u32::try_from(BUFFERED_BYTES).unwrap_or(u32::MAX);
     if let Err(error) = socket2::SockRef::from(stream).set_tcp_notsent_lowat(lowat) {
-        tracing::debug!(%error, "the system's own buffers keep their size");
+        tracing::debug!(%error, "cannot limit the send buffer of a connection");
     }
 }
 

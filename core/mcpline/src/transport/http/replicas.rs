@@ -180,7 +180,7 @@ impl Replicas {
         match self.merge_and_save(session).await {
             Ok(true) => {}
             Ok(false) => warn_limited!(
-                "a session could not be saved for other processes: they change it all the time"
+                "a session could not be saved for other processes: each attempt found another change of theirs"
             ),
             Err(error) => {
                 warn_limited!(%error, "a session could not be saved for other processes");

@@ -557,9 +557,7 @@ impl HttpService {
                 discard(body, limit).await;
                 Err(Refusal::new(
                     StatusCode::PAYLOAD_TOO_LARGE,
-                    format!(
-                        "the body has more than {limit} bytes: raise the option max_body_bytes"
-                    ),
+                    format!("the body has more than {limit} bytes: raise `max_body_bytes`"),
                 ))
             }
             Ok(Err(CollectError::NoRoom(exceeded))) => {
@@ -572,7 +570,7 @@ impl HttpService {
             )),
             Err(_) => Err(Refusal::new(
                 StatusCode::REQUEST_TIMEOUT,
-                "the body took too long to arrive",
+                "the body did not arrive in time (`read_timeout` of the server)",
             )),
         }
     }

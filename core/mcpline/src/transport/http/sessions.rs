@@ -158,7 +158,9 @@ impl Sessions {
                     ),
                 });
             };
-            tracing::debug!("an idle session makes room");
+            tracing::debug!(
+                "closing an idle session to make room for another one (`max_sessions`)"
+            );
             // Another request may take the place first; then one more session makes room.
             session.evict();
         }
@@ -601,7 +603,7 @@ impl Timed for Session {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if clock::now() >= last_used.saturating_add(self.options.session_idle_timeout) {
-            tracing::debug!("an idle session is closed");
+            tracing::debug!("closing an idle session (`session_idle_timeout`)");
             // Another process may be serving the client; if none is, the shared state expires by itself.
             self.end_locally();
         } else {

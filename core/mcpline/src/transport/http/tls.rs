@@ -307,7 +307,7 @@ impl Security for Tls {
             Ok(1) if first[0].is_ascii_alphabetic()
         );
         if begins_as_http {
-            tracing::debug!("refused an unencrypted request on the port of TLS");
+            tracing::debug!("refused an unencrypted request on a TLS port");
             // It is refused either way.
             let _ = tokio::time::timeout(REFUSAL_TIMEOUT, refuse(stream)).await;
         }

@@ -296,5 +296,5 @@ internal inline fun <T> native(call: () -> T): T =
         if (ended.message?.endsWith("object has already been destroyed") == true) throw ClosedException("it is closed")
         throw ended
     } catch (panic: mcpline.ffi.InternalException) {
-        throw InternalException(panic.message ?: "a defect of mcpline", ErrorFacts())
+        throw InternalException(panic.message ?: "bug in mcpline", ErrorFacts())
     }

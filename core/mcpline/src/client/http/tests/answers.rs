@@ -309,7 +309,7 @@ async fn a_body_that_is_no_answer_fails_the_request() {
         let (link, mut receiver) = link(&peer.url());
         link.send(call(1, MODERN));
         assert_eq!(receiver.next().await, Report::Message(body.into(), Some(1)));
-        assert!(invalid(receiver.failure().await).contains("not the answer"));
+        assert!(invalid(receiver.failure().await).contains("not a response to the request"));
     }
 }
 

@@ -126,7 +126,7 @@ impl ToolPolicy {
         let file = file.into();
         let definitions = pin_file::read(&file).map_err(|error| {
             Error::usage(format!(
-                "the file of pinned tools, {}: {error}",
+                "`pin_file`: cannot use the file of pinned tools, {}: {error}",
                 file.display()
             ))
         })?;
@@ -304,7 +304,7 @@ impl PinnedTools {
         match state.pins.is_verified(name) {
             true => Ok(()),
             false => Err(refused(format!(
-                "the tool {shown} is not pinned: the server has not listed it"
+                "the tool {shown} is not pinned: the server's list does not have it"
             ))),
         }
     }
@@ -325,7 +325,7 @@ impl PinnedTools {
             Some(Ok(written)) => self.state().pins.adopt(written),
             Some(Err(error)) => {
                 self.state().pins.record_failed_write(kept);
-                tracing::warn!("the file of pinned tools cannot be written, {shown}: {error}");
+                tracing::warn!("cannot write the file of pinned tools, {shown}: {error}");
             }
             None => self.state().pins.record_failed_write(kept),
         }
