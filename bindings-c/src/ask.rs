@@ -56,7 +56,7 @@ pub type mcpl_answer = Option<
 type InputResponseResult = Done<Raw>;
 
 /// What a handler asks for in the middle of its call.
-pub(crate) trait Asking: Sized {
+pub(crate) trait CallRequest: Sized {
     /// Checks whether the call may ask for it.
     fn check(&self, open: &Arc<OpenCall>) -> Done;
 
@@ -68,7 +68,7 @@ pub(crate) trait Asking: Sized {
     ) -> IoAction;
 }
 
-impl Asking for Ask {
+impl CallRequest for Ask {
     fn check(&self, _: &Arc<OpenCall>) -> Done {
         Ok(())
     }
@@ -210,7 +210,7 @@ pub unsafe extern "C" fn mcpl_call_send_request(
 }
 
 /// Asks for something whose answer goes to a callback.
-pub(crate) fn ask_with_callback<A: Asking>(
+pub(crate) fn ask_with_callback<A: CallRequest>(
     call: *mut mcpl_call,
     read: impl FnOnce() -> Done<A>,
     answer: mcpl_answer,
@@ -343,7 +343,7 @@ pub unsafe extern "C" fn mcpl_call_send_request_wait(
 }
 
 /// Asks for something and waits for the answer.
-pub(crate) fn ask_and_wait<A: Asking>(
+pub(crate) fn ask_and_wait<A: CallRequest>(
     call: *mut mcpl_call,
     read: impl FnOnce() -> Done<A>,
     out: Out,

@@ -22,7 +22,7 @@ pub(crate) struct CallbackTracker {
     peer: PeerId,
     /// The host's loop, if it uses one.
     events: OnceLock<Arc<Loop>>,
-    gate: Mutex<Gate>,
+    gate: Mutex<CallbackCounts>,
     emptied: Condvar,
     /// User data of all callbacks, to be released when no callback can run any more.
     data: Mutex<Vec<Weak<UserData>>>,
@@ -30,7 +30,7 @@ pub(crate) struct CallbackTracker {
 }
 
 #[derive(Default)]
-struct Gate {
+struct CallbackCounts {
     /// Number of callbacks that are running or about to run.
     running: usize,
     /// Number of finalizers that have not run.
@@ -231,7 +231,7 @@ impl CallbackTracker {
     }
 
     /// Changes the gate and wakes threads that wait for callbacks, finalizers or calls to end.
-    fn update_gate(&self, change: impl FnOnce(&mut Gate)) {
+    fn update_gate(&self, change: impl FnOnce(&mut CallbackCounts)) {
         let wake = {
             let mut gate = self.gate();
             change(&mut gate);
@@ -292,7 +292,7 @@ impl CallbackTracker {
         self.events.get().filter(|events| events.is_mine())
     }
 
-    fn gate(&self) -> MutexGuard<'_, Gate> {
+    fn gate(&self) -> MutexGuard<'_, CallbackCounts> {
         self.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -353,7 +353,7 @@ impl<'o> Waiter<'o> {
     }
 
     /// Waits until the gate meets a condition, or until the deadline.
-    fn wait_for(&self, until: Option<Instant>, is: impl Fn(&mut Gate) -> bool) -> Done {
+    fn wait_for(&self, until: Option<Instant>, is: impl Fn(&mut CallbackCounts) -> bool) -> Done {
         if let Some(events) = self.events {
             let ready = || is(&mut self.owner.gate());
             return events.dispatch_until(&ready, until).map(drop);

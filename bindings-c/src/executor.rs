@@ -141,8 +141,8 @@ pub(crate) fn may_wait() -> Done {
 
 /// Runs a callback or a finalizer of the owner with this number.
 pub(crate) fn running<T>(gate: usize, run: impl FnOnce() -> T) -> T {
-    struct Over(*const Frame);
-    impl Drop for Over {
+    struct FrameGuard(*const Frame);
+    impl Drop for FrameGuard {
         fn drop(&mut self) {
             INNERMOST.set(self.0);
         }
@@ -151,7 +151,7 @@ pub(crate) fn running<T>(gate: usize, run: impl FnOnce() -> T) -> T {
     let frame = Frame { gate, outer };
     INNERMOST.set(&raw const frame);
     // Dropped before the frame.
-    let _over = Over(outer);
+    let _over = FrameGuard(outer);
     run()
 }
 

@@ -63,7 +63,7 @@ mod text;
 mod threads;
 mod user_data;
 #[cfg(all(feature = "auth", feature = "client"))]
-mod verifying;
+mod verifier;
 
 pub use ask::*;
 pub use call::*;
@@ -88,4 +88,4 @@ pub use status::*;
 pub use text::{MCPL_AUTO_LENGTH, mcpl_string_free};
 pub use user_data::mcpl_finalizer;
 #[cfg(all(feature = "auth", feature = "client"))]
-pub use verifying::mcpl_server_on_verify;
+pub use verifier::mcpl_server_on_verify;

@@ -9,7 +9,7 @@ use mcpline::protocol::wire::Raw;
 use mcpline::server::CallKind;
 use serde_json::{Value, json};
 
-use crate::ask::{Asking, ask_and_wait, ask_with_callback, mcpl_answer};
+use crate::ask::{CallRequest, ask_and_wait, ask_with_callback, mcpl_answer};
 use crate::call::{OpenCall, mcpl_call};
 use crate::callback::mcpl_handler;
 use crate::handler_options::{NewHandler, mcpl_handler_options};
@@ -198,7 +198,7 @@ impl Next {
     }
 }
 
-impl Asking for Next {
+impl CallRequest for Next {
     fn check(&self, open: &Arc<OpenCall>) -> Done {
         match open.kind()? {
             CallKind::Middleware => Ok(()),

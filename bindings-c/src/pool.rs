@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use mcpline::foreign::workers::{
-    Blocked, Limits, MAX_SPARE_WORKERS, Refused, WorkerPool, WorkerStep, WorkerThreadStarter,
+    BlockedWorkerGuard, Limits, MAX_SPARE_WORKERS, Refused, WorkerPool, WorkerStep,
+    WorkerThreadStarter,
 };
 use mcpline::foreign::{IoAction, IoThreadQueue, PeerId};
 use tokio::runtime::Handle;
@@ -28,7 +29,7 @@ pub(crate) fn set_max_threads(most: u32) {
 }
 
 /// A worker that is waiting, if this thread is one.
-pub(crate) type BlockedWorker<'p> = Blocked<'p, Job>;
+pub(crate) type BlockedWorker<'p> = BlockedWorkerGuard<'p, Job>;
 
 /// Worker threads and the jobs that wait for them.
 pub(crate) struct Pool {

@@ -22,7 +22,7 @@ use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text::{self, Out};
 use crate::threads;
 #[cfg(all(feature = "auth", feature = "client"))]
-use crate::verifying::Verifier;
+use crate::verifier::Verifier;
 
 /// A server: tools, resources, prompts and completions with handlers, served over any number of transports.
 ///

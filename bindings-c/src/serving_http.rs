@@ -14,7 +14,7 @@ use crate::serving::serve;
 use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text::{self, put};
 #[cfg(all(feature = "auth", feature = "client"))]
-use crate::verifying::verified_by;
+use crate::verifier::verified_by;
 
 /// Serves all revisions over HTTP, and waits until `mcpl_server_stop` is called (`basic/transports`).
 ///

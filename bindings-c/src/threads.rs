@@ -67,8 +67,8 @@ fn spawn(thread: Builder, run: Box<dyn FnOnce() + Send>) -> std::io::Result<Join
 /// Blocks signals on this thread until the guard is dropped. Threads that are started meanwhile inherit that.
 #[cfg(unix)]
 pub(crate) fn block_signals() -> impl Drop {
-    struct Restored(libc::sigset_t);
-    impl Drop for Restored {
+    struct SignalMaskGuard(libc::sigset_t);
+    impl Drop for SignalMaskGuard {
         fn drop(&mut self) {
             // SAFETY: the set is initialized.
             unsafe {
@@ -89,7 +89,7 @@ pub(crate) fn block_signals() -> impl Drop {
             libc::sigdelset(&raw mut blocked, libc::SIGCHLD);
         }
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const blocked, &raw mut before);
-        Restored(before)
+        SignalMaskGuard(before)
     }
 }
 

@@ -48,7 +48,7 @@ const enum About {
 }
 
 /** A channel in use by the core. */
-interface Carried {
+interface OpenedChannel {
   /** `undefined` until the channel is open, and after it has failed. */
   channel: Channel | undefined;
   /** Messages that wait for the current `send`; bounded by the core. */
@@ -62,7 +62,7 @@ export class Channels implements Listener {
   readonly #transport: ClientTransport;
   readonly #number = nextNumber();
   /** Channels in use by the core, by number. */
-  readonly #carried = new Map<number, Carried>();
+  readonly #carried = new Map<number, OpenedChannel>();
   #isOver = false;
 
   constructor(transport: ClientTransport) {
@@ -100,7 +100,7 @@ export class Channels implements Listener {
 
   async #dial(number: number): Promise<void> {
     const channels = this.native;
-    const carried: Carried = { channel: undefined, unsent: [], isSending: false };
+    const carried: OpenedChannel = { channel: undefined, unsent: [], isSending: false };
     this.#carried.set(number, carried);
     const incoming: MessageReceiver = {
       message: (text) => channels.received(number, text),
@@ -141,7 +141,7 @@ export class Channels implements Listener {
   }
 
   /** Sends the waiting messages; synchronously, if `send` returns no promises. Closes the channel if it fails. */
-  async #sendAll(number: number, carried: Carried): Promise<void> {
+  async #sendAll(number: number, carried: OpenedChannel): Promise<void> {
     carried.isSending = true;
     for (let message; (message = carried.unsent.shift()) !== undefined;) {
       try {
@@ -185,7 +185,7 @@ function checked(channel: Channel): Channel {
 }
 
 /** Closes a channel, if it is open. */
-function end(carried: Carried): void {
+function end(carried: OpenedChannel): void {
   const { channel } = carried;
   carried.channel = undefined;
   if (channel !== undefined) {

@@ -36,7 +36,7 @@ import type { NativeHttpApp } from "./native.js";
 import { Recent } from "./recent.js";
 
 /** A response: its head, and its body as far as it is available and fits the recipient's `room`. */
-export interface Answer {
+export interface PartialResponse {
   status: number;
   /** Names and values, alternating. */
   headers: string[];
@@ -54,7 +54,7 @@ const texts: string[] = ["", ""];
 export interface Recipient {
   /** Maximum size of the body that is delivered with the head, in bytes. The rest is read in pieces. */
   readonly room: number;
-  answered(answer: Answer): void;
+  answered(answer: PartialResponse): void;
   failed(error: unknown): void;
   /** Called if the response is not available at once. The recipient begins to watch for the client's disconnect. */
   waits(): void;
@@ -499,7 +499,7 @@ export class HttpApp<C = unknown> {
       exchange.close();
     };
     let isWatched = false;
-    const answering = new Promise<Answer>((answered, failed) => {
+    const answering = new Promise<PartialResponse>((answered, failed) => {
       const waits = () => {
         isWatched = true;
         if (request.signal.aborted) {
@@ -531,7 +531,7 @@ export class HttpApp<C = unknown> {
         new FetchBody(request, length, begin);
       }
     });
-    let answer: Answer;
+    let answer: PartialResponse;
     try {
       answer = await answering;
     } catch (error) {
@@ -707,7 +707,7 @@ function headerLines({ rawHeaders, httpVersionMajor }: IncomingMessage): string 
 }
 
 /** The response to a request whose body cannot be read. */
-function unreadable({ message }: UnreadableBodyError): Answer {
+function unreadable({ message }: UnreadableBodyError): PartialResponse {
   const body = JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32700, message } });
   return {
     status: 400,

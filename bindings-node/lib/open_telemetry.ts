@@ -17,7 +17,7 @@ export type Attributes = Record<string, string | number>;
 export type Carrier = Record<string, string>;
 
 /** A time: seconds since 1970, and nanoseconds. */
-export type Time = [seconds: number, nanoseconds: number];
+export type HrTime = [seconds: number, nanoseconds: number];
 
 /** Identity of a span. */
 interface SpanContext {
@@ -32,7 +32,7 @@ export interface Span {
   setAttributes(attributes: Attributes): unknown;
   setStatus(status: { code: number; message?: string }): unknown;
   recordException(exception: unknown): void;
-  end(time?: Time): void;
+  end(time?: HrTime): void;
 }
 
 /** An immutable set of values that belong to a path of execution. */
@@ -46,7 +46,7 @@ interface SpanOptions {
   kind: SpanKind;
   attributes: Attributes;
   links?: { context: SpanContext }[];
-  startTime?: Time;
+  startTime?: HrTime;
 }
 
 interface Tracer {
@@ -228,7 +228,7 @@ export interface SpanBeginning {
   /** Another span that caused this one. */
   readonly link?: Carrier;
   /** Default: now. */
-  readonly start?: Time;
+  readonly start?: HrTime;
 }
 
 /** Begins a span; `undefined` if the program has registered no provider of tracers. */

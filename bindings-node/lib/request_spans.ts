@@ -24,7 +24,7 @@ import {
   setFailed,
   type Span,
   SpanKind,
-  type Time,
+  type HrTime,
   withSpan,
 } from "./open_telemetry.js";
 
@@ -182,7 +182,7 @@ function begin({ name, start, attributes, parent, link }: Beginning): Span | und
 
 const SECOND = 1e9;
 
-function timeOf(nanoseconds: number): Time {
+function timeOf(nanoseconds: number): HrTime {
   const rest = nanoseconds % SECOND;
   return [(nanoseconds - rest) / SECOND, rest];
 }

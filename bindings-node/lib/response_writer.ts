@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 
 import { errorText, warn } from "./client/host.js";
 import { ClosedError } from "./errors.js";
-import type { Answer, Exchange, Recipient } from "./http.js";
+import type { PartialResponse, Exchange, Recipient } from "./http.js";
 
 /** Maximum number of bytes of a response to write at once. The rest stays in the core, which accounts for it. */
 export const ROOM = 64 * 1024;
@@ -65,7 +65,7 @@ export class ResponseWriter implements Recipient {
     return this.#isQueued ? QUEUED_ROOM : ROOM;
   }
 
-  answered({ status, headers, body, isAscii, isComplete, isRead }: Answer): void {
+  answered({ status, headers, body, isAscii, isComplete, isRead }: PartialResponse): void {
     this.#isSettled = true;
     const { response } = this;
     if (response.destroyed || this.#isLost) {

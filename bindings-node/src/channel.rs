@@ -37,12 +37,12 @@ pub(crate) struct TransportChannels {
 #[derive(Default)]
 struct Table {
     last: u32,
-    carried: HashMap<u32, Carried>,
+    carried: HashMap<u32, OpenedChannel>,
     is_over: bool,
 }
 
 #[derive(Clone)]
-struct Carried {
+struct OpenedChannel {
     channel: Arc<Channel>,
     /// Counts sent messages that have not been consumed yet.
     sent: Arc<Semaphore>,
@@ -131,7 +131,7 @@ impl Drop for Channels {
 }
 
 impl TransportChannels {
-    fn find(&self, number: u32) -> Option<Carried> {
+    fn find(&self, number: u32) -> Option<OpenedChannel> {
         lock(&self.table).carried.get(&number).cloned()
     }
 
@@ -151,7 +151,7 @@ impl TransportChannels {
         self: &Arc<Self>,
         channel: Arc<Channel>,
     ) -> impl Future<Output = ()> + Send + use<> {
-        let carried = Carried {
+        let carried = OpenedChannel {
             channel,
             sent: Arc::new(Semaphore::new(0)),
         };

@@ -21,7 +21,7 @@ mod serving;
 mod session_state;
 mod sharing;
 mod text;
-mod verify;
+mod verifier;
 mod waiting_records;
 mod wake;
 

@@ -9,7 +9,7 @@ use mcpline::foreign::options::{
     UnixServingOptions,
 };
 use mcpline::foreign::{
-    self, CallQueue, Feature, FeatureKey, ForeignSharing, Listening, WorkerProgram,
+    self, CallQueue, Feature, FeatureKey, ForeignSharing, ServingRole, WorkerProgram,
 };
 use mcpline::protocol::vocabulary::Implementation;
 use mcpline::protocol::wire::Raw;
@@ -27,7 +27,7 @@ use crate::hub::{Event, HandlerId, Hub, Settled, Shared};
 use crate::mount::HttpApp;
 use crate::serving::{Served, Serving, serve};
 use crate::sharing::foreign_sharing;
-use crate::verify::Verifier;
+use crate::verifier::Verifier;
 use crate::waiting_records::WaitingRecord;
 
 /// A server. Its handlers are JavaScript functions, each with a number.
@@ -458,15 +458,15 @@ impl Server {
             let listening = match workers {
                 None => foreign::listen(&core, (host, port), options)
                     .await
-                    .map(Listening::Server),
+                    .map(ServingRole::Server),
                 Some(workers) => {
                     foreign::listen_with_workers(&core, (host, port), options, workers, &signal)
                         .await
                 }
             };
             let role = match &listening {
-                Ok(Listening::Worker(_)) => Some("worker"),
-                Ok(Listening::Supervisor(_)) => Some("supervisor"),
+                Ok(ServingRole::Worker(_)) => Some("worker"),
+                Ok(ServingRole::Supervisor(_)) => Some("supervisor"),
                 _ => None,
             };
             let ready = |address: SocketAddr, url: String| {
@@ -476,17 +476,17 @@ impl Server {
                 shared.post(Event::Settled(bound, facts));
             };
             match (listening, tls) {
-                (Ok(Listening::Server(http) | Listening::Worker(http)), None) => {
+                (Ok(ServingRole::Server(http) | ServingRole::Worker(http)), None) => {
                     ready(http.address(), http.url());
                     serve(served, http, stop, shared, ended).await;
                 }
-                (Ok(Listening::Server(http) | Listening::Worker(http)), Some(tls)) => {
+                (Ok(ServingRole::Server(http) | ServingRole::Worker(http)), Some(tls)) => {
                     let address = http.address();
                     let https = http.tls(tls);
                     ready(address, https.url());
                     serve(served, https, stop, shared, ended).await;
                 }
-                (Ok(Listening::Supervisor(workers)), tls) => {
+                (Ok(ServingRole::Supervisor(workers)), tls) => {
                     let scheme = if tls.is_some() { "https" } else { "http" };
                     ready(workers.address(), workers.url(scheme));
                     // The workers use it.

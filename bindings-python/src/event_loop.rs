@@ -21,7 +21,7 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::asyncio_internals::AsyncioInternals;
 use crate::errors;
-use crate::exchange::Answer;
+use crate::exchange::PartialResponse;
 use crate::outcome::{abandon, reply_here};
 use crate::plan::SharedPlan;
 use crate::reusable_task::ReusableTask;
@@ -55,7 +55,7 @@ pub(crate) enum FutureValue {
     /// A message or a piece of a body; `None` after the last one.
     Chunk(Option<Bytes>),
     /// The available part of an HTTP response.
-    Response(Answer),
+    Response(PartialResponse),
     /// Whether the core is waiting for the next piece of a request's body.
     Wanted(bool),
 }

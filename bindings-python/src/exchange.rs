@@ -27,7 +27,7 @@ use crate::errors;
 use crate::event_loop::{Event, FutureValue, Hub, Loop, lock};
 use crate::runtime::Runtime;
 use crate::server::read;
-use crate::verify::Verify;
+use crate::verifier::Verifier;
 use crate::workers::Pool;
 
 /// A request with a longer body is read without the interpreter lock.
@@ -44,7 +44,7 @@ pub(crate) struct HttpApp {
     event_loop: Py<Loop>,
     runtime: Mutex<Option<Arc<Runtime>>>,
     shutdown_grace: Duration,
-    verify: Verify,
+    verify: Verifier,
     /// Until the application ends.
     sharing: Mutex<Option<SharingUse>>,
 }
@@ -60,7 +60,7 @@ impl HttpApp {
         options: &[u8],
         verify: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
-        let verify = Verify::new(verify);
+        let verify = Verifier::new(verify);
         let options = http_options(py, options, &verify)?;
         let runtime = server.start_runtime(py)?;
         let service = server.core().http_service(options);
@@ -80,7 +80,7 @@ impl HttpApp {
     /// Checks the options of an application before there is an event loop.
     #[staticmethod]
     fn check_options(py: Python<'_>, options: &[u8], verify: Option<Py<PyAny>>) -> PyResult<()> {
-        http_options(py, options, &Verify::new(verify)).map(|_| ())
+        http_options(py, options, &Verifier::new(verify)).map(|_| ())
     }
 
     /// Begins an exchange for an ASGI scope. `span` is the trace context of a span that the ASGI server has for it. Returns the
@@ -116,12 +116,15 @@ impl HttpApp {
             feed: feed.clone(),
         };
         let Some(response) = response else {
-            return Ok((None, Some(exchange(ExchangeStage::Answer(answering)))));
+            return Ok((
+                None,
+                Some(exchange(ExchangeStage::PartialResponse(answering))),
+            ));
         };
         // A silent stream sets a timer.
         let _entered = runtime.handle().enter();
         let mut cx = Context::from_waker(Waker::noop());
-        let (answer, rest) = Answer::of(response, feed.is_unread(), &mut cx);
+        let (answer, rest) = PartialResponse::of(response, feed.is_unread(), &mut cx);
         let rest = rest.map(|body| exchange(ExchangeStage::Rest(body)));
         Ok((Some(answer.into_python(py)?), rest))
     }
@@ -140,18 +143,18 @@ impl HttpApp {
         let exchange = exchange.get();
         let is_long = exchange.feed.push(piece, more);
         let waiting = lock(&exchange.waiting).take();
-        let Some(ExchangeStage::Answer(mut answering)) = waiting else {
+        let Some(ExchangeStage::PartialResponse(mut answering)) = waiting else {
             // Another thread polls the exchange, and has been woken.
             return Ok(None);
         };
         let runtime = self.runtime(py)?;
         let Some(response) = self.poll(py, &runtime, &mut answering, is_long)? else {
-            *lock(&exchange.waiting) = Some(ExchangeStage::Answer(answering));
+            *lock(&exchange.waiting) = Some(ExchangeStage::PartialResponse(answering));
             return Ok(None);
         };
         let _entered = runtime.handle().enter();
         let mut cx = Context::from_waker(Waker::noop());
-        let (answer, rest) = Answer::of(response, exchange.feed.is_unread(), &mut cx);
+        let (answer, rest) = PartialResponse::of(response, exchange.feed.is_unread(), &mut cx);
         *lock(&exchange.waiting) = rest.map(ExchangeStage::Rest);
         answer.into_python(py).map(Some)
     }
@@ -287,7 +290,7 @@ impl Feed {
 
 /// What an exchange is waiting for.
 enum ExchangeStage {
-    Answer(Answering),
+    PartialResponse(Answering),
     Rest(ResponseBody),
 }
 
@@ -295,7 +298,7 @@ enum ExchangeStage {
 impl Exchange {
     /// Sets the result of `future` to the available part of the answer, once there is one.
     fn answer_into(&self, py: Python<'_>, future: Py<PyAny>) -> PyResult<()> {
-        let Some(ExchangeStage::Answer(answering)) = lock(&self.waiting).take() else {
+        let Some(ExchangeStage::PartialResponse(answering)) = lock(&self.waiting).take() else {
             return Err(errors::closed(py, "the request has been answered"));
         };
         let wanted = self.open();
@@ -368,7 +371,7 @@ impl Exchange {
 }
 
 /// The head of a response, and as much of its body as is available and the outer server takes at once.
-pub(crate) struct Answer {
+pub(crate) struct PartialResponse {
     head: http::response::Parts,
     body: Bytes,
     /// What to add as `content-length`.
@@ -377,7 +380,7 @@ pub(crate) struct Answer {
     closes: bool,
 }
 
-impl Answer {
+impl PartialResponse {
     /// Takes the available part of a response; the rest, if any, is left to the caller. `closes` marks the connection
     /// as not reusable.
     fn of(
@@ -438,7 +441,7 @@ async fn answer(
     };
     let mut response = Some(response);
     let (answer, rest) = poll_fn(|cx| match response.take() {
-        Some(response) => Poll::Ready(Answer::of(response, feed.is_unread(), cx)),
+        Some(response) => Poll::Ready(PartialResponse::of(response, feed.is_unread(), cx)),
         None => Poll::Pending,
     })
     .await;
@@ -563,7 +566,7 @@ impl WellKnown {
     /// Creates the document for these options, which must contain `auth`.
     #[new]
     fn new(py: Python<'_>, options: &[u8]) -> PyResult<Self> {
-        let auth = http_options(py, options, &Verify::default())?.auth;
+        let auth = http_options(py, options, &Verifier::default())?.auth;
         let auth = auth.ok_or_else(|| {
             errors::usage_error(py, "`auth` is not set, so there is no metadata to serve")
         })?;
@@ -589,7 +592,7 @@ impl WellKnown {
             errors::usage_error(py, "invalid HTTP request: its method is not valid")
         })?;
         let mut cx = Context::from_waker(Waker::noop());
-        let (answer, _) = Answer::of(self.core.handle(&request), false, &mut cx);
+        let (answer, _) = PartialResponse::of(self.core.handle(&request), false, &mut cx);
         answer.into_python(py)
     }
 }
@@ -662,7 +665,7 @@ fn escaped(path: &str) -> String {
 pub(crate) fn http_options(
     py: Python<'_>,
     options: &[u8],
-    verify: &Verify,
+    verify: &Verifier,
 ) -> PyResult<HttpOptions> {
     let given: HttpServingOptions = read(py, "the options", options)?;
     let options = given.options_with(|builder| verify.added_to(builder));

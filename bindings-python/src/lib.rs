@@ -35,7 +35,7 @@ mod server;
 mod serving;
 mod session_states;
 mod sharing;
-mod verify;
+mod verifier;
 mod wake;
 mod workers;
 

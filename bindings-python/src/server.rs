@@ -13,8 +13,8 @@ use mcpline::foreign::options::{
     UnixServingOptions,
 };
 use mcpline::foreign::{
-    self, Feature, FeatureKey, ForeignSharing, Listening, MAX_RUNNING_FUNCTIONS, OpenApiFunctions,
-    OpenApiImport, SharingFunctions, SharingUse, WorkerProgram,
+    self, Feature, FeatureKey, ForeignSharing, MAX_RUNNING_FUNCTIONS, OpenApiFunctions,
+    OpenApiImport, ServingRole, SharingFunctions, SharingUse, WorkerProgram,
 };
 use mcpline::protocol::vocabulary::{Implementation, JsonObject};
 use mcpline::server::{CallKind, Completer};
@@ -35,7 +35,7 @@ use crate::plan::{Plan, SharedPlan};
 use crate::runtime::{Runtime, RuntimeSlot, keep_thread_state};
 use crate::serving::{Description, Serving};
 use crate::session_states::{SessionNumber, SessionStates};
-use crate::verify::Verify;
+use crate::verifier::Verifier;
 use crate::workers::{self, Pool};
 
 /// A server and its handlers.
@@ -540,7 +540,7 @@ impl Server {
     ) -> PyResult<Serving> {
         // First: a thread may stop the server while files are read and the port is opened.
         let stop = self.new_stop();
-        let options = http_options(py, options, &Verify::new(verify))?;
+        let options = http_options(py, options, &Verifier::new(verify))?;
         let tls: Option<TlsOptions> = tls.map(|tls| read(py, "`tls`", tls)).transpose()?;
         // Files may be on a slow disk.
         let tls = py
@@ -555,7 +555,7 @@ impl Server {
             let _ = sender.send(match workers {
                 None => foreign::listen(&core, address, options)
                     .await
-                    .map(Listening::Server),
+                    .map(ServingRole::Server),
                 Some((program, arguments, directory, count, start_timeout)) => {
                     let workers = WorkerProgram {
                         program,
@@ -573,7 +573,7 @@ impl Server {
             .map_err(|_| errors::closed(py, "the server has ended"))?;
         let bound = bound.map_err(|error| errors::core(py, &error))?;
         let core = self.core().clone();
-        let is_worker = matches!(bound, Listening::Worker(_));
+        let is_worker = matches!(bound, ServingRole::Worker(_));
         let description = |address: SocketAddr, url: String| Description {
             address: Some((address.ip().to_string(), address.port())),
             startup_message: foreign::startup_message(&core, Some(&url)),
@@ -582,17 +582,17 @@ impl Server {
             is_worker,
         };
         match (bound, tls) {
-            (Listening::Server(bound) | Listening::Worker(bound), None) => {
+            (ServingRole::Server(bound) | ServingRole::Worker(bound), None) => {
                 let description = description(bound.address(), bound.url());
                 Serving::start(py, runtime, self, bound, stop, description)
             }
-            (Listening::Server(bound) | Listening::Worker(bound), Some(tls)) => {
+            (ServingRole::Server(bound) | ServingRole::Worker(bound), Some(tls)) => {
                 let address = bound.address();
                 let bound = bound.tls(tls);
                 let description = description(address, bound.url());
                 Serving::start(py, runtime, self, bound, stop, description)
             }
-            (Listening::Supervisor(workers), tls) => {
+            (ServingRole::Supervisor(workers), tls) => {
                 let scheme = if tls.is_some() { "https" } else { "http" };
                 let mut description = description(workers.address(), workers.url(scheme));
                 description.has_workers = true;

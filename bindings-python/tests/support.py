@@ -26,7 +26,7 @@ LEGACY = "2025-11-25"
 MODERN = "2026-07-28"
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", LEGACY, MODERN)
 # Timeout in seconds for events that must happen. Only a failing test waits that long.
-PATIENCE = 60
+TEST_TIMEOUT = 60
 
 
 def run(coroutine: Any) -> Any:
@@ -35,7 +35,7 @@ def run(coroutine: Any) -> Any:
 
 
 async def _bounded(coroutine: Any) -> Any:
-    return await asyncio.wait_for(coroutine, PATIENCE)
+    return await asyncio.wait_for(coroutine, TEST_TIMEOUT)
 
 
 async def logged(log: Any, text: str) -> None:
@@ -46,7 +46,7 @@ async def logged(log: Any, text: str) -> None:
 
 def settles(condition: Callable[[], bool]) -> bool:
     """Wait until a condition holds that must come true: the system lists joined threads a little longer."""
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + TEST_TIMEOUT
     while not condition():
         if time.monotonic() > until:
             return False
@@ -101,7 +101,7 @@ class Process:
         self.process.stdin.flush()
 
     def line(self) -> bytes:
-        return self.lines.get(timeout=PATIENCE)
+        return self.lines.get(timeout=TEST_TIMEOUT)
 
     def receive(self) -> dict[str, Any]:
         line = self.line()
@@ -125,9 +125,9 @@ class Process:
         self.process.stdin.close()
 
     def wait(self) -> int:
-        code = self.process.wait(PATIENCE)
+        code = self.process.wait(TEST_TIMEOUT)
         for reader in self._readers:
-            reader.join(PATIENCE)
+            reader.join(TEST_TIMEOUT)
         return code
 
     def kill(self) -> None:
@@ -183,7 +183,7 @@ def post(port: int, path: str, name: str, arguments: dict[str, Any], **headers: 
             **headers,
         },
     )
-    with urllib.request.urlopen(request, timeout=PATIENCE) as response:
+    with urllib.request.urlopen(request, timeout=TEST_TIMEOUT) as response:
         body = response.read()
     if response.headers["Content-Type"].startswith("text/event-stream"):
         data = [line[6:] for line in body.splitlines() if line.startswith(b"data: ")]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from mcpline import Client, ConnectionLost, ServerExited, SyncClient, UsageError
 from mcpline.results import ConnectionEvent
-from support import PATIENCE, free_port, run
+from support import TEST_TIMEOUT, free_port, run
 from ways import PEER, Reach, http_port, reach
 
 __all__ = ["http_port", "reach"]
@@ -91,8 +91,8 @@ def test_a_blocking_client_has_connection_events() -> None:
         with pytest.raises(ConnectionLost):
             client.call_tool("dies")
         assert client.call_tool("pid").text == str(client.pid)
-        states = [events.get(timeout=PATIENCE).state for _ in range(4)]
-    states.append(events.get(timeout=PATIENCE).state)
+        states = [events.get(timeout=TEST_TIMEOUT).state for _ in range(4)]
+    states.append(events.get(timeout=TEST_TIMEOUT).state)
     assert states == ["connected", "lost", "retrying", "restored", "closed"]
 
 

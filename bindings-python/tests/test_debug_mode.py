@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from mcpline import Client, RpcError, Server, ToolError, ToolResult, UsageError
-from support import LEGACY, PATIENCE, Process, run, settles
+from support import LEGACY, TEST_TIMEOUT, Process, run, settles
 
 SOURCE = """
     import sys
@@ -216,7 +216,7 @@ def test_a_host_that_does_not_read_stderr_does_not_keep_the_server_from_ending()
         for number in range(1, 101):
             ask(number, "tools/call", {"name": "echo", "arguments": {"text": "x" * 3000}})
         server.stdin.close()
-        assert server.wait(PATIENCE) == 0
+        assert server.wait(TEST_TIMEOUT) == 0
     finally:
         server.kill()
         with server:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from mcpline import Client
-from support import LEGACY, PATIENCE, free_port, process, run, settles, text, wait_for_port
+from support import LEGACY, TEST_TIMEOUT, free_port, process, run, settles, text, wait_for_port
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no local sharing")
 
@@ -71,7 +71,7 @@ def request(port: int, session: str | None, **message: Any) -> tuple[str, dict[s
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     if session is not None:
         headers |= {"Mcp-Session-Id": session, "MCP-Protocol-Version": LEGACY}
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)) as connection:
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=TEST_TIMEOUT)) as connection:
         connection.request("POST", "/mcp", json.dumps({"jsonrpc": "2.0", "id": 1, **message}), headers)
         response = connection.getresponse()
         body = response.read()

@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 import pytest
 from mcpline import Context, Server, _loops
-from support import LEGACY, PATIENCE, SOURCE, process, run, text
+from support import LEGACY, TEST_TIMEOUT, SOURCE, process, run, text
 
 pytestmark = pytest.mark.usefixtures("with_and_without_internals")
 variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
@@ -585,7 +585,7 @@ def test_a_handler_that_can_not_be_attached_fails_where_it_is_added(monkeypatch)
 
     adding = threading.Thread(target=add, daemon=True)
     adding.start()
-    adding.join(PATIENCE)
+    adding.join(TEST_TIMEOUT)
     assert [str(error) for error in outcome] == ["too many open files"]
 
 
@@ -613,7 +613,7 @@ def test_handlers_that_two_threads_add_while_serving_share_one_loop(monkeypatch)
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(PATIENCE)
+        thread.join(TEST_TIMEOUT)
         assert not thread.is_alive()
     assert failures == []
     assert attached == [server]

@@ -11,7 +11,7 @@ import weakref
 from typing import Any
 
 from mcpline import Context, Server, SyncContext
-from support import PATIENCE, run
+from support import TEST_TIMEOUT, run
 
 
 class Argument:
@@ -167,7 +167,7 @@ import faulthandler, gc
 from mcpline import Server, UsageError
 
 # A deadlock ends the program, with a traceback.
-faulthandler.dump_traceback_later(PATIENCE, exit=True)
+faulthandler.dump_traceback_later(TEST_TIMEOUT, exit=True)
 server = Server("test")
 dropped = []
 
@@ -232,6 +232,6 @@ print("done")
 
 
 def test_an_object_of_a_handler_may_use_the_server_while_it_is_dropped():
-    source = USES_ITS_SERVER.replace("PATIENCE", str(PATIENCE))
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=2 * PATIENCE)
+    source = USES_ITS_SERVER.replace("TEST_TIMEOUT", str(TEST_TIMEOUT))
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=2 * TEST_TIMEOUT)
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)

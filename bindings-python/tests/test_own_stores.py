@@ -21,7 +21,7 @@ import pytest
 from mcpline import Context, Server, Sharing, UsageError
 from mcpline.sharing import LoggedEvents
 from mcpline.testing import check_sharing
-from support import LEGACY, PATIENCE, free_port, logged, process, run, text, wait_for_port
+from support import LEGACY, TEST_TIMEOUT, free_port, logged, process, run, text, wait_for_port
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples/python"
 
@@ -203,7 +203,7 @@ class Response:
 
 
 def _request(port: int, verb: str, session: str | None, message: Any, headers: dict[str, str]) -> Response:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TEST_TIMEOUT)
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **headers}
     if session is not None:
         headers |= {"Mcp-Session-Id": session, "MCP-Protocol-Version": LEGACY}
@@ -333,7 +333,7 @@ def test_sessions_live_on_with_a_store_that_fails(fault: Callable[[], Any], warn
             await logged(caplog, warning)
             stopped = time.monotonic()
         # Nothing waits for the store: the grace period, what is queued, the subscription, and the threads of calls.
-        assert time.monotonic() - stopped < PATIENCE / 4
+        assert time.monotonic() - stopped < TEST_TIMEOUT / 4
 
     run(main())
     assert all(len(record.getMessage()) < 2_000 for record in caplog.records if record.levelname == "WARNING")
@@ -363,7 +363,7 @@ def test_a_late_subscription_is_the_only_one_and_ends(caplog: Any):
 
     def subscribe(receive: Callable[[bytes], None]) -> Callable[[], object]:
         calls.append("subscribe")
-        go_on.wait(PATIENCE)
+        go_on.wait(TEST_TIMEOUT)
         return store.subscribe(receive)
 
     parts.subscribe = subscribe
@@ -391,16 +391,16 @@ def test_a_subscription_that_comes_after_serving_ends():
 
     def subscribe(receive: Callable[[bytes], None]) -> Callable[[], object]:
         began.set()
-        go_on.wait(PATIENCE)
+        go_on.wait(TEST_TIMEOUT)
         return ended.set
 
     parts.subscribe = subscribe
 
     async def main() -> None:
         async with serving(replica(parts, timeout=0.05)):
-            assert await asyncio.to_thread(began.wait, PATIENCE)
+            assert await asyncio.to_thread(began.wait, TEST_TIMEOUT)
         go_on.set()
-        assert await asyncio.to_thread(ended.wait, PATIENCE)
+        assert await asyncio.to_thread(ended.wait, TEST_TIMEOUT)
 
     run(main())
 
@@ -467,19 +467,19 @@ def test_handlers_that_block_leave_the_store_its_threads(caplog: Any):
 
     async def main() -> None:
         parts = made_sync(store)
-        sharing = Sharing(sessions=parts, events=parts, bus=parts, timeout=PATIENCE)
+        sharing = Sharing(sessions=parts, events=parts, bus=parts, timeout=TEST_TIMEOUT)
         server = Server("replica", "1", sharing=sharing, worker_threads=1, shutdown_grace=0.1)
 
         @server.tool
         def blocks() -> str:
             running.set()
-            go_on.wait(PATIENCE)
+            go_on.wait(TEST_TIMEOUT)
             return "done"
 
         async with serving(server) as a:
             session = await begin(a)
             blocked = asyncio.ensure_future(call(a, session, "blocks"))
-            assert await asyncio.to_thread(running.wait, PATIENCE)
+            assert await asyncio.to_thread(running.wait, TEST_TIMEOUT)
             saved = len(store.sessions)
             await begin(a)
             assert len(store.sessions) == saved + 1

@@ -12,7 +12,7 @@ import sys
 import threading
 
 import pytest
-from support import PATIENCE, free_port, post, process, text, wait_for_port
+from support import TEST_TIMEOUT, free_port, post, process, text, wait_for_port
 
 STDIO = """
 import asyncio, os, subprocess, sys, threading, time
@@ -127,7 +127,7 @@ def test_signals_end_a_server_at_a_terminal(kind, number):
             os.write(ours, b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
             assert json.loads(server.stdout.readline())["id"] == 1
             server.send_signal(number)
-            _, errors = server.communicate(timeout=PATIENCE)
+            _, errors = server.communicate(timeout=TEST_TIMEOUT)
             assert server.returncode == 0
             assert b"Traceback" not in errors
         finally:
@@ -351,7 +351,7 @@ while "logging" not in sys.modules and time.monotonic() < deadline:
 import logging, threading
 print(threading.current_thread() is threading.main_thread())
 """
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, check=True, timeout=PATIENCE)
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, check=True, timeout=TEST_TIMEOUT)
     assert done.stdout == b"True\n"
 
 
@@ -464,7 +464,7 @@ def add() -> None:
 
 def imported(source: str) -> set[str]:
     code = f"import sys; before = set(sys.modules)\n{source}\nprint(*sorted(set(sys.modules) - before))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=PATIENCE)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=TEST_TIMEOUT)
     return set(done.stdout.decode().split())
 
 
@@ -505,7 +505,7 @@ def test_warnings_are_logged_before_the_interpreter_ends():
     ]
     source = "\n".join(lines)
     for _ in range(5):
-        done = subprocess.run([sys.executable, "-c", source], capture_output=True, timeout=PATIENCE)
+        done = subprocess.run([sys.executable, "-c", source], capture_output=True, timeout=TEST_TIMEOUT)
         assert done.returncode == 0, done.stderr
         assert done.stderr.count(b"clients may refuse a tool") == 3
 
@@ -533,7 +533,7 @@ Server("test").run("http", port=int(sys.argv[1]), auth=ResourceServer(verify=ver
         port = free_port()
         with process(source, str(port)) as server:
             wait_for_port(port)
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TEST_TIMEOUT)
             connection.request("POST", "/mcp", b"{}", {"Authorization": "Bearer a", "Content-Type": "application/json"})
             assert server.line() == b"verifying\n"
             server.process.send_signal(signal.SIGTERM)
@@ -562,4 +562,4 @@ server.run("http", port=int(sys.argv[1]))
             assert text(post(port, "/mcp", "echo", {"value": "hi"})["result"]) == "hi"
         finally:
             server.send_signal(signal.SIGTERM)
-        assert server.wait(PATIENCE) == 0
+        assert server.wait(TEST_TIMEOUT) == 0

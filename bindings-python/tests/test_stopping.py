@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from mcpline import Server
-from support import PATIENCE
+from support import TEST_TIMEOUT
 from trio_support import run_on
 
 
@@ -25,7 +25,7 @@ def test_a_server_that_is_stopped_within_its_lifespan_ends():
     server = stopped_in_its_lifespan()
     serving = threading.Thread(target=lambda: server.run("http", port=0), daemon=True)
     serving.start()
-    serving.join(PATIENCE)
+    serving.join(TEST_TIMEOUT)
     assert not serving.is_alive()
 
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from mcpline import Closed, Context, RequestTimedOut, RpcError, Server, SyncClient, TextContent
-from support import LEGACY, MODERN, PATIENCE, run
+from support import LEGACY, MODERN, TEST_TIMEOUT, run
 from ways import CELLS, Reach, http_port, reach
 
 __all__ = ["http_port", "reach"]
@@ -173,7 +173,7 @@ def test_a_lifespan_can_close_its_client_at_its_end(how: str):
     # In a thread, so that a close that waits for itself does not keep this test from failing.
     closing = threading.Thread(target=client.close, daemon=True)
     closing.start()
-    closing.join(PATIENCE)
+    closing.join(TEST_TIMEOUT)
     assert not closing.is_alive()
     assert events == ["cleaned up"]
 
@@ -201,7 +201,7 @@ def test_a_handler_can_close_its_client(is_async: bool):
     with pytest.raises(Closed):
         client.call_tool("close")
     client.close()
-    assert closed.wait(PATIENCE)
+    assert closed.wait(TEST_TIMEOUT)
 
 
 def test_pending_progress_reports_of_a_failed_request_are_delivered():
@@ -245,11 +245,11 @@ def test_every_close_waits_for_the_end():
 
     threads = [threading.Thread(target=close) for _ in range(2)]
     threads[0].start()
-    assert ending.wait(PATIENCE)
+    assert ending.wait(TEST_TIMEOUT)
     threads[1].start()
     # Time for the second one to return too early.
     threads[1].join(0.2)
     may_end.set()
     for thread in threads:
-        thread.join(PATIENCE)
+        thread.join(TEST_TIMEOUT)
     assert events == ["ended", "closed", "closed"]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from mcpline import Client, Server, Tls, UsageError
-from support import PATIENCE, run
+from support import TEST_TIMEOUT, run
 
 # A certificate for localhost and 127.0.0.1, and the authority that signed it.
 FILES = Path(__file__).resolve().parents[2] / "bindings-node" / "test" / "tls"
@@ -110,7 +110,7 @@ def test_a_server_that_is_stopped_while_it_reads_its_certificate_does_not_serve(
     with certificate.open("wb") as file:
         server.stop()
         file.write(CERTIFICATE.read_bytes())
-    serving.join(PATIENCE)
+    serving.join(TEST_TIMEOUT)
     assert not serving.is_alive()
 
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 from mcpline import Client, Context, DeclinedElicitation, Server, SyncContext, UsageError
-from support import LEGACY, MODERN, PATIENCE, logged, run, text
+from support import LEGACY, MODERN, TEST_TIMEOUT, logged, run, text
 
 LATE = "The tool slow did not finish within 0.05 seconds"
 
@@ -53,7 +53,7 @@ def test_the_result_of_a_sync_tool_that_goes_on_is_dropped():
     def slow(ctx: SyncContext) -> str:
         while not ctx.cancelled:
             time.sleep(0.001)
-        leave.wait(PATIENCE)
+        leave.wait(TEST_TIMEOUT)
         left.set()
         return "dropped"
 
@@ -62,7 +62,7 @@ def test_the_result_of_a_sync_tool_that_goes_on_is_dropped():
             result = await client.request("tools/call", {"name": "slow"})
             assert text(result) == LATE
             leave.set()
-            assert await asyncio.to_thread(left.wait, PATIENCE)
+            assert await asyncio.to_thread(left.wait, TEST_TIMEOUT)
             assert len((await client.request("tools/list"))["tools"]) == 1
 
     run(main())

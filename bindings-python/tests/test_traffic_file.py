@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from mcpline import Client, Server, UsageError
-from support import PATIENCE, run
+from support import TEST_TIMEOUT, run
 
 SOURCE = """
     import sys
@@ -56,7 +56,7 @@ def test_a_process_that_ends_has_recorded_everything(tmp_path: Path, by_variable
         env=environment,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TEST_TIMEOUT,
         check=True,
     )
     assert ended.stderr == ""

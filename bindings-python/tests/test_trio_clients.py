@@ -33,7 +33,7 @@ from mcpline import (
     ToolError,
     UsageError,
 )
-from support import LEGACY, MODERN, PATIENCE, free_port, process, settles, wait_for_port
+from support import LEGACY, MODERN, TEST_TIMEOUT, free_port, process, settles, wait_for_port
 from trio_support import asking_server, loop_threads, run_in_trio, run_on, trio_server
 
 BACKENDS = ("trio", "asyncio")
@@ -347,7 +347,7 @@ def test_a_client_runs_in_the_guest_mode_of_trio():
         trio.lowlevel.start_guest_run(
             call, run_sync_soon_threadsafe=loop.call_soon_threadsafe, done_callback=ended.set_result
         )
-        assert "sleep" in (await asyncio.wait_for(ended, PATIENCE)).unwrap()
+        assert "sleep" in (await asyncio.wait_for(ended, TEST_TIMEOUT)).unwrap()
 
     asyncio.run(test())
 
@@ -958,7 +958,7 @@ def test_a_client_is_closed_while_the_event_loop_cleans_up(monkeypatch, caplog):
         # The last step of the clean-up.
         await shut_down(loop, *arguments)
         cleaning.set()
-        assert queued.wait(PATIENCE)
+        assert queued.wait(TEST_TIMEOUT)
 
     def waiting(bridge: _trio.Bridge, operation: _trio.Operation) -> Any:
         # Called when the loop has to start the operation.
@@ -974,7 +974,7 @@ def test_a_client_is_closed_while_the_event_loop_cleans_up(monkeypatch, caplog):
             try:
                 yield
             finally:
-                assert cleaning.wait(PATIENCE)
+                assert cleaning.wait(TEST_TIMEOUT)
 
     generator = generate()
 
@@ -1032,7 +1032,7 @@ def test_ctrl_c_while_a_client_waits_for_its_handlers_leaves_nothing_behind(monk
         finally:
             events.append("interrupted")
             ended.set()
-            with trio.fail_after(PATIENCE) as scope:
+            with trio.fail_after(TEST_TIMEOUT) as scope:
                 # A shield would hide the deadline.
                 scope.shield = True
                 await client.close()
@@ -1163,7 +1163,7 @@ def test_a_handler_can_close_a_client_that_is_being_closed():
 @pytest.mark.parametrize("event", ["notification", "connection"])
 def test_a_client_does_not_wait_for_the_observer_that_closes_it(task, event, monkeypatch, caplog):
     # Longer than the test may take.
-    monkeypatch.setattr("mcpline._hosts._LISTENER_END_TIMEOUT", 10 * PATIENCE)
+    monkeypatch.setattr("mcpline._hosts._LISTENER_END_TIMEOUT", 10 * TEST_TIMEOUT)
 
     async def test():
         opened, closed = trio.Event(), trio.Event()

@@ -15,7 +15,7 @@ import pytest
 import trio
 from mcpline import Client, Context, Depends, ElicitParams, McplineError, Server, SyncContext, UsageError
 from mcpline.auth import Bearer, Caller, ResourceServer
-from support import LEGACY, MODERN, PATIENCE, SOURCE, free_port, process, wait_for_port
+from support import LEGACY, MODERN, TEST_TIMEOUT, SOURCE, free_port, process, wait_for_port
 from trio_support import asking_server, run_in_trio, trio_server
 
 if sys.version_info < (3, 11):
@@ -114,7 +114,7 @@ def test_the_timeout_of_a_tool_cancels_its_handler_in_trio():
 def test_cancelling_serve_lets_calls_in_flight_finish():
     async def test():
         began, leave = trio.Event(), trio.Event()
-        server = Server("graceful", shutdown_grace=PATIENCE)
+        server = Server("graceful", shutdown_grace=TEST_TIMEOUT)
 
         @server.tool
         async def finish() -> str:
@@ -406,7 +406,7 @@ def program(source: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-X", "dev", "-c", textwrap.dedent(source), *arguments],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TEST_TIMEOUT,
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 import trio
 from mcpline import Client, Context, Server, SyncClient, TransportError, UsageError
-from support import PATIENCE, REVISIONS, process, run, settles
+from support import TEST_TIMEOUT, REVISIONS, process, run, settles
 from trio_support import run_in_trio
 
 SOURCE = """
@@ -60,7 +60,7 @@ def serving(path, **options) -> Iterator[Server]:
         yield server
     finally:
         server.stop()
-        thread.join(PATIENCE)
+        thread.join(TEST_TIMEOUT)
     assert not thread.is_alive()
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support import MODERN, PATIENCE, Process, free_port, post, process, settles, text, wait_for_port
+from support import MODERN, TEST_TIMEOUT, Process, free_port, post, process, settles, text, wait_for_port
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no sockets that processes inherit")
 
@@ -166,7 +166,7 @@ def test_a_killed_worker_is_replaced_and_no_call_is_refused():
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_calls_in_flight_are_answered_at_the_end(number: int):
     with served() as (port, server):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TEST_TIMEOUT)
         connection.request("POST", "/mcp", *request("slow", seconds=0.5))
         assert server.line() == b"began\n"
         # As a terminal does with Ctrl-C: it reaches all of the group.
@@ -219,7 +219,7 @@ def test_workers_and_supervisor_stop_together_if_all_get_the_signal():
         pids = all_asked(port, 3)
         calls = []
         for _ in range(6):
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TEST_TIMEOUT)
             connection.request("POST", "/mcp", *request("slow", seconds=0.5))
             calls.append(connection)
         for _ in calls:
@@ -248,7 +248,7 @@ def test_workers_that_do_not_end_are_killed():
 
 def test_connections_are_refused_while_the_workers_finish():
     with served() as (port, server):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TEST_TIMEOUT)
         connection.request("POST", "/mcp", *request("slow", seconds=2))
         assert server.line() == b"began\n"
         server.process.send_signal(signal.SIGTERM)
@@ -377,7 +377,7 @@ async def asks(ctx: Context) -> str:
 
 
 def exchange(port: int, message: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TEST_TIMEOUT)
     with contextlib.closing(connection):
         connection.request("POST", "/mcp", json.dumps(message), headers)
         answer = connection.getresponse()

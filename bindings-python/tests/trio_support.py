@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import trio
 from mcpline import Context, Server
-from support import PATIENCE, settles
+from support import TEST_TIMEOUT, settles
 
 
 def run_in_trio(test: Callable[[], Any]) -> None:
@@ -21,7 +21,7 @@ def run_on(backend: str, test: Callable[[], Any]) -> None:
     """Run a test on a backend of anyio, with a time limit. It must leave no event loop behind."""
 
     async def bounded() -> None:
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TEST_TIMEOUT):
             await test()
 
     anyio.run(bounded, backend=backend)

@@ -9,7 +9,7 @@ use mcpline::foreign::Failure as CoreFailure;
 use mcpline::foreign::channel::OpenChannel;
 use mcpline::foreign::client::{
     BacklogSlot, CLOSING_TIMEOUT, ClientCloser, ClientCommand, ClientEvents, ClientHandle,
-    Connection, InputRequest, InputRequests, Outcome, Reply, Target, WrongPhaseError,
+    Connection, InputRequest, InputRequests, Outcome, OutcomeRecipient, Target, WrongPhaseError,
 };
 use mcpline::foreign::options::CallOptions;
 use mcpline::protocol::ListMethod;
@@ -400,7 +400,7 @@ async fn deliver(listener: &dyn ProgressListener, (progress, slot): (Progress, B
 /// Sends the outcome of a request to its caller.
 struct Answer(oneshot::Sender<Outcome>);
 
-impl Reply for Answer {
+impl OutcomeRecipient for Answer {
     fn settle(self, outcome: Outcome) {
         // The caller may be gone.
         let _ = self.0.send(outcome);

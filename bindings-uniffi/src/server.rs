@@ -142,9 +142,9 @@ impl Server {
     pub fn serve_stdio(&self) -> Arc<Serving> {
         let _entered = self.runtime.handle().enter();
         let message = foreign::startup_message(&self.core, None);
-        let facts = Facts {
+        let facts = TransportAddress {
             startup_message: message,
-            ..Facts::default()
+            ..TransportAddress::default()
         };
         let (serving, stop, ending) = Serving::new(facts, self.runtime.clone());
         let ends = serve(self.core.clone(), transport::stdio(), stop, ending);
@@ -163,7 +163,8 @@ impl Server {
             .map(|principal| read("the principal", &principal))
             .transpose()?;
         let principal = principal.map(CallerOptions::authorized);
-        let (serving, stop, ending) = Serving::new(Facts::default(), self.runtime.clone());
+        let (serving, stop, ending) =
+            Serving::new(TransportAddress::default(), self.runtime.clone());
         let core = self.core.clone();
         self.runtime.handle().spawn(async move {
             let carried = CoreChannel::new();
@@ -220,7 +221,7 @@ impl Server {
                 }
             };
             let (url, port) = facts(&transport);
-            let facts = Facts {
+            let facts = TransportAddress {
                 startup_message: foreign::startup_message(&core, Some(&url)),
                 url: Some(url),
                 port,
@@ -247,7 +248,7 @@ type Ending = watch::Sender<End>;
 
 /// What is known when a transport is ready.
 #[derive(Default)]
-struct Facts {
+struct TransportAddress {
     url: Option<String>,
     port: u16,
     startup_message: Option<String>,
@@ -258,12 +259,12 @@ struct Facts {
 pub struct Serving {
     stop: Stop,
     ended: watch::Receiver<End>,
-    facts: Facts,
+    facts: TransportAddress,
     _runtime: Arc<Runtime>,
 }
 
 impl Serving {
-    fn new(facts: Facts, runtime: Arc<Runtime>) -> (Arc<Self>, Stop, Ending) {
+    fn new(facts: TransportAddress, runtime: Arc<Runtime>) -> (Arc<Self>, Stop, Ending) {
         let stop = Stop::new();
         let (ending, ended) = watch::channel(None);
         let serving = Self {

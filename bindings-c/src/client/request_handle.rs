@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use mcpline::client::ProgressListener;
-use mcpline::foreign::client::{Outcome, Reply, RequestsInFlight};
+use mcpline::foreign::client::{Outcome, OutcomeRecipient, RequestsInFlight};
 
 use crate::callback_tracker::{Latch, RunningCallback, Waiter};
 use crate::executor::Job;
@@ -205,7 +205,7 @@ impl<'c> PreparedRequest<'c> {
     }
 }
 
-impl Reply for Report {
+impl OutcomeRecipient for Report {
     fn settle(self, outcome: Outcome) {
         let Self {
             recipient,

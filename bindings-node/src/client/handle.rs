@@ -10,7 +10,7 @@ use mcpline::client::RequestOptions;
 use mcpline::foreign::IoAction;
 use mcpline::foreign::channel::OpenChannel;
 use mcpline::foreign::client::{
-    ClientCommand, ClientHandle, Connection, Outcome, Reply, SentRequest, Target,
+    ClientCommand, ClientHandle, Connection, Outcome, OutcomeRecipient, SentRequest, Target,
 };
 use mcpline::foreign::options::CallOptions;
 use mcpline::protocol::ErrorCode;
@@ -53,7 +53,7 @@ pub struct Client {
 /// Settles the promise with this number.
 struct Promise(Arc<Shared>, u32);
 
-impl Reply for Promise {
+impl OutcomeRecipient for Promise {
     fn settle(self, outcome: Outcome) {
         let settled = match outcome {
             Outcome::Done => Settled::Done,

@@ -20,7 +20,7 @@ if typing.TYPE_CHECKING:
     from . import _native
     from .transports import Channel, SyncChannel
 
-__all__ = ["Carrier", "ThreadCarrier", "open_channel"]
+__all__ = ["ChannelDriver", "ThreadCarrier", "open_channel"]
 
 _LOGGER = logging.getLogger("mcpline")
 
@@ -28,7 +28,7 @@ _END_TIMEOUT = 1.0
 """Seconds to wait for the end of a thread: somewhat longer than sending a last message may take."""
 
 
-class Carrier:
+class ChannelDriver:
     """Carries the messages of one channel on the running event loop."""
 
     def __init__(
@@ -180,7 +180,7 @@ async def open_channel(native: _native.Channel, transport: Any) -> None:
     finally:
         is_opening = False
     # A channel that is opened too late is closed by its carrier.
-    carrier = Carrier(native, channel, native.close, first)
+    carrier = ChannelDriver(native, channel, native.close, first)
     native.opened(None)
     try:
         await carrier.run()

@@ -321,7 +321,7 @@ async def serve(server: Server, transport: str, options: dict[str, Any]) -> None
 
 async def serve_channel(server: Server, channel: Channel, principal: Caller | None) -> None:
     """Serve one client over a channel on the running loop, until either side closes it or the task is cancelled."""
-    from ._channels import Carrier
+    from ._channels import ChannelDriver
     from .auth import caller_json
     from .errors import TransportError
 
@@ -329,7 +329,7 @@ async def serve_channel(server: Server, channel: Channel, principal: Caller | No
     named = None if principal is None else caller_json(principal)
     try:
         serving = server._native.start_channel(native, named)
-        carrier = Carrier(native, channel, serving.stop)
+        carrier = ChannelDriver(native, channel, serving.stop)
     except BaseException:
         native.close()
         raise

@@ -10,8 +10,8 @@ use mcpline::client::{Client as CoreClient, RequestOptions};
 use mcpline::foreign::IoAction;
 use mcpline::foreign::channel::OpenChannel;
 use mcpline::foreign::client::{
-    ClientCloser, ClientCommand, ClientHandle, Outcome, Reply, ServerDescription, Target,
-    WrongPhaseError, client_metrics,
+    ClientCloser, ClientCommand, ClientHandle, Outcome, OutcomeRecipient, ServerDescription,
+    Target, WrongPhaseError, client_metrics,
 };
 use mcpline::protocol::wire::Raw;
 use pyo3::intern;
@@ -47,7 +47,7 @@ enum RequestWaiter {
     Thread(Arc<Waiter>),
 }
 
-impl Reply for RequestWaiter {
+impl OutcomeRecipient for RequestWaiter {
     fn settle(self, outcome: Outcome) {
         match self {
             Self::Future(event_queue, future) => {

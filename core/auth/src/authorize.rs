@@ -16,7 +16,7 @@ pub const OFFLINE_ACCESS: &str = "offline_access";
 
 /// An authorization request with what its response is checked against: verifier, state and issuer stay together.
 #[derive(Debug)]
-pub struct Authorizing {
+pub struct AuthorizationRequest {
     url: String,
     redirect_uri: String,
     state: Secret,
@@ -37,7 +37,7 @@ pub struct Code {
     pub redirect_uri: String,
 }
 
-impl Authorizing {
+impl AuthorizationRequest {
     /// Creates a request for these scopes. `entropy` must be random and used only once.
     ///
     /// # Errors
@@ -176,7 +176,7 @@ mod tests {
     const ISSUER: &str = "https://auth.example.com";
     const REDIRECT: &str = "http://127.0.0.1:4000/callback";
 
-    fn request(names_issuer: bool) -> Authorizing {
+    fn request(names_issuer: bool) -> AuthorizationRequest {
         let server = ServerMetadata {
             issuer: ISSUER.into(),
             authorization_endpoint: Some("https://auth.example.com/authorize?tenant=1".into()),
@@ -187,7 +187,7 @@ mod tests {
         let scopes = Scopes::parse("files:read offline_access");
         let resource = "https://mcp.example.com";
         let entropy = std::array::from_fn(|at| at as u8);
-        Authorizing::start(&server, &client, REDIRECT, resource, &scopes, entropy)
+        AuthorizationRequest::start(&server, &client, REDIRECT, resource, &scopes, entropy)
             .expect("a request")
     }
 
@@ -200,7 +200,7 @@ mod tests {
             .unwrap_or_default()
     }
 
-    fn answer(request: Authorizing, rest: &str) -> Result<Code, AuthError> {
+    fn answer(request: AuthorizationRequest, rest: &str) -> Result<Code, AuthError> {
         let state = parameter(request.url(), "state");
         request.redirected(&format!("{REDIRECT}?state={state}&{rest}"))
     }

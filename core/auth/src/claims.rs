@@ -12,7 +12,7 @@ use mcpline_protocol::Scopes;
 
 /// What a token's claims must match to be accepted.
 #[derive(Debug, Clone, Copy)]
-pub struct Expected<'e> {
+pub struct ClaimRequirements<'e> {
     /// Accepted issuers. If empty, any issuer is accepted, because the keys identify it.
     pub issuers: &'e [String],
     /// Accepted audiences: a token's audience must contain one of them.
@@ -114,7 +114,7 @@ impl Claims {
     /// # Errors
     ///
     /// The first rule that the token breaks.
-    pub fn check(&self, expected: &Expected<'_>) -> Result<(), ClaimError> {
+    pub fn check(&self, expected: &ClaimRequirements<'_>) -> Result<(), ClaimError> {
         self.check_issuer(expected)?;
         self.check_audience(expected)?;
         if self.expires_at.is_none() {
@@ -128,7 +128,7 @@ impl Claims {
     /// # Errors
     ///
     /// [`ClaimError::Issuer`]
-    pub fn check_issuer(&self, expected: &Expected<'_>) -> Result<(), ClaimError> {
+    pub fn check_issuer(&self, expected: &ClaimRequirements<'_>) -> Result<(), ClaimError> {
         let known = self
             .issuer
             .as_ref()
@@ -145,7 +145,7 @@ impl Claims {
     /// # Errors
     ///
     /// [`ClaimError::Audience`]
-    pub fn check_audience(&self, expected: &Expected<'_>) -> Result<(), ClaimError> {
+    pub fn check_audience(&self, expected: &ClaimRequirements<'_>) -> Result<(), ClaimError> {
         let ours = |audience: &String| expected.audiences.iter().any(|own| same(own, audience));
         if self.audience.iter().any(ours) {
             Ok(())
@@ -159,8 +159,8 @@ impl Claims {
     /// # Errors
     ///
     /// [`ClaimError::Expired`], [`ClaimError::NotYetValid`]
-    pub fn check_time(&self, expected: &Expected<'_>) -> Result<(), ClaimError> {
-        let Expected { now, skew, .. } = *expected;
+    pub fn check_time(&self, expected: &ClaimRequirements<'_>) -> Result<(), ClaimError> {
+        let ClaimRequirements { now, skew, .. } = *expected;
         if self
             .expires_at
             .is_some_and(|expiry| now >= expiry.saturating_add(skew))
@@ -300,7 +300,7 @@ mod tests {
             "exp": NOW + 10,
         });
         change(&mut claims);
-        read(&claims)?.check(&Expected {
+        read(&claims)?.check(&ClaimRequirements {
             issuers: &["https://issuer.example".to_owned()],
             audiences: &["https://mcp.example.com/mcp".to_owned()],
             skew: 60,

@@ -16,11 +16,11 @@ use mcpline_protocol::Revision;
 
 /// The next step of a discovery.
 #[derive(Debug, PartialEq)]
-pub enum Discovering {
+pub enum DiscoveryStep {
     /// Perform this request and pass the outcome to [`Discovery::fetched`].
     Fetch(FetchRequest),
     /// The discovery is complete.
-    Found(Box<Discovered>),
+    Found(Box<DiscoveryResult>),
     /// The discovery failed.
     Failed(AuthError),
 }
@@ -28,7 +28,7 @@ pub enum Discovering {
 /// A server's authorization requirements and its authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Discovered {
+pub struct DiscoveryResult {
     /// The resource identifier for token requests (RFC 8707), exactly as the metadata spells it.
     pub resource: String,
     /// The protected resource metadata; `None` for a server without it (2025-03-26).
@@ -37,7 +37,7 @@ pub struct Discovered {
     pub server: ServerMetadata,
 }
 
-impl Discovered {
+impl DiscoveryResult {
     /// Checks that the authorization server supports PKCE, so that intercepted codes are useless.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl Discovery {
         server: &str,
         challenge: Option<&Challenge>,
         preferred: Vec<String>,
-    ) -> (Self, Discovering) {
+    ) -> (Self, DiscoveryStep) {
         let begun = |stage, server| Self {
             server,
             preferred,
@@ -98,7 +98,7 @@ impl Discovery {
                 // Never used: the discovery is over.
                 let nowhere = Url::parse("server", "https://invalid.invalid");
                 let nowhere = nowhere.unwrap_or_else(|_| unreachable!("a literal"));
-                return (begun(Stage::Over, nowhere), Discovering::Failed(error));
+                return (begun(Stage::Over, nowhere), DiscoveryStep::Failed(error));
             }
         };
         let mut urls: VecDeque<String> = well_known::resource_metadata(&url).into();
@@ -106,7 +106,7 @@ impl Discovery {
             challenge.and_then(|challenge| challenge.get("resource_metadata"))
         {
             if let Err(error) = Url::secure("resource_metadata", advertised_url) {
-                return (begun(Stage::Over, url), Discovering::Failed(error));
+                return (begun(Stage::Over, url), DiscoveryStep::Failed(error));
             }
             urls.retain(|url| url != advertised_url);
             urls.push_front(advertised_url.to_owned());
@@ -117,16 +117,16 @@ impl Discovery {
             requested_url,
             left: urls,
         };
-        (begun(stage, url), Discovering::Fetch(fetch))
+        (begun(stage, url), DiscoveryStep::Fetch(fetch))
     }
 
     /// Takes the outcome of the last request and returns the next step.
-    pub fn fetched(&mut self, outcome: Result<FetchResponse, AuthError>) -> Discovering {
+    pub fn fetched(&mut self, outcome: Result<FetchResponse, AuthError>) -> DiscoveryStep {
         match self.step(outcome) {
             Ok(next) => next,
             Err(error) => {
                 self.stage = Stage::Over;
-                Discovering::Failed(error)
+                DiscoveryStep::Failed(error)
             }
         }
     }
@@ -134,7 +134,7 @@ impl Discovery {
     fn step(
         &mut self,
         outcome: Result<FetchResponse, AuthError>,
-    ) -> Result<Discovering, AuthError> {
+    ) -> Result<DiscoveryStep, AuthError> {
         // An outage must not look like a server without metadata: only a response leads to the next step.
         let response = outcome?;
         match std::mem::replace(&mut self.stage, Stage::Over) {
@@ -151,7 +151,7 @@ impl Discovery {
                         requested_url: next,
                         left,
                     };
-                    return Ok(Discovering::Fetch(fetch));
+                    return Ok(DiscoveryStep::Fetch(fetch));
                 }
                 let origin = self.server.origin();
                 self.look_for(None, origin)
@@ -174,7 +174,7 @@ impl Discovery {
                         requested_url: next,
                         left,
                     };
-                    return Ok(Discovering::Fetch(fetch));
+                    return Ok(DiscoveryStep::Fetch(fetch));
                 }
                 match resource {
                     None => {
@@ -193,7 +193,7 @@ impl Discovery {
         }
     }
 
-    fn resource(&mut self, requested_url: &str, body: &[u8]) -> Result<Discovering, AuthError> {
+    fn resource(&mut self, requested_url: &str, body: &[u8]) -> Result<DiscoveryStep, AuthError> {
         let metadata: ResourceMetadata = parse(requested_url, body)?;
         let resource = Url::parse("resource", &metadata.resource)?;
         if !resource.covers(&self.server) || resource.has_fragment() {
@@ -218,7 +218,7 @@ impl Discovery {
         &mut self,
         resource: Option<Box<ResourceMetadata>>,
         issuer: String,
-    ) -> Result<Discovering, AuthError> {
+    ) -> Result<DiscoveryStep, AuthError> {
         let url = Url::secure("issuer", &issuer)?;
         let mut left: VecDeque<String> = well_known::server_metadata(&url).into();
         let requested_url = left.pop_front().unwrap_or_default();
@@ -229,7 +229,7 @@ impl Discovery {
             requested_url,
             left,
         };
-        Ok(Discovering::Fetch(fetch))
+        Ok(DiscoveryStep::Fetch(fetch))
     }
 
     /// Servers of 2025-03-26 may answer depending on the protocol version (`basic/authorization`, discovery headers).
@@ -247,7 +247,7 @@ impl Discovery {
         resource: Option<Box<ResourceMetadata>>,
         issuer: &str,
         mut server: ServerMetadata,
-    ) -> Result<Discovering, AuthError> {
+    ) -> Result<DiscoveryStep, AuthError> {
         let same = match &resource {
             Some(_) => server.issuer == issuer,
             // 2025-03-26 doesn't say how a server spells its own origin, and nothing else is bound to that spelling.
@@ -278,7 +278,7 @@ impl Discovery {
                 Url::secure(what, endpoint)?;
             }
         }
-        Ok(Discovering::Found(Box::new(Discovered {
+        Ok(DiscoveryStep::Found(Box::new(DiscoveryResult {
             resource: match &resource {
                 Some(metadata) => metadata.resource.clone(),
                 None => canonical(&self.server),
@@ -360,28 +360,28 @@ mod tests {
         )
     }
 
-    fn requested_url(step: Discovering) -> String {
+    fn requested_url(step: DiscoveryStep) -> String {
         match step {
-            Discovering::Fetch(request) => request.url,
+            DiscoveryStep::Fetch(request) => request.url,
             other => panic!("no request: {other:?}"),
         }
     }
 
-    fn found(step: Discovering) -> Discovered {
+    fn found(step: DiscoveryStep) -> DiscoveryResult {
         match step {
-            Discovering::Found(found) => *found,
+            DiscoveryStep::Found(found) => *found,
             other => panic!("nothing found: {other:?}"),
         }
     }
 
-    fn failed(step: Discovering) -> AuthError {
+    fn failed(step: DiscoveryStep) -> AuthError {
         match step {
-            Discovering::Failed(error) => error,
+            DiscoveryStep::Failed(error) => error,
             other => panic!("no failure: {other:?}"),
         }
     }
 
-    fn start(challenge: Option<&str>) -> (Discovery, Discovering) {
+    fn start(challenge: Option<&str>) -> (Discovery, DiscoveryStep) {
         let challenge = challenge.map(|header| Challenge::read(header).remove(0));
         Discovery::start(SERVER, challenge.as_ref(), Vec::new())
     }
@@ -436,7 +436,7 @@ mod tests {
         let (mut discovery, _) = start(None);
         discovery.fetched(nothing());
         let step = discovery.fetched(nothing());
-        let Discovering::Fetch(request) = step else {
+        let DiscoveryStep::Fetch(request) = step else {
             panic!("{step:?}")
         };
         assert_eq!(
@@ -460,7 +460,7 @@ mod tests {
 
     #[test]
     fn an_authorization_server_must_say_that_it_checks_challenges() {
-        let with = |resource: bool, methods: Option<Vec<String>>| Discovered {
+        let with = |resource: bool, methods: Option<Vec<String>>| DiscoveryResult {
             resource: SERVER.into(),
             resource_metadata: resource.then(|| ResourceMetadata::new(SERVER, vec![ISSUER.into()])),
             server: ServerMetadata {

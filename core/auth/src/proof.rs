@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use mcpline_jose::{Algorithm, JoseError, Jwk, Token};
+use mcpline_jose::{Algorithm, JoseError, Jwk, UnverifiedJwt};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -74,7 +74,7 @@ pub fn check(
     shown: &ExpectedProof<'_>,
     is_ours: impl FnOnce(&Url) -> bool,
 ) -> Result<VerifiedProof, ProofError> {
-    let proof = Token::parse(proof, shown.algorithms)?;
+    let proof = UnverifiedJwt::parse(proof, shown.algorithms)?;
     if proof.kind() != Some("dpop+jwt") {
         return Err(ProofError::Lacks("typ"));
     }

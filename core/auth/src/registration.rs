@@ -166,7 +166,7 @@ pub fn auth_method(server: &ServerMetadata, has_secret: bool, has_key: bool) -> 
 
 /// A dynamic registration (RFC 7591).
 #[derive(Debug)]
-pub struct Registering<'s> {
+pub struct DynamicRegistration<'s> {
     server: &'s ServerMetadata,
     endpoint: &'s str,
     redirect_uri: String,
@@ -174,7 +174,7 @@ pub struct Registering<'s> {
     auth: ClientAuth,
 }
 
-impl<'s> Registering<'s> {
+impl<'s> DynamicRegistration<'s> {
     /// Creates the request, or returns `None` if the server has no registration endpoint.
     pub fn start(
         server: &'s ServerMetadata,
@@ -416,7 +416,7 @@ mod tests {
             ..ClientMetadata::default()
         };
         let (registering, request) =
-            Registering::start(&server, &client, redirect_uri, &Scopes::parse("a b"))
+            DynamicRegistration::start(&server, &client, redirect_uri, &Scopes::parse("a b"))
                 .expect("an endpoint");
         let sent = serde_json::from_slice(&request.body).expect("JSON");
         let registered = registering
@@ -484,7 +484,7 @@ mod tests {
         let server = server(&[]);
         let client = ClientMetadata::default();
         let (registering, _) =
-            Registering::start(&server, &client, "http://localhost/", &Scopes::new())
+            DynamicRegistration::start(&server, &client, "http://localhost/", &Scopes::new())
                 .expect("an endpoint");
         let refused = json!({"error": "invalid_redirect_uri", "error_description": "use https"});
         let error = registering

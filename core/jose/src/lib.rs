@@ -46,7 +46,7 @@ pub use jwk::Jwk;
 pub use limits::{MAX_KEYS, MAX_SET_LEN, MAX_TOKEN_LEN};
 pub use set::JwkSet;
 pub use signing::SigningKey;
-pub use token::{Token, Verified, verify};
+pub use token::{UnverifiedJwt, VerifiedJwt, verify};
 
 /// Encodes base64url without padding, the only form that these standards use (RFC 7515, section 2).
 fn encode(bytes: impl AsRef<[u8]>) -> String {

@@ -12,7 +12,7 @@ use crate::{Algorithm, JoseError, Jwk, JwkSet, decode};
 /// A parsed token whose signature has not been verified yet. Its content can't be trusted, so its claims are not
 /// accessible.
 #[derive(Debug)]
-pub struct Token<'a> {
+pub struct UnverifiedJwt<'a> {
     signed: &'a str,
     header: JsonObject,
     algorithm: Algorithm,
@@ -22,7 +22,7 @@ pub struct Token<'a> {
 
 /// The content of a token with a valid signature.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verified {
+pub struct VerifiedJwt {
     /// The protected header.
     pub header: JsonObject,
     /// The payload.
@@ -33,10 +33,10 @@ pub struct Verified {
 ///
 /// # Errors
 ///
-/// [`JoseError`]: as for [`Token::parse`], and if no key of the set has the token's `kid` and fits its `alg`, or the
+/// [`JoseError`]: as for [`UnverifiedJwt::parse`], and if no key of the set has the token's `kid` and fits its `alg`, or the
 /// signature is not that key's.
-pub fn verify(token: &str, keys: &JwkSet, allowed: &[Algorithm]) -> Result<Verified, JoseError> {
-    let token = Token::parse(token, allowed)?;
+pub fn verify(token: &str, keys: &JwkSet, allowed: &[Algorithm]) -> Result<VerifiedJwt, JoseError> {
+    let token = UnverifiedJwt::parse(token, allowed)?;
     let mut verified = Err(JoseError::UnknownKey);
     for key in keys.find(token.key_id(), token.algorithm) {
         verified = token.verify_by(key);
@@ -48,7 +48,7 @@ pub fn verify(token: &str, keys: &JwkSet, allowed: &[Algorithm]) -> Result<Verif
     token.into_verified()
 }
 
-impl<'a> Token<'a> {
+impl<'a> UnverifiedJwt<'a> {
     /// Parses a token without trusting it.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl<'a> Token<'a> {
     /// # Errors
     ///
     /// If the key isn't for its algorithm, the signature is invalid, or the payload is not a JSON object.
-    pub fn verify(self, key: &Jwk) -> Result<Verified, JoseError> {
+    pub fn verify(self, key: &Jwk) -> Result<VerifiedJwt, JoseError> {
         self.verify_by(key)?;
         self.into_verified()
     }
@@ -137,10 +137,10 @@ impl<'a> Token<'a> {
         key.verify(self.algorithm, self.signed.as_bytes(), &self.signature)
     }
 
-    fn into_verified(self) -> Result<Verified, JoseError> {
+    fn into_verified(self) -> Result<VerifiedJwt, JoseError> {
         let claims =
             object(self.payload).ok_or(JoseError::Malformed("its payload is not a JSON object"))?;
-        Ok(Verified {
+        Ok(VerifiedJwt {
             header: self.header,
             claims,
         })

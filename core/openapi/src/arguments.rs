@@ -8,7 +8,9 @@ use crate::error::{ArgumentError, DocumentError};
 use crate::limits::{MAX_ARGUMENT_NAME_CHARS, MAX_EXAMPLE_BYTES};
 use crate::names::{self, UniqueNames};
 use crate::parameter::{Location, Parameter};
-use crate::schema::{self, Built, Direction, Position, SchemaSet, Stop, nullable, size_within};
+use crate::schema::{
+    self, BuiltSchema, Direction, Position, SchemaSet, Stop, nullable, size_within,
+};
 
 /// The arguments that a body is made of.
 #[derive(Debug, Clone)]
@@ -65,7 +67,7 @@ pub(crate) fn assign(
     parameters: &mut [Parameter],
     body: Option<Body>,
     max_bytes: usize,
-) -> Result<(Built, Option<(Body, BodyArguments)>), DocumentError> {
+) -> Result<(BuiltSchema, Option<(Body, BodyArguments)>), DocumentError> {
     let mut taken = UniqueNames::new(MAX_ARGUMENT_NAME_CHARS);
     for parameter in parameters.iter_mut() {
         let name = argument_name(&parameter.name);

@@ -11,7 +11,7 @@ use crate::error::{ArgumentError, DocumentError};
 use crate::multipart::{self, Part};
 use crate::operation::Operation;
 use crate::parameter::is_token;
-use crate::percent::Keep;
+use crate::percent::UnescapedCharacters;
 use crate::reference::Place;
 use crate::style::{self, Query, Style};
 
@@ -488,14 +488,35 @@ impl Body {
             };
             match style {
                 Some((style, explode)) => {
-                    style::in_query(&mut query, name, value, style, explode, Keep::Nothing);
+                    style::in_query(
+                        &mut query,
+                        name,
+                        value,
+                        style,
+                        explode,
+                        UnescapedCharacters::Nothing,
+                    );
                 }
                 // The default of the specification for objects is JSON.
                 None if has_objects => {
                     let json = Value::String(value.to_string());
-                    style::in_query(&mut query, name, &json, Style::Form, true, Keep::Nothing);
+                    style::in_query(
+                        &mut query,
+                        name,
+                        &json,
+                        Style::Form,
+                        true,
+                        UnescapedCharacters::Nothing,
+                    );
                 }
-                None => style::in_query(&mut query, name, value, Style::Form, true, Keep::Nothing),
+                None => style::in_query(
+                    &mut query,
+                    name,
+                    value,
+                    Style::Form,
+                    true,
+                    UnescapedCharacters::Nothing,
+                ),
             }
         }
         query.write()

@@ -9,10 +9,10 @@ use crate::error::{ArgumentError, DocumentError};
 use crate::limits::DEFAULT_SCHEMA_BYTES;
 use crate::operation::{Method, Operation};
 use crate::parameter::{Encoding, Location, Parameter};
-use crate::percent::{self, Keep};
+use crate::percent::{self, UnescapedCharacters};
 use crate::resource;
 use crate::response;
-use crate::schema::Built;
+use crate::schema::BuiltSchema;
 use crate::security::{self, Credential, Credentials, Scheme, SchemeKind};
 use crate::style::{self, Query};
 
@@ -100,12 +100,12 @@ impl Document {
         let body = self.body_of(operation)?;
         let (input, body) =
             arguments::assign(self, &mut parameters, body, options.max_schema_bytes)?;
-        let responses = response::Expected::of(self, operation)?;
+        let responses = response::SuccessResponses::of(self, operation)?;
         let output = match options.output_schemas {
             true => responses.schema(self, options.max_schema_bytes)?,
             false => None,
         };
-        let sum = |of: fn(&Built) -> usize| of(&input) + output.as_ref().map_or(0, of);
+        let sum = |of: fn(&BuiltSchema) -> usize| of(&input) + output.as_ref().map_or(0, of);
         Ok(ImportedOperation {
             schema_bytes: sum(|built| built.bytes),
             converted_bytes: sum(|built| built.converted_bytes),
@@ -204,8 +204,8 @@ impl ImportedOperation {
                 }
                 Location::Query => {
                     let keep = match parameter.allows_reserved {
-                        true => Keep::Reserved,
-                        false => Keep::Nothing,
+                        true => UnescapedCharacters::Reserved,
+                        false => UnescapedCharacters::Nothing,
                     };
                     let style = style.map_or(style::Style::Form, |(style, _)| style);
                     let mut own = Query::default();
@@ -238,7 +238,7 @@ impl ImportedOperation {
                 &value,
                 style::Style::Form,
                 true,
-                Keep::Nothing,
+                UnescapedCharacters::Nothing,
             );
         }
         headers.extend(applied.headers);

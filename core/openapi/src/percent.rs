@@ -2,7 +2,7 @@
 
 /// Which characters besides the unreserved ones are written as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keep {
+pub(crate) enum UnescapedCharacters {
     /// None: a segment of a path, or a value.
     Nothing,
     /// Reserved characters, except those that separate parameters, or end the query (`&`, `+`, `#`).
@@ -10,11 +10,12 @@ pub(crate) enum Keep {
 }
 
 /// Appends a text.
-pub(crate) fn encode(out: &mut String, text: &str, keep: Keep) {
+pub(crate) fn encode(out: &mut String, text: &str, keep: UnescapedCharacters) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for byte in text.bytes() {
         let is_plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        if is_plain || (keep == Keep::Reserved && b":/?[]@!$'()*,;=".contains(&byte)) {
+        if is_plain || (keep == UnescapedCharacters::Reserved && b":/?[]@!$'()*,;=".contains(&byte))
+        {
             out.push(char::from(byte));
         } else {
             out.push('%');
@@ -41,7 +42,11 @@ pub(crate) fn encode_path(out: &mut String, path: &str) {
         };
         match is_plain {
             true => out.push(character),
-            false => encode(out, character.encode_utf8(&mut [0; 4]), Keep::Nothing),
+            false => encode(
+                out,
+                character.encode_utf8(&mut [0; 4]),
+                UnescapedCharacters::Nothing,
+            ),
         }
     }
 }
@@ -49,7 +54,7 @@ pub(crate) fn encode_path(out: &mut String, path: &str) {
 /// Returns the encoded text.
 pub(crate) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    encode(&mut out, text, Keep::Nothing);
+    encode(&mut out, text, UnescapedCharacters::Nothing);
     out
 }
 
@@ -80,7 +85,7 @@ mod tests {
     fn encodes_all_but_unreserved_characters() {
         assert_eq!(encoded("a b/ü.~%"), "a%20b%2F%C3%BC.~%25");
         let mut out = String::new();
-        encode(&mut out, "a/b?c=d&e#f+g", Keep::Reserved);
+        encode(&mut out, "a/b?c=d&e#f+g", UnescapedCharacters::Reserved);
         assert_eq!(out, "a/b?c=d%26e%23f%2Bg");
     }
 

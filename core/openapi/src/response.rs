@@ -8,7 +8,7 @@ use crate::error::DocumentError;
 use crate::limits::MAX_ERROR_BODY_BYTES;
 use crate::operation::{Operation, cut};
 use crate::reference::Place;
-use crate::schema::{self, Built, Direction, Position};
+use crate::schema::{self, BuiltSchema, Direction, Position};
 
 /// The largest number of schemas that are visited to find the type of a result. Beyond it, the type is not known, and the
 /// result has no schema. Schemas that combine references to others have exponentially many combinations.
@@ -16,13 +16,13 @@ const MAX_RESPONSE_VISITS: usize = 10_000;
 
 /// The responses that a document describes as successful.
 #[derive(Debug, Default)]
-pub(crate) struct Expected {
+pub(crate) struct SuccessResponses {
     media_types: Vec<String>,
     /// The schema that all of them have.
     schema: Option<Place>,
 }
 
-impl Expected {
+impl SuccessResponses {
     pub(crate) fn of(document: &Document, operation: &Operation) -> Result<Self, DocumentError> {
         let place = operation.place.child("responses");
         let Some(Value::Object(responses)) = document.at(&place) else {
@@ -89,7 +89,7 @@ impl Expected {
         &self,
         document: &Document,
         max_bytes: usize,
-    ) -> Result<Option<Built>, DocumentError> {
+    ) -> Result<Option<BuiltSchema>, DocumentError> {
         let Some(place) = &self.schema else {
             return Ok(None);
         };

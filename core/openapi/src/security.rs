@@ -135,7 +135,7 @@ pub(crate) enum SchemeKind {
 
 /// Where a request carries credentials.
 #[derive(Default)]
-pub(crate) struct Applied {
+pub(crate) struct RequestCredentials {
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) query: Vec<(String, String)>,
     pub(crate) cookies: Vec<(String, String)>,
@@ -242,8 +242,8 @@ impl Document {
 
 /// Returns what the first alternative puts into a request that there are credentials for. Without one, the request is sent
 /// as it is: the author may have set a header.
-pub(crate) fn apply(alternatives: &[Vec<Scheme>], credentials: &Credentials) -> Applied {
-    let mut applied = Applied::default();
+pub(crate) fn apply(alternatives: &[Vec<Scheme>], credentials: &Credentials) -> RequestCredentials {
+    let mut applied = RequestCredentials::default();
     let is_available = |scheme: &str| credentials.contains(scheme);
     for scheme in first_available(alternatives, &is_available)
         .into_iter()

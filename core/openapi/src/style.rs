@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::limits::MAX_DEEP_OBJECT_DEPTH;
-use crate::percent::{self, Keep};
+use crate::percent::{self, UnescapedCharacters};
 
 /// A style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +100,7 @@ pub(crate) fn in_query(
     value: &Value,
     style: Style,
     explode: bool,
-    keep: Keep,
+    keep: UnescapedCharacters,
 ) {
     let delimiter = match style {
         Style::SpaceDelimited => "%20",
@@ -137,7 +137,13 @@ pub(crate) fn in_query(
 }
 
 /// Writes `name[member]=value`, and `name[0]=value` for arrays, at any depth.
-fn deep_object(query: &mut Query, name: &str, value: &Value, keep: Keep, depth: usize) {
+fn deep_object(
+    query: &mut Query,
+    name: &str,
+    value: &Value,
+    keep: UnescapedCharacters,
+    depth: usize,
+) {
     match value {
         Value::Object(members) if depth < MAX_DEEP_OBJECT_DEPTH => {
             for (member, value) in members {
@@ -172,7 +178,14 @@ pub(crate) fn in_header(value: &Value, explode: bool) -> String {
 /// Returns the pairs of a value for the header `Cookie`. Names and values are encoded, because `;` would begin another one.
 pub(crate) fn in_cookie(name: &str, value: &Value, explode: bool) -> Vec<(String, String)> {
     let mut query = Query::default();
-    in_query(&mut query, name, value, Style::Form, explode, Keep::Nothing);
+    in_query(
+        &mut query,
+        name,
+        value,
+        Style::Form,
+        explode,
+        UnescapedCharacters::Nothing,
+    );
     query.pairs
 }
 
@@ -273,7 +286,14 @@ mod tests {
         ] {
             let written = [&one, &list, &object].map(|value| {
                 let mut query = Query::default();
-                in_query(&mut query, "c", value, style, explode, Keep::Nothing);
+                in_query(
+                    &mut query,
+                    "c",
+                    value,
+                    style,
+                    explode,
+                    UnescapedCharacters::Nothing,
+                );
                 query.write()
             });
             assert_eq!(written, expected, "{style:?} {explode}");

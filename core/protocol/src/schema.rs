@@ -6,7 +6,7 @@
 //!
 //! Result, path, rule and wording of a [`Violation`] are the same in every language with bindings.
 
-mod quick;
+mod plain;
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +22,7 @@ use crate::limits::MAX_INLINE_STEPS;
 
 pub use mcpline_schema::{Budget, SchemaError, Violation};
 
-use quick::Quick;
+use plain::PlainSchema;
 
 /// A compiled schema. Cloning is cheap.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ enum ValidationStrategy {
     /// Recognizes matching values without decoding them. Other values need the full validator, which is built on first
     /// use, so that a starting process doesn't wait for it.
     Plain(
-        Quick,
+        PlainSchema,
         UncompiledSchema,
         OnceLock<Result<Validator, SchemaError>>,
     ),
@@ -80,7 +80,10 @@ impl CompiledSchema {
     /// As [`compile`](Self::compile), and [`SchemaError::Limit`] if the budget doesn't suffice.
     pub fn compile_within(schema: &Value, budget: &mut Budget<'_>) -> Result<Self, SchemaError> {
         let measured = MeasuredSchema::of(schema)?;
-        let quick = measured.is_2020_12().then(|| Quick::of(schema)).flatten();
+        let quick = measured
+            .is_2020_12()
+            .then(|| PlainSchema::of(schema))
+            .flatten();
         Ok(Self(Arc::new(match quick {
             Some(quick) => {
                 let unbuilt = UncompiledSchema {

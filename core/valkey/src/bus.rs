@@ -252,9 +252,9 @@ impl Listener {
             return;
         }
         match self.senders.note(&sender, number) {
-            Received::Again => return,
-            Received::Next => {}
-            Received::After(missed) => {
+            SequenceCheck::Duplicate => return,
+            SequenceCheck::InOrder => {}
+            SequenceCheck::Gap(missed) => {
                 if let Some(suppressed) = self.losses.admit() {
                     tracing::warn!(missed, suppressed, "messages of another process were lost");
                 }
@@ -361,28 +361,28 @@ struct Latest {
 
 /// How the number of a message relates to the sender's previous one.
 #[derive(Debug, PartialEq, Eq)]
-enum Received {
+enum SequenceCheck {
     /// It was received before.
-    Again,
+    Duplicate,
     /// It follows the previous one, or is the first.
-    Next,
+    InOrder,
     /// This many messages are missing before it.
-    After(u64),
+    Gap(u64),
 }
 
 impl Senders {
-    fn note(&mut self, sender: &str, number: u64) -> Received {
+    fn note(&mut self, sender: &str, number: u64) -> SequenceCheck {
         self.received += 1;
         let at = self.received;
         if let Some(latest) = self.by_name.get_mut(sender) {
             if number <= latest.number {
-                return Received::Again;
+                return SequenceCheck::Duplicate;
             }
             let missed = number - latest.number - 1;
             *latest = Latest { number, at };
             return match missed {
-                0 => Received::Next,
-                missed => Received::After(missed),
+                0 => SequenceCheck::InOrder,
+                missed => SequenceCheck::Gap(missed),
             };
         }
         if self.by_name.len() >= MAX_SENDERS {
@@ -393,7 +393,7 @@ impl Senders {
         }
         self.by_name
             .insert(sender.to_owned(), Latest { number, at });
-        Received::Next
+        SequenceCheck::InOrder
     }
 }
 
@@ -408,12 +408,12 @@ mod tests {
     #[test]
     fn messages_that_are_read_twice_are_recognized_and_gaps_counted() {
         let mut senders = Senders::default();
-        assert_eq!(senders.note("a", 7), Received::Next);
-        assert_eq!(senders.note("b", 1), Received::Next);
-        assert_eq!(senders.note("a", 7), Received::Again);
-        assert_eq!(senders.note("a", 8), Received::Next);
-        assert_eq!(senders.note("a", 11), Received::After(2));
-        assert_eq!(senders.note("a", 9), Received::Again);
+        assert_eq!(senders.note("a", 7), SequenceCheck::InOrder);
+        assert_eq!(senders.note("b", 1), SequenceCheck::InOrder);
+        assert_eq!(senders.note("a", 7), SequenceCheck::Duplicate);
+        assert_eq!(senders.note("a", 8), SequenceCheck::InOrder);
+        assert_eq!(senders.note("a", 11), SequenceCheck::Gap(2));
+        assert_eq!(senders.note("a", 9), SequenceCheck::Duplicate);
     }
 
     #[test]
@@ -425,8 +425,8 @@ mod tests {
         senders.note("0", 2);
         senders.note("another", 1);
         assert_eq!(senders.by_name.len(), MAX_SENDERS);
-        assert_eq!(senders.note("0", 2), Received::Again);
-        assert_eq!(senders.note("1", 1), Received::Next);
+        assert_eq!(senders.note("0", 2), SequenceCheck::Duplicate);
+        assert_eq!(senders.note("1", 1), SequenceCheck::InOrder);
     }
 
     #[test]

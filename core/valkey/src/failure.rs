@@ -19,7 +19,7 @@ pub(crate) enum Failure {
     Demoted(String),
     /// The server cannot execute this operation at present: it is out of memory, loading, or its cluster is down.
     #[error("Valkey refuses writes at present: {0}")]
-    NotNow(String),
+    Unavailable(String),
     /// The server does not know a script, because it was restarted or a replica was promoted.
     #[error("Valkey does not know a script: {0}")]
     UnknownScript(String),
@@ -57,7 +57,7 @@ impl Failure {
 
     /// Whether the same operation may succeed later.
     pub(crate) fn is_temporary(&self) -> bool {
-        self.breaks_connection() || matches!(self, Self::NotNow(_) | Self::UnknownScript(_))
+        self.breaks_connection() || matches!(self, Self::Unavailable(_) | Self::UnknownScript(_))
     }
 
     /// Classifies an error of the client crate. `timeout` is how long the operation may have taken.
@@ -107,7 +107,7 @@ impl Failure {
             "READONLY" | "MASTERDOWN" => Some(Self::Demoted(detail.to_owned())),
             code => TEMPORARY_ERROR_CODES
                 .contains(&code)
-                .then(|| Self::NotNow(detail.to_owned())),
+                .then(|| Self::Unavailable(detail.to_owned())),
         }
     }
 }
@@ -170,7 +170,7 @@ mod tests {
         ] {
             let in_script = failures_in_script(error);
             for failure in in_script.into_iter().chain([failure_of(error)]) {
-                assert!(matches!(failure, Failure::NotNow(_)), "{failure:?}");
+                assert!(matches!(failure, Failure::Unavailable(_)), "{failure:?}");
             }
         }
     }

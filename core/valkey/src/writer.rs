@@ -87,7 +87,7 @@ impl Writer {
         let mut is_link_broken = false;
         for (mut entry, outcome) in batch.into_iter().zip(outcomes) {
             if let Outcome::Failed(failure) = &outcome {
-                is_link_broken |= !matches!(failure, Failure::NotNow(_) | Failure::Refused(_));
+                is_link_broken |= !matches!(failure, Failure::Unavailable(_) | Failure::Refused(_));
             }
             match outcome {
                 Outcome::Done(instead) => report_outcome(entry, Ok(instead)),
@@ -393,7 +393,7 @@ mod tests {
                 [
                     Outcome::Done(None),
                     Outcome::Done(Some(_)),
-                    Outcome::Failed(Failure::NotNow(_)),
+                    Outcome::Failed(Failure::Unavailable(_)),
                     Outcome::NotTried
                 ]
             ),

@@ -19,7 +19,7 @@ use windows_sys::Win32::System::Threading::{
 
 /// The flags with which a process is created that [`Job::admit`] takes: it does not run before it is in its job, so that
 /// it starts no process outside, and it has no console window.
-pub const START_FLAGS: u32 = CREATE_SUSPENDED | CREATE_NO_WINDOW;
+pub const JOB_CREATION_FLAGS: u32 = CREATE_SUSPENDED | CREATE_NO_WINDOW;
 
 /// A process and all that it starts. They end when the job is dropped, and when this process ends, however it does: the
 /// system closes its handles.
@@ -57,7 +57,7 @@ impl Job {
         Ok(job)
     }
 
-    /// Puts a process that was created with [`START_FLAGS`] into the job and lets it run.
+    /// Puts a process that was created with [`JOB_CREATION_FLAGS`] into the job and lets it run.
     ///
     /// # Errors
     ///

@@ -8,10 +8,10 @@ mod security_descriptor;
 mod standard_handles;
 mod thread;
 
-pub use job::{Job, START_FLAGS};
+pub use job::{JOB_CREATION_FLAGS, Job};
 pub use pipe::{PIPE_PREFIX, create_pipe};
 pub use private_file::{
-    AccessOfOthers, create_private_directory, create_private_file, lock_private_file, set_access,
+    OtherUsersAccess, create_private_directory, create_private_file, lock_private_file, set_access,
 };
 pub use standard_handles::StandardHandles;
 pub use thread::cancel_blocking_io;

@@ -109,7 +109,7 @@ fn create(path: &Path, disposition: FILE_CREATION_DISPOSITION) -> io::Result<Fil
 /// nothing on the machine is kept from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct AccessOfOthers {
+pub struct OtherUsersAccess {
     /// Another user owns it, and can therefore change who has access.
     pub is_owner: bool,
     /// Others can read its content.
@@ -118,7 +118,7 @@ pub struct AccessOfOthers {
     pub can_change: bool,
 }
 
-impl AccessOfOthers {
+impl OtherUsersAccess {
     /// Asks the system about an open file or directory.
     ///
     /// # Errors
@@ -278,14 +278,14 @@ mod tests {
         }
     }
 
-    fn access(path: &Path) -> AccessOfOthers {
-        AccessOfOthers::of(&File::open(path).expect("opened")).expect("examined")
+    fn access(path: &Path) -> OtherUsersAccess {
+        OtherUsersAccess::of(&File::open(path).expect("opened")).expect("examined")
     }
 
     #[test]
     fn others_have_no_access_to_what_is_created() {
         let scratch = Scratch::new("private");
-        let none = AccessOfOthers {
+        let none = OtherUsersAccess {
             is_owner: false,
             can_read: false,
             can_change: false,

@@ -29,7 +29,7 @@ public protocol ClientTransport: Sendable {
 }
 
 /// Carries the messages of a channel.
-final class CarriedChannel: McplineNative.Channel {
+final class ChannelAdapter: McplineNative.Channel {
     private let channel: any Channel
 
     init(_ channel: any Channel) {
@@ -66,7 +66,7 @@ final class ChannelOpener: McplineNative.ClientTransport {
             await opened.close()
             throw CancellationError()
         }
-        return OpenedChannel(channel: CarriedChannel(opened))
+        return OpenedChannel(channel: ChannelAdapter(opened))
     }
 }
 

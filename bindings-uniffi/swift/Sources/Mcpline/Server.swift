@@ -524,7 +524,7 @@ public final class Server: Sendable {
     public func serveChannel(_ channel: some Channel, principal: Caller? = nil) async throws {
         let identity = try principal.map { try JSON(encoding: $0).text }
         try await serve(
-            { [native] in try native.serveChannel(channel: CarriedChannel(channel), principal: identity) },
+            { [native] in try native.serveChannel(channel: ChannelAdapter(channel), principal: identity) },
             onReady: { _ in })
     }
 

@@ -6,13 +6,13 @@ use mcpline_runtime::clock;
 use ring::rand::SystemRandom;
 
 use crate::assertion::client_assertion;
-use crate::authorize::{Authorizing, OFFLINE_ACCESS};
-use crate::discovery::{Discovered, Discovering, Discovery};
+use crate::authorize::{AuthorizationRequest, OFFLINE_ACCESS};
+use crate::discovery::{Discovery, DiscoveryResult, DiscoveryStep};
 use crate::dpop::{self, DpopProofClaims};
 use crate::error_chain::with_sources;
 use crate::fetch::{FetchRequest, FetchResponse};
 use crate::metadata::ServerMetadata;
-use crate::registration::{ClientAuth, Registering, Registration, check_redirect_uri};
+use crate::registration::{ClientAuth, DynamicRegistration, Registration, check_redirect_uri};
 use crate::store::StoreError;
 use crate::token::{Grant, IdentityAssertionRequest, TokenEndpoint, TokenType, Tokens, revocation};
 use crate::user_agent::{UserAgent, UserAgentError};
@@ -82,7 +82,7 @@ impl Flow<'_> {
                     .obtain_with_credentials(&Grant::ClientCredentials(&scopes))
                     .await?
             }
-            GrantKind::Word(source) => {
+            GrantKind::Assertion(source) => {
                 let word = Secret::from(source(discovered.server.issuer.clone()).await?);
                 granting.obtain_with_assertion(&word).await?
             }
@@ -145,7 +145,7 @@ impl Flow<'_> {
         &self,
         challenge: Option<&Challenge>,
         before: Option<&Record>,
-    ) -> Result<Discovered, AuthError> {
+    ) -> Result<DiscoveryResult, AuthError> {
         let known = self
             .oauth
             .credentials
@@ -157,9 +157,11 @@ impl Flow<'_> {
         let (mut discovery, mut step) = Discovery::start(self.server, challenge, preferred);
         loop {
             step = match step {
-                Discovering::Fetch(request) => discovery.fetched(self.fetch(request, false).await),
-                Discovering::Found(discovered) => return Ok(*discovered),
-                Discovering::Failed(error) => return Err(error),
+                DiscoveryStep::Fetch(request) => {
+                    discovery.fetched(self.fetch(request, false).await)
+                }
+                DiscoveryStep::Found(discovered) => return Ok(*discovered),
+                DiscoveryStep::Failed(error) => return Err(error),
             };
         }
     }
@@ -167,7 +169,7 @@ impl Flow<'_> {
     /// Selects the scopes to request (2025-11-25, `basic/authorization`, scope selection strategy and step-up).
     fn scopes(
         &self,
-        discovered: &Discovered,
+        discovered: &DiscoveryResult,
         challenge: Option<&Challenge>,
         before: Option<&Record>,
         more: Option<&Scopes>,
@@ -397,7 +399,7 @@ impl Flow<'_> {
 /// Obtains tokens from a discovered server.
 struct GrantFlow<'g, 'f> {
     flow: &'g Flow<'f>,
-    discovered: &'g Discovered,
+    discovered: &'g DiscoveryResult,
     scopes: &'g Scopes,
     key: Option<&'g SigningKey>,
 }
@@ -430,7 +432,7 @@ impl GrantFlow<'_, '_> {
         };
         let entropy = clock::random();
         let resource = &self.discovered.resource;
-        let authorizing = Authorizing::start(
+        let authorizing = AuthorizationRequest::start(
             server,
             &registration,
             &redirect_uri,
@@ -531,7 +533,8 @@ impl GrantFlow<'_, '_> {
             .and_then(|metadata| metadata.scopes());
         let scopes = self.scopes.union(&basic.unwrap_or_default());
         let register = async |scopes: &Scopes| {
-            let registering = Registering::start(server, &oauth.client, redirect_uri, scopes);
+            let registering =
+                DynamicRegistration::start(server, &oauth.client, redirect_uri, scopes);
             let (registering, request) = registering.ok_or_else(|| {
                 self.unknown(
                     "it has no registration endpoint: register the client there, and set `credentials`",

@@ -25,7 +25,7 @@ pub use bearer::{BearerToken, TokenSource, TokenWanted};
 pub use credentials::{AssertionSource, Credentials, Enterprise};
 pub use oauth::{OAuth, OAuthBuilder};
 pub use request_authorizer::{
-    RequestAuthorizer, Rounds, SentAuthorization, TimeoutPauser, given_token_error,
+    RequestAuthorizer, RetryCounts, SentAuthorization, TimeoutPauser, given_token_error,
 };
 
 /// Creates HTTP clients for authorization servers.

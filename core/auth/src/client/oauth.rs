@@ -58,7 +58,7 @@ pub(crate) enum GrantKind {
     /// Client credentials: the client acts for itself.
     Client,
     /// JWT bearer: a signed assertion.
-    Word(AssertionSource),
+    Assertion(AssertionSource),
     /// Enterprise-managed: an identity provider consents on the user's behalf.
     Enterprise(Enterprise),
 }
@@ -198,7 +198,7 @@ impl OAuthBuilder {
         F: Fn(String) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<String, AuthError>> + Send + 'static,
     {
-        self.settled.grant = GrantKind::Word(assertion_source(source));
+        self.settled.grant = GrantKind::Assertion(assertion_source(source));
         self
     }
 

@@ -73,7 +73,7 @@ pub struct SentAuthorization {
 
 /// How often one request was sent again, and why.
 #[derive(Debug, Default)]
-pub struct Rounds {
+pub struct RetryCounts {
     renewals: u32,
     step_ups: u32,
     nonces: u32,
@@ -199,7 +199,7 @@ impl RequestAuthorizer {
         head: &Parts,
         peer: Option<IpAddr>,
         shown: &SentAuthorization,
-        rounds: &mut Rounds,
+        rounds: &mut RetryCounts,
         hold: &TimeoutPauser<'_>,
     ) -> Result<bool, AuthError> {
         let other_nonce = self.note_nonce(head);
@@ -280,7 +280,7 @@ impl RequestAuthorizer {
         account: &Arc<TokenManager>,
         challenge: &Challenge,
         shown: &SentAuthorization,
-        rounds: &mut Rounds,
+        rounds: &mut RetryCounts,
     ) -> Result<bool, AuthError> {
         let needed = scopes_of(challenge);
         rounds.step_ups += 1;

@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{claims, forge, key, set, sign};
-use crate::{Algorithm, JoseError, JwkSet, MAX_TOKEN_LEN, Token, Verified, decode, encode, verify};
+use crate::{
+    Algorithm, JoseError, JwkSet, MAX_TOKEN_LEN, UnverifiedJwt, VerifiedJwt, decode, encode, verify,
+};
 
-fn refusal(token: &str, algorithm: Algorithm) -> Result<Verified, JoseError> {
+fn refusal(token: &str, algorithm: Algorithm) -> Result<VerifiedJwt, JoseError> {
     verify(token, &set(algorithm, "k"), &Algorithm::ALL)
 }
 
@@ -260,7 +262,7 @@ fn no_changed_and_no_cut_off_token_verifies() {
 fn token_type_is_read_without_its_prefix() {
     let kind = |typ: &str| {
         let token = sign(Algorithm::Es256, json!({ "typ": typ }));
-        let token = Token::parse(&token, &Algorithm::ALL).expect("a token");
+        let token = UnverifiedJwt::parse(&token, &Algorithm::ALL).expect("a token");
         token.kind().map(str::to_owned)
     };
     assert_eq!(kind("at+jwt").as_deref(), Some("at+jwt"));

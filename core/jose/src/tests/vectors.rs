@@ -4,7 +4,7 @@ use ring::rand::SystemRandom;
 use serde_json::json;
 
 use super::{claims, key, object, pem, set};
-use crate::{Algorithm, JoseError, Jwk, JwkSet, SigningKey, Token, encode, verify};
+use crate::{Algorithm, JoseError, Jwk, JwkSet, SigningKey, UnverifiedJwt, encode, verify};
 
 /// RFC 7515, appendix A: the payload of the examples.
 const PAYLOAD: &str = "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ";
@@ -56,7 +56,7 @@ fn the_ed25519_example_of_rfc_8037_verifies_and_has_its_thumbprint() {
     );
     let token = "eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc.hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg";
     // The example signs a text, which is not allowed here: the signature is valid, but the payload isn't.
-    let token = Token::parse(token, &[Algorithm::EdDsa]).expect("a token");
+    let token = UnverifiedJwt::parse(token, &[Algorithm::EdDsa]).expect("a token");
     assert_eq!(
         token.verify(&jwk),
         Err(JoseError::Malformed("its payload is not a JSON object"))

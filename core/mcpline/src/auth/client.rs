@@ -8,7 +8,7 @@ use std::sync::Arc;
 use http::response::Parts;
 use http::{HeaderMap, Method};
 use mcpline_auth::client::{
-    BearerToken, FetcherFactory, OAuth, RequestAuthorizer, Rounds, SentAuthorization,
+    BearerToken, FetcherFactory, OAuth, RequestAuthorizer, RetryCounts, SentAuthorization,
     TokenProvider, TokenWanted,
 };
 use mcpline_auth::fetch::Fetch;
@@ -91,16 +91,16 @@ impl AuthSource for TokenProvider {
         handle: Handle,
     ) -> Arc<dyn Authorizer> {
         let connect = Arc::new(settings.clone());
-        Arc::new(Requests(RequestAuthorizer::new(
+        Arc::new(HttpRequestAuthorizer(RequestAuthorizer::new(
             self, server, connect, handle,
         )))
     }
 }
 
 /// Adapts a [`RequestAuthorizer`] to HTTP.
-struct Requests(Arc<RequestAuthorizer>);
+struct HttpRequestAuthorizer(Arc<RequestAuthorizer>);
 
-impl Authorizer for Requests {
+impl Authorizer for HttpRequestAuthorizer {
     fn authorization(&self) -> u64 {
         self.0.authorization()
     }
@@ -108,7 +108,7 @@ impl Authorizer for Requests {
     fn attempts(&self) -> Box<dyn AuthorizationAttempts> {
         Box::new(RequestAttempts {
             authorizer: self.0.clone(),
-            rounds: Rounds::default(),
+            rounds: RetryCounts::default(),
             shown: SentAuthorization::default(),
         })
     }
@@ -121,7 +121,7 @@ impl Authorizer for Requests {
 /// The attempts of one request, with the authorization of the latest.
 struct RequestAttempts {
     authorizer: Arc<RequestAuthorizer>,
-    rounds: Rounds,
+    rounds: RetryCounts,
     shown: SentAuthorization,
 }
 

@@ -21,7 +21,7 @@ use crate::server::{Caller, Server};
 use crate::transport::MemoryOptions;
 
 use super::config_file::ConfiguredServer;
-use super::connect::{Dialler, Dialling};
+use super::connect::{DialFuture, Dialler};
 #[cfg(feature = "http")]
 use super::http::HttpDialler;
 use super::link::{Link, Sink};
@@ -210,7 +210,7 @@ impl Address {
 struct Custom(Arc<dyn ClientTransport>);
 
 impl Dialler for Custom {
-    fn dial(&self, sink: Sink, _: bool) -> Dialling<'_> {
+    fn dial(&self, sink: Sink, _: bool) -> DialFuture<'_> {
         Box::pin(async move {
             let channel = self.0.dial().await;
             let channel = channel.map_err(|error| ClientError::ServerUnreachable {

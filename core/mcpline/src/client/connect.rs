@@ -464,7 +464,7 @@ fn id_of(number: u64) -> RequestId {
 /// Opens links to a server.
 pub(super) trait Dialler: Send + Sync {
     /// Opens a new link; `pair` selects HTTP+SSE.
-    fn dial(&self, sink: Sink, pair: bool) -> Dialling<'_>;
+    fn dial(&self, sink: Sink, pair: bool) -> DialFuture<'_>;
 
     /// Returns the address of the server, if there is one.
     fn server_address(&self) -> Option<&NetworkAddress> {
@@ -493,7 +493,7 @@ pub(super) trait Dialler: Send + Sync {
 }
 
 /// A link that is being opened.
-pub(super) type Dialling<'d> =
+pub(super) type DialFuture<'d> =
     std::pin::Pin<Box<dyn Future<Output = Result<Arc<dyn Link>, ClientError>> + Send + 'd>>;
 
 #[cfg(all(test, not(mcpline_models)))]

@@ -41,7 +41,7 @@ pub(super) struct Inner {
     pub(super) runtime: tokio::runtime::Handle,
     pub(super) timers: Arc<Timers>,
     pub(super) subscriptions: Subscriptions,
-    current: Mutex<Current>,
+    current: Mutex<CurrentConnection>,
     connection: ConnectionAnnouncer,
     /// Number of connections so far.
     conversations: AtomicU64,
@@ -65,7 +65,7 @@ pub(super) struct Inner {
     pub(super) this: Weak<Inner>,
 }
 
-struct Current {
+struct CurrentConnection {
     session: Option<Arc<Session>>,
     era: Option<Era>,
     /// Number of losses in a row before the connection answered a request.
@@ -81,7 +81,7 @@ struct Current {
     was_connected: bool,
 }
 
-impl Current {
+impl CurrentConnection {
     fn has_link(&self, link: &Arc<dyn Link>) -> bool {
         self.links.iter().any(|other| Arc::ptr_eq(other, link))
     }
@@ -154,7 +154,7 @@ impl Inner {
         let timers = Arc::new(Timers::new());
         timers.start_with_guard(&runtime, handlers.tasks.begin());
         Arc::new_cyclic(|this| Self {
-            current: Mutex::new(Current {
+            current: Mutex::new(CurrentConnection {
                 session: None,
                 era: settings.era,
                 lost: 0,
@@ -192,7 +192,7 @@ impl Inner {
         })
     }
 
-    fn current(&self) -> MutexGuard<'_, Current> {
+    fn current(&self) -> MutexGuard<'_, CurrentConnection> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -354,7 +354,7 @@ impl Inner {
     }
 
     /// Returns whether the next request makes no attempt to connect again.
-    fn has_given_up(&self, current: &Current) -> bool {
+    fn has_given_up(&self, current: &CurrentConnection) -> bool {
         current.lost > self.settings.reconnect.attempts
     }
 
@@ -587,7 +587,7 @@ mod tests {
     struct Nowhere;
 
     impl Dialler for Nowhere {
-        fn dial(&self, _: Sink, _: bool) -> connect::Dialling<'_> {
+        fn dial(&self, _: Sink, _: bool) -> connect::DialFuture<'_> {
             Box::pin(async { Err(ClientError::Closed) })
         }
     }
@@ -596,7 +596,7 @@ mod tests {
     struct Once(Arc<TestLink>);
 
     impl Dialler for Once {
-        fn dial(&self, _: Sink, _: bool) -> connect::Dialling<'_> {
+        fn dial(&self, _: Sink, _: bool) -> connect::DialFuture<'_> {
             let link: Arc<dyn Link> = self.0.clone();
             Box::pin(async { Ok(link) })
         }

@@ -10,7 +10,7 @@ use crate::client_error::ClientError;
 use crate::server::Server;
 use crate::transport::{Memory, MemoryOptions};
 
-use super::connect::{Dialler, Dialling};
+use super::connect::{DialFuture, Dialler};
 use super::link::{Link, LinkFuture, Outgoing, Sink};
 use super::link_shutdown::{LinkShutdown, link_shutdown};
 
@@ -18,7 +18,7 @@ use super::link_shutdown::{LinkShutdown, link_shutdown};
 pub(super) struct InMemory(pub(super) Server, pub(super) MemoryOptions);
 
 impl Dialler for InMemory {
-    fn dial(&self, sink: Sink, _: bool) -> Dialling<'_> {
+    fn dial(&self, sink: Sink, _: bool) -> DialFuture<'_> {
         let link: Arc<dyn Link> = MemoryLink::open(&self.0, self.1.clone(), sink);
         Box::pin(async { Ok(link) })
     }

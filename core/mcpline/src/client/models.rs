@@ -22,7 +22,7 @@ use crate::models::{Record, check, settle};
 use crate::server::models::Threads;
 use crate::sync::Arc;
 
-use super::connect::{Dialler, Dialling};
+use super::connect::{DialFuture, Dialler};
 use super::handlers::{Handlers, HostRequest};
 use super::inner::Inner;
 use super::link::{Link, LinkEventSink, LinkFuture, Outgoing, Sink};
@@ -67,7 +67,7 @@ impl Link for TestLink {
 struct Nowhere;
 
 impl Dialler for Nowhere {
-    fn dial(&self, _: Sink, _: bool) -> Dialling<'_> {
+    fn dial(&self, _: Sink, _: bool) -> DialFuture<'_> {
         Box::pin(async { Err(ClientError::Closed) })
     }
 }

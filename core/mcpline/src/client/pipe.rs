@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use crate::background;
 use crate::client_error::ClientError;
 use crate::line_io::outbox::Outbox;
-use crate::line_io::pump::{Pumped, Reading, Writing, pump, write_out};
+use crate::line_io::pump::{PumpOutcome, Reading, Writing, pump, write_out};
 use crate::message_sink;
 use crate::stop::Stop;
 
@@ -86,11 +86,11 @@ where
         let (reading, writing) = (&mut reading, &mut writing);
         let stopped = stopped.as_mut();
         match pump(&mut reader, &mut writer, outbox, reading, writing, stopped).await {
-            Ok(Pumped::Line(Ok(line))) => drop(sink.message(line, None)),
-            Ok(Pumped::Line(Err(error))) => {
+            Ok(PumpOutcome::Line(Ok(line))) => drop(sink.message(line, None)),
+            Ok(PumpOutcome::Line(Err(error))) => {
                 sink.warning(format!("invalid JSON-RPC message from server: {error}"));
             }
-            Ok(Pumped::InputEnded | Pumped::Stopped(())) => break Ok(()),
+            Ok(PumpOutcome::InputEnded | PumpOutcome::Stopped(())) => break Ok(()),
             Err(error) => break Err(error),
         }
     };

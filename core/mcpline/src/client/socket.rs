@@ -18,7 +18,7 @@ use tokio::net::windows::named_pipe::{ClientOptions, NamedPipeClient};
 use crate::client_error::ClientError;
 use crate::span::NetworkAddress;
 
-use super::connect::{Dialler, Dialling};
+use super::connect::{DialFuture, Dialler};
 use super::link::{Link, Sink};
 use super::pipe::{self, PipeLink};
 
@@ -45,7 +45,7 @@ impl LocalSocket {
 }
 
 impl Dialler for LocalSocket {
-    fn dial(&self, sink: Sink, _: bool) -> Dialling<'_> {
+    fn dial(&self, sink: Sink, _: bool) -> DialFuture<'_> {
         Box::pin(async move {
             let connected = connect(&self.path).await;
             let (reader, writer) = connected.map_err(|error| ClientError::ServerUnreachable {

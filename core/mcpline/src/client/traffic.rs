@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::span::NetworkAddress;
 use crate::traffic::{Direction, FileRecord, LatestRevision, RecordedMessage, Role, TrafficFile};
 
-use super::connect::{Dialler, Dialling};
+use super::connect::{DialFuture, Dialler};
 use super::handshake_servers::ServerKey;
 use super::link::{Link, LinkEventSink, LinkFuture, Outgoing, Purpose, Sink};
 use super::settings::ClientSettings;
@@ -52,7 +52,7 @@ struct RecordingDialler {
 }
 
 impl Dialler for RecordingDialler {
-    fn dial(&self, sink: Sink, pair: bool) -> Dialling<'_> {
+    fn dial(&self, sink: Sink, pair: bool) -> DialFuture<'_> {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let recorder = Arc::new(Recorder {
             file: self.file.clone(),

@@ -143,7 +143,7 @@ pub use traffic_printer::{
 };
 #[cfg(all(feature = "server", feature = "http"))]
 pub use worker_processes::{
-    Listening, WorkerProcesses, WorkerProgram, listen_with_workers, report_ready,
+    ServingRole, WorkerProcesses, WorkerProgram, listen_with_workers, report_ready,
 };
 #[cfg(feature = "server")]
 pub use workers::MAX_WAITING_CALLS;

@@ -12,15 +12,15 @@ use crate::client_error::ClientError;
 use crate::client_tasks::Tasks;
 use crate::shared_io_error::SharedIoError;
 
-use super::answer::Answer;
+use super::address_policy::AddressPolicy;
 use super::authorizer::{AttemptOutcome, Authorizer, RequestTimer};
-use super::connector::{Connector, Proxied};
+use super::connector::{Connector, ProxyRequestHeaders};
 use super::headers::parse_user_headers;
 use super::pool::Pool;
-use super::reach::Reach;
 use super::refusal;
+use super::response::HttpResponse;
 use super::settings::HttpSettings;
-use super::target::{Target, Upgrades};
+use super::target::{HttpsRedirects, Target};
 #[cfg(feature = "auth")]
 use mcpline_protocol::without_credentials;
 
@@ -58,7 +58,7 @@ pub(crate) struct HttpClient {
     /// Gets tokens, if the settings have a source of them.
     authorizer: Option<Arc<dyn Authorizer>>,
     /// The redirects from `http` to `https` that are followed.
-    upgrades: Upgrades,
+    upgrades: HttpsRedirects,
     /// Permanent redirects of targets.
     moved: Mutex<Vec<(Uri, Target)>>,
 }
@@ -70,7 +70,7 @@ impl HttpClient {
     ///
     /// [`ClientError::Usage`] if the settings contain an invalid header, proxy or certificate.
     pub(crate) fn new(settings: HttpSettings, handle: Handle) -> Result<Arc<Self>, ClientError> {
-        Self::with_reach(settings, handle, Reach::Everywhere)
+        Self::with_reach(settings, handle, AddressPolicy::Everywhere)
     }
 
     /// Like [`new`](Self::new), but connects only to addresses within `reach`.
@@ -81,7 +81,7 @@ impl HttpClient {
     pub(crate) fn with_reach(
         settings: HttpSettings,
         handle: Handle,
-        reach: Reach,
+        reach: AddressPolicy,
     ) -> Result<Arc<Self>, ClientError> {
         Self::unauthorized(settings, handle, reach).map(Arc::new)
     }
@@ -96,10 +96,10 @@ impl HttpClient {
     pub(crate) fn of_api(
         settings: HttpSettings,
         handle: Handle,
-        reach: Reach,
+        reach: AddressPolicy,
     ) -> Result<Arc<Self>, ClientError> {
         let mut client = Self::unauthorized(settings, handle, reach)?;
-        client.upgrades = Upgrades::DefaultPorts;
+        client.upgrades = HttpsRedirects::DefaultPorts;
         Ok(Arc::new(client))
     }
 
@@ -110,13 +110,13 @@ impl HttpClient {
     /// [`ClientError::Usage`]: one of them is invalid.
     #[cfg(feature = "openapi")]
     pub(crate) fn check(settings: &HttpSettings) -> Result<(), ClientError> {
-        Connector::new(settings, Reach::Everywhere, &Tasks::default()).map(drop)
+        Connector::new(settings, AddressPolicy::Everywhere, &Tasks::default()).map(drop)
     }
 
     fn unauthorized(
         settings: HttpSettings,
         handle: Handle,
-        reach: Reach,
+        reach: AddressPolicy,
     ) -> Result<Self, ClientError> {
         let tasks = Tasks::default();
         Ok(Self {
@@ -125,7 +125,7 @@ impl HttpClient {
             pool: Arc::new(Pool::new(&tasks)),
             tasks,
             authorizer: None,
-            upgrades: Upgrades::AnyPort,
+            upgrades: HttpsRedirects::AnyPort,
             moved: Mutex::default(),
             settings,
             handle,
@@ -163,7 +163,7 @@ impl HttpClient {
         body: &Bytes,
         timer: &dyn RequestTimer,
         mut reuse: Reuse,
-    ) -> Result<Answer, ClientError> {
+    ) -> Result<HttpResponse, ClientError> {
         let moved = self.known_redirect(target);
         let target = moved.as_ref().unwrap_or(target);
         let with_host = || {
@@ -207,7 +207,7 @@ impl HttpClient {
     /// Reports that the server refuses the token in the headers of the host. Without one, the host decides what the status
     /// means.
     #[cfg(feature = "auth")]
-    async fn check_given_token(&self, answer: Answer) -> Result<Answer, ClientError> {
+    async fn check_given_token(&self, answer: HttpResponse) -> Result<HttpResponse, ClientError> {
         let given = self.settings.headers.iter();
         let mut names = given.map(|(name, _)| name);
         let has_token = names.any(|name| name.eq_ignore_ascii_case(header::AUTHORIZATION.as_str()));
@@ -224,7 +224,7 @@ impl HttpClient {
     }
 
     #[cfg(not(feature = "auth"))]
-    async fn check_given_token(&self, answer: Answer) -> Result<Answer, ClientError> {
+    async fn check_given_token(&self, answer: HttpResponse) -> Result<HttpResponse, ClientError> {
         Ok(answer)
     }
 
@@ -239,7 +239,7 @@ impl HttpClient {
         target: &Target,
         headers: MakeHeaders<'_>,
         body: &Bytes,
-    ) -> Result<Answer, ClientError> {
+    ) -> Result<HttpResponse, ClientError> {
         let moved = self.known_redirect(target);
         let target = moved.as_ref().unwrap_or(target);
         let with_host = || {
@@ -259,7 +259,7 @@ impl HttpClient {
         headers: MakeHeaders<'_>,
         body: &Bytes,
         reuse: Reuse,
-    ) -> Result<Answer, ClientError> {
+    ) -> Result<HttpResponse, ClientError> {
         let answer = self.once(&method, target, headers, body, reuse).await?;
         if answer.head.status.is_redirection() {
             return Box::pin(self.follow(answer, &method, target, headers, body, reuse)).await;
@@ -270,13 +270,13 @@ impl HttpClient {
     /// Follows the redirects of a response.
     async fn follow(
         &self,
-        mut answer: Answer,
+        mut answer: HttpResponse,
         method: &Method,
         target: &Target,
         headers: MakeHeaders<'_>,
         body: &Bytes,
         reuse: Reuse,
-    ) -> Result<Answer, ClientError> {
+    ) -> Result<HttpResponse, ClientError> {
         let original_target = target;
         let mut target = target.clone();
         let mut followed = 0;
@@ -353,7 +353,7 @@ impl HttpClient {
         headers: MakeHeaders<'_>,
         body: &Bytes,
         mut reuse: Reuse,
-    ) -> Result<Answer, ClientError> {
+    ) -> Result<HttpResponse, ClientError> {
         let mut request = request(method, headers(), body);
         loop {
             let idle = match reuse {
@@ -372,7 +372,7 @@ impl HttpClient {
             match wire.sender.try_send_request(request).await {
                 Ok(response) => {
                     let origin = target.origin.clone();
-                    return Ok(Answer::new(response, wire, origin, self.pool.clone()));
+                    return Ok(HttpResponse::new(response, wire, origin, self.pool.clone()));
                 }
                 Err(mut error) => match error.take_message() {
                     // The server had closed it; nothing was written.
@@ -425,7 +425,7 @@ impl HttpClient {
         }
         let server = without_credentials(url);
         let authorizer = auth.0.authorizer(&server, &settings, handle.clone());
-        let mut client = Self::unauthorized(settings, handle, Reach::Everywhere)?;
+        let mut client = Self::unauthorized(settings, handle, AddressPolicy::Everywhere)?;
         client.authorizer = Some(authorizer);
         Ok(Arc::new(client))
     }
@@ -469,7 +469,11 @@ fn is_idempotent(method: &Method) -> bool {
 }
 
 /// Sets the form of the request line: an HTTP proxy requires the whole URL, and its own credentials.
-fn address(request: &mut Request<Full<Bytes>>, target: &Target, proxied: Option<&Proxied>) {
+fn address(
+    request: &mut Request<Full<Bytes>>,
+    target: &Target,
+    proxied: Option<&ProxyRequestHeaders>,
+) {
     let Some(proxied) = proxied else {
         request.uri_mut().clone_from(&target.path);
         return;
@@ -482,7 +486,7 @@ fn address(request: &mut Request<Full<Bytes>>, target: &Target, proxied: Option<
 }
 
 /// Returns the redirect target of a response, or `None`.
-fn location(answer: &Answer) -> Result<Option<String>, ClientError> {
+fn location(answer: &HttpResponse) -> Result<Option<String>, ClientError> {
     let status = answer.head.status;
     let redirects = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
     match answer.head.headers.get(header::LOCATION) {

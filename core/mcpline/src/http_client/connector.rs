@@ -20,8 +20,8 @@ use crate::client_error::ClientError;
 use crate::client_tasks::Tasks;
 use crate::shared_io_error::SharedIoError;
 
+use super::address_policy::{AddressPolicy, Resolver};
 use super::custom_connector::HttpConnector as CustomConnector;
-use super::reach::{Reach, Resolver};
 use super::settings::{HttpSettings, Proxy};
 use super::stream::Stream;
 use super::target::Target;
@@ -41,7 +41,7 @@ const MAX_HEAD: usize = 64 * 1024;
 pub(crate) struct Connector {
     tcp: HttpConnector<Resolver>,
     to_proxy: HttpConnector<Resolver>,
-    reach: Reach,
+    reach: AddressPolicy,
     proxies: Proxies,
     tls: Tls,
     /// Replaces all of the above.
@@ -60,21 +60,21 @@ enum Proxies {
 pub(crate) struct HttpConnection {
     pub(crate) sender: http1::SendRequest<Full<Bytes>>,
     /// Set if an HTTP proxy reads the requests.
-    pub(crate) proxied: Option<Proxied>,
+    pub(crate) proxied: Option<ProxyRequestHeaders>,
     /// The server's address, unless a proxy is in between.
     pub(crate) peer: Option<IpAddr>,
 }
 
 /// What requests through an HTTP proxy contain.
 #[derive(Clone)]
-pub(crate) struct Proxied {
+pub(crate) struct ProxyRequestHeaders {
     pub(crate) authorization: Option<HeaderValue>,
 }
 
 impl Connector {
     pub(crate) fn new(
         settings: &HttpSettings,
-        reach: Reach,
+        reach: AddressPolicy,
         tasks: &Tasks,
     ) -> Result<Self, ClientError> {
         let tcp = |reach| {
@@ -98,7 +98,7 @@ impl Connector {
         Ok(Self {
             tcp: tcp(reach),
             // The user has chosen its host.
-            to_proxy: tcp(Reach::Everywhere),
+            to_proxy: tcp(AddressPolicy::Everywhere),
             reach,
             proxies,
             tls: Tls::new(settings)?,
@@ -170,7 +170,7 @@ impl Connector {
                     stream.map_err(|error| proxy_error(proxy, &error))?
                 }
                 Some("http") => {
-                    proxied = Some(Proxied {
+                    proxied = Some(ProxyRequestHeaders {
                         authorization: proxy.basic_auth().cloned(),
                     });
                     let stream = tcp.call(proxy.uri().clone()).await;

@@ -13,10 +13,10 @@ use tokio::runtime::Handle;
 
 use crate::client_error::ClientError;
 
-use super::answer::BodyError;
+use super::address_policy::AddressPolicy;
 use super::client::{HttpClient, Reuse};
 use super::headers::USER_AGENT_VALUE;
-use super::reach::Reach;
+use super::response::BodyError;
 use super::settings::HttpSettings;
 use super::target::Target;
 
@@ -55,8 +55,8 @@ impl Fetcher {
             ..settings.clone()
         };
         let reach = match allow_private {
-            true => Reach::Everywhere,
-            false => Reach::Public,
+            true => AddressPolicy::Everywhere,
+            false => AddressPolicy::Public,
         };
         Ok(Self {
             client: HttpClient::with_reach(settings, handle, reach)?,

@@ -3,7 +3,7 @@
 //! The client's transports and the fetches of authorization share it. It depends on neither: [`Authorizer`] abstracts
 //! the authorization of requests.
 
-pub(crate) mod answer;
+mod address_policy;
 mod authorizer;
 pub(crate) mod client;
 mod connector;
@@ -12,8 +12,8 @@ mod custom_connector;
 mod fetcher;
 mod headers;
 mod pool;
-mod reach;
 pub(crate) mod refusal;
+pub(crate) mod response;
 mod settings;
 mod stream;
 pub(crate) mod target;
@@ -23,6 +23,10 @@ mod tls;
 #[path = "no_tls.rs"]
 mod tls;
 
+#[cfg(feature = "openapi")]
+pub(crate) use address_policy::AddressPolicy;
+#[cfg(feature = "auth")]
+pub(crate) use address_policy::is_public;
 #[cfg(feature = "auth")]
 pub use authorizer::Auth;
 pub(crate) use authorizer::RequestTimer;
@@ -35,10 +39,6 @@ pub use custom_connector::{ConnectTarget, HttpConnector};
 pub(crate) use fetcher::Fetcher;
 #[cfg(any(feature = "client", feature = "openapi", feature = "otlp"))]
 pub(crate) use headers::USER_AGENT_VALUE;
-#[cfg(feature = "openapi")]
-pub(crate) use reach::Reach;
-#[cfg(feature = "auth")]
-pub(crate) use reach::is_public;
 pub use settings::{HttpSettings, Proxy};
 #[cfg(feature = "client")]
 pub(crate) use target::is_loopback;

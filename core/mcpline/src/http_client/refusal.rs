@@ -9,7 +9,7 @@ use mcpline_protocol::wire::{Incoming, Message, read};
 
 use crate::client_error::{ClientError, MAX_KEPT_BODY};
 
-use super::answer::Answer;
+use super::response::HttpResponse;
 
 /// Maximum size of a body that is searched for a JSON-RPC error. Errors with long `data` are larger than the part of a
 /// page that is kept.
@@ -19,7 +19,7 @@ const MAX_READ_BODY: usize = 64 * 1024;
 const BODY_TIME: Duration = Duration::from_secs(5);
 
 /// Returns the error for an unsuccessful response. `in_session`: whether the request named a session.
-pub(crate) async fn refusal(mut answer: Answer, in_session: bool) -> ClientError {
+pub(crate) async fn refusal(mut answer: HttpResponse, in_session: bool) -> ClientError {
     let status = answer.head.status;
     // Whatever the body says: the specification leaves nothing else to do (2025-11-25, session management).
     if status == StatusCode::NOT_FOUND && in_session {

@@ -25,7 +25,7 @@ pub(crate) struct Target {
 
 /// The redirects from `http` to `https` on the same host that are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Upgrades {
+pub(crate) enum HttpsRedirects {
     /// From any port to any port.
     AnyPort,
     /// From port 80 to port 443: another port may belong to another service.
@@ -72,16 +72,16 @@ impl Target {
     pub(crate) fn redirect_refusal(
         &self,
         other: &Self,
-        upgrades: Upgrades,
+        upgrades: HttpsRedirects,
     ) -> Option<&'static str> {
         let (from, to) = (&*self.origin, &*other.origin);
         if from.is_https() && !to.is_https() {
             return Some("it leads from https to http");
         }
         let may_upgrade = match upgrades {
-            Upgrades::AnyPort => true,
+            HttpsRedirects::AnyPort => true,
             #[cfg(feature = "openapi")]
-            Upgrades::DefaultPorts => from.port() == 80 && to.port() == 443,
+            HttpsRedirects::DefaultPorts => from.port() == 80 && to.port() == 443,
         };
         let upgrade = may_upgrade && !from.is_https() && to.is_https() && from.host() == to.host();
         (from != to && !upgrade).then_some("it leads to another origin")
@@ -249,7 +249,7 @@ mod tests {
             target("https://Example.com/a"),
             target("HTTPS://example.COM:443/b"),
         );
-        assert_eq!(one.redirect_refusal(&other, Upgrades::AnyPort), None);
+        assert_eq!(one.redirect_refusal(&other, HttpsRedirects::AnyPort), None);
         assert_eq!(one.origin, other.origin);
     }
 
@@ -257,11 +257,14 @@ mod tests {
     fn only_the_same_origin_or_its_upgrade_to_https_is_followed() {
         let plain = target("http://example.com/");
         assert_eq!(
-            plain.redirect_refusal(&target("https://example.com/"), Upgrades::AnyPort),
+            plain.redirect_refusal(&target("https://example.com/"), HttpsRedirects::AnyPort),
             None
         );
         assert_eq!(
-            plain.redirect_refusal(&target("https://example.com:8443/"), Upgrades::AnyPort),
+            plain.redirect_refusal(
+                &target("https://example.com:8443/"),
+                HttpsRedirects::AnyPort
+            ),
             None
         );
         for other in [
@@ -271,7 +274,7 @@ mod tests {
         ] {
             assert!(
                 plain
-                    .redirect_refusal(&target(other), Upgrades::AnyPort)
+                    .redirect_refusal(&target(other), HttpsRedirects::AnyPort)
                     .is_some(),
                 "{other}"
             );
@@ -284,7 +287,7 @@ mod tests {
         ] {
             assert!(
                 secure
-                    .redirect_refusal(&target(other), Upgrades::AnyPort)
+                    .redirect_refusal(&target(other), HttpsRedirects::AnyPort)
                     .is_some(),
                 "{other}"
             );
@@ -295,7 +298,8 @@ mod tests {
     #[test]
     fn an_upgrade_can_be_limited_to_the_default_ports() {
         let is_followed = |from: &str, to: &str| {
-            let forbidden = target(from).redirect_refusal(&target(to), Upgrades::DefaultPorts);
+            let forbidden =
+                target(from).redirect_refusal(&target(to), HttpsRedirects::DefaultPorts);
             forbidden.is_none()
         };
         assert!(is_followed("http://example.com/", "https://example.com/"));

@@ -7,7 +7,7 @@ use crate::models::{Record, check};
 use crate::server::models::Threads;
 use crate::sync::{Arc, yield_point};
 
-use super::handover::{Handover, Lent, while_lent};
+use super::pipe_handoff::{Lent, PipeHandoff, while_lent};
 
 const MESSAGES: usize = 4;
 
@@ -21,7 +21,7 @@ enum Event {
 /// The messages that a pipe still has.
 type Pipe = VecDeque<usize>;
 
-fn read(mut pipe: Box<Pipe>, handover: &Arc<Handover>, events: &Record<Event>) {
+fn read(mut pipe: Box<Pipe>, handover: &Arc<PipeHandoff>, events: &Record<Event>) {
     while let Some(message) = pipe.pop_front() {
         let pipe_or_none = handover.process(pipe, || {
             events.add(Event::Processed(message));
@@ -40,7 +40,7 @@ fn a_pipe_is_handed_over_at_any_moment() {
     check(|| {
         let (threads, events) = (Arc::new(Threads::default()), Arc::new(Record::default()));
         let (starting, recorded) = (threads.clone(), events.clone());
-        let handover = Handover::new(move |handover, pipe| {
+        let handover = PipeHandoff::new(move |handover, pipe| {
             let recorded = recorded.clone();
             let pipe = pipe.downcast().expect("a pipe");
             starting.start(move || read(pipe, &handover, &recorded));

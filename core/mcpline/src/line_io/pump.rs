@@ -15,7 +15,7 @@ const READ_SIZE: usize = 64 * 1024;
 
 /// What [`pump`] returns for.
 #[derive(Debug)]
-pub(crate) enum Pumped<S> {
+pub(crate) enum PumpOutcome<S> {
     /// The other end has sent this line.
     Line(Result<Bytes, LineTooLong>),
     /// The other end has closed its direction.
@@ -33,17 +33,17 @@ pub(crate) async fn pump<R, W, S>(
     reading: &mut Reading,
     writing: &mut Writing,
     mut stopped: Pin<&mut (impl Future<Output = S> + ?Sized)>,
-) -> io::Result<Pumped<S>>
+) -> io::Result<PumpOutcome<S>>
 where
     R: AsyncRead + Unpin + ?Sized,
     W: AsyncWrite + Unpin + ?Sized,
 {
     loop {
         if let Some(line) = reading.decoder.next_line() {
-            return Ok(Pumped::Line(line));
+            return Ok(PumpOutcome::Line(line));
         }
         if reading.has_ended {
-            return Ok(Pumped::InputEnded);
+            return Ok(PumpOutcome::InputEnded);
         }
         if writing.is_done() {
             writing.refill(outbox);
@@ -58,12 +58,12 @@ where
                 if read? == 0 {
                     reading.has_ended = true;
                     if let Some(line) = reading.decoder.finish() {
-                        return Ok(Pumped::Line(line));
+                        return Ok(PumpOutcome::Line(line));
                     }
                 }
             }
             () = outbox.wait_until_filled(), if writing.is_done() => {}
-            reason = &mut stopped => return Ok(Pumped::Stopped(reason)),
+            reason = &mut stopped => return Ok(PumpOutcome::Stopped(reason)),
         }
     }
 }

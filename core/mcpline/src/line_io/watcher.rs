@@ -5,7 +5,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::handover::Handover;
+use super::pipe_handoff::PipeHandoff;
 
 /// How long a handler may keep its thread, at least; at most twice as long. Shorter than what users notice, and longer than a
 /// busy machine interrupts most handlers.
@@ -23,7 +23,7 @@ static WATCHED: Mutex<Watched> = Mutex::new(Watched {
 static ADDED: Condvar = Condvar::new();
 
 struct Watched {
-    handovers: Vec<Arc<Handover>>,
+    handovers: Vec<Arc<PipeHandoff>>,
     is_running: bool,
 }
 
@@ -32,7 +32,7 @@ fn lock() -> MutexGuard<'static, Watched> {
 }
 
 /// Looks at the pipe from time to time, until nothing happens there.
-pub(super) fn watch(handover: Arc<Handover>) {
+pub(super) fn watch(handover: Arc<PipeHandoff>) {
     // A model has a thread of its own that looks.
     if cfg!(all(test, mcpline_models)) {
         return;

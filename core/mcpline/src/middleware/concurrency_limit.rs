@@ -38,10 +38,10 @@ pub struct ConcurrencyLimit {
 }
 
 /// The places by key. A key has an entry while requests of it are in flight, so the limits of calls in flight bound them.
-type Places = Mutex<HashMap<u64, Arc<KeyPlaces>>>;
+type Places = Mutex<HashMap<u64, Arc<KeySemaphore>>>;
 
 #[derive(Debug)]
-struct KeyPlaces {
+struct KeySemaphore {
     running: Semaphore,
     waiting: AtomicUsize,
 }
@@ -50,7 +50,7 @@ struct KeyPlaces {
 struct PlacesGuard {
     places: Arc<Places>,
     key: u64,
-    own: Option<Arc<KeyPlaces>>,
+    own: Option<Arc<KeySemaphore>>,
 }
 
 /// Counts a waiting request.
@@ -84,7 +84,7 @@ impl ConcurrencyLimit {
     fn guard(&self, key: u64) -> PlacesGuard {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let own = places.entry(key).or_insert_with(|| {
-            Arc::new(KeyPlaces {
+            Arc::new(KeySemaphore {
                 running: Semaphore::new(self.max_running),
                 waiting: AtomicUsize::new(0),
             })

@@ -44,7 +44,7 @@ use super::{Middleware, MiddlewareFuture, MiddlewareRequest, Next};
 pub struct ResponseCache {
     ttl: Duration,
     tools: BTreeSet<String>,
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<CachedResults>>,
 }
 
 /// Default limit of the results that are kept, in bytes.
@@ -54,7 +54,7 @@ const DEFAULT_MAX_BYTES: usize = 16 * 1024 * 1024;
 const ENTRY_BYTES: usize = 256;
 
 #[derive(Debug)]
-struct Kept {
+struct CachedResults {
     max_bytes: usize,
     bytes: usize,
     results: HashMap<Key, Entry>,
@@ -88,7 +88,7 @@ impl ResponseCache {
         Self {
             ttl,
             tools: BTreeSet::new(),
-            kept: Arc::new(Mutex::new(Kept {
+            kept: Arc::new(Mutex::new(CachedResults {
                 max_bytes: DEFAULT_MAX_BYTES,
                 bytes: 0,
                 results: HashMap::new(),
@@ -132,11 +132,11 @@ impl ResponseCache {
     }
 }
 
-fn lock(kept: &Mutex<Kept>) -> crate::sync::MutexGuard<'_, Kept> {
+fn lock(kept: &Mutex<CachedResults>) -> crate::sync::MutexGuard<'_, CachedResults> {
     kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Kept {
+impl CachedResults {
     fn get(&self, key: &Key, now: Duration) -> Option<Raw> {
         let entry = self.results.get(key)?;
         (now < entry.expires).then(|| entry.result.clone())

@@ -1,8 +1,8 @@
 //! Runs long computations off the I/O threads.
 
+pub(crate) mod fair_semaphore;
 #[cfg(all(test, mcpline_models))]
 mod models;
-pub(crate) mod turns;
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,13 +11,14 @@ use crate::background;
 use crate::sync::Arc;
 use crate::turn_queue::PeerId;
 
-use turns::Turns;
+use fair_semaphore::FairSemaphore;
 
 /// The turns of computations in this process: at most one per processor runs at once, because more of them would not
 /// finish earlier, and to leave room for I/O threads. The others wait, and peers take turns: a peer with many
 /// computations only delays its own.
-static TURNS: LazyLock<Arc<Turns>> =
-    LazyLock::new(|| Turns::new(std::thread::available_parallelism().map_or(2, usize::from)));
+static TURNS: LazyLock<Arc<FairSemaphore>> = LazyLock::new(|| {
+    FairSemaphore::new(std::thread::available_parallelism().map_or(2, usize::from))
+});
 
 /// A value with a flag that interrupts computations once it is set.
 pub(crate) trait HasInterruptFlag: Send + Sync + 'static {

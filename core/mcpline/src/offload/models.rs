@@ -5,14 +5,14 @@ use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::turn_queue::PeerId;
 
-use super::turns::Turns;
+use super::fair_semaphore::FairSemaphore;
 
 /// Each computation gets its turn, never more than allowed run at once, and nothing is left of them.
 #[test]
 fn turns_race_computations_that_wait_and_give_up() {
     check(|| {
         const AT_ONCE: usize = 2;
-        let turns = Turns::new(AT_ONCE);
+        let turns = FairSemaphore::new(AT_ONCE);
         let (running, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let peers = [PeerId::new(), PeerId::new()];
         let mut last = None;

@@ -13,9 +13,9 @@ use tokio::time::Instant;
 
 use crate::client_error::ClientError;
 use crate::error::Error;
-use crate::http_client::answer::BodyError;
+use crate::http_client::response::BodyError;
 use crate::http_client::target::Target;
-use crate::http_client::{HttpClient, HttpSettings, Reach, Reuse, USER_AGENT_VALUE};
+use crate::http_client::{AddressPolicy, HttpClient, HttpSettings, Reuse, USER_AGENT_VALUE};
 use crate::server::{Context, HandlerError};
 
 use super::OpenApiSettings;
@@ -53,7 +53,7 @@ enum Transport {
         /// Created by the first request, which has a runtime.
         client: OnceLock<Arc<HttpClient>>,
         http: Box<HttpSettings>,
-        reach: Reach,
+        reach: AddressPolicy,
     },
     /// The client of the program.
     Own(Arc<dyn ApiHttpClient>),
@@ -304,8 +304,8 @@ fn built_in_transport(settings: &OpenApiSettings) -> Result<Transport, Error> {
         client: OnceLock::new(),
         http: Box::new(http),
         reach: match is_reach_free {
-            true => Reach::Everywhere,
-            false => Reach::PublicDirect,
+            true => AddressPolicy::Everywhere,
+            false => AddressPolicy::PublicDirect,
         },
     })
 }
@@ -327,7 +327,7 @@ fn own_transport(
 fn built_in_client<'c>(
     client: &'c OnceLock<Arc<HttpClient>>,
     http: &HttpSettings,
-    reach: Reach,
+    reach: AddressPolicy,
 ) -> Result<&'c Arc<HttpClient>, String> {
     if let Some(client) = client.get() {
         return Ok(client);

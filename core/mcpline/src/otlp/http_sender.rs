@@ -12,7 +12,7 @@ use opentelemetry_http::{HttpClient as OtelHttpClient, HttpError};
 use tokio::runtime::Handle;
 
 use crate::error::Error;
-use crate::http_client::answer::BodyError;
+use crate::http_client::response::BodyError;
 use crate::http_client::target::Target;
 use crate::http_client::{HttpClient, HttpSettings, Reuse};
 use crate::sync::Arc;

@@ -7,8 +7,8 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::turn_queue::PeerId;
 
-use super::budget::{Budget, Charge, Exceeded, Level, Usage, share_of};
 use super::counts::{Counted, Counts, Limit};
+use super::usage_limit::{Charge, Exceeded, Level, Usage, UsageLimit, share_of};
 
 /// Identifies a client for its limits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -46,9 +46,9 @@ pub(crate) struct ClientQuota {
     pub(crate) peer: PeerId,
     /// The share of each limit that it may use.
     share: f64,
-    bytes: Arc<Budget>,
+    bytes: Arc<UsageLimit>,
     reclaimable: Mutex<Reclaimable>,
-    calls: Arc<Budget>,
+    calls: Arc<UsageLimit>,
     connections: AtomicUsize,
     counts: Arc<Counts>,
 }
@@ -252,7 +252,7 @@ struct ClientEntry {
     /// Alive while a request, a session or a connection uses it.
     quota: Weak<ClientQuota>,
     /// Alive while anything is charged to it: an unread response outlives its request.
-    bytes: Weak<Budget>,
+    bytes: Weak<UsageLimit>,
 }
 
 /// Removes the entry of a client when dropped with the client's budget.
@@ -288,8 +288,8 @@ impl Table {
 pub(crate) struct ClientTable {
     /// The share of each budget that one client may use: greater than 0, and 1 for all of it.
     share: f64,
-    bytes: Arc<Budget>,
-    calls: Arc<Budget>,
+    bytes: Arc<UsageLimit>,
+    calls: Arc<UsageLimit>,
     table: Arc<Table>,
     next_number: AtomicU64,
     counts: Arc<Counts>,
@@ -300,8 +300,11 @@ impl ClientTable {
     pub(crate) fn new(share: f64, max_bytes: usize, max_calls: usize) -> Self {
         Self {
             share,
-            bytes: Budget::of_server("bytes held for peers (max_total_client_bytes)", max_bytes),
-            calls: Budget::of_server("calls in flight (max_calls)", max_calls),
+            bytes: UsageLimit::of_server(
+                "bytes held for peers (max_total_client_bytes)",
+                max_bytes,
+            ),
+            calls: UsageLimit::of_server("calls in flight (max_calls)", max_calls),
             table: Arc::default(),
             next_number: AtomicU64::new(1),
             counts: Arc::default(),
@@ -336,7 +339,7 @@ impl ClientTable {
                 key: key.clone(),
                 table: Arc::downgrade(&self.table),
             };
-            Budget::of_client_holding(&self.bytes, self.share, Some(Box::new(listing)))
+            UsageLimit::of_client_holding(&self.bytes, self.share, Some(Box::new(listing)))
         });
         let listed_bytes = Arc::downgrade(&bytes);
         let name = match &key {
@@ -356,18 +359,22 @@ impl ClientTable {
 
     /// Creates a client that is the only one of its connection: the other end of a pipe.
     pub(crate) fn sole_client(&self) -> Arc<ClientQuota> {
-        self.make(None, self.share, Budget::of_client(&self.bytes, self.share))
+        self.make(
+            None,
+            self.share,
+            UsageLimit::of_client(&self.bytes, self.share),
+        )
     }
 
     /// Creates the quota of clients that cannot be told apart: requests of a mount that does not provide their
     /// addresses. Only the server's limits apply to them.
     pub(crate) fn unknown_clients(&self) -> Arc<ClientQuota> {
         let name = Some("unknown".to_owned());
-        self.make(name, 1.0, Budget::of_client(&self.bytes, 1.0))
+        self.make(name, 1.0, UsageLimit::of_client(&self.bytes, 1.0))
     }
 
     /// Creates a client. Without a name, it is that of its number.
-    fn make(&self, name: Option<String>, share: f64, bytes: Arc<Budget>) -> Arc<ClientQuota> {
+    fn make(&self, name: Option<String>, share: f64, bytes: Arc<UsageLimit>) -> Arc<ClientQuota> {
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let name = name.unwrap_or_else(|| format!("connection {number}"));
         Arc::new(ClientQuota {
@@ -377,7 +384,7 @@ impl ClientTable {
             share,
             bytes,
             reclaimable: Mutex::default(),
-            calls: Budget::of_client(&self.calls, share),
+            calls: UsageLimit::of_client(&self.calls, share),
             connections: AtomicUsize::new(0),
             counts: self.counts.clone(),
         })

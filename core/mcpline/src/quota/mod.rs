@@ -1,25 +1,25 @@
 //! Accounting of what peers use of this process: bytes that are held for them, calls, connections.
 //!
-//! Everything that is kept for a peer is charged to a [`Budget`]: one per client, within one per server. A client that
+//! Everything that is kept for a peer is charged to a [`UsageLimit`]: one per client, within one per server. A client that
 //! exceeds its own is refused, others are served as before. [`Settings::client_share`] is the part of the whole that
 //! one client may use. A client is a principal if requests are authenticated, otherwise the address that they come from,
 //! or over a Unix socket another user than the server's ([`ClientTable`]). Every other connection is a client of its own.
 //!
 //! [`Settings::client_share`]: crate::server::Settings::client_share
 
-mod budget;
 mod clients;
 mod counts;
+mod usage_limit;
 
-#[cfg(feature = "http")]
-pub(crate) use budget::Budget;
-pub(crate) use budget::{Charge, Exceeded, Level, Usage};
 #[cfg(all(unix, feature = "stdio"))]
 pub(crate) use clients::OpenConnection;
 pub(crate) use clients::{ClientKey, ClientQuota, ClientTable, Reclaim};
 #[cfg(feature = "http")]
 pub(crate) use counts::RefusalReason;
 pub(crate) use counts::{Counted, Limit};
+#[cfg(feature = "http")]
+pub(crate) use usage_limit::UsageLimit;
+pub(crate) use usage_limit::{Charge, Exceeded, Level, Usage};
 
 use bytes::Bytes;
 

@@ -21,7 +21,7 @@ use crate::middleware::{MiddlewareOrigin, ToolRule, unknown_tool};
 use crate::quota::{Level, Limit};
 use crate::warning_limit::warn_of_limit;
 
-use super::asking::{self, InputRecord, Resumed, Retry};
+use super::asking::{self, InputRecord, Retry, RetryDisposition};
 use super::call::{CallState, CurrentRequest, Target};
 use super::connection::Connection;
 use super::custom::{self, MethodEntry};
@@ -254,8 +254,8 @@ fn begin(
             params.as_ref(),
             &retry,
         )? {
-            Resumed::Taken => return Ok(()),
-            Resumed::Run(author, recorded) => {
+            RetryDisposition::Taken => return Ok(()),
+            RetryDisposition::Run(author, recorded) => {
                 input = author;
                 record = *recorded;
             }

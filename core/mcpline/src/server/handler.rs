@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
 use crate::background;
-use crate::line_io::handover::while_lent;
+use crate::line_io::pipe_handoff::while_lent;
 use crate::span::SpanScope;
 use crate::warning_limit::warn_limited;
 

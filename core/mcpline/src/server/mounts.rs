@@ -81,12 +81,12 @@ struct Mounted {
     tool_numbers: BTreeMap<u64, String>,
     /// [`Inner::copy_from`]. By a pointer, so that the code is left out of programs that mount nothing: the C library is
     /// 100 KB smaller.
-    copy_features: fn(&Inner, &Mounted) -> (Copied, Removed),
+    copy_features: fn(&Inner, &Mounted) -> (CopyOutcome, RemovedCopies),
 }
 
 impl Mounted {
     /// Brings the copies of the server's features at a parent up to date. The second value is to be dropped without a lock.
-    fn update(&self, parent: &Inner) -> (Copied, Removed) {
+    fn update(&self, parent: &Inner) -> (CopyOutcome, RemovedCopies) {
         (self.copy_features)(parent, self)
     }
 
@@ -303,7 +303,7 @@ impl Mounts {
 
 /// What copying the features of a mounted server did.
 #[derive(Default)]
-struct Copied {
+struct CopyOutcome {
     changed: ChangedFeatures,
     /// Why features are left out.
     refused: Vec<String>,
@@ -400,9 +400,9 @@ impl Inner {
 
     /// Copies the features of a server that is being mounted, if none of their names is taken.
     fn copy_or_refuse(&self, mounted: &Mounted) -> Result<ChangedFeatures, Vec<String>> {
-        let mut copied = Copied::default();
+        let mut copied = CopyOutcome::default();
         // Nothing is removed: nothing comes from this mount yet.
-        let mut removed = Removed::default();
+        let mut removed = RemovedCopies::default();
         let replaced;
         {
             let mut registry = self
@@ -424,9 +424,9 @@ impl Inner {
 
     /// Brings the copies of a mounted server's features up to date, unless it has been unmounted. What is removed is to be
     /// dropped without a lock, because what a handler holds may use the server.
-    fn copy_from(&self, mounted: &Mounted) -> (Copied, Removed) {
-        let mut copied = Copied::default();
-        let mut removed = Removed::default();
+    fn copy_from(&self, mounted: &Mounted) -> (CopyOutcome, RemovedCopies) {
+        let mut copied = CopyOutcome::default();
+        let mut removed = RemovedCopies::default();
         self.change_registry(|registry| {
             // Checked under the registry's lock: `unmount` forgets the mount before it removes the copies.
             if self.mounts.has(mounted.id) {
@@ -438,9 +438,9 @@ impl Inner {
         (copied, removed)
     }
 
-    fn remove_copies_of(&self, mounted: &Mounted) -> (Copied, Removed) {
-        let mut copied = Copied::default();
-        let mut removed = Removed::default();
+    fn remove_copies_of(&self, mounted: &Mounted) -> (CopyOutcome, RemovedCopies) {
+        let mut copied = CopyOutcome::default();
+        let mut removed = RemovedCopies::default();
         self.change_registry(|registry| {
             let nothing = Registry::default();
             copied.copy_all(self, registry, &nothing, mounted, &mut removed);
@@ -457,7 +457,7 @@ fn is_other(parent: &Weak<Inner>, this: &Arc<Inner>) -> bool {
 
 /// Copies that were removed from a registry.
 #[derive(Default)]
-struct Removed {
+struct RemovedCopies {
     tools: Vec<Arc<Item<ToolEntry>>>,
     resources: Vec<Arc<Item<ResourceEntry>>>,
     templates: Vec<Arc<Item<TemplateEntry>>>,
@@ -465,20 +465,20 @@ struct Removed {
     methods: Vec<MethodItem>,
 }
 
-impl Copied {
+impl CopyOutcome {
     fn copy_all(
         &mut self,
         parent: &Inner,
         registry: &mut Registry,
         source: &Registry,
         mounted: &Mounted,
-        removed: &mut Removed,
+        removed: &mut RemovedCopies,
     ) {
         self.changed.tools = self.copy(registry, source, mounted, &mut removed.tools);
         self.changed.resources = self.copy(registry, source, mounted, &mut removed.resources)
             + self.copy(registry, source, mounted, &mut removed.templates);
         self.changed.prompts = self.copy(registry, source, mounted, &mut removed.prompts);
-        let Removed { methods, .. } = removed;
+        let RemovedCopies { methods, .. } = removed;
         self.copy_methods(
             parent,
             &mut registry.requests,

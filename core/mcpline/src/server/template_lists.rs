@@ -198,7 +198,7 @@ struct ListedResources {
 }
 
 /// Why a resource is not listed.
-enum LeftOut {
+enum UnlistedReason {
     /// It is in the list already.
     Duplicate,
     /// For the author.
@@ -227,8 +227,8 @@ impl ListedResources {
         for resource in resources.elements().into_iter().flatten() {
             let resource = match self.checked(registry, lister, &resource) {
                 Ok(resource) => resource,
-                Err(LeftOut::Duplicate) => continue,
-                Err(LeftOut::Invalid { uri, reason }) => {
+                Err(UnlistedReason::Duplicate) => continue,
+                Err(UnlistedReason::Invalid { uri, reason }) => {
                     invalid += 1;
                     first.get_or_insert((uri, reason));
                     continue;
@@ -269,8 +269,8 @@ impl ListedResources {
         registry: &Registry,
         lister: &Lister,
         listed: &Raw,
-    ) -> Result<Resource, LeftOut> {
-        let mut resource = read(listed).map_err(|reason| LeftOut::Invalid {
+    ) -> Result<Resource, UnlistedReason> {
+        let mut resource = read(listed).map_err(|reason| UnlistedReason::Invalid {
             uri: String::new(),
             reason,
         })?;
@@ -280,11 +280,11 @@ impl ListedResources {
         }
         let uri = &resource.uri;
         if self.uris.contains(uri) || registry.resources.get(uri).is_some() {
-            return Err(LeftOut::Duplicate);
+            return Err(UnlistedReason::Duplicate);
         }
         match check(&lister.entry, &resource) {
             Ok(()) => Ok(resource),
-            Err(reason) => Err(LeftOut::Invalid {
+            Err(reason) => Err(UnlistedReason::Invalid {
                 uri: resource.uri,
                 reason,
             }),

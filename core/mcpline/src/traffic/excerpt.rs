@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use crate::secret_names::{Secrecy, secrecy};
 
 use super::free_text;
-use super::shown::Shown;
+use super::limited_text::LimitedText;
 use super::tokens::{has_strings, is_space, token_length, unescaped, value_length};
 
 /// Shown in place of a secret.
@@ -30,7 +30,7 @@ pub(crate) struct Excerpt {
 
 /// Returns a message without its secrets. What exceeds `limit` bytes is replaced by the length of the message.
 pub(crate) fn excerpt(message: &[u8], limit: usize) -> Excerpt {
-    let mut shown = Shown::new(true, limit);
+    let mut shown = LimitedText::new(true, limit);
     let is_whole = write(&mut shown, message, 0);
     if !is_whole {
         // Writing to a string never fails.
@@ -43,7 +43,7 @@ pub(crate) fn excerpt(message: &[u8], limit: usize) -> Excerpt {
 }
 
 /// Appends the tokens of a message, which is within `depth` texts of others. Returns `false` if not all of them fit.
-fn write(shown: &mut Shown, message: &[u8], depth: usize) -> bool {
+fn write(shown: &mut LimitedText, message: &[u8], depth: usize) -> bool {
     let mut context = Context::default();
     let mut rest = message;
     while let Some(&first) = rest.first() {
@@ -88,7 +88,7 @@ fn write(shown: &mut Shown, message: &[u8], depth: usize) -> bool {
 }
 
 /// Appends what is between the name of a secret and its value: white space and one character.
-fn write_separator(shown: &mut Shown, sign: &[u8]) -> bool {
+fn write_separator(shown: &mut LimitedText, sign: &[u8]) -> bool {
     let after_space = sign.trim_ascii_start();
     let (before, after) = (
         &sign[..sign.len() - after_space.len()],
@@ -100,7 +100,7 @@ fn write_separator(shown: &mut Shown, sign: &[u8]) -> bool {
 }
 
 /// Appends a replacement for a secret.
-fn write_hidden(shown: &mut Shown, value: &[u8]) -> bool {
+fn write_hidden(shown: &mut LimitedText, value: &[u8]) -> bool {
     if matches!(value, b"" | b"null") {
         return shown.push_escaped(value);
     }
@@ -109,7 +109,7 @@ fn write_hidden(shown: &mut Shown, value: &[u8]) -> bool {
 }
 
 /// Appends a string, in whose text secrets are replaced.
-fn write_text(shown: &mut Shown, token: &[u8], depth: usize) -> bool {
+fn write_text(shown: &mut LimitedText, token: &[u8], depth: usize) -> bool {
     if depth == MAX_NESTED_TEXTS {
         return match token.contains(&b'\\') {
             true => write_hidden(shown, token),

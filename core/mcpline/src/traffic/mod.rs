@@ -4,8 +4,8 @@
 mod excerpt;
 mod file;
 mod free_text;
+mod limited_text;
 mod reader;
-mod shown;
 mod tokens;
 
 use mcpline_protocol::Revision;

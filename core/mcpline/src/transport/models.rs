@@ -15,7 +15,7 @@ use crate::server::models::Threads;
 use crate::sync::Arc;
 
 use crate::line_io::outbox::Outbox;
-use crate::line_io::pump::{Pumped, Reading, Writing, pump};
+use crate::line_io::pump::{PumpOutcome, Reading, Writing, pump};
 
 /// Number of bytes that the writer accepts at once.
 const WRITTEN_AT_ONCE: usize = 5;
@@ -88,7 +88,7 @@ fn messages_race_the_writing_task() {
                 stopped,
             );
             let pumped = pumped.await.expect("it can be written");
-            assert!(matches!(pumped, Pumped::Stopped(())), "{pumped:?}");
+            assert!(matches!(pumped, PumpOutcome::Stopped(())), "{pumped:?}");
             assert!(writing.is_done() && written.begun.is_empty());
         });
         let threads = Threads::default();

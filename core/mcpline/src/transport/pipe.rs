@@ -16,9 +16,9 @@ use tracing::{Instrument, Span};
 use crate::background;
 use crate::caller::Caller;
 use crate::error::Error;
-use crate::line_io::handover::{Handover, Lent};
 use crate::line_io::outbox::Outbox;
-use crate::line_io::pump::{Pumped, Reading, Writing, pump, write_out};
+use crate::line_io::pipe_handoff::{Lent, PipeHandoff};
+use crate::line_io::pump::{PumpOutcome, Reading, Writing, pump, write_out};
 use crate::message_sink::MessageSink;
 use crate::server::Server;
 use crate::server::connection::Connection;
@@ -146,10 +146,10 @@ pub(super) async fn serve(
 }
 
 /// A pipe that is no longer served, and why.
-type Served = (Box<Pipe>, io::Result<End<StopReason>>);
+type ServeOutcome = (Box<Pipe>, io::Result<End<StopReason>>);
 
 /// Serves on this task until the client closes its end, or serving shall stop.
-async fn serve_calls(mut pipe: Box<Pipe>) -> Served {
+async fn serve_calls(mut pipe: Box<Pipe>) -> ServeOutcome {
     let end = loop {
         match pipe.next_line().await {
             Ok(Ok(line)) => pipe.receive(line),
@@ -161,11 +161,11 @@ async fn serve_calls(mut pipe: Box<Pipe>) -> Served {
 }
 
 /// Serves like [`serve_calls`], on another task. While a handler keeps its thread, a further task reads on.
-async fn serve_calls_in_tasks(pipe: Box<Pipe>) -> io::Result<Served> {
+async fn serve_calls_in_tasks(pipe: Box<Pipe>) -> io::Result<ServeOutcome> {
     let (ended, end) = oneshot::channel();
     let tasks = Tasks::default();
     let (running, runtime, span) = (tasks.0.clone(), Handle::current(), Span::current());
-    let handover = Handover::new(move |handover, pipe: Lent| {
+    let handover = PipeHandoff::new(move |handover, pipe: Lent| {
         let Ok(pipe) = pipe.downcast() else { return };
         let task = serve_calls_lending(pipe, handover).instrument(span.clone());
         if let Some(running) = &mut *lock(&running) {
@@ -203,11 +203,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A pipe that tasks hand over to each other. The one that sees its end passes it back.
 struct LentPipe {
     pipe: Box<Pipe>,
-    ended: oneshot::Sender<Served>,
+    ended: oneshot::Sender<ServeOutcome>,
 }
 
 /// Serves until the end, or until another task has taken over the pipe.
-async fn serve_calls_lending(mut lent: Box<LentPipe>, handover: Arc<Handover>) {
+async fn serve_calls_lending(mut lent: Box<LentPipe>, handover: Arc<PipeHandoff>) {
     loop {
         let end = match lent.pipe.next_line().await {
             Ok(Ok(line)) => {
@@ -351,11 +351,11 @@ impl Pipe {
     }
 }
 
-fn line_or_end<S>(pumped: Pumped<S>) -> Result<Line, End<S>> {
+fn line_or_end<S>(pumped: PumpOutcome<S>) -> Result<Line, End<S>> {
     match pumped {
-        Pumped::Line(line) => Ok(line),
-        Pumped::InputEnded => Err(End::InputEnded),
-        Pumped::Stopped(reason) => Err(End::Stopped(reason)),
+        PumpOutcome::Line(line) => Ok(line),
+        PumpOutcome::InputEnded => Err(End::InputEnded),
+        PumpOutcome::Stopped(reason) => Err(End::Stopped(reason)),
     }
 }
 

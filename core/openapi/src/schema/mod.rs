@@ -4,4 +4,4 @@ mod convert;
 mod set;
 
 pub(crate) use convert::{Direction, Position, nullable};
-pub(crate) use set::{Built, SchemaSet, Stop, build, size_within};
+pub(crate) use set::{BuiltSchema, SchemaSet, Stop, build, size_within};

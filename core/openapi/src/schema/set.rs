@@ -55,18 +55,18 @@ pub(crate) struct SchemaSet<'d> {
     names: UniqueNames,
     /// The number of bytes that may still be converted.
     left: usize,
-    pub(crate) reached: Reached,
+    pub(crate) reached: LargestSizes,
 }
 
 /// The most references in a row, schemas within each other and bytes of a description that a conversion has met.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Reached {
+pub(crate) struct LargestSizes {
     pub(crate) references: usize,
     pub(crate) nesting: usize,
     pub(crate) description_bytes: usize,
 }
 
-impl Reached {
+impl LargestSizes {
     /// Whether a conversion with these limits would do the same.
     fn is_within(self, (references, nesting, description_bytes): (usize, usize, usize)) -> bool {
         self.references <= references
@@ -98,7 +98,7 @@ impl From<DocumentError> for Stop {
 }
 
 /// A schema, and what it has cost.
-pub(crate) struct Built {
+pub(crate) struct BuiltSchema {
     pub(crate) schema: Value,
     /// The size of the schema, in bytes of JSON.
     pub(crate) bytes: usize,
@@ -116,11 +116,11 @@ pub(crate) fn build<'d>(
     direction: Direction,
     max_bytes: usize,
     root: impl Fn(&mut SchemaSet<'d>) -> Result<Value, Stop>,
-) -> Result<Built, DocumentError> {
+) -> Result<BuiltSchema, DocumentError> {
     // Parts that are left out at the end, such as hidden properties, count at first.
     let budget = max_bytes.saturating_mul(2);
     let mut converted_bytes = 0_usize;
-    let mut reached: Option<Reached> = None;
+    let mut reached: Option<LargestSizes> = None;
     for limits in SHORTER {
         if reached.is_some_and(|reached| reached.is_within(limits)) {
             continue;
@@ -137,7 +137,7 @@ pub(crate) fn build<'d>(
             waiting: VecDeque::new(),
             names: UniqueNames::new(MAX_DEFINITION_NAME_CHARS),
             left: budget,
-            reached: Reached::default(),
+            reached: LargestSizes::default(),
         };
         let built = root(&mut set).and_then(|schema| set.finish(schema));
         converted_bytes = converted_bytes.saturating_add(budget - set.left);
@@ -146,7 +146,7 @@ pub(crate) fn build<'d>(
             Ok(schema) => {
                 let bytes = schema.to_string().len();
                 if bytes <= max_bytes {
-                    return Ok(Built {
+                    return Ok(BuiltSchema {
                         schema,
                         bytes,
                         converted_bytes,
@@ -159,7 +159,7 @@ pub(crate) fn build<'d>(
     }
     let schema = Value::Object(Map::new());
     let bytes = schema.to_string().len();
-    Ok(Built {
+    Ok(BuiltSchema {
         schema,
         bytes,
         converted_bytes,

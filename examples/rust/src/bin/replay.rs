@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 type Failure = Box<dyn std::error::Error>;
 
 /// Requests that a client sends by itself.
-const OF_CLIENT: [&str; 4] = [
+const METHODS_OF_THE_LIBRARY: [&str; 4] = [
     "initialize",
     "ping",
     "server/discover",
@@ -33,7 +33,7 @@ const OF_CLIENT: [&str; 4] = [
 
 /// What a file says about one client of a server.
 #[derive(Default)]
-struct Conversation {
+struct RecordedClient {
     revision: Option<Revision>,
     requests: Vec<Request>,
     /// The answers of the client to input requests, by method, in their order.
@@ -50,7 +50,7 @@ struct Request {
     recorded: Option<Value>,
 }
 
-impl Conversation {
+impl RecordedClient {
     /// Takes a message of the client.
     fn sent(&mut self, message: &Value) {
         let id = message["id"].to_string();
@@ -61,7 +61,7 @@ impl Conversation {
             }
             return;
         };
-        if message.get("id").is_none() || OF_CLIENT.contains(&method) {
+        if message.get("id").is_none() || METHODS_OF_THE_LIBRARY.contains(&method) {
             return;
         }
         let mut params = message["params"].clone();
@@ -229,8 +229,8 @@ fn difference(path: &str, recorded: &Value, answered: &Value) -> Option<String> 
 }
 
 /// Reads the conversations of a file, in the order in which they begin.
-fn read(path: &str) -> Result<Vec<Conversation>, Failure> {
-    let mut conversations: Vec<Conversation> = Vec::new();
+fn read(path: &str) -> Result<Vec<RecordedClient>, Failure> {
+    let mut conversations: Vec<RecordedClient> = Vec::new();
     let mut places = BTreeMap::new();
     let mut recorder = None;
     let mut reader = TrafficReader::open(path)?;
@@ -255,7 +255,7 @@ fn read(path: &str) -> Result<Vec<Conversation>, Failure> {
         let key = (message.name.clone(), message.session.clone(), connection);
         let place = *places.entry(key).or_insert(conversations.len());
         if place == conversations.len() {
-            conversations.push(Conversation::default());
+            conversations.push(RecordedClient::default());
         }
         let conversation = &mut conversations[place];
         conversation.revision = message.revision.or(conversation.revision);

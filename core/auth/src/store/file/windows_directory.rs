@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use mcpline_windows::{
-    AccessOfOthers, create_private_directory, create_private_file, lock_private_file,
+    OtherUsersAccess, create_private_directory, create_private_file, lock_private_file,
 };
 
 use super::super::StoreError;
@@ -232,9 +232,9 @@ fn check_file(path: &Path, file: &File) -> Result<(), StoreError> {
 }
 
 /// Returns what others may do with it, unless it belongs to another user.
-fn access_of_others(path: &Path, file: &File) -> Result<AccessOfOthers, StoreError> {
+fn access_of_others(path: &Path, file: &File) -> Result<OtherUsersAccess, StoreError> {
     let access =
-        AccessOfOthers::of(file).map_err(|error| failed(path.to_owned(), "examined", error))?;
+        OtherUsersAccess::of(file).map_err(|error| failed(path.to_owned(), "examined", error))?;
     if access.is_owner {
         return Err(unsafe_error(path, "it belongs to another user"));
     }

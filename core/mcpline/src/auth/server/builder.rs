@@ -22,9 +22,9 @@ use super::authorization_server_redirects::AuthorizationServerRedirects;
 use super::introspection::{Introspection, Introspector};
 use super::keys::{KeyCache, Keys};
 use super::resource_server::{
-    Issuer, Method, Policy, PublishedMetadata, ResourceServer, without_offline_access,
+    Issuer, Policy, PublishedMetadata, ResourceServer, VerificationMethod, without_offline_access,
 };
-use super::{Fetch, proofs, verified_tokens};
+use super::{Fetch, proof_replay_cache, verified_tokens};
 
 /// How long a verifier callback may take. A request waits for it, which must not take forever.
 const VERIFIER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -328,7 +328,7 @@ impl ResourceServerBuilder {
             named => named,
         };
         let method = match (self.verifier, self.issuers.is_empty(), self.introspection) {
-            (Some(verifier), true, None) => Method::Verifier(verifier),
+            (Some(verifier), true, None) => VerificationMethod::Verifier(verifier),
             (Some(_), ..) => {
                 return Err(Error::usage(
                     "set either a verifier, or issuers, keys and introspection: a verifier checks every token",
@@ -339,7 +339,7 @@ impl ResourceServerBuilder {
                     "no token verification is configured: set an issuer, keys, an introspection endpoint or a verifier",
                 ));
             }
-            (None, _, introspection) => Method::Issuers {
+            (None, _, introspection) => VerificationMethod::Issuers {
                 signed: issuers(self.issuers, &fetch)?,
                 opaque: introspection
                     .map(|how| {
@@ -366,7 +366,7 @@ impl ResourceServerBuilder {
             },
             remembered: Mutex::new(verified_tokens::VerifiedTokens::default()),
             refused_tokens: Mutex::default(),
-            proofs: Mutex::new(proofs::Proofs::default()),
+            proofs: Mutex::new(proof_replay_cache::ProofReplayCache::default()),
         })
     }
 

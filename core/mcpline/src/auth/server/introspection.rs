@@ -8,13 +8,13 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mcpline_auth::Secret;
-use mcpline_auth::claims::{Claims, Expected};
+use mcpline_auth::claims::{ClaimRequirements, Claims};
 use mcpline_auth::fetch::FetchRequest;
 use mcpline_protocol::vocabulary::JsonObject;
 use mcpline_protocol::wire::Raw;
 use tokio::sync::watch;
 
-use crate::offload::turns::Turns;
+use crate::offload::fair_semaphore::FairSemaphore;
 use crate::quota::ClientQuota;
 
 use super::Fetch;
@@ -131,7 +131,7 @@ impl fmt::Debug for Introspection {
 pub(super) struct Introspector {
     pub(super) how: Introspection,
     fetch: Fetch,
-    turns: Arc<Turns>,
+    turns: Arc<FairSemaphore>,
     waiting: Mutex<WaitingTokens>,
 }
 
@@ -165,18 +165,20 @@ struct WaitingRequest<'a> {
 }
 
 /// No more tokens may wait.
-struct Full;
+struct TooManyWaitingTokens;
 
 impl WaitingTokens {
     /// Makes room for a token of a client that has `count` already: removes one of the client with the most, unless
     /// that has no more than this client will have. Returns the removed token.
-    fn make_room(&mut self, count: usize) -> Result<Option<WaitingToken>, Full> {
+    fn make_room(&mut self, count: usize) -> Result<Option<WaitingToken>, TooManyWaitingTokens> {
         if self.count < MAX_WAITING {
             return Ok(None);
         }
         let most = self.clients.values_mut().max_by_key(|tokens| tokens.len());
-        let most = most.filter(|most| most.len() > count + 1).ok_or(Full)?;
-        let digest = *most.keys().next().ok_or(Full)?;
+        let most = most
+            .filter(|most| most.len() > count + 1)
+            .ok_or(TooManyWaitingTokens)?;
+        let digest = *most.keys().next().ok_or(TooManyWaitingTokens)?;
         self.count -= 1;
         Ok(most.remove(&digest))
     }
@@ -233,7 +235,7 @@ impl Introspector {
         Self {
             how,
             fetch,
-            turns: Turns::new(AT_ONCE),
+            turns: FairSemaphore::new(AT_ONCE),
             waiting: Mutex::default(),
         }
     }
@@ -288,7 +290,7 @@ impl Introspector {
         &self,
         client: &ClientQuota,
         (token, digest): (&str, &Digest),
-        expected: &Expected<'_>,
+        expected: &ClaimRequirements<'_>,
         known: impl FnOnce() -> Option<Result<T, TokenRefusal>>,
         learn: impl FnOnce(Claims) -> T,
     ) -> Result<T, TokenRefusal> {
@@ -339,7 +341,7 @@ impl Introspector {
     fn check(
         &self,
         answer: JsonObject,
-        expected: &Expected<'_>,
+        expected: &ClaimRequirements<'_>,
     ) -> Result<Claims, mcpline_auth::claims::ClaimError> {
         let mut claims = Claims::read(answer)?;
         // The response need not contain the issuer, whose endpoint this is (RFC 7662, section 2.2).
@@ -423,7 +425,7 @@ mod tests {
             tokio::spawn(async move {
                 // Runs up to its first wait without interruption.
                 begun.fetch_add(1, Ordering::Relaxed);
-                let expected = Expected {
+                let expected = ClaimRequirements {
                     issuers: &[],
                     audiences: &[],
                     skew: 60,

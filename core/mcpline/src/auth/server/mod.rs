@@ -10,7 +10,7 @@ mod builder;
 mod document_cache;
 mod introspection;
 mod keys;
-mod proofs;
+mod proof_replay_cache;
 mod refused_tokens;
 mod resource_server;
 #[cfg(test)]

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use mcpline_auth::claims::{Claims, Expected, check_kind};
+use mcpline_auth::claims::{ClaimRequirements, Claims, check_kind};
 use mcpline_auth::metadata::ResourceMetadata;
 use mcpline_auth::url::Url;
 use mcpline_auth::{Secret, dpop, proof};
-use mcpline_jose::{self as jose, Algorithm, JoseError, JwkSet, MAX_TOKEN_LEN, Token};
+use mcpline_jose::{self as jose, Algorithm, JoseError, JwkSet, MAX_TOKEN_LEN, UnverifiedJwt};
 use mcpline_protocol::{Challenge, Scopes};
 use mcpline_runtime::clock;
 use sha2::{Digest as _, Sha256};
@@ -26,7 +26,7 @@ use super::authorization_server_redirects::{
 use super::builder::{ResourceServerBuilder, ScopeExpander, Verifier, VerifyError};
 use super::introspection::Introspector;
 use super::keys::KeyCache;
-use super::proofs::{self, Proofs};
+use super::proof_replay_cache::{self, ProofReplayCache};
 use super::refused_tokens::RefusedTokens;
 use super::token_cache::Digest;
 use super::token_refusal::TokenRefusal;
@@ -58,13 +58,13 @@ pub struct ResourceServer {
     pub(super) resource: Option<Url>,
     /// `None` if there is no authorization server that clients could get tokens from.
     pub(super) published: Option<PublishedMetadata>,
-    pub(super) method: Method,
+    pub(super) method: VerificationMethod,
     /// Set if there is a single issuer whose tokens clients of 2025-03-26 can use.
     pub(super) endpoints: Option<AuthorizationServerRedirects>,
     pub(super) policy: Policy,
     pub(super) remembered: Mutex<VerifiedTokens>,
     pub(super) refused_tokens: Mutex<RefusedTokens>,
-    pub(super) proofs: Mutex<Proofs>,
+    pub(super) proofs: Mutex<ProofReplayCache>,
 }
 
 /// Metadata from which clients learn where to get tokens.
@@ -75,7 +75,7 @@ pub(super) struct PublishedMetadata {
 }
 
 /// How tokens are verified.
-pub(super) enum Method {
+pub(super) enum VerificationMethod {
     /// By an issuer's signature, and by introspection of those that are not signed.
     Issuers {
         signed: Vec<Issuer>,
@@ -293,7 +293,7 @@ impl ResourceServer {
     ) -> Result<Caller, TokenRefusal> {
         let digest: Digest = Sha256::digest(token).into();
         let authorized = match &self.method {
-            Method::Verifier(verify) => {
+            VerificationMethod::Verifier(verify) => {
                 let authorized = verify(token.into()).await.map_err(|error| match error {
                     VerifyError::Invalid(why) => TokenRefusal::InvalidToken(why),
                     VerifyError::Unavailable(why) => TokenRefusal::Unavailable(why),
@@ -304,14 +304,14 @@ impl ResourceServer {
                 }
                 self.complete(authorized, &digest)
             }
-            Method::Issuers { signed, opaque } => {
+            VerificationMethod::Issuers { signed, opaque } => {
                 if let Some(known) = self.recall(&digest, now) {
                     return Ok(known);
                 }
                 // Without issuers whose signatures are verified here, every token is opaque.
                 let parsed = match signed.is_empty() {
                     true => Err(JoseError::UnknownKey),
-                    false => Token::parse(token, &self.policy.algorithms),
+                    false => UnverifiedJwt::parse(token, &self.policy.algorithms),
                 };
                 match (parsed, opaque) {
                     (Ok(parsed), _) => {
@@ -340,7 +340,7 @@ impl ResourceServer {
         let Some((issuer, keys)) = keys else {
             return Some(authorized);
         };
-        let Method::Issuers { signed, .. } = &self.method else {
+        let VerificationMethod::Issuers { signed, .. } = &self.method else {
             return None;
         };
         let fresh = signed.get(issuer)?.keys.fresh()?;
@@ -351,7 +351,7 @@ impl ResourceServer {
         &self,
         issuers: &[Issuer],
         token: &str,
-        parsed: &Token<'_>,
+        parsed: &UnverifiedJwt<'_>,
         digest: &Digest,
         now: u64,
     ) -> Result<Caller, TokenRefusal> {
@@ -382,8 +382,8 @@ impl ResourceServer {
         &self,
         issuer: &Issuer,
         token: &str,
-        parsed: &Token<'_>,
-    ) -> Result<(Arc<JwkSet>, jose::Verified), TokenRefusal> {
+        parsed: &UnverifiedJwt<'_>,
+    ) -> Result<(Arc<JwkSet>, jose::VerifiedJwt), TokenRefusal> {
         let algorithms = &self.policy.algorithms;
         let id = parsed.key_id();
         let keys = issuer
@@ -448,8 +448,8 @@ impl ResourceServer {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn expected<'e>(&'e self, issuers: &'e [String], now: u64) -> Expected<'e> {
-        Expected {
+    fn expected<'e>(&'e self, issuers: &'e [String], now: u64) -> ClaimRequirements<'e> {
+        ClaimRequirements {
             issuers,
             audiences: &self.policy.audiences,
             skew: self.policy.skew,
@@ -533,10 +533,10 @@ impl ResourceServer {
         let mut proofs = self.proofs.lock().unwrap_or_else(PoisonError::into_inner);
         match proofs.record_use(&proof.id, bound, now, self.policy.skew) {
             Ok(()) => Ok(()),
-            Err(proofs::ProofRefusal::Replayed) => Err(TokenRefusal::InvalidProof(
+            Err(proof_replay_cache::ProofRefusal::Replayed) => Err(TokenRefusal::InvalidProof(
                 "the DPoP proof was used before: send a new one with each request".into(),
             )),
-            Err(proofs::ProofRefusal::Full) => Err(TokenRefusal::Unavailable(
+            Err(proof_replay_cache::ProofRefusal::Full) => Err(TokenRefusal::Unavailable(
                 "too many DPoP proofs of one principal are remembered; try again later".into(),
             )),
         }

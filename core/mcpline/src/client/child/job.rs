@@ -3,7 +3,7 @@
 use std::io;
 use std::os::windows::process::CommandExt;
 
-use mcpline_windows::{Job, START_FLAGS};
+use mcpline_windows::{JOB_CREATION_FLAGS, Job};
 use tokio::process::Child as Process;
 
 use super::command::Command;
@@ -22,7 +22,7 @@ pub(super) async fn spawn(command: Command) -> io::Result<(Process, Descendants)
 
 fn start(command: &Command) -> io::Result<(Process, Descendants)> {
     let mut std = command.to_std()?;
-    std.creation_flags(START_FLAGS);
+    std.creation_flags(JOB_CREATION_FLAGS);
     let job = Job::new()?;
     let process = tokio::process::Command::from(std)
         .kill_on_drop(true)

@@ -29,7 +29,7 @@ use tokio::process::{Child as Process, ChildStdout};
 use crate::background;
 use crate::client_error::ClientError;
 
-use super::connect::{Dialler, Dialling};
+use super::connect::{DialFuture, Dialler};
 use super::link::{Link, Sink};
 use super::pipe::PipeLink;
 
@@ -45,7 +45,7 @@ use stderr::LastLines;
 const STDERR_GRACE: Duration = Duration::from_millis(100);
 
 impl Dialler for Command {
-    fn dial(&self, sink: Sink, _: bool) -> Dialling<'_> {
+    fn dial(&self, sink: Sink, _: bool) -> DialFuture<'_> {
         Box::pin(async move {
             let (mut process, descendants) =
                 spawn(self.clone())

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::client::connect::{Dialler, Dialling};
+use crate::client::connect::{DialFuture, Dialler};
 use crate::client::handshake_servers::ServerKey;
 use crate::client::link::{Link, LinkFuture, Sink};
 use crate::client_error::ClientError;
@@ -48,7 +48,7 @@ impl HttpDialler {
 }
 
 impl Dialler for HttpDialler {
-    fn dial(&self, sink: Sink, pair: bool) -> Dialling<'_> {
+    fn dial(&self, sink: Sink, pair: bool) -> DialFuture<'_> {
         let link = if pair {
             HttpSseLink::open(&self.url, &self.client, sink).map(|link| link as Arc<dyn Link>)
         } else {

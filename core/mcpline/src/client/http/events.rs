@@ -8,7 +8,7 @@ use mcpline_protocol::wire::sse::{Event, EventDecoder};
 
 use crate::client::link::Sink;
 
-use crate::http_client::answer::Answer;
+use crate::http_client::response::HttpResponse;
 
 /// What a stream belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(super) enum StreamEnd {
 
 /// The events of one connection.
 pub(super) struct Events {
-    answer: Answer,
+    answer: HttpResponse,
     decoder: EventDecoder,
 }
 
@@ -83,7 +83,7 @@ pub(super) enum Next {
 }
 
 impl Events {
-    pub(super) fn new(answer: Answer, limit: usize) -> Self {
+    pub(super) fn new(answer: HttpResponse, limit: usize) -> Self {
         let decoder = EventDecoder::new(limit);
         Self { answer, decoder }
     }
@@ -121,7 +121,7 @@ pub(super) fn message(event: Event) -> Option<Bytes> {
 
 /// Passes the messages of a stream on until it ends.
 pub(super) async fn pump(
-    answer: Answer,
+    answer: HttpResponse,
     owner: StreamOwner,
     memory: &mut ResumptionState,
     limit: usize,

@@ -9,17 +9,17 @@ use mcpline_protocol::Revision;
 use crate::client::link::{RequestHead, Sink};
 use crate::client_error::ClientError;
 use crate::header_names::SESSION_ID;
-use crate::http_client::answer::{Answer, BodyError, Media};
 use crate::http_client::refusal::refusal;
+use crate::http_client::response::{BodyError, HttpResponse, Media};
 use crate::http_client::{RequestTimer, Reuse};
 
 use super::events::{ResumptionState, StreamEnd, StreamOwner, pump};
 use super::one_way::OneWayMessage;
 use super::one_way_retries::OneWayRetries;
-use super::streamable::Conversation;
+use super::streamable::HttpLinkShared;
 
 /// Sends a request and makes sure that it is answered or fails.
-pub(super) async fn exchange(talk: Arc<Conversation>, message: Bytes, head: RequestHead) {
+pub(super) async fn exchange(talk: Arc<HttpLinkShared>, message: Bytes, head: RequestHead) {
     if let Err(error) = try_exchange(&talk, message, &head).await {
         talk.sink.failed(head.number, error);
     }
@@ -37,7 +37,7 @@ impl RequestTimer for LinkRequestTimer<'_> {
 
 /// Sends a message that has no response, and retries if the connection fails. A refusal is only logged: its
 /// consequences show in a later request.
-pub(super) async fn send_one_way(talk: &Conversation, message: OneWayMessage) {
+pub(super) async fn send_one_way(talk: &HttpLinkShared, message: OneWayMessage) {
     let mut retries = OneWayRetries::new(&talk.client.settings, message.repeat);
     while let Err(error) = try_send_one_way(talk, &message.bytes).await {
         if !retries.wait_for_retry(&error).await {
@@ -49,7 +49,7 @@ pub(super) async fn send_one_way(talk: &Conversation, message: OneWayMessage) {
     }
 }
 
-async fn try_send_one_way(talk: &Conversation, message: &Bytes) -> Result<(), ClientError> {
+async fn try_send_one_way(talk: &HttpLinkShared, message: &Bytes) -> Result<(), ClientError> {
     let view = talk.snapshot();
     let sent = talk
         .client
@@ -70,7 +70,7 @@ async fn try_send_one_way(talk: &Conversation, message: &Bytes) -> Result<(), Cl
 }
 
 async fn try_exchange(
-    talk: &Conversation,
+    talk: &HttpLinkShared,
     message: Bytes,
     head: &RequestHead,
 ) -> Result<(), ClientError> {
@@ -141,8 +141,8 @@ async fn try_exchange(
 }
 
 async fn stream(
-    talk: &Conversation,
-    answer: Answer,
+    talk: &HttpLinkShared,
+    answer: HttpResponse,
     head: &RequestHead,
 ) -> Result<(), ClientError> {
     let mut memory = ResumptionState::default();
@@ -168,7 +168,7 @@ fn resumes(revision: Revision) -> bool {
     revision.features().resumable_streams
 }
 
-async fn collect(answer: &mut Answer, limit: usize) -> Result<Bytes, ClientError> {
+async fn collect(answer: &mut HttpResponse, limit: usize) -> Result<Bytes, ClientError> {
     answer.collect(limit).await.map_err(|error| match error {
         BodyError::TooLong => too_large(limit),
         BodyError::Broken(reason) => ClientError::lost(reason),
@@ -181,7 +181,7 @@ pub(super) fn too_large(limit: usize) -> ClientError {
     }
 }
 
-fn no_message_error(answer: &Answer) -> ClientError {
+fn no_message_error(answer: &HttpResponse) -> ClientError {
     ClientError::InvalidResponse {
         reason: format!(
             "the server answered the request with HTTP status {} and no message",

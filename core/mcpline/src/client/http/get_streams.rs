@@ -8,18 +8,18 @@ use mcpline_runtime::clock;
 
 use crate::client_error::ClientError;
 use crate::http_client::Reuse;
-use crate::http_client::answer::{Answer, Media};
 use crate::http_client::refusal::refusal;
+use crate::http_client::response::{HttpResponse, Media};
 
 use super::backoff::{Backoff, HASTY};
 use super::events::{ResumptionState, StreamEnd, StreamOwner, pump};
 use super::exchange::too_large;
-use super::gate::Opener;
-use super::streamable::Conversation;
+use super::latch::Opener;
+use super::streamable::HttpLinkShared;
 
 /// The outcome of a GET.
-enum Got {
-    Stream(Answer),
+enum GetOutcome {
+    Stream(HttpResponse),
     /// Another attempt may succeed.
     Failed(ClientError),
     /// No other attempt will succeed.
@@ -79,7 +79,7 @@ impl Attempts {
     }
 }
 
-impl Conversation {
+impl HttpLinkShared {
     /// Keeps the session's own stream open for as long as the session lives. `opener` is dropped with the first
     /// response.
     pub(super) async fn listen(&self, opener: Opener) {
@@ -91,7 +91,7 @@ impl Conversation {
             let got = self.get(&memory).await;
             drop(opener.take());
             match got {
-                Got::Stream(answer) => {
+                GetOutcome::Stream(answer) => {
                     let (limit, begun) = (self.client.settings.max_body_bytes, Instant::now());
                     match pump(answer, StreamOwner::Session, &mut memory, limit, &self.sink).await {
                         StreamEnd::Lost { received_event, .. } => {
@@ -106,7 +106,7 @@ impl Conversation {
                         }
                     }
                 }
-                Got::Failed(error) => {
+                GetOutcome::Failed(error) => {
                     attempts.record_failure();
                     if attempts.vain >= self.client.settings.reconnect_attempts && !warned {
                         warned = true;
@@ -115,7 +115,7 @@ impl Conversation {
                         ));
                     }
                 }
-                Got::Refused(error) => {
+                GetOutcome::Refused(error) => {
                     // 405 means that there is no such stream, and 404 ends the session, which the next request finds
                     // out.
                     let quiet = matches!(error, ClientError::SessionExpired)
@@ -145,7 +145,7 @@ impl Conversation {
         loop {
             attempts.wait(memory.retry).await;
             let error = match self.get(&memory).await {
-                Got::Stream(answer) => {
+                GetOutcome::Stream(answer) => {
                     let owner = StreamOwner::Request(number);
                     let (limit, begun) = (self.client.settings.max_body_bytes, Instant::now());
                     match pump(answer, owner, &mut memory, limit, &self.sink).await {
@@ -162,8 +162,8 @@ impl Conversation {
                     }
                 }
                 // The request was accepted once: even if the session is lost, the server may have performed it.
-                Got::Refused(error) => return Err(ClientError::lost(format!("{error:#}"))),
-                Got::Failed(error) => {
+                GetOutcome::Refused(error) => return Err(ClientError::lost(format!("{error:#}"))),
+                GetOutcome::Failed(error) => {
                     attempts.record_failure();
                     format!("{error:#}")
                 }
@@ -184,7 +184,7 @@ impl Conversation {
         }
     }
 
-    async fn get(&self, memory: &ResumptionState) -> Got {
+    async fn get(&self, memory: &ResumptionState) -> GetOutcome {
         let view = self.snapshot();
         let headers = || view.heads.after(memory.last_event.as_ref());
         let got = self
@@ -200,16 +200,16 @@ impl Conversation {
             .await;
         let answer = match got {
             Ok(answer) => answer,
-            Err(error @ ClientError::Http { .. }) => return Got::Refused(error),
-            Err(error) => return Got::Failed(error),
+            Err(error @ ClientError::Http { .. }) => return GetOutcome::Refused(error),
+            Err(error) => return GetOutcome::Failed(error),
         };
         let status = answer.head.status;
         if status.is_success() && answer.media() == Media::EventStream {
-            return Got::Stream(answer);
+            return GetOutcome::Stream(answer);
         }
         if status.is_success() {
             answer.drain().await;
-            return Got::Refused(ClientError::InvalidResponse {
+            return GetOutcome::Refused(ClientError::InvalidResponse {
                 reason: format!("HTTP status {} without an event stream", status.as_u16()),
             });
         }
@@ -218,9 +218,9 @@ impl Conversation {
             || status == StatusCode::REQUEST_TIMEOUT;
         let error = refusal(answer, view.in_session).await;
         if again {
-            Got::Failed(error)
+            GetOutcome::Failed(error)
         } else {
-            Got::Refused(error)
+            GetOutcome::Refused(error)
         }
     }
 }

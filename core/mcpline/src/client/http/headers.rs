@@ -21,7 +21,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The prepared headers of a link's requests.
 #[derive(Debug, Clone)]
-pub(super) struct Heads {
+pub(super) struct PreparedHeaders {
     pub(super) post: Arc<HeaderMap>,
     /// For GET and DELETE.
     pub(super) get: Arc<HeaderMap>,
@@ -29,7 +29,7 @@ pub(super) struct Heads {
     named: Option<Revision>,
 }
 
-impl Heads {
+impl PreparedHeaders {
     /// `own` are the user's headers; `session` and `revision` are given once they are known.
     pub(super) fn new(
         own: &HeaderMap,

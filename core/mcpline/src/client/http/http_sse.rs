@@ -10,16 +10,16 @@ use mcpline_protocol::Revision;
 use crate::background;
 use crate::client::link::{Link, LinkFuture, NO_EVENT_STREAM, Outgoing, Purpose, Sink};
 use crate::client_error::ClientError;
-use crate::http_client::answer::Media;
 use crate::http_client::client::HttpClient;
 use crate::http_client::refusal::refusal;
+use crate::http_client::response::Media;
 use crate::http_client::target::Target;
 use crate::http_client::{RequestTimer, Reuse};
 
 use super::events::{Events, Next, message};
 use super::exchange::{LinkRequestTimer, too_large};
-use super::gate::Gate;
-use super::headers::Heads;
+use super::headers::PreparedHeaders;
+use super::latch::Latch;
 use super::one_way::{OneWay, OneWayMessage, PostAdmission};
 use super::one_way_retries::{OneWayRetries, RetryCondition};
 use super::tasks::Tasks;
@@ -39,17 +39,17 @@ struct HttpSseShared {
 }
 
 struct State {
-    heads: Heads,
+    heads: PreparedHeaders,
     way: EndpointState,
     /// Requests wait for it until the handshake is complete.
-    gate: Option<Gate>,
+    gate: Option<Latch>,
     initialized: bool,
 }
 
 /// The endpoint for messages.
 enum EndpointState {
     /// Not known yet; the gate opens when that changes.
-    Unknown(Gate),
+    Unknown(Latch),
     Known(Target),
     /// The stream has ended.
     Ended(ClientError),
@@ -66,12 +66,12 @@ impl HttpSseLink {
         client: &Arc<HttpClient>,
         sink: Sink,
     ) -> Result<Arc<Self>, ClientError> {
-        let (gate, opener) = Gate::new_closed();
+        let (gate, opener) = Latch::new_closed();
         let stream = Target::parse(url)?;
         let pair = Arc::new(HttpSseShared {
             sink,
             state: Mutex::new(State {
-                heads: Heads::new(&client.headers, &stream, None, None),
+                heads: PreparedHeaders::new(&client.headers, &stream, None, None),
                 way: EndpointState::Unknown(gate),
                 gate: None,
                 initialized: false,
@@ -127,7 +127,7 @@ impl Link for HttpSseLink {
                 let mut state = self.pair.lock();
                 let first = about.is_none() && !std::mem::replace(&mut state.initialized, true);
                 let opener = first.then(|| {
-                    let (gate, opener) = Gate::new_closed();
+                    let (gate, opener) = Latch::new_closed();
                     state.gate = Some(gate);
                     opener
                 });
@@ -172,7 +172,7 @@ impl Link for HttpSseLink {
 
     fn set_session_open(&self, revision: Revision) {
         let pair = &self.pair;
-        let heads = Heads::new(&pair.client.headers, &pair.stream, None, Some(revision));
+        let heads = PreparedHeaders::new(&pair.client.headers, &pair.stream, None, Some(revision));
         pair.lock().heads = heads;
     }
 

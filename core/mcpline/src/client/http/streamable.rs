@@ -15,8 +15,8 @@ use crate::http_client::client::HttpClient;
 use crate::http_client::target::Target;
 
 use super::exchange::{exchange, send_one_way};
-use super::gate::Gate;
-use super::headers::Heads;
+use super::headers::PreparedHeaders;
+use super::latch::Latch;
 use super::one_way::{OneWay, OneWayMessage, PostAdmission};
 use super::one_way_retries::RetryCondition;
 use super::tasks::Tasks;
@@ -30,13 +30,13 @@ const GREETING: Duration = Duration::from_millis(250);
 
 /// One link over Streamable HTTP. Dropping it ends its tasks.
 pub(crate) struct HttpLink {
-    talk: Arc<Conversation>,
+    talk: Arc<HttpLinkShared>,
     tasks: Arc<Tasks>,
     one_way: Arc<OneWay>,
 }
 
 /// State shared by the tasks of a link.
-pub(super) struct Conversation {
+pub(super) struct HttpLinkShared {
     pub(super) client: Arc<HttpClient>,
     pub(super) target: Target,
     pub(super) sink: Sink,
@@ -46,9 +46,9 @@ pub(super) struct Conversation {
 struct State {
     revision: Option<Revision>,
     session: Option<HeaderValue>,
-    heads: Heads,
+    heads: PreparedHeaders,
     /// Requests wait for it.
-    gate: Option<Gate>,
+    gate: Option<Latch>,
     /// `notifications/initialized`, the first notification, has been sent.
     initialized: bool,
     /// The session's own stream has to be opened once `initialized` is set.
@@ -57,9 +57,9 @@ struct State {
 
 /// What a request needs of the state.
 pub(super) struct LinkStateSnapshot {
-    pub(super) heads: Heads,
+    pub(super) heads: PreparedHeaders,
     pub(super) in_session: bool,
-    pub(super) gate: Option<Gate>,
+    pub(super) gate: Option<Latch>,
 }
 
 impl HttpLink {
@@ -74,12 +74,12 @@ impl HttpLink {
         sink: Sink,
     ) -> Result<Arc<Self>, ClientError> {
         let target = Target::parse(url)?;
-        let talk = Conversation {
+        let talk = HttpLinkShared {
             sink,
             state: Mutex::new(State {
                 revision: None,
                 session: None,
-                heads: Heads::new(&client.headers, &target, None, None),
+                heads: PreparedHeaders::new(&client.headers, &target, None, None),
                 gate: None,
                 initialized: false,
                 listens: false,
@@ -120,7 +120,7 @@ impl HttpLink {
     /// Sends `notifications/initialized` if it is given, then opens the session's own stream if needed. Requests wait
     /// for this: a server may refuse requests that overtake the end of the handshake.
     fn send_initialized(&self, initialized: Option<Bytes>) {
-        let (gate, opener) = Gate::new_closed();
+        let (gate, opener) = Latch::new_closed();
         let (before, listens) = {
             let mut state = self.talk.lock();
             (state.gate.replace(gate), std::mem::take(&mut state.listens))
@@ -135,7 +135,7 @@ impl HttpLink {
                 send_one_way(&talk, OneWayMessage { bytes, repeat }).await;
             }
             if listens {
-                let (answered, opener) = Gate::new_closed();
+                let (answered, opener) = Latch::new_closed();
                 tasks.spawn(async move { talk.listen(opener).await });
                 let _ = tokio::time::timeout(GREETING, answered.wait_until_open()).await;
             }
@@ -243,7 +243,7 @@ impl Link for HttpLink {
 #[cfg(test)]
 impl HttpLink {
     /// Returns the prepared headers of its requests.
-    pub(super) fn heads(&self) -> Heads {
+    pub(super) fn heads(&self) -> PreparedHeaders {
         self.talk.snapshot().heads
     }
 }
@@ -254,10 +254,10 @@ impl Drop for HttpLink {
     }
 }
 
-impl Conversation {
+impl HttpLinkShared {
     pub(super) fn snapshot(&self) -> LinkStateSnapshot {
         let mut state = self.lock();
-        if state.gate.as_ref().is_some_and(Gate::is_open) {
+        if state.gate.as_ref().is_some_and(Latch::is_open) {
             state.gate = None;
         }
         LinkStateSnapshot {
@@ -278,7 +278,8 @@ impl Conversation {
 
     fn renew_heads(&self, state: &mut State) {
         let own = &self.client.headers;
-        state.heads = Heads::new(own, &self.target, state.session.as_ref(), state.revision);
+        state.heads =
+            PreparedHeaders::new(own, &self.target, state.session.as_ref(), state.revision);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -147,13 +147,13 @@ impl ServerDescription {
 }
 
 /// A connection that is being opened. If this is dropped before it is open, it may be opened again.
-struct Opening {
+struct ConnectionAttempt {
     connection: Arc<Connection>,
     /// Taken when the client is open. Otherwise it is closed, and forgotten when nothing of it is left.
     client: Option<UnopenedClient>,
 }
 
-impl Opening {
+impl ConnectionAttempt {
     /// Begins to open a client, unless the connection was closed meanwhile.
     fn begin(&mut self, client: UnopenedClient) -> Result<UnopenedClient, ClientError> {
         let mut state = self.connection.lock();
@@ -179,7 +179,7 @@ impl Opening {
     }
 }
 
-impl Drop for Opening {
+impl Drop for ConnectionAttempt {
     fn drop(&mut self) {
         let mut state = self.connection.lock();
         if let Phase::Opening = state.phase {
@@ -268,7 +268,7 @@ impl Connection {
                 Phase::Closing(_) | Phase::Closed => return Err(WrongPhaseError::Closed),
             }
         }
-        let mut opening = Opening {
+        let mut opening = ConnectionAttempt {
             connection: self.clone(),
             client: None,
         };

@@ -4,16 +4,16 @@
 //! | --- | --- |
 //! | creates a client from options | [`ClientHandle`], with a [`ClientConfiguration`] and a [`Target`] for the server |
 //! | opens, uses and closes it | [`Connection`], with its phases: a [`WrongPhaseError`] has one text in all languages |
-//! | runs requests | [`ClientCommand::run`] as a task of [`RequestsInFlight`], with a [`Reply`] that is settled exactly once |
+//! | runs requests | [`ClientCommand::run`] as a task of [`RequestsInFlight`], with a [`OutcomeRecipient`] that is settled exactly once |
 //! | cancels a request | [`RequestsInFlight::cancel`], by the request's number |
 //! | receives events | [`ClientEvents`], which it implements |
 //! | traces requests | [`SentRequest`], for what the span of a request needs to know |
 //! | answers input requests | [`InputRequests`], by their numbers |
 //! | ends with its process | [`ClientCloser`] |
 //!
-//! A binding converts types and schedules: it decides on which thread a [`Reply`] and an event reach foreign code.
+//! A binding converts types and schedules: it decides on which thread a [`OutcomeRecipient`] and an event reach foreign code.
 //!
-//! No function of this module holds a lock while it calls a [`Reply`] or [`ClientEvents`].
+//! No function of this module holds a lock while it calls a [`OutcomeRecipient`] or [`ClientEvents`].
 
 mod close_clients;
 mod command;
@@ -48,7 +48,7 @@ pub use handle::ClientHandle;
 pub use input_requests::{InputRequest, InputRequestSpan, InputRequests};
 #[cfg(feature = "metrics")]
 pub use measurements::client_metrics;
-pub use outcome::{Outcome, Reply, RequestFailure};
+pub use outcome::{Outcome, OutcomeRecipient, RequestFailure};
 pub use requests_in_flight::RequestsInFlight;
 pub use sent_request::SentRequest;
 pub use target::Target;

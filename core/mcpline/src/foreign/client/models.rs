@@ -71,7 +71,7 @@ impl ClientTransport for TestServer {
 #[derive(Clone, Default)]
 struct Outcomes(Arc<Record<Option<ErrorKind>>>);
 
-impl Reply for Outcomes {
+impl OutcomeRecipient for Outcomes {
     fn settle(self, outcome: Outcome) {
         self.0.add(match outcome {
             Outcome::Failed(failed) => Some(failed.failure().kind),

@@ -10,9 +10,9 @@ use crate::foreign::Failure;
 
 /// Receives the outcome of one request: a promise, a future, a waiting thread, a callback.
 ///
-/// The kernel calls [`Reply::settle`] exactly once for each request that it has started, even if the request is
+/// The kernel calls [`OutcomeRecipient::settle`] exactly once for each request that it has started, even if the request is
 /// cancelled or panics, or the runtime shuts down first.
-pub trait Reply: Send + 'static {
+pub trait OutcomeRecipient: Send + 'static {
     /// Takes the outcome. Called on an I/O thread, or on one that cancels or shuts down the runtime. Must not block.
     fn settle(self, outcome: Outcome);
 }

@@ -8,7 +8,7 @@ use crate::background::{self, AbortHandle};
 use crate::client::ClientError;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::outcome::{Cause, Outcome, Reply};
+use super::outcome::{Cause, Outcome, OutcomeRecipient};
 
 /// The cancellable requests in flight of one client.
 #[derive(Default)]
@@ -53,7 +53,7 @@ fn within_current_span<W: Future>(work: W) -> W {
     clippy::manual_async_fn,
     reason = "an async function moves its arguments, which makes the task of each request larger"
 )]
-fn work_and_end<R: Reply>(
+fn work_and_end<R: OutcomeRecipient>(
     work: impl Future<Output = Outcome> + Send + 'static,
     ending: ReplyGuard<R>,
 ) -> impl Future<Output = ()> + Send + 'static {
@@ -70,7 +70,7 @@ impl RequestsInFlight {
     ///
     /// The closure must run on the thread of a current-thread runtime. Closures that are passed on in order preserve
     /// the order of starting and cancelling.
-    pub fn task<R: Reply>(
+    pub fn task<R: OutcomeRecipient>(
         self: &Arc<Self>,
         number: Option<u64>,
         reply: R,
@@ -104,7 +104,7 @@ impl RequestsInFlight {
     }
 
     /// Starts an entered request, from any thread.
-    pub fn start<R: Reply>(
+    pub fn start<R: OutcomeRecipient>(
         self: &Arc<Self>,
         runtime: &Handle,
         number: u64,
@@ -177,12 +177,12 @@ impl RequestPhase {
 }
 
 /// Settles the reply of a request, at the latest on drop.
-struct ReplyGuard<R: Reply> {
+struct ReplyGuard<R: OutcomeRecipient> {
     entry: Option<(Arc<RequestsInFlight>, u64)>,
     reply: Option<R>,
 }
 
-impl<R: Reply> ReplyGuard<R> {
+impl<R: OutcomeRecipient> ReplyGuard<R> {
     fn end(mut self, outcome: Outcome) {
         self.settle(|| outcome);
     }
@@ -204,7 +204,7 @@ impl<R: Reply> ReplyGuard<R> {
     }
 }
 
-impl<R: Reply> Drop for ReplyGuard<R> {
+impl<R: OutcomeRecipient> Drop for ReplyGuard<R> {
     fn drop(&mut self) {
         self.settle(|| match std::thread::panicking() {
             true => Outcome::of(Cause::Defect),

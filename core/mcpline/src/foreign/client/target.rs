@@ -25,9 +25,9 @@ use super::config_file::configured_server;
 use super::input_requests::host_gone_error;
 
 /// The server of a client. Creates an address for each attempt to open a connection.
-pub struct Target(Location);
+pub struct Target(ServerAddress);
 
-enum Location {
+enum ServerAddress {
     /// Options of HTTP, as JSON.
     #[cfg(feature = "http")]
     Url(String, Vec<u8>),
@@ -52,18 +52,18 @@ impl std::fmt::Debug for Target {
 impl From<crate::Server> for Target {
     /// A server in this process.
     fn from(server: crate::Server) -> Self {
-        Self(Location::Server(server, MemoryOptions::new()))
+        Self(ServerAddress::Server(server, MemoryOptions::new()))
     }
 }
 
 impl From<Arc<dyn OpenChannel>> for Target {
     /// A transport in foreign code.
     fn from(channels: Arc<dyn OpenChannel>) -> Self {
-        Self(Location::Channel(channels))
+        Self(ServerAddress::Channel(channels))
     }
 }
 
-impl Location {
+impl ServerAddress {
     /// Reads a location by its kind. Its options are checked when an address is created from it.
     fn read(kind: &str, at: OsString, options: &[u8]) -> Result<Self, Error> {
         // Not used in every build.
@@ -95,7 +95,7 @@ impl Target {
     #[cfg(feature = "server")]
     pub fn server(server: crate::Server, options: &[u8]) -> Result<Self, Error> {
         let options: MemoryClientOptions = read("the options of the client", options)?;
-        Ok(Self(Location::Server(server, options.memory()?)))
+        Ok(Self(ServerAddress::Server(server, options.memory()?)))
     }
 
     /// Returns the target for a server in a configuration file: see [`ConfiguredServer`](crate::client::ConfiguredServer).
@@ -127,7 +127,7 @@ impl Target {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the options have another form, the URL is not Unicode, or this
     /// build or system does not have the kind.
     pub fn read(kind: &str, at: OsString, options: &[u8]) -> Result<Self, Error> {
-        let target = Self(Location::read(kind, at, options)?);
+        let target = Self(ServerAddress::read(kind, at, options)?);
         target.address(
             Some(&|_| Arc::new(|_| Box::pin(async { Err(host_gone_error()) }))),
             None::<fn(&str)>,
@@ -146,12 +146,12 @@ impl Target {
         let _ = (answerers, &stderr, read::<serde_json::Value>);
         Ok(match &self.0 {
             #[cfg(feature = "http")]
-            Location::Url(url, options) => {
+            ServerAddress::Url(url, options) => {
                 let options: HttpClientOptions = read("the settings of HTTP", options)?;
                 options.address(url.clone(), answerers)?
             }
             #[cfg(feature = "stdio")]
-            Location::Program(options) => {
+            ServerAddress::Program(options) => {
                 let options: ProgramOptions = read("the program", options)?;
                 let command = options.command()?;
                 Address::Command(match stderr {
@@ -160,12 +160,12 @@ impl Target {
                 })
             }
             #[cfg(feature = "stdio")]
-            Location::Socket(path) => Address::Socket(path.clone()),
+            ServerAddress::Socket(path) => Address::Socket(path.clone()),
             #[cfg(feature = "server")]
-            Location::Server(server, options) => {
+            ServerAddress::Server(server, options) => {
                 Address::ServerWith(server.clone(), options.clone())
             }
-            Location::Channel(channels) => ChannelAddress::new(channels.clone()).into(),
+            ServerAddress::Channel(channels) => ChannelAddress::new(channels.clone()).into(),
         })
     }
 }

@@ -17,7 +17,7 @@ use super::*;
 /// Sends outcomes to a test.
 struct Sent(Sender<Outcome>);
 
-impl Reply for Sent {
+impl OutcomeRecipient for Sent {
     fn settle(self, outcome: Outcome) {
         self.0.send(outcome).unwrap();
     }

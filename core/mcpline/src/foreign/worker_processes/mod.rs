@@ -65,7 +65,7 @@ impl WorkerProgram {
 
 /// A transport of a program that may have worker processes.
 #[derive(Debug)]
-pub enum Listening {
+pub enum ServingRole {
     /// This process serves.
     Server(Http),
     /// This process serves, as one of several. The binding calls [`report_ready`] when handlers can run.
@@ -89,7 +89,7 @@ pub async fn listen_with_workers(
     options: HttpOptions,
     workers: WorkerProgram,
     stop: &Stop,
-) -> Result<Listening, Error> {
+) -> Result<ServingRole, Error> {
     let start_timeout = workers.start_timeout()?;
     let settings = server.settings();
     let has_sessions = settings.revisions.iter().any(|each| !each.is_modern());
@@ -103,7 +103,7 @@ pub async fn listen_with_workers(
     let Some(worker) = WorkerProcess::current() else {
         let http = listening::listen(server, address, options).await?;
         let workers = WorkerProcesses::new(http, name, workers, start_timeout)?;
-        return Ok(Listening::Supervisor(workers));
+        return Ok(ServingRole::Supervisor(workers));
     };
     let socket = (worker.address == name).then(|| worker.take_socket());
     let Some(socket) = socket.flatten() else {
@@ -116,7 +116,7 @@ pub async fn listen_with_workers(
     worker
         .on_stop(move || stop.stop())
         .map_err(|error| Error::transport("listen", "cannot start a thread", error))?;
-    Ok(Listening::Worker(http))
+    Ok(ServingRole::Worker(http))
 }
 
 /// Reports to the supervisor, if this process is a worker, that its handlers can run.

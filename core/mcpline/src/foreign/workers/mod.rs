@@ -372,16 +372,19 @@ impl<J: Send + 'static> WorkerPool<J> {
     /// # Errors
     ///
     /// As for [`Self::waiting`].
-    pub fn block(&self) -> Result<Option<Blocked<'_, J>>, TooManyBlocked> {
+    pub fn block(&self) -> Result<Option<BlockedWorkerGuard<'_, J>>, TooManyBlocked> {
         self.block_within(MAX_BLOCKED_WORKERS)
     }
 
     /// Like [`Self::block`], but never refused: for the end of a connection, which other workers may wait for.
-    pub fn block_anyway(&self) -> Option<Blocked<'_, J>> {
+    pub fn block_anyway(&self) -> Option<BlockedWorkerGuard<'_, J>> {
         self.block_within(usize::MAX).unwrap_or_default()
     }
 
-    fn block_within(&self, most: usize) -> Result<Option<Blocked<'_, J>>, TooManyBlocked> {
+    fn block_within(
+        &self,
+        most: usize,
+    ) -> Result<Option<BlockedWorkerGuard<'_, J>>, TooManyBlocked> {
         let Some(worker) = worker::this_threads_number(self) else {
             return Ok(None);
         };
@@ -400,7 +403,7 @@ impl<J: Send + 'static> WorkerPool<J> {
         if state.running == 0 && !state.queue.is_empty() {
             self.wake_workers(state, 1);
         }
-        Ok(Some(Blocked {
+        Ok(Some(BlockedWorkerGuard {
             pool: self,
             worker,
             peer,
@@ -624,13 +627,13 @@ impl<J: Send + 'static> Drop for WorkerWakeupHold<'_, J> {
 }
 
 /// A blocked worker. See [`WorkerPool::block`].
-pub struct Blocked<'p, J: Send + 'static> {
+pub struct BlockedWorkerGuard<'p, J: Send + 'static> {
     pool: &'p WorkerPool<J>,
     worker: usize,
     peer: PeerId,
 }
 
-impl<J: Send + 'static> Drop for Blocked<'_, J> {
+impl<J: Send + 'static> Drop for BlockedWorkerGuard<'_, J> {
     fn drop(&mut self) {
         let mut state = self.pool.lock();
         state.activities[self.worker] = Activity::Running(self.peer);
@@ -655,7 +658,7 @@ impl<J: Send + 'static> std::fmt::Debug for WorkerWakeupHold<'_, J> {
     }
 }
 
-impl<J: Send + 'static> std::fmt::Debug for Blocked<'_, J> {
+impl<J: Send + 'static> std::fmt::Debug for BlockedWorkerGuard<'_, J> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Blocked").finish_non_exhaustive()
     }

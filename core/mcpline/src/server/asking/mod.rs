@@ -37,7 +37,7 @@ use super::request_log::RequestOutcome;
 pub use method::{AskMethod, CustomMethod};
 pub(crate) use record::InputRecord;
 use record::Pending;
-pub(super) use retry::{Resumed, Retry, resume};
+pub(super) use retry::{Retry, RetryDisposition, resume};
 pub(super) use returned_requests::send_returned_requests;
 
 /// An input request to the client.

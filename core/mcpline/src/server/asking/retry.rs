@@ -59,7 +59,7 @@ impl Retry {
 }
 
 /// How a retry is served.
-pub(in crate::server) enum Resumed {
+pub(in crate::server) enum RetryDisposition {
     /// A suspended handler took it over.
     Taken,
     /// Run the handler, again or for the first time in this process, with this input and record.
@@ -79,7 +79,7 @@ pub(in crate::server) fn resume(
     method: &str,
     params: Option<&Params>,
     retry: &Retry,
-) -> Result<Resumed, RpcError> {
+) -> Result<RetryDisposition, RpcError> {
     let server = current_request.connection.server();
     let Some(sealed) = &retry.state else {
         return run_with_responses(retry);
@@ -126,7 +126,7 @@ pub(in crate::server) fn resume(
         };
         // The user is not asked again for each time that the handler runs.
         let record = InputRecord::for_replay(approval::approval_answers(&state.answers), 0);
-        return Ok(Resumed::Run(Some(input), Box::new(record)));
+        return Ok(RetryDisposition::Run(Some(input), Box::new(record)));
     }
     let suspended = server.peek_suspended(&state.ticket);
     if let Some(call) = suspended {
@@ -135,7 +135,7 @@ pub(in crate::server) fn resume(
     match server.take_suspended(&state.ticket) {
         Resumption::Found(call) => {
             resume_suspended_call(&call, current_request.clone(), given);
-            Ok(Resumed::Taken)
+            Ok(RetryDisposition::Taken)
         }
         Resumption::AlreadyUsed => {
             warn_limited!(method, "refused a request state that was used before");
@@ -155,7 +155,7 @@ pub(in crate::server) fn resume(
             }
             let mut answered = state.answers;
             answered.extend(given);
-            Ok(Resumed::Run(
+            Ok(RetryDisposition::Run(
                 None,
                 Box::new(InputRecord::for_replay(answered, state.round)),
             ))
@@ -164,7 +164,7 @@ pub(in crate::server) fn resume(
 }
 
 /// Handles responses without a state: the handler runs with them and asks again for what is missing.
-fn run_with_responses(retry: &Retry) -> Result<Resumed, RpcError> {
+fn run_with_responses(retry: &Retry) -> Result<RetryDisposition, RpcError> {
     let responses = retry.responses.clone().unwrap_or(Raw::EMPTY_OBJECT);
     for (key, answer) in responses.members().into_iter().flatten() {
         if answer.kind() != Kind::Object {
@@ -176,7 +176,7 @@ fn run_with_responses(retry: &Retry) -> Result<Resumed, RpcError> {
         state: None,
         round: 0,
     };
-    Ok(Resumed::Run(Some(input), Box::default()))
+    Ok(RetryDisposition::Run(Some(input), Box::default()))
 }
 
 /// Checks responses against the pending input requests of a suspended handler.

@@ -8,7 +8,7 @@ use mcpline_protocol::RpcError;
 use tokio::sync::watch;
 
 use crate::background;
-use crate::line_io::handover::while_lent;
+use crate::line_io::pipe_handoff::while_lent;
 use crate::middleware::{MiddlewareFuture, MiddlewareOutcome};
 use crate::span::SpanScope;
 

@@ -26,11 +26,11 @@ pub(crate) struct MiddlewareCall {
     pub(in super::super) handler: Arc<dyn Handler>,
     request: MiddlewareRequest,
     outcome: Mutex<Option<oneshot::Sender<MiddlewareOutcome>>>,
-    runs: mpsc::UnboundedSender<Run>,
+    runs: mpsc::UnboundedSender<PassedOnRequest>,
 }
 
 /// One time that the middleware passes the request on.
-struct Run {
+struct PassedOnRequest {
     /// The changed parameters.
     params: Option<Raw>,
     callback: CallbackOnDrop,
@@ -124,7 +124,7 @@ struct StartedCall {
 }
 
 impl StartedCall {
-    fn pass_on(&mut self, request: MiddlewareRequest, next: Next, run: Run) {
+    fn pass_on(&mut self, request: MiddlewareRequest, next: Next, run: PassedOnRequest) {
         let (call, end) = (self.call.0.clone(), self.end.clone());
         self.runs.push(Box::pin(async move {
             let (outcome, callback) = pass_on(request, next, run).await;
@@ -148,7 +148,7 @@ impl StartedCall {
 async fn pass_on(
     mut request: MiddlewareRequest,
     next: Next,
-    run: Run,
+    run: PassedOnRequest,
 ) -> (MiddlewareOutcome, CallbackOnDrop) {
     let changed = match run.params {
         Some(params) => request.set_params(params),
@@ -190,7 +190,7 @@ impl MiddlewareCall {
     pub(in super::super) fn run_next(&self, params: Option<Raw>, callback: NextCallback) {
         let callback = CallbackOnDrop(Some(callback));
         // If the request has ended, the callback learns of it.
-        let _ = self.runs.send(Run { params, callback });
+        let _ = self.runs.send(PassedOnRequest { params, callback });
     }
 }
 

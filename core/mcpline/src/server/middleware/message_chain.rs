@@ -16,7 +16,7 @@ pub(in super::super) struct MessageMiddlewares(Vec<Code>);
 
 /// Which middlewares see a message.
 #[derive(Clone, Copy)]
-enum Seen {
+enum MessageVisibility {
     /// Those that name the method, of a message of the client.
     Received,
     /// Those that name the method, and redactions, of a message to the client.
@@ -60,8 +60,8 @@ impl MessageMiddlewares {
         }
         let seen = match call.is_middleware() {
             // What a middleware sends is redacted, and seen by no other code, which might send the same again.
-            true => Seen::Redacted,
-            false => Seen::Sent,
+            true => MessageVisibility::Redacted,
+            false => MessageVisibility::Sent,
         };
         Self::of_servers(call.message_servers(), method, seen)
     }
@@ -73,26 +73,28 @@ impl MessageMiddlewares {
             return None;
         }
         let servers = targets::servers_of_notification(server, method);
-        Self::of_servers(&servers, method, Seen::Received)
+        Self::of_servers(&servers, method, MessageVisibility::Received)
     }
 
-    fn of_servers(servers: &[Arc<Inner>], method: &str, seen: Seen) -> Option<Self> {
+    fn of_servers(servers: &[Arc<Inner>], method: &str, seen: MessageVisibility) -> Option<Self> {
         let mut codes = Vec::new();
         for server in servers {
             let list = server.middlewares.list();
             let seeing = list.iter().filter(|registered| match seen {
-                Seen::Received => registered.scope.names(method),
-                Seen::Sent => registered.scope.names(method) || registered.redacts_everything(),
-                Seen::Redacted => {
+                MessageVisibility::Received => registered.scope.names(method),
+                MessageVisibility::Sent => {
+                    registered.scope.names(method) || registered.redacts_everything()
+                }
+                MessageVisibility::Redacted => {
                     registered.redacts_everything()
                         || registered.redacts() && registered.scope.names(method)
                 }
             });
             let seeing = seeing.map(|registered| registered.code.clone());
             match seen {
-                Seen::Received => codes.extend(seeing),
+                MessageVisibility::Received => codes.extend(seeing),
                 // It passes the outermost middleware last.
-                Seen::Sent | Seen::Redacted => codes.extend(seeing.rev()),
+                MessageVisibility::Sent | MessageVisibility::Redacted => codes.extend(seeing.rev()),
             }
         }
         (!codes.is_empty()).then_some(Self(codes))

@@ -178,12 +178,12 @@ impl Buffers {
 
 /// Decides when a connection gets new buffers.
 #[derive(Default)]
-pub(super) struct Renewal {
+pub(super) struct BufferShrinkTimer {
     /// Created once the buffers have grown.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl Renewal {
+impl BufferShrinkTimer {
     /// Ready when a connection that waits for a request has to get new buffers.
     pub(super) fn poll(&mut self, usage: &BufferUse, cx: &mut Context<'_>) -> Poll<()> {
         if !usage.may_be_renewed() {
@@ -309,7 +309,7 @@ mod tests {
     async fn buffers_are_renewed_when_no_large_message_came_for_a_while() {
         let outgoing = Arc::new(WriteBackpressure::default());
         let mut buffers = Buffers::new(client_with(1 << 20), outgoing.clone());
-        let mut renewal = Renewal::default();
+        let mut renewal = BufferShrinkTimer::default();
         let mut cx = Context::from_waker(Waker::noop());
         let mut is_due = || renewal.poll(&outgoing.buffers, &mut cx).is_ready();
         assert!(!is_due());

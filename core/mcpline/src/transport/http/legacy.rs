@@ -13,10 +13,10 @@ use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
 
 use super::caller;
-use super::exchange::Exchange;
 use super::post::{PendingResponse, accepted, outcome, unreadable};
+use super::post_response::PostResponse;
 use super::recorded;
-use super::replicas::Shareable;
+use super::replicas::ForwardedParts;
 use super::response_body::Body;
 use super::service::{Refusal, Shared, empty, principal};
 use super::sessions::Session;
@@ -81,7 +81,7 @@ async fn refuse(
         return response;
     };
     let (options, reader) = (shared.options.clone(), client.clone());
-    let exchange = Exchange::new(client.clone(), None, move || {
+    let exchange = PostResponse::new(client.clone(), None, move || {
         Stream::transient(&options, &reader)
     });
     let sink: Arc<dyn MessageSink> = exchange.clone();
@@ -151,7 +151,7 @@ async fn serve(
         Ok(shareable) => shareable,
         Err(refusal) => return refusal.response(),
     };
-    if let (Some(replicas), Some(Shareable { state: true, .. })) = (replicas, &shareable) {
+    if let (Some(replicas), Some(ForwardedParts { state: true, .. })) = (replicas, &shareable) {
         if session.connection.peer().is_some() {
             replicas.refresh(session).await;
         }
@@ -177,7 +177,7 @@ fn pass_to_session(
     session: &Arc<Session>,
     parts: &mut Parts,
     incoming: Incoming,
-) -> Result<Option<Arc<Exchange>>, Refusal> {
+) -> Result<Option<Arc<PostResponse>>, Refusal> {
     if let Incoming::Batch(_) = &incoming {
         let admitted = session.connection.lock_session().admit_batch();
         admitted.map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.message))?;
@@ -209,7 +209,7 @@ fn pass_to_session(
     let client = session.connection.client().clone();
     let reader = client.clone();
     let request = id.clone();
-    let exchange = Exchange::new(client, id, move || match opener.upgrade() {
+    let exchange = PostResponse::new(client, id, move || match opener.upgrade() {
         Some(session) => open_stream(&session, primes, request.as_ref()),
         None => Stream::transient(&options, &reader),
     });

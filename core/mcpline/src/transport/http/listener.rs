@@ -24,13 +24,13 @@ use crate::server::debug_mode::warn_of_address;
 use crate::transport::{LAST_ANSWERS, Stop, Transport};
 use crate::warning_limit::warn_limited;
 
-use super::hyper_buffers::{BUFFERED_BYTES, Renewal, RequestBody};
+use super::disconnect_watcher::{DisconnectWatcher, watched};
+use super::hyper_buffers::{BUFFERED_BYTES, BufferShrinkTimer, RequestBody};
 use super::metrics;
 use super::options::HttpOptions;
 #[cfg(feature = "routes")]
 use super::route;
 use super::service::HttpService;
-use super::watched::{Watched, watched};
 use super::write_backpressure::{SplitBody, WriteBackpressure};
 use super::write_timeout::{Reset, WriteTimeout};
 
@@ -200,7 +200,10 @@ pub(super) trait Security: Clone + Send + Sync + 'static {
     fn is_admitted(&self, stream: &mut TcpStream) -> impl Future<Output = bool> + Send;
 
     /// Returns the secured connection, or `None` if that failed.
-    fn secure(&self, stream: Watched) -> impl Future<Output = Option<Self::Stream>> + Send;
+    fn secure(
+        &self,
+        stream: DisconnectWatcher,
+    ) -> impl Future<Output = Option<Self::Stream>> + Send;
 }
 
 /// No security.
@@ -209,13 +212,13 @@ struct NotEncrypted;
 
 impl Security for NotEncrypted {
     const SCHEME: &'static str = "http";
-    type Stream = Watched;
+    type Stream = DisconnectWatcher;
 
     async fn is_admitted(&self, _: &mut TcpStream) -> bool {
         true
     }
 
-    async fn secure(&self, stream: Watched) -> Option<Watched> {
+    async fn secure(&self, stream: DisconnectWatcher) -> Option<DisconnectWatcher> {
         Some(stream)
     }
 }
@@ -307,8 +310,8 @@ async fn serve_stream(
         let mut connection = builder.serve_connection(stream, handler);
         let driven = drive(Pin::new(&mut connection), gone.as_mut(), &stop, &outgoing).await;
         match driven {
-            Ok(Driven::Ended) => return,
-            Ok(Driven::KeepsUnusedBuffers) => {
+            Ok(DriveOutcome::Ended) => return,
+            Ok(DriveOutcome::KeepsUnusedBuffers) => {
                 let parts = connection.into_parts();
                 (stream, handler) = (parts.io, parts.service);
                 stream.inner_mut().renew(&parts.read_buf);
@@ -322,18 +325,18 @@ async fn serve_stream(
 }
 
 /// Why serving a connection stopped.
-enum Driven {
+enum DriveOutcome {
     Ended,
     /// It waits for a request, and its buffers are larger than necessary (`buffers`).
     KeepsUnusedBuffers,
 }
 
 /// A connection that can be asked to end once its responses are written.
-trait Serves: Future<Output = hyper::Result<()>> {
+trait GracefulConnection: Future<Output = hyper::Result<()>> {
     fn graceful_shutdown(self: Pin<&mut Self>);
 }
 
-impl<I, S, B> Serves for http1::Connection<I, S>
+impl<I, S, B> GracefulConnection for http1::Connection<I, S>
 where
     S: hyper::service::HttpService<Incoming, ResBody = B>,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -347,23 +350,23 @@ where
 
 /// Serves a connection until it ends, its client leaves in the middle of a response, or it has to get new buffers.
 async fn drive(
-    mut connection: Pin<&mut impl Serves>,
+    mut connection: Pin<&mut impl GracefulConnection>,
     mut gone: Pin<&mut impl Future<Output = ()>>,
     stop: &Stop,
     outgoing: &WriteBackpressure,
-) -> hyper::Result<Driven> {
+) -> hyper::Result<DriveOutcome> {
     let mut stopped = std::pin::pin!(stop.stopped());
-    let mut renewal = Renewal::default();
+    let mut renewal = BufferShrinkTimer::default();
     let mut is_stopping = false;
     poll_fn(|cx| {
         // The connection is polled in one place only: its code is large, and would be compiled into each.
         loop {
             match connection.as_mut().poll(cx) {
                 Poll::Pending if outgoing.is_unwatched() && gone.as_mut().poll(cx).is_ready() => {
-                    return Poll::Ready(Ok(Driven::Ended));
+                    return Poll::Ready(Ok(DriveOutcome::Ended));
                 }
                 Poll::Pending => {}
-                Poll::Ready(served) => return Poll::Ready(served.map(|()| Driven::Ended)),
+                Poll::Ready(served) => return Poll::Ready(served.map(|()| DriveOutcome::Ended)),
             }
             if is_stopping {
                 return Poll::Pending;
@@ -372,7 +375,7 @@ async fn drive(
                 return if outgoing.is_idle() {
                     renewal
                         .poll(&outgoing.buffers, cx)
-                        .map(|()| Ok(Driven::KeepsUnusedBuffers))
+                        .map(|()| Ok(DriveOutcome::KeepsUnusedBuffers))
                 } else {
                     Poll::Pending
                 };

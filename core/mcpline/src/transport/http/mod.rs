@@ -12,8 +12,8 @@ mod authorization;
 mod authorization;
 mod caller;
 mod cors;
+mod disconnect_watcher;
 mod endpoints;
-mod exchange;
 mod heartbeats;
 mod http_sse;
 mod hyper_buffers;
@@ -29,6 +29,7 @@ mod mount_shutdown;
 mod option_checks;
 mod options;
 mod post;
+mod post_response;
 mod process_number;
 mod recorded;
 mod replicas;
@@ -46,7 +47,6 @@ mod stream_resumption;
 mod stream_upgrade_timers;
 #[cfg(feature = "tls")]
 mod tls;
-mod watched;
 mod write_backpressure;
 mod write_timeout;
 

@@ -16,8 +16,8 @@ use crate::server::models::Threads;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-use super::exchange::{Exchange, Outcome};
 use super::options::HttpOptions;
+use super::post_response::{Outcome, PostResponse};
 use super::stream::{Reader, Stream, StreamName};
 
 fn client() -> Arc<ClientQuota> {
@@ -189,16 +189,16 @@ fn overflowed_stream_reports_its_loss() {
 }
 
 /// An exchange whose stream would end with its connection.
-fn exchange() -> Arc<Exchange> {
+fn exchange() -> Arc<PostResponse> {
     let client = client();
     let quota = client.clone();
-    Exchange::new(client, None, move || {
+    PostResponse::new(client, None, move || {
         Stream::transient(&HttpOptions::default(), &quota)
     })
 }
 
 /// Returns the messages that the client of the POST gets, in one body or as events; `None` if it gets nothing.
-fn outcome(exchange: &Exchange) -> Option<Vec<u32>> {
+fn outcome(exchange: &PostResponse) -> Option<Vec<u32>> {
     match block_on(poll_fn(|cx| exchange.poll(cx))) {
         Outcome::Json(body, _) => {
             let body = std::str::from_utf8(&body).expect("UTF-8");

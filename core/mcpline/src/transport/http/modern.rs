@@ -17,8 +17,8 @@ use crate::server::connection::{Connection, ConnectionOptions};
 use crate::server::traffic::TransportKind;
 
 use super::caller;
-use super::exchange::Exchange;
 use super::post::{PendingResponse, accepted, unreadable};
+use super::post_response::PostResponse;
 use super::recorded;
 use super::service::{Shared, json, principal, refusal};
 use super::sessionless::SessionlessRequest;
@@ -169,7 +169,7 @@ fn serve(
         _ => None,
     };
     let reader = client.clone();
-    let exchange = Exchange::new(client.clone(), Some(request.id.clone()), move || {
+    let exchange = PostResponse::new(client.clone(), Some(request.id.clone()), move || {
         let stream = Stream::transient(&options, &reader);
         stream.extend_deadline(until);
         stream

@@ -18,7 +18,7 @@ use crate::quota::ClientQuota;
 use crate::server::TransportKind;
 use crate::server::traffic;
 
-use super::exchange::{Exchange, Outcome};
+use super::post_response::{Outcome, PostResponse};
 use super::response_body::Body;
 use super::service::{Refusal, Shared, empty, json, refusal};
 use super::sessionless::{self, SessionlessRequest};
@@ -32,7 +32,7 @@ use super::{authorization, legacy, modern, recorded};
 pub(super) enum PendingResponse<'a> {
     Ready(Response<Body>),
     /// A message of a handshake revision that has a response.
-    Legacy(Arc<Exchange>),
+    Legacy(Arc<PostResponse>),
     /// A request that no session tracks.
     Sessionless(SessionlessRequest),
     Later(Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>>),
@@ -194,7 +194,7 @@ fn check_accept(headers: &HeaderMap) -> Result<(), Refusal> {
 /// stream.
 pub(super) async fn outcome(
     shared: &Shared,
-    exchange: &Arc<Exchange>,
+    exchange: &Arc<PostResponse>,
     status: fn(ResponseStatus) -> StatusCode,
 ) -> Response<Body> {
     let outcome = match ready_outcome(exchange) {
@@ -222,7 +222,7 @@ pub(super) async fn outcome(
     }
 }
 
-fn ready_outcome(exchange: &Exchange) -> Option<Outcome> {
+fn ready_outcome(exchange: &PostResponse) -> Option<Outcome> {
     let cx = std::task::Context::from_waker(std::task::Waker::noop());
     match exchange.poll(&cx) {
         std::task::Poll::Ready(outcome) => Some(outcome),

@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 
 use crate::background;
 use crate::message_sink::MessageSink;
-use crate::quota::{Budget, Charge, ClientQuota, Exceeded};
+use crate::quota::{Charge, ClientQuota, Exceeded, UsageLimit};
 use crate::server::connection::Connection;
 use crate::sharing::{
     BusEndpoint, BusEvent, LoggedEvents, SaveOutcome, Sharing, SharingError, StoredSession,
@@ -60,7 +60,7 @@ pub(super) struct Replicas {
     exchange: BusEndpoint,
     process: ProcessNumber,
     /// Bytes of messages that wait until the bus has taken them.
-    forwarded: Arc<Budget>,
+    forwarded: Arc<UsageLimit>,
     heartbeats: Heartbeats,
 }
 
@@ -75,7 +75,7 @@ impl Replicas {
             sharing,
             exchange,
             process: ProcessNumber::default(),
-            forwarded: Budget::of_server("messages for other processes", MAX_FORWARDED_BYTES),
+            forwarded: UsageLimit::of_server("messages for other processes", MAX_FORWARDED_BYTES),
             heartbeats: Heartbeats::default(),
         }
     }
@@ -108,7 +108,7 @@ impl Replicas {
         &self,
         session: &Session,
         incoming: &Incoming,
-    ) -> Result<Shareable, Refusal> {
+    ) -> Result<ForwardedParts, Refusal> {
         let all: Vec<&Message> = match incoming {
             Incoming::Single(message) => vec![message],
             Incoming::Batch(entries) => entries.iter().flatten().collect(),
@@ -126,7 +126,7 @@ impl Replicas {
             Ok((message, [of_client, of_process]))
         });
         let messages: Result<Vec<_>, Exceeded> = messages.collect();
-        Ok(Shareable {
+        Ok(ForwardedParts {
             state,
             messages: messages?,
         })
@@ -134,7 +134,7 @@ impl Replicas {
 
     /// Shares what a session's latest message changed. Done before its response is sent, so that the client's next
     /// message may reach any process.
-    pub(super) async fn share(&self, session: &Session, shareable: Shareable) {
+    pub(super) async fn share(&self, session: &Session, shareable: ForwardedParts) {
         for (message, charges) in shareable.messages {
             let event = BusEvent::Message {
                 session: session.shared_key().to_owned(),
@@ -530,7 +530,7 @@ pub(super) fn shared_key(id: &str) -> String {
 }
 
 /// The parts of a client's message that concern other processes.
-pub(super) struct Shareable {
+pub(super) struct ForwardedParts {
     /// Whether it changes the state that every process must know.
     pub(super) state: bool,
     /// Messages about requests of either side that another process may hold, with their charges.

@@ -54,7 +54,7 @@ impl RequestedRoute {
 }
 
 /// What the routes have for a request.
-pub(super) enum Requested {
+pub(super) enum RouteLookup {
     Route(RequestedRoute),
     /// No route serves it, although one has its path.
     Refused {
@@ -66,14 +66,14 @@ pub(super) enum Requested {
 }
 
 /// Finds the route that a request is for.
-pub(super) fn find(shared: &Shared, parts: &Parts) -> Requested {
+pub(super) fn find(shared: &Shared, parts: &Parts) -> RouteLookup {
     let path = endpoints::path_below_prefix(parts);
     match shared.server.inner().find_route(&parts.method, path) {
         RouteMatch::Found(entry, variables) => {
-            Requested::Route(RequestedRoute { entry, variables })
+            RouteLookup::Route(RequestedRoute { entry, variables })
         }
-        RouteMatch::Nothing => Requested::Nothing,
-        RouteMatch::Refused { reason, is_public } => Requested::Refused {
+        RouteMatch::Nothing => RouteLookup::Nothing,
+        RouteMatch::Refused { reason, is_public } => RouteLookup::Refused {
             response: refused(&parts.method, &reason),
             is_public,
         },

@@ -36,7 +36,7 @@ use super::options::HttpOptions;
 use super::request_body::{CollectError, collect};
 use super::response_body::Body;
 #[cfg(feature = "routes")]
-use super::route::{self, Requested, RequestedRoute};
+use super::route::{self, RequestedRoute, RouteLookup};
 use super::sessions::Sessions;
 use super::stream_upgrade_timers::StreamUpgradeTimers;
 use super::{authorization, http_sse, legacy, metrics, modern, post, security, stream_resumption};
@@ -208,13 +208,13 @@ impl HttpService {
         if endpoint.is_check() || endpoint == Endpoint::Nothing {
             match route::find(shared, parts) {
                 // The checks give way to a route of the same path, not to one that matches others too.
-                Requested::Route(route) if endpoint.is_check() && !route.is_literal() => {}
-                Requested::Refused { .. } if endpoint.is_check() => {}
-                Requested::Route(route) => {
+                RouteLookup::Route(route) if endpoint.is_check() && !route.is_literal() => {}
+                RouteLookup::Refused { .. } if endpoint.is_check() => {}
+                RouteLookup::Route(route) => {
                     return Box::pin(self.answer_route(parts, body, route)).await;
                 }
-                Requested::Nothing => {}
-                Requested::Refused {
+                RouteLookup::Nothing => {}
+                RouteLookup::Refused {
                     response,
                     is_public,
                 } => {

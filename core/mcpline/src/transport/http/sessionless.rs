@@ -18,10 +18,10 @@ use crate::server::HttpInfo;
 use crate::server::connection::{Connection, ConnectionOptions};
 use crate::server::traffic::TransportKind;
 
-use super::exchange::Exchange;
 use super::in_flight::InFlight;
 use super::legacy;
 use super::post::{PendingResponse, accepted, unreadable};
+use super::post_response::PostResponse;
 use super::recorded;
 use super::service::{Shared, principal, refusal};
 use super::stream::Stream;
@@ -29,7 +29,7 @@ use super::stream::Stream;
 /// A request that is being served. If its client disconnects it is cancelled: while the outcome is awaited this is
 /// dropped, and later the stream reports it.
 pub(super) struct SessionlessRequest {
-    pub(super) exchange: Arc<Exchange>,
+    pub(super) exchange: Arc<PostResponse>,
     /// `None` once there is an outcome.
     connection: Option<Arc<Connection>>,
     in_flight: Option<InFlight>,
@@ -39,7 +39,7 @@ pub(super) struct SessionlessRequest {
 impl SessionlessRequest {
     pub(super) fn new(
         shared: &Shared,
-        exchange: Arc<Exchange>,
+        exchange: Arc<PostResponse>,
         connection: Arc<Connection>,
         status: fn(ResponseStatus) -> StatusCode,
     ) -> Self {
@@ -96,7 +96,7 @@ pub(super) fn begin<'a>(
         _ => None,
     };
     let id = request.map(|request| request.id.clone());
-    let exchange = Exchange::new(client.clone(), id, move || {
+    let exchange = PostResponse::new(client.clone(), id, move || {
         Stream::transient(&options, &reader)
     });
     let sink: Arc<dyn MessageSink> = exchange.clone();

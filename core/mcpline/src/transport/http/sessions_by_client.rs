@@ -18,13 +18,13 @@ const LOOKED_AT: usize = 256;
 #[derive(Default)]
 pub(super) struct SessionsByClient {
     /// By the client's number.
-    clients: HashMap<u64, OfClient>,
+    clients: HashMap<u64, ClientSessions>,
     /// Number of places taken by all clients.
     total: usize,
 }
 
 #[derive(Default)]
-struct OfClient {
+struct ClientSessions {
     /// Number of places taken: by sessions that can be found, and by reservations.
     count: usize,
     order: VecDeque<Weak<Session>>,

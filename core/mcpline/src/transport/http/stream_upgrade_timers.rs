@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::background;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::exchange::Exchange;
+use super::post_response::PostResponse;
 
 /// Granularity: the task checks all exchanges at most this many times per `stream_upgrade_delay`, so an upgrade may be late by
 /// that fraction.
@@ -25,7 +25,7 @@ pub(super) struct StreamUpgradeTimers {
 #[derive(Default)]
 struct WaitingExchanges {
     /// The waiting exchanges and when they began. Slots are reused.
-    waiting: Vec<Option<(Instant, Arc<Exchange>)>>,
+    waiting: Vec<Option<(Instant, Arc<PostResponse>)>>,
     free: Vec<usize>,
     /// Whether the task is running.
     watched: bool,
@@ -47,7 +47,7 @@ impl StreamUpgradeTimers {
     }
 
     /// Turns the exchange [into a stream](Exchange::upgrade_to_stream) if it is not decided in time. Call within a runtime.
-    pub(super) fn watch(self: &Arc<Self>, exchange: &Arc<Exchange>) -> StreamUpgradeTimer {
+    pub(super) fn watch(self: &Arc<Self>, exchange: &Arc<PostResponse>) -> StreamUpgradeTimer {
         let entry = Some((Instant::now(), exchange.clone()));
         let mut state = self.lock();
         let index = match state.free.pop() {
@@ -85,7 +85,7 @@ impl StreamUpgradeTimers {
     }
 
     /// Takes the exchanges that are due. Also returns since when the oldest of the others has waited.
-    fn take_due(&self, now: Instant) -> (Vec<Arc<Exchange>>, Option<Instant>) {
+    fn take_due(&self, now: Instant) -> (Vec<Arc<PostResponse>>, Option<Instant>) {
         let mut state = self.lock();
         let mut due = Vec::new();
         let mut earliest: Option<Instant> = None;

@@ -22,9 +22,9 @@ use crate::error::Error;
 use crate::shared_io_error::text_with_sources;
 use crate::warning_limit::warn_limited;
 
+use super::disconnect_watcher::DisconnectWatcher;
 use super::hyper_buffers::BUFFERED_BYTES;
 use super::listener::{Http, Security};
-use super::watched::Watched;
 use super::write_timeout::Reset;
 
 /// How often files are read again at most. Certificates are renewed weeks before they expire.
@@ -296,7 +296,7 @@ impl fmt::Debug for Tls {
 
 impl Security for Tls {
     const SCHEME: &'static str = "https";
-    type Stream = TlsStream<Watched>;
+    type Stream = TlsStream<DisconnectWatcher>;
 
     async fn is_admitted(&self, stream: &mut TcpStream) -> bool {
         self.renew().await;
@@ -314,7 +314,7 @@ impl Security for Tls {
         !begins_as_http
     }
 
-    async fn secure(&self, stream: Watched) -> Option<Self::Stream> {
+    async fn secure(&self, stream: DisconnectWatcher) -> Option<Self::Stream> {
         let accept = self.acceptor.accept_with(stream, |connection| {
             // Otherwise rustls would keep 64 KiB for a client that does not read.
             connection.set_buffer_limit(Some(BUFFERED_BYTES));
@@ -340,7 +340,7 @@ async fn refuse(stream: &mut TcpStream) {
     while let Ok(1..) = stream.read(&mut discarded).await {}
 }
 
-impl Reset for TlsStream<Watched> {
+impl Reset for TlsStream<DisconnectWatcher> {
     fn reset_on_close(&self) {
         self.get_ref().0.reset_on_close();
     }

@@ -48,7 +48,7 @@ public fun interface ClientTransport {
 }
 
 /** Carries the messages of a channel, in a scope of the program. */
-internal class CarriedChannel(private val channel: Channel, private val scope: CoroutineScope) : NativeChannel {
+internal class ChannelAdapter(private val channel: Channel, private val scope: CoroutineScope) : NativeChannel {
     override suspend fun send(messages: List<String>): Unit = reported(scope) { messages.forEach { channel.send(it) } }
 
     override suspend fun receive(): String? = reported(scope) { channel.receive() }
@@ -63,7 +63,7 @@ internal class ChannelOpener(private val transport: ClientTransport, private val
         val opening = scope.async { transport.open().also(opened::set) }
         try {
             opening.await()
-            OpenedChannel(CarriedChannel(opened.getAndSet(null), scope))
+            OpenedChannel(ChannelAdapter(opened.getAndSet(null), scope))
         } catch (cancelled: CancellationException) {
             opening.cancel()
             // It may have been opened meanwhile.

@@ -500,7 +500,7 @@ public class Server internal constructor(
      */
     public suspend fun serveChannel(channel: Channel, principal: Caller? = null) {
         val identity = principal?.let { optionsJson.text(Caller.serializer(), it) }
-        serve({ native { native.serveChannel(CarriedChannel(channel, scope), identity) } }) { }
+        serve({ native { native.serveChannel(ChannelAdapter(channel, scope), identity) } }) { }
     }
 
     /**

@@ -2,7 +2,7 @@
 
 use std::os::windows::fs::symlink_file;
 
-use mcpline_windows::{AccessOfOthers, set_access};
+use mcpline_windows::{OtherUsersAccess, set_access};
 
 use super::*;
 
@@ -20,7 +20,7 @@ async fn only_the_owner_has_access() {
     let mut files = 0;
     for entry in fs::read_dir(scratch.path()).expect("read") {
         let file = fs::File::open(entry.expect("an entry").path()).expect("opened");
-        let access = AccessOfOthers::of(&file).expect("examined");
+        let access = OtherUsersAccess::of(&file).expect("examined");
         assert!(!access.is_owner && !access.can_read && !access.can_change);
         files += 1;
     }

@@ -16,7 +16,7 @@ use crate::warning_limit::warn_limited;
 use super::stream::Stream;
 
 /// The response to one POST while it is being produced.
-pub(super) struct Exchange {
+pub(super) struct PostResponse {
     state: Mutex<State>,
     /// Creates the stream when it is needed.
     open: Box<dyn Fn() -> Arc<Stream> + Send + Sync>,
@@ -46,7 +46,7 @@ pub(super) enum Outcome {
     Nothing,
 }
 
-impl Exchange {
+impl PostResponse {
     /// Creates an exchange charged to `client`. `open` creates the stream when it is needed.
     pub(super) fn new(
         client: Arc<ClientQuota>,
@@ -142,7 +142,7 @@ impl Exchange {
     }
 }
 
-impl Exchange {
+impl PostResponse {
     /// Returns the bytes of a response, charged to the client for as long as they exist. If the client's memory limit
     /// is exhausted, because it reads too little of what it requests, an error takes their place.
     fn charge_response(
@@ -188,7 +188,7 @@ impl Exchange {
     }
 }
 
-impl MessageSink for Exchange {
+impl MessageSink for PostResponse {
     fn write(&self, kind: MessageKind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
         let mut message = Vec::with_capacity(hint);
         encode(&mut message);

@@ -9,7 +9,7 @@ use crate::turn_queue::{PeerId, TurnQueue};
 /// Limits how many computations run at once. Those that wait are kept by peer, only while they wait; limits of calls
 /// bound them.
 #[derive(Debug)]
-pub(crate) struct Turns(Mutex<State>);
+pub(crate) struct FairSemaphore(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
@@ -20,9 +20,9 @@ struct State {
 
 /// Permission to compute. Passed to the next in turn on drop.
 #[derive(Debug)]
-pub(crate) struct Turn(Option<Arc<Turns>>);
+pub(crate) struct Turn(Option<Arc<FairSemaphore>>);
 
-impl Turns {
+impl FairSemaphore {
     pub(crate) fn new(at_once: usize) -> Arc<Self> {
         Arc::new(Self(Mutex::new(State {
             free: at_once,
@@ -87,7 +87,7 @@ impl Drop for Turn {
 
 /// Removes the entry of a waiting computation, however the wait ends.
 struct Leaving<'t> {
-    turns: &'t Turns,
+    turns: &'t FairSemaphore,
     peer: PeerId,
     number: u64,
 }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     /// Creates this many waiting computations for each of these peers, in this order.
-    fn waits(turns: &Arc<Turns>, peers: &[PeerId], counts: &[(usize, usize)]) -> Vec<Wait> {
+    fn waits(turns: &Arc<FairSemaphore>, peers: &[PeerId], counts: &[(usize, usize)]) -> Vec<Wait> {
         let whose = counts
             .iter()
             .flat_map(|(peer, count)| std::iter::repeat_n(*peer, *count));
@@ -134,7 +134,7 @@ mod tests {
         }
     }
 
-    fn first(turns: &Arc<Turns>) -> Turn {
+    fn first(turns: &Arc<FairSemaphore>) -> Turn {
         let wait = std::pin::pin!(turns.wait(PeerId::new()));
         poll(wait).expect("there is room")
     }
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_peer_with_many_computations_has_no_more_turns_than_others() {
-        let turns = Turns::new(1);
+        let turns = FairSemaphore::new(1);
         let running = first(&turns);
         let peers = [PeerId::new(), PeerId::new(), PeerId::new()];
         let waits = waits(&turns, &peers, &[(0, 300), (1, 2), (2, 1)]);
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn computations_that_stop_waiting_leave_nothing_behind() {
-        let turns = Turns::new(1);
+        let turns = FairSemaphore::new(1);
         let running = first(&turns);
         let peers = [PeerId::new(), PeerId::new()];
         let mut waits = waits(&turns, &peers, &[(0, 3), (1, 2)]);

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 const MAX_PROOFS: usize = 1_000_000;
 
 /// Used proofs, as remembered by this process only.
-pub(super) struct Proofs {
+pub(super) struct ProofReplayCache {
     /// Maximum number in one period.
     max: usize,
     /// Proofs of this period and of the previous one. A period lasts as long as a proof is valid.
@@ -31,13 +31,13 @@ pub(super) enum ProofRefusal {
     Full,
 }
 
-impl Default for Proofs {
+impl Default for ProofReplayCache {
     fn default() -> Self {
         Self::with_room(MAX_PROOFS)
     }
 }
 
-impl Proofs {
+impl ProofReplayCache {
     /// Remembers up to `max` proofs of one period.
     fn with_room(max: usize) -> Self {
         Self {
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn refuses_a_used_proof_while_it_would_be_valid() {
-        let mut proofs = Proofs::default();
+        let mut proofs = ProofReplayCache::default();
         assert_eq!(proofs.record_use("1", ("ann", "key"), 1_000, 5), Ok(()));
         for now in 1_000..=1_070 {
             assert_eq!(
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn remembers_proofs_from_the_end_of_a_period_in_the_next_one() {
-        let mut proofs = Proofs::default();
+        let mut proofs = ProofReplayCache::default();
         assert_eq!(proofs.record_use("first", ("ann", "key"), 1_000, 5), Ok(()));
         assert_eq!(proofs.record_use("last", ("ann", "key"), 1_069, 5), Ok(()));
         for now in 1_070..=1_139 {
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn forgets_proofs_that_can_no_longer_be_valid() {
-        let mut proofs = Proofs::default();
+        let mut proofs = ProofReplayCache::default();
         assert_eq!(proofs.record_use("1", ("ann", "key"), 1_000, 5), Ok(()));
         assert_eq!(proofs.record_use("2", ("ann", "key"), 5_000, 5), Ok(()));
         assert_eq!(proofs.record_use("1", ("ann", "key"), 5_000, 5), Ok(()));
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_principal_with_many_proofs_leaves_room_for_others() {
-        let mut proofs = Proofs::with_room(90);
+        let mut proofs = ProofReplayCache::with_room(90);
         let mut show_all = |principal: &str, keys: usize| {
             let mut shown = 0;
             for id in 0..100 {

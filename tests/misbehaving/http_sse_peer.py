@@ -11,11 +11,11 @@ from http_peer import NUMBERS, STATUSES
 from peer import Peer, failure, result
 from wire import Listener, Request, Wire
 
-Answering = Callable[["PairPeer", Wire, Wire, dict], Awaitable[None]]
-Streaming = Callable[["PairPeer", Wire, str], Awaitable[None]]
+Answering = Callable[["HttpSsePeer", Wire, Wire, dict], Awaitable[None]]
+Streaming = Callable[["HttpSsePeer", Wire, str], Awaitable[None]]
 
 
-class PairPeer:
+class HttpSsePeer:
     """The server; `url` is the address of its stream. At the stage `stream`, the GET is the faulty part."""
 
     def __init__(self, revision: str, stage: str, manner: str):
@@ -28,7 +28,7 @@ class PairPeer:
         self.complaints: list[str] = []
         self._opened = 0
 
-    async def __aenter__(self) -> "PairPeer":
+    async def __aenter__(self) -> "HttpSsePeer":
         await self.listener.__aenter__()
         return self
 
@@ -77,64 +77,64 @@ def endpoint(url: str) -> bytes:
 # Faults of the stream
 
 
-async def opens(peer: PairPeer, wire: Wire, name: str) -> None:
+async def opens(peer: HttpSsePeer, wire: Wire, name: str) -> None:
     await wire.stream()
     await wire.chunk(endpoint(f"/messages?session_id={name}"))
 
 
-async def opens_with_a_whole_url(peer: PairPeer, wire: Wire, name: str) -> None:
+async def opens_with_a_whole_url(peer: HttpSsePeer, wire: Wire, name: str) -> None:
     await wire.stream()
     await wire.chunk(endpoint(f"http://127.0.0.1:{peer.listener.port}/messages?session_id={name}"))
 
 
-async def opens_with_cr(peer: PairPeer, wire: Wire, name: str) -> None:
+async def opens_with_cr(peer: HttpSsePeer, wire: Wire, name: str) -> None:
     await wire.stream()
     await wire.chunk(b": hi\r\r" + endpoint(f"/messages?session_id={name}").replace(b"\n", b"\r"))
 
 
-async def opens_bytewise(peer: PairPeer, wire: Wire, name: str) -> None:
+async def opens_bytewise(peer: HttpSsePeer, wire: Wire, name: str) -> None:
     await wire.stream()
     for byte in b"\xef\xbb\xbf" + endpoint(f"messages?session_id={name}").replace(b"\n", b"\r\n"):
         await wire.chunk(bytes([byte]))
 
 
-async def endpoint_elsewhere(peer: PairPeer, wire: Wire, name: str) -> None:
+async def endpoint_elsewhere(peer: HttpSsePeer, wire: Wire, name: str) -> None:
     await wire.stream()
     await wire.chunk(endpoint(f"http://localhost:1/messages?session_id={name}"))
 
 
-async def endpoint_nowhere(peer: PairPeer, wire: Wire, name: str) -> None:
+async def endpoint_nowhere(peer: HttpSsePeer, wire: Wire, name: str) -> None:
     await wire.stream()
     await wire.chunk(endpoint("http://[::/"))
 
 
-async def no_endpoint(peer: PairPeer, wire: Wire, name: str) -> None:
+async def no_endpoint(peer: HttpSsePeer, wire: Wire, name: str) -> None:
     await wire.stream()
     await wire.chunk(b": here I am\n\n")
 
 
-async def silence(peer: PairPeer, wire: Wire, name: str) -> None:
+async def silence(peer: HttpSsePeer, wire: Wire, name: str) -> None:
     pass
 
 
-async def closes(peer: PairPeer, wire: Wire, name: str) -> None:
+async def closes(peer: HttpSsePeer, wire: Wire, name: str) -> None:
     wire.close()
 
 
-async def resets(peer: PairPeer, wire: Wire, name: str) -> None:
+async def resets(peer: HttpSsePeer, wire: Wire, name: str) -> None:
     wire.reset()
 
 
-async def ends_before_the_endpoint(peer: PairPeer, wire: Wire, name: str) -> None:
+async def ends_before_the_endpoint(peer: HttpSsePeer, wire: Wire, name: str) -> None:
     await wire.stream()
     await wire.end()
 
 
-async def no_stream(peer: PairPeer, wire: Wire, name: str) -> None:
+async def no_stream(peer: HttpSsePeer, wire: Wire, name: str) -> None:
     await wire.answer(200, b"<h1>Welcome</h1>", "text/html")
 
 
-async def endless_line(peer: PairPeer, wire: Wire, name: str) -> None:
+async def endless_line(peer: HttpSsePeer, wire: Wire, name: str) -> None:
     await wire.stream()
     await wire.chunk(b"event: endpoint\ndata: ")
     while True:
@@ -142,7 +142,7 @@ async def endless_line(peer: PairPeer, wire: Wire, name: str) -> None:
 
 
 def refused(code: int) -> Streaming:
-    async def manner(peer: PairPeer, wire: Wire, name: str) -> None:
+    async def manner(peer: HttpSsePeer, wire: Wire, name: str) -> None:
         await wire.answer(code)
 
     return manner
@@ -165,65 +165,65 @@ STREAMING: dict[str, Streaming] = {
 # Faults of the response to a message
 
 
-async def answers(peer: PairPeer, post: Wire, stream: Wire, answer: dict) -> None:
+async def answers(peer: HttpSsePeer, post: Wire, stream: Wire, answer: dict) -> None:
     await post.answer(202)
     await stream.chunk(event(answer))
 
 
-async def answers_before_the_post(peer: PairPeer, post: Wire, stream: Wire, answer: dict) -> None:
+async def answers_before_the_post(peer: HttpSsePeer, post: Wire, stream: Wire, answer: dict) -> None:
     await stream.chunk(event(answer))
     await post.answer(202)
 
 
-async def post_has_a_body(peer: PairPeer, post: Wire, stream: Wire, answer: dict) -> None:
+async def post_has_a_body(peer: HttpSsePeer, post: Wire, stream: Wire, answer: dict) -> None:
     await post.answer(200, b"Accepted", "text/plain")
     await stream.chunk(event(answer))
 
 
-async def post_is_redirected(peer: PairPeer, post: Wire, stream: Wire, answer: dict) -> None:
+async def post_is_redirected(peer: HttpSsePeer, post: Wire, stream: Wire, answer: dict) -> None:
     name = next(name for name, wire in peer.streams.items() if wire is stream)
     await post.answer(307, location=f"/moved?session_id={name}")
 
 
-async def never_answers(peer: PairPeer, post: Wire, stream: Wire, answer: dict) -> None:
+async def never_answers(peer: HttpSsePeer, post: Wire, stream: Wire, answer: dict) -> None:
     await post.answer(202)
 
 
-async def takes_nothing(peer: PairPeer, post: Wire, stream: Wire, answer: dict) -> None:
+async def takes_nothing(peer: HttpSsePeer, post: Wire, stream: Wire, answer: dict) -> None:
     await post.until_gone()
 
 
-async def post_closes(peer: PairPeer, post: Wire, stream: Wire, answer: dict) -> None:
+async def post_closes(peer: HttpSsePeer, post: Wire, stream: Wire, answer: dict) -> None:
     post.close()
 
 
-async def post_resets(peer: PairPeer, post: Wire, stream: Wire, answer: dict) -> None:
+async def post_resets(peer: HttpSsePeer, post: Wire, stream: Wire, answer: dict) -> None:
     post.reset()
 
 
-async def stream_ends(peer: PairPeer, post: Wire, stream: Wire, answer: dict) -> None:
+async def stream_ends(peer: HttpSsePeer, post: Wire, stream: Wire, answer: dict) -> None:
     await post.answer(202)
     await stream.end()
     stream.close()
 
 
-async def stream_resets(peer: PairPeer, post: Wire, stream: Wire, answer: dict) -> None:
+async def stream_resets(peer: HttpSsePeer, post: Wire, stream: Wire, answer: dict) -> None:
     await post.answer(202)
     stream.reset()
 
 
-async def stream_resets_in_mid_event(peer: PairPeer, post: Wire, stream: Wire, answer: dict) -> None:
+async def stream_resets_in_mid_event(peer: HttpSsePeer, post: Wire, stream: Wire, answer: dict) -> None:
     await post.answer(202)
     await stream.chunk(event(answer)[:30])
     stream.reset()
 
 
-async def broken_json(peer: PairPeer, post: Wire, stream: Wire, answer: dict) -> None:
+async def broken_json(peer: HttpSsePeer, post: Wire, stream: Wire, answer: dict) -> None:
     await post.answer(202)
     await stream.chunk(b"data: " + json.dumps(answer).encode()[:-2] + b"\n\n")
 
 
-async def endless_answer(peer: PairPeer, post: Wire, stream: Wire, answer: dict) -> None:
+async def endless_answer(peer: HttpSsePeer, post: Wire, stream: Wire, answer: dict) -> None:
     await post.answer(202)
     await stream.chunk(b"data: ")
     with suppress(OSError):
@@ -231,20 +231,20 @@ async def endless_answer(peer: PairPeer, post: Wire, stream: Wire, answer: dict)
             await stream.chunk(b"x" * 65536)
 
 
-async def wrong_id(peer: PairPeer, post: Wire, stream: Wire, answer: dict) -> None:
+async def wrong_id(peer: HttpSsePeer, post: Wire, stream: Wire, answer: dict) -> None:
     await answers(peer, post, stream, {**answer, "id": answer["id"] + 1000})
 
 
-async def no_object(peer: PairPeer, post: Wire, stream: Wire, answer: dict) -> None:
+async def no_object(peer: HttpSsePeer, post: Wire, stream: Wire, answer: dict) -> None:
     await answers(peer, post, stream, result(answer, 5))
 
 
-async def no_outcome(peer: PairPeer, post: Wire, stream: Wire, answer: dict) -> None:
+async def no_outcome(peer: HttpSsePeer, post: Wire, stream: Wire, answer: dict) -> None:
     await answers(peer, post, stream, {"jsonrpc": "2.0", "id": answer["id"]})
 
 
 def framed(framing: Framing) -> Answering:
-    async def manner(peer: PairPeer, post: Wire, stream: Wire, answer: dict) -> None:
+    async def manner(peer: HttpSsePeer, post: Wire, stream: Wire, answer: dict) -> None:
         await post.answer(202)
         await stream.chunk(framing(answer))
 
@@ -252,14 +252,14 @@ def framed(framing: Framing) -> Answering:
 
 
 def refuses(code: int) -> Answering:
-    async def manner(peer: PairPeer, post: Wire, stream: Wire, answer: dict) -> None:
+    async def manner(peer: HttpSsePeer, post: Wire, stream: Wire, answer: dict) -> None:
         await answers(peer, post, stream, failure(answer["id"], code, "no"))
 
     return manner
 
 
 def status(code: int, body: str) -> Answering:
-    async def manner(peer: PairPeer, post: Wire, stream: Wire, answer: dict) -> None:
+    async def manner(peer: HttpSsePeer, post: Wire, stream: Wire, answer: dict) -> None:
         text = json.dumps(failure(None, -32000, "refused")) if body == "an error" else "<h1>No</h1>"
         await post.answer(code, text.encode())
 

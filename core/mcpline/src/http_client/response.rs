@@ -24,7 +24,7 @@ const DRAIN_TIME: Duration = Duration::from_millis(500);
 const DRAIN_BYTES: usize = 64 * 1024;
 
 /// A response with its connection. Dropping it before its end closes the connection.
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) head: Parts,
     /// Address of the server, unless a proxy is in between.
     pub(crate) peer: Option<IpAddr>,
@@ -51,7 +51,7 @@ pub(crate) enum Media {
     Other(Option<String>),
 }
 
-impl Answer {
+impl HttpResponse {
     pub(crate) fn new(
         response: Response<Incoming>,
         wire: HttpConnection,

@@ -37,7 +37,7 @@ const NAMES_PER_STEP: usize = 4;
 
 /// A plain schema.
 #[derive(Debug)]
-pub(super) enum Quick {
+pub(super) enum PlainSchema {
     /// Any value matches.
     Anything,
     /// Any string, or one of these (as JSON without escapes).
@@ -48,18 +48,18 @@ pub(super) enum Quick {
     Number,
     Boolean,
     Null,
-    Array(Box<Quick>),
+    Array(Box<PlainSchema>),
     /// Any value that matches one of these.
-    Either(Vec<Quick>),
+    Either(Vec<PlainSchema>),
     Object {
-        properties: Vec<(String, Quick)>,
+        properties: Vec<(String, PlainSchema)>,
         required: Vec<String>,
         /// Whether other members are rejected.
         closed: bool,
     },
 }
 
-impl Quick {
+impl PlainSchema {
     /// The shortcut for a schema of 2020-12, if it is plain.
     pub(super) fn of(schema: &Value) -> Option<Self> {
         let members = match schema {
@@ -235,7 +235,7 @@ impl Quick {
 
 fn fits_object(
     value: RawRef<'_>,
-    properties: &[(String, Quick)],
+    properties: &[(String, PlainSchema)],
     required: &[String],
     closed: bool,
     budget: &mut Budget<'_>,
@@ -299,7 +299,7 @@ mod tests {
         Raw::from_serialize(value).expect("serializes")
     }
 
-    fn is_seen_to_fit(quick: &Quick, value: &Raw) -> bool {
+    fn is_seen_to_fit(quick: &PlainSchema, value: &Raw) -> bool {
         quick.fits(value.borrowed(), &mut Budget::new(10_000, None))
     }
 
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn recognizes_only_plain_matches() {
-        let quick = Quick::of(&schema()).expect("plain");
+        let quick = PlainSchema::of(&schema()).expect("plain");
         let full = super::super::CompiledSchema::compile(&schema()).expect("compiles");
         for (value, fits) in [
             (json!({"city": "Oslo"}), true),
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn an_integral_float_is_left_to_the_full_validator() {
-        let quick = Quick::of(&json!({"type": "integer"})).expect("plain");
+        let quick = PlainSchema::of(&json!({"type": "integer"})).expect("plain");
         assert!(!is_seen_to_fit(
             &quick,
             &Raw::parse(&b"1.0"[..]).expect("JSON")
@@ -370,7 +370,7 @@ mod tests {
             json!({"type": "integer", "minimum": 0.5}),
             json!(false),
         ] {
-            assert!(Quick::of(&schema).is_none(), "{schema}");
+            assert!(PlainSchema::of(&schema).is_none(), "{schema}");
         }
     }
 
@@ -393,7 +393,7 @@ mod tests {
             json!({"type": "text"}),
             json!({"anyOf": []}),
         ] {
-            assert!(Quick::of(&schema).is_none(), "{schema}");
+            assert!(PlainSchema::of(&schema).is_none(), "{schema}");
             assert!(
                 super::super::CompiledSchema::compile(&schema).is_err(),
                 "{schema}"

@@ -15,9 +15,9 @@ use crate::exit::InInterpreter;
 /// A function that is called with a token. It returns the caller as JSON bytes, or the reason for a rejection as a
 /// string.
 #[derive(Clone, Default)]
-pub(crate) struct Verify(Arc<Mutex<Option<Py<PyAny>>>>);
+pub(crate) struct Verifier(Arc<Mutex<Option<Py<PyAny>>>>);
 
-impl Verify {
+impl Verifier {
     pub(crate) fn new(function: Option<Py<PyAny>>) -> Self {
         Self(Arc::new(Mutex::new(function)))
     }

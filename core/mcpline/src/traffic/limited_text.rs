@@ -1,7 +1,7 @@
 //! Text of limited length and without control characters.
 
 /// A text of limited length.
-pub(super) struct Shown {
+pub(super) struct LimitedText {
     pub(super) text: String,
     /// Maximum length of the text in bytes.
     limit: usize,
@@ -12,7 +12,7 @@ pub(super) struct Shown {
     pub(super) has_redacted: bool,
 }
 
-impl Shown {
+impl LimitedText {
     pub(super) fn new(escapes: bool, limit: usize) -> Self {
         Self {
             text: String::new(),

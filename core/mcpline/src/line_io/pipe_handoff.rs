@@ -23,14 +23,14 @@ thread_local! {
 
 struct Loan {
     pipe: Lent,
-    handover: Arc<Handover>,
+    handover: Arc<PipeHandoff>,
 }
 
 /// Where a pipe is while a handler begins.
-pub(crate) struct Handover {
+pub(crate) struct PipeHandoff {
     state: Mutex<State>,
     /// Starts a task that reads on.
-    read_on: Box<dyn Fn(Arc<Handover>, Lent) + Send + Sync>,
+    read_on: Box<dyn Fn(Arc<PipeHandoff>, Lent) + Send + Sync>,
 }
 
 #[derive(Default)]
@@ -42,7 +42,7 @@ struct State {
     seen: Option<u64>,
 }
 
-impl Handover {
+impl PipeHandoff {
     /// `read_on` starts a task that continues with the pipe. It may be called on any thread.
     pub(crate) fn new(read_on: impl Fn(Arc<Self>, Lent) + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self {

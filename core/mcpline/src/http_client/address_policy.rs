@@ -17,7 +17,7 @@ use tower_service::Service;
 
 /// The addresses that may be connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum AddressPolicy {
     /// Any address.
     Everywhere,
     /// Public addresses. A proxy resolves names itself, so with one, only addresses are checked.
@@ -28,7 +28,7 @@ pub(crate) enum Reach {
     PublicDirect,
 }
 
-impl Reach {
+impl AddressPolicy {
     /// Refuses a host that is an address out of reach, or another spelling of one. The [`Resolver`] refuses names, but does
     /// not see them if a proxy resolves them.
     pub(crate) fn check_host(self, host: &str) -> Result<(), String> {
@@ -91,11 +91,11 @@ fn private_address_error(host: &str) -> String {
 #[derive(Clone)]
 pub(crate) struct Resolver {
     system: GaiResolver,
-    reach: Reach,
+    reach: AddressPolicy,
 }
 
 impl Resolver {
-    pub(crate) fn new(reach: Reach) -> Self {
+    pub(crate) fn new(reach: AddressPolicy) -> Self {
         Self {
             system: GaiResolver::new(),
             reach,
@@ -209,8 +209,8 @@ mod tests {
         ] {
             let parsed: IpAddr = address.parse().expect("an address");
             assert!(!is_public(parsed), "{address}");
-            assert!(Reach::Public.check_host(address).is_err());
-            assert!(Reach::Everywhere.check_host(address).is_ok());
+            assert!(AddressPolicy::Public.check_host(address).is_err());
+            assert!(AddressPolicy::Everywhere.check_host(address).is_ok());
         }
         for address in [
             "93.184.216.34",
@@ -242,8 +242,8 @@ mod tests {
             "fe80::1%eth0",
             "%6cocalhost",
         ] {
-            assert!(Reach::Public.check_host(host).is_err(), "{host}");
-            assert!(Reach::Everywhere.check_host(host).is_ok(), "{host}");
+            assert!(AddressPolicy::Public.check_host(host).is_err(), "{host}");
+            assert!(AddressPolicy::Everywhere.check_host(host).is_ok(), "{host}");
         }
         for host in [
             "example.com",
@@ -253,20 +253,20 @@ mod tests {
             "8.8.8.8",
             "xn--4ca.example",
         ] {
-            assert!(Reach::Public.check_host(host).is_ok(), "{host}");
+            assert!(AddressPolicy::Public.check_host(host).is_ok(), "{host}");
         }
     }
 
     #[runtimes::test]
     async fn a_name_of_a_private_address_is_refused_when_it_is_resolved() {
         let name = || "localhost".parse::<Name>().expect("a name");
-        let error = Resolver::new(Reach::Public)
+        let error = Resolver::new(AddressPolicy::Public)
             .call(name())
             .await
             .expect_err("private");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         assert!(
-            Resolver::new(Reach::Everywhere)
+            Resolver::new(AddressPolicy::Everywhere)
                 .call(name())
                 .await
                 .expect("resolved")

@@ -6,9 +6,9 @@ use tokio::sync::Semaphore;
 
 /// Opens once and stays open.
 #[derive(Clone)]
-pub(super) struct Gate(Arc<Semaphore>);
+pub(super) struct Latch(Arc<Semaphore>);
 
-impl Gate {
+impl Latch {
     /// Returns a closed gate and its opener.
     pub(super) fn new_closed() -> (Self, Opener) {
         let gate = Self(Arc::new(Semaphore::new(0)));
@@ -27,7 +27,7 @@ impl Gate {
 }
 
 /// Opens a gate on drop, however its task ends.
-pub(super) struct Opener(Gate);
+pub(super) struct Opener(Latch);
 
 impl Drop for Opener {
     fn drop(&mut self) {

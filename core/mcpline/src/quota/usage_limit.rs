@@ -17,13 +17,13 @@ pub(crate) enum Level {
 
 /// A limit of bytes or of a number of things, with its usage. Charges to it are also charged to its parent.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct UsageLimit {
     /// What is counted, with the setting that limits it: `bytes held for peers (max_total_client_bytes)`.
     what: &'static str,
     level: Level,
     limit: usize,
     used: AtomicUsize,
-    parent: Option<Arc<Budget>>,
+    parent: Option<Arc<UsageLimit>>,
     /// Dropped with the budget: when its owner and all charges to it are gone.
     _until_unused: Option<Box<dyn Any + Send + Sync>>,
 }
@@ -56,11 +56,11 @@ pub(crate) struct Usage {
 /// A charge to a budget, returned on drop.
 #[derive(Debug)]
 pub(crate) struct Charge {
-    budget: Arc<Budget>,
+    budget: Arc<UsageLimit>,
     amount: usize,
 }
 
-impl Budget {
+impl UsageLimit {
     /// Creates the budget of a server.
     pub(crate) fn of_server(what: &'static str, limit: usize) -> Arc<Self> {
         Arc::new(Self {
@@ -212,8 +212,8 @@ mod tests {
 
     #[test]
     fn charges_client_and_server_and_gives_back_to_both() {
-        let server = Budget::of_server("bytes", 100);
-        let client = Budget::of_client(&server, 0.5);
+        let server = UsageLimit::of_server("bytes", 100);
+        let client = UsageLimit::of_client(&server, 0.5);
         let mut charge = client.charge(30).expect("room");
         assert_eq!((client.used(), server.used()), (30, 30));
         charge.absorb(client.charge(20).expect("room"));
@@ -227,10 +227,10 @@ mod tests {
 
     #[test]
     fn one_client_leaves_room_for_others_within_the_limit_of_the_server() {
-        let server = Budget::of_server("bytes", 100);
-        let greedy = Budget::of_client(&server, 0.5);
-        let honest = Budget::of_client(&server, 0.5);
-        let third = Budget::of_client(&server, 0.5);
+        let server = UsageLimit::of_server("bytes", 100);
+        let greedy = UsageLimit::of_client(&server, 0.5);
+        let honest = UsageLimit::of_client(&server, 0.5);
+        let third = UsageLimit::of_client(&server, 0.5);
         let _held = greedy.charge(50).expect("its share");
         assert!(greedy.charge(1).is_err());
         let _other = honest.charge(50).expect("its share");
@@ -241,8 +241,8 @@ mod tests {
 
     #[test]
     fn counts_charges_that_cannot_be_refused() {
-        let server = Budget::of_server("bytes", 10);
-        let client = Budget::of_client(&server, 1.0);
+        let server = UsageLimit::of_server("bytes", 10);
+        let client = UsageLimit::of_client(&server, 1.0);
         let charge = client.charge_anyway(25);
         assert!(client.charge(0).is_err() && client.charge(1).is_err());
         drop(charge);

@@ -4,10 +4,10 @@
 //! next one has arrived: a single byte after a request would keep its handler running.
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::{Watched, watched};
+pub(super) use linux::{DisconnectWatcher, watched};
 
 #[cfg(not(target_os = "linux"))]
-pub(super) use other::{Watched, watched};
+pub(super) use other::{DisconnectWatcher, watched};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -26,7 +26,7 @@ mod linux {
     /// reports this with other readiness, at no cost until it is awaited.
     pub(in super::super) fn watched(
         stream: TcpStream,
-    ) -> (Watched, impl Future<Output = ()> + Send + 'static) {
+    ) -> (DisconnectWatcher, impl Future<Output = ()> + Send + 'static) {
         let stream = Arc::new(stream);
         let watching = stream.clone();
         let gone = async move {
@@ -35,19 +35,19 @@ mod linux {
             // unlike `READABLE`, is not ready because of unread bytes.
             let _ = watching.ready(Interest::PRIORITY).await;
         };
-        (Watched(stream), gone)
+        (DisconnectWatcher(stream), gone)
     }
 
     /// A stream with a second reference.
-    pub(in super::super) struct Watched(Arc<TcpStream>);
+    pub(in super::super) struct DisconnectWatcher(Arc<TcpStream>);
 
-    impl Reset for Watched {
+    impl Reset for DisconnectWatcher {
         fn reset_on_close(&self) {
             self.0.reset_on_close();
         }
     }
 
-    impl AsyncRead for Watched {
+    impl AsyncRead for DisconnectWatcher {
         fn poll_read(
             self: Pin<&mut Self>,
             cx: &mut Context<'_>,
@@ -82,7 +82,7 @@ mod linux {
         }
     }
 
-    impl AsyncWrite for Watched {
+    impl AsyncWrite for DisconnectWatcher {
         fn poll_write(
             self: Pin<&mut Self>,
             cx: &mut Context<'_>,
@@ -117,7 +117,7 @@ mod other {
     use tokio::net::TcpStream;
 
     /// A stream that is not watched.
-    pub(in super::super) type Watched = TcpStream;
+    pub(in super::super) type DisconnectWatcher = TcpStream;
 
     /// Returns the stream, and a future that never ends: this system does not report the end of reading behind unread
     /// bytes. A client that is gone is noticed by the next write.
