@@ -12,23 +12,24 @@
  * 3. Event loops: mcpl_loop_new to mcpl_loop_free
  * 4. Servers: mcpl_server_new to mcpl_server_add_allowed_origin
  * 5. Serving: mcpl_server_serve_channel to mcpl_server_on_verify
- * 6. Features of servers: mcpl_server_add_middleware to mcpl_server_remove_notification_handler
- * 7. Calls of handlers: mcpl_call_ask to mcpl_call_next_wait
- * 8. Channels: mcpl_channel_opened to mcpl_channel_hang_up
- * 9. Clients: mcpl_client_new to mcpl_client_info
- * 10. Settings of clients: mcpl_client_set_channel to mcpl_client_set_config
- * 11. Callbacks of clients: mcpl_client_on_elicit to mcpl_client_on_stderr
- * 12. Requests of clients: mcpl_client_request to mcpl_client_notify_async
- * 13. Input requests to clients: mcpl_input_request_answer to mcpl_input_request_on_cancel
- * 14. JSON: mcpl_json_find to mcpl_json_free
+ * 6. Shared state: mcpl_server_set_sharing to mcpl_call_reply_events
+ * 7. Features of servers: mcpl_server_add_middleware to mcpl_server_remove_notification_handler
+ * 8. Calls of handlers: mcpl_call_ask to mcpl_call_next_wait
+ * 9. Channels: mcpl_channel_opened to mcpl_channel_hang_up
+ * 10. Clients: mcpl_client_new to mcpl_client_info
+ * 11. Settings of clients: mcpl_client_set_channel to mcpl_client_set_config
+ * 12. Callbacks of clients: mcpl_client_on_elicit to mcpl_client_on_stderr
+ * 13. Requests of clients: mcpl_client_request to mcpl_client_notify_async
+ * 14. Input requests to clients: mcpl_input_request_answer to mcpl_input_request_on_cancel
+ * 15. JSON: mcpl_json_find to mcpl_json_free
  *
  * RULES FOR ALL FUNCTIONS
  *
  * Threads. Every function may be called from any thread at any time, unless its documentation says otherwise.
  *
- * Handles. mcpl_server, mcpl_client, mcpl_call, mcpl_loop, mcpl_request, mcpl_input_request and mcpl_channel are handles that the
- * library looks up; they are never dereferenced. Functions return MCPL_STALE_HANDLE for the handle of an object that has
- * ended, and MCPL_USAGE_ERROR for NULL.
+ * Handles. mcpl_server, mcpl_client, mcpl_call, mcpl_loop, mcpl_request, mcpl_input_request, mcpl_channel and mcpl_bus_receiver are
+ * handles that the library looks up; they are never dereferenced. Functions return MCPL_STALE_HANDLE for the handle of an object
+ * that has ended, and MCPL_USAGE_ERROR for NULL.
  *
  * Input strings. Names, URIs, paths and messages end with a zero byte. Text and JSON of any size are a pointer and a length
  * in bytes; the length MCPL_AUTO_LENGTH means that the string ends with a zero byte. Strings must be valid UTF-8, and JSON
@@ -161,6 +162,9 @@
 #define MCPL_REQUEST_OPTIONS_INIT {sizeof(mcpl_request_options), 0, 0, NULL, NULL, NULL}
 /** Initial value of the functions of a channel. */
 #define MCPL_CHANNEL_FUNCTIONS_INIT {sizeof(mcpl_channel_functions), NULL, NULL, NULL, NULL}
+/** Initial value of the functions that share state with other servers. */
+#define MCPL_SHARING_INIT \
+    {sizeof(mcpl_sharing), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 
 
 /**
@@ -481,6 +485,17 @@ enum mcpl_ask_method
 typedef enum mcpl_ask_method mcpl_ask_method;
 #endif
 MCPL_ENUM_SIZE_CHECKED(mcpl_ask_method)
+
+#if defined(MCPLINE_HAS_HTTP)
+/**
+ * Passes messages of a bus to a server.
+ *
+ * The handle is valid on any thread from `subscribe` of `mcpl_sharing` until `unsubscribe` is called with it, or until
+ * `subscribe` has failed and is called again; from then on `mcpl_bus_receive` returns `MCPL_STALE_HANDLE`. There is
+ * nothing to release.
+ */
+typedef struct mcpl_bus_receiver mcpl_bus_receiver;
+#endif
 
 /**
  * A call of a handler: one request or notification that the handler has to end.
@@ -918,6 +933,138 @@ typedef void (*mcpl_handler)(mcpl_call *call, const char *arguments, size_t leng
  * - `error`: `NULL` after a normal end, else why it failed. Valid until the callback returns.
  */
 typedef void (*mcpl_server_ended)(mcpl_server *server, const mcpl_error *error, void *user);
+
+#if defined(MCPLINE_HAS_HTTP)
+/**
+ * Bytes and their length. No zero byte needs to follow.
+ */
+typedef struct {
+    /**
+     * The bytes. May be `NULL` if there are none.
+     */
+    const void *data;
+    /**
+     * Their number.
+     */
+    size_t length;
+} mcpl_bytes;
+#endif
+
+#if defined(MCPLINE_HAS_HTTP)
+/**
+ * A store of sessions, a log of the events of streams, and a bus: what the processes of a service share, so that a client of
+ * the revisions up to 2025-11-25 may reach any of them (docs/deployment.md, "Sessions in a store of your own").
+ *
+ * Begin with `MCPL_SHARING_INIT`, then set the functions: all of them are required.
+ *
+ * The functions get opaque bytes under opaque names, which only the library reads. Names end with a zero byte. The arguments
+ * of a function are valid until it has returned and its call has ended.
+ *
+ * Calls. Each function ends its call exactly once, from any thread: with `mcpl_call_reply_session` or `mcpl_call_reply_events`
+ * where the function says so, otherwise with `mcpl_call_reply_done`, or with `mcpl_call_fail`. To end it after the function has
+ * returned, call `mcpl_call_keep` first. `mcpl_call_on_cancel` reports that the time is over; the call stays open until it is
+ * ended. The call belongs to no client: it cannot send anything to one.
+ *
+ * Threads. The functions run where callbacks run, several at once: at most 16 calls for sessions, 5 that read streams, 8 that
+ * write them and 3 of the bus are open. A function that waits for a database occupies a worker thread meanwhile: give the
+ * database a timeout.
+ *
+ * Failures. After a failure, or without an answer in time, a process continues with the sessions that it has; requests of other
+ * sessions get status 503. A diagnostic of level `MCPL_LOG_WARNING` has the message. A call that is not ended in time counts for
+ * the limits until it is ended.
+ *
+ * Limits. Calls fail if 1,024 of them, or 32 MiB, wait or run. Above 32 MiB, the oldest events and messages that wait are
+ * dropped, and messages that wait for 30 seconds.
+ */
+typedef struct {
+    /**
+     * `sizeof(mcpl_sharing)`.
+     */
+    size_t size;
+    /**
+     * How long a call may take, in milliseconds. 0: 2,000.
+     */
+    uint64_t timeout_ms;
+    /**
+     * Stores a session, unless another process has changed it.
+     *
+     * Store `session` if the store has `replaces`, `session` itself, or nothing under `id`: it may have lost what it had.
+     * Otherwise change nothing, and reply with what is stored (`mcpl_call_reply_session`). Comparing and storing must be one
+     * step, for example a transaction. A session that was removed in the last minutes should stay removed: reply as if it was
+     * stored.
+     *
+     * `id` has at most 64 letters, digits, `-` and `_`. `lifetime_ms` is how long to keep the session at least; negative if it
+     * does not end. A session in use is saved again before that time is over.
+     */
+    void (*save)(mcpl_call *call,
+                 const char *id,
+                 const void *session,
+                 size_t session_length,
+                 const void *replaces,
+                 size_t replaces_length,
+                 int64_t lifetime_ms,
+                 void *user);
+    /**
+     * Replies with the session that was saved last (`mcpl_call_reply_session`). If there is none, or its lifetime is over, replies
+     * with `mcpl_call_reply_done`.
+     */
+    void (*load)(mcpl_call *call, const char *id, void *user);
+    /**
+     * Removes a session, if it is there. Its id is never used again.
+     */
+    void (*remove)(mcpl_call *call, const char *id, void *user);
+    /**
+     * Adds events to the end of a stream, which may be new.
+     *
+     * The calls of `append` and `end` for one stream do not overlap: after a timeout, the next one begins once the previous one
+     * has ended. `number` is that of the first event; each of the others has the next one. There are at most 256. If `number`
+     * does not follow the last stored event, events were lost: what is stored before is of no use, and the stream begins anew.
+     *
+     * `stream` is the id of its session, a slash and a name within the session: at most 128 characters. Once a session is
+     * removed or has expired, its streams are not read any more. Limit the size and the lifetime of streams: a server itself
+     * keeps the latest 1,024 events or 4 MiB of each.
+     */
+    void (*append)(mcpl_call *call,
+                   const char *stream,
+                   uint64_t number,
+                   const mcpl_bytes *events,
+                   size_t count,
+                   void *user);
+    /**
+     * Stores that no more events of a stream follow. Does nothing if the stream is unknown.
+     *
+     * `last` is the number of its last event. If the last stored event has another number, events were lost: remove the stream,
+     * because a client must not take what is left for the whole stream.
+     */
+    void (*end)(mcpl_call *call, const char *stream, uint64_t last, void *user);
+    /**
+     * Replies with the events that follow the one with the number `after` (`mcpl_call_reply_events`): in order and without gaps,
+     * beginning with `after + 1`. After the last event there are none. If the stream is unknown, some of the events are no longer
+     * kept, or `after` is higher than the number of the last event, replies with `mcpl_call_reply_done`.
+     */
+    void (*read)(mcpl_call *call, const char *stream, uint64_t after, void *user);
+    /**
+     * Sends a message to every subscriber. Messages must arrive in their order. It does not matter whether the server that
+     * publishes a message gets it too.
+     *
+     * Calls do not overlap, as those of `append`. A message has usually some 100 bytes, and up to 16 MiB.
+     */
+    void (*publish)(mcpl_call *call, const void *message, size_t length, void *user);
+    /**
+     * Subscribes: from now on pass each message to `mcpl_bus_receive`. End the call once messages arrive.
+     *
+     * Called when the server begins to be served. If it fails, it is called again some seconds later, with another receiver.
+     */
+    void (*subscribe)(mcpl_call *call, mcpl_bus_receiver *receiver, void *user);
+    /**
+     * Ends the subscription of a receiver, whose handle is no longer valid.
+     *
+     * Called when the server is no longer served, unless `subscribe` has failed: after that function has returned, but perhaps
+     * before its call has ended. Then end both calls.
+     */
+    void (*unsubscribe)(mcpl_call *call, mcpl_bus_receiver *receiver, void *user);
+} mcpl_sharing;
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -1822,7 +1969,102 @@ mcpl_status mcpl_server_on_verify(mcpl_server *server,
 /** @} */
 
 /**
- * \defgroup mcpl_features 6. Features of servers
+ * \defgroup mcpl_sharing 6. Shared state
+ * @{
+ */
+
+#if defined(MCPLINE_HAS_HTTP)
+/**
+ * Shares sessions, event streams and notifications with other servers, over functions of the program. Call it before features
+ * are added and the server is served.
+ *
+ * \param server the server.
+ * \param sharing the functions. The library copies the structure.
+ * \param user,finalize passed to the functions, and its finalizer, which runs when the server closes, other functions replace
+ *   these, or this function fails.
+ *
+ * The functions are called while the server is served, for example by `mcpl_server_start_http`. A server that is not served does
+ * not publish announcements to other processes.
+ *
+ * \return `MCPL_USAGE_ERROR` if a function is `NULL`, the server has the option `sharing`, or it is in use. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_server_set_sharing(mcpl_server *server,
+                                    const mcpl_sharing *sharing,
+                                    void *user,
+                                    mcpl_finalizer finalize);
+#endif
+
+#if defined(MCPLINE_HAS_HTTP)
+/**
+ * Passes a message of the bus to a server, unless the server itself has published it.
+ *
+ * \param receiver that of the subscription.
+ * \param message,length the message and its length in bytes; `MCPL_AUTO_LENGTH` is not allowed. Copied. Messages of more than
+ *   16 MiB, and those that mcpline has not published, are ignored with a diagnostic.
+ *
+ * \return `MCPL_STALE_HANDLE` once the subscription has ended. Does not wait. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_bus_receive(mcpl_bus_receiver *receiver,
+                             const void *message,
+                             size_t length);
+#endif
+
+#if defined(MCPLINE_HAS_HTTP)
+/**
+ * Ends a call of a function of `mcpl_sharing` that has done what is requested, or, for `load` and `read`, has found nothing.
+ *
+ * \param call the call.
+ *
+ * \return `MCPL_USAGE_ERROR` if another handler was called (the call stays open) and `MCPL_STALE_HANDLE` if the call has
+ * ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_reply_done(mcpl_call *call);
+#endif
+
+#if defined(MCPLINE_HAS_HTTP)
+/**
+ * Ends a call of `load` or `save` of `mcpl_sharing` with the session that is stored. To `save`, it says that another process has
+ * changed the session.
+ *
+ * \param call the call.
+ * \param session,length the session and its length in bytes, at most 16 MiB; `MCPL_AUTO_LENGTH` is not allowed. Copied.
+ *
+ * \return `MCPL_USAGE_ERROR` if another function or handler was called (the call stays open) and `MCPL_STALE_HANDLE` if the call
+ * has ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_reply_session(mcpl_call *call,
+                                    const void *session,
+                                    size_t length);
+#endif
+
+#if defined(MCPLINE_HAS_HTTP)
+/**
+ * Ends a call of `read` of `mcpl_sharing` with events.
+ *
+ * \param call the call.
+ * \param events,count the events, one after the other, and their number. Copied. May be `NULL` if there are none.
+ * \param ended whether the stream ended after them (`end` of `mcpl_sharing`).
+ * \param has_more whether further events are stored already: then `read` is called again for the next part. `count` must not be 0.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid, or another function or handler was called (the call stays open), and
+ * `MCPL_STALE_HANDLE` if the call has ended. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_reply_events(mcpl_call *call,
+                                   const mcpl_bytes *events,
+                                   size_t count,
+                                   bool ended,
+                                   bool has_more);
+#endif
+
+/** @} */
+
+/**
+ * \defgroup mcpl_features 7. Features of servers
  * @{
  */
 
@@ -2361,7 +2603,7 @@ MCPL_API mcpl_status mcpl_server_remove_notification_handler(mcpl_server *server
 /** @} */
 
 /**
- * \defgroup mcpl_calls 7. Calls of handlers
+ * \defgroup mcpl_calls 8. Calls of handlers
  * @{
  */
 
@@ -2970,7 +3212,7 @@ mcpl_status mcpl_call_next_wait(mcpl_call *call,
 /** @} */
 
 /**
- * \defgroup mcpl_channels 8. Channels
+ * \defgroup mcpl_channels 9. Channels
  * @{
  */
 
@@ -3031,7 +3273,7 @@ mcpl_status mcpl_channel_hang_up(mcpl_channel *channel,
 /** @} */
 
 /**
- * \defgroup mcpl_clients 9. Clients
+ * \defgroup mcpl_clients 10. Clients
  * @{
  */
 
@@ -3071,7 +3313,7 @@ uint32_t mcpl_client_pid(mcpl_client *client);
  *
  * \param client the client.
  * \param json,length set to a JSON object and its length in bytes: `uptime` in seconds; `is_connected`; and the numbers
- *   `max_connections`, which have been opened so far, `requests_in_flight`, `cached_results` and `cached_bytes`. `NULL` and 0 on
+ *   `connections`, which have been opened so far, `requests_in_flight`, `cached_results` and `cached_bytes`. `NULL` and 0 on
  *   failure. Release it with `mcpl_string_free`.
  *
  * \return `MCPL_USAGE_ERROR` if the client was not opened, and `MCPL_CLOSED` if it was closed. Any thread.
@@ -3240,7 +3482,7 @@ mcpl_status mcpl_client_info(mcpl_client *client,
 /** @} */
 
 /**
- * \defgroup mcpl_settings 10. Settings of clients
+ * \defgroup mcpl_settings 11. Settings of clients
  * @{
  */
 
@@ -3593,7 +3835,7 @@ mcpl_status mcpl_client_set_config(mcpl_client *client,
 /** @} */
 
 /**
- * \defgroup mcpl_callbacks 11. Callbacks of clients
+ * \defgroup mcpl_callbacks 12. Callbacks of clients
  * @{
  */
 
@@ -3924,7 +4166,7 @@ mcpl_status mcpl_client_on_stderr(mcpl_client *client,
 /** @} */
 
 /**
- * \defgroup mcpl_requests 12. Requests of clients
+ * \defgroup mcpl_requests 13. Requests of clients
  * @{
  */
 
@@ -4707,7 +4949,7 @@ mcpl_status mcpl_client_notify_async(mcpl_client *client,
 /** @} */
 
 /**
- * \defgroup mcpl_input_requests 13. Input requests to clients
+ * \defgroup mcpl_input_requests 14. Input requests to clients
  * @{
  */
 
@@ -4814,7 +5056,7 @@ mcpl_status mcpl_input_request_on_cancel(mcpl_input_request *request,
 /** @} */
 
 /**
- * \defgroup mcpl_json 14. JSON
+ * \defgroup mcpl_json 15. JSON
  * @{
  */
 

@@ -18,6 +18,8 @@ use crate::callback_tracker::CallbackTracker;
 use crate::executor;
 use crate::handler_options::split_list;
 use crate::handles::{Table, Token};
+#[cfg(feature = "http")]
+use crate::sharing::{self, mcpl_bytes};
 use crate::status::{Done, Fault, entry, entry_or, mcpl_error, mcpl_status};
 use crate::text::{self, Out, Text, put};
 use crate::user_data::{UserData, mcpl_finalizer};
@@ -39,8 +41,11 @@ pub(crate) struct OpenCall {
     context: Context,
     arguments: Text,
     registered: Arc<Registered>,
-    /// The call belongs to no request: no response is sent.
-    is_event: bool,
+    /// The events that a function of shared state gets.
+    #[cfg(feature = "http")]
+    events: Vec<mcpl_bytes>,
+    /// The call belongs to no request of a client: no response is sent.
+    is_without_client: bool,
     /// How many may still end the call: the handler until it returns, callbacks that wait for answers, and one for each
     /// `mcpl_call_keep`.
     holders: AtomicUsize,
@@ -56,8 +61,13 @@ pub(crate) fn open(
     registered: Arc<Registered>,
 ) -> Result<Arc<OpenCall>, (Call, Fault)> {
     let context = call.context();
-    let arguments = Text::new(call.arguments().as_bytes());
-    let is_event = call.kind() == CallKind::Event;
+    let is_without_client = matches!(call.kind(), CallKind::Event | CallKind::Sharing);
+    let handed_over = || Text::new(call.arguments().as_bytes());
+    #[cfg(feature = "http")]
+    let (arguments, events) =
+        sharing::arguments(&context).unwrap_or_else(|| (handed_over(), Vec::new()));
+    #[cfg(not(feature = "http"))]
+    let arguments = handed_over();
     let mut kept = Some(call);
     let opened = CALLS.open(|token| {
         Arc::new(OpenCall {
@@ -66,7 +76,9 @@ pub(crate) fn open(
             context,
             arguments,
             registered,
-            is_event,
+            #[cfg(feature = "http")]
+            events,
+            is_without_client,
             holders: AtomicUsize::new(1),
         })
     });
@@ -83,7 +95,7 @@ pub(crate) fn is_awaited(owner: &Arc<CallbackTracker>) -> bool {
     let awaited = CALLS.all(|open| {
         let context = &open.context;
         Arc::ptr_eq(&open.registered.owner, owner)
-            && !open.is_event
+            && !open.is_without_client
             && !context.is_cancelled()
             && !context.is_suspended()
     });
@@ -165,12 +177,36 @@ impl OpenCall {
         &self.arguments
     }
 
+    /// Returns the events that a function of shared state gets.
+    #[cfg(feature = "http")]
+    pub(crate) fn events(&self) -> &[mcpl_bytes] {
+        &self.events
+    }
+
     pub(crate) fn context(&self) -> &Context {
         &self.context
     }
 
     pub(crate) fn owner(&self) -> &Arc<CallbackTracker> {
         &self.registered.owner
+    }
+
+    /// Ends the call with a reply of the library, unless it has ended.
+    #[cfg(feature = "http")]
+    pub(crate) fn reply(&self, reply: Reply) {
+        self.end_with(Ok(reply));
+    }
+
+    /// Fails the call with an error of the library, unless it has ended.
+    #[cfg(feature = "http")]
+    pub(crate) fn fail(&self, message: impl Into<String>) {
+        self.end_with(Err(HandlerError::Internal(message.into())));
+    }
+
+    fn end_with(&self, outcome: Result<Reply, HandlerError>) {
+        if let Some((open, call)) = take(self.token) {
+            deliver_reply(open.owner(), call, outcome);
+        }
     }
 
     /// Keeps the call open when the handler returns.
@@ -190,12 +226,8 @@ impl OpenCall {
         if was_held || !is_open() {
             return;
         }
-        if let Some((open, call)) = take(self.token) {
-            let text =
-                "the handler returned without ending its call or keeping it (`mcpl_call_keep`)";
-            let error = HandlerError::Internal(text.into());
-            deliver_reply(open.owner(), call, Err(error));
-        }
+        let text = "the handler returned without ending its call or keeping it (`mcpl_call_keep`)";
+        self.end_with(Err(HandlerError::Internal(text.into())));
     }
 
     /// Has the I/O thread run an action that belongs to this call.
@@ -236,7 +268,7 @@ fn reply(call: *mut mcpl_call, make: impl FnOnce(&CallTarget<'_>) -> Done<Reply>
 }
 
 /// Ends a call. If `make` fails, the call stays open.
-fn end(
+pub(crate) fn end(
     call: *mut mcpl_call,
     make: impl FnOnce(&OpenCall) -> Done<Result<Reply, HandlerError>>,
 ) -> mcpl_status {

@@ -11,6 +11,8 @@ use mcpline::{Call, HandlerError};
 use crate::call::{self, mcpl_call};
 use crate::callback_tracker::{CallbackTracker, RunningCallback};
 use crate::executor::Job;
+#[cfg(feature = "http")]
+use crate::sharing::StoreFunctions;
 use crate::user_data::UserData;
 
 /// Handles one call of a tool, resource, prompt, completion, custom method or event.
@@ -33,9 +35,18 @@ pub type mcpl_handler = Option<
 pub(crate) type HandlerFunction =
     unsafe extern "C" fn(*mut mcpl_call, *const c_char, usize, *mut c_void);
 
+/// What a handler calls.
+pub(crate) enum Function {
+    /// One function.
+    Handler(HandlerFunction),
+    /// The functions of shared state, one for each request to it.
+    #[cfg(feature = "http")]
+    Sharing(StoreFunctions),
+}
+
 /// One registered handler.
 pub(crate) struct Registered {
-    pub(crate) run: HandlerFunction,
+    pub(crate) function: Function,
     pub(crate) data: Arc<UserData>,
     pub(crate) owner: Arc<CallbackTracker>,
     /// Whether the handler runs on the I/O thread.
@@ -64,9 +75,15 @@ impl Registered {
                     let span = mcpline::foreign::span(open.context());
                     #[cfg(feature = "otlp")]
                     let _current = span.enter();
-                    let (arguments, user) = (open.arguments(), self.data.pointer());
-                    // SAFETY: the arguments outlive this call, and the data is released after the last callback.
-                    unsafe { (self.run)(open.handle(), arguments.as_ptr(), arguments.len(), user) }
+                    match &self.function {
+                        Function::Handler(run) => {
+                            let (arguments, user) = (open.arguments(), self.data.pointer());
+                            // SAFETY: the arguments outlive this call, and the data is released after the last callback.
+                            unsafe { run(open.handle(), arguments.as_ptr(), arguments.len(), user) }
+                        }
+                        #[cfg(feature = "http")]
+                        Function::Sharing(functions) => functions.run(&open, &self.data),
+                    }
                 });
                 open.release_holder();
             }

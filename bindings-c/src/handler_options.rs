@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mcpline::foreign::options::FeatureOptions;
 
-use crate::callback::{QueuedHandler, Registered, mcpl_handler};
+use crate::callback::{Function, QueuedHandler, Registered, mcpl_handler};
 use crate::server::Server;
 use crate::status::{Done, Fault};
 use crate::text;
@@ -42,7 +42,7 @@ impl NewHandler {
         }
         server.owner.keep(&self.data);
         Ok(Arc::new(QueuedHandler(Arc::new(Registered {
-            run,
+            function: Function::Handler(run),
             data: self.data,
             owner: server.owner.clone(),
             inline: self.inline,

@@ -11,7 +11,7 @@
 //! - `fork`: what a forked child may not do.
 //! - `threads`: how the library's threads start.
 //! - `library`, `pool`, `event_loop`, `executor`, `callback_tracker`: threads, and which code runs on which.
-//! - `server`, `server_features`, `handler_options`, `callback`, `call`, `ask`, `channel`; `client`; `json`: the features.
+//! - `server`, `server_features`, `handler_options`, `callback`, `call`, `ask`, `channel`, `sharing`; `client`; `json`: the features.
 
 #![allow(non_camel_case_types, reason = "the names are those of the C header")]
 #![allow(
@@ -56,6 +56,8 @@ mod serving_http;
 #[cfg(feature = "unix")]
 mod serving_unix;
 mod shared_runtime;
+#[cfg(feature = "http")]
+mod sharing;
 mod signals;
 mod span_export;
 mod status;
@@ -83,6 +85,8 @@ pub use serving::*;
 pub use serving_http::*;
 #[cfg(feature = "unix")]
 pub use serving_unix::*;
+#[cfg(feature = "http")]
+pub use sharing::*;
 pub use span_export::*;
 pub use status::*;
 pub use text::{MCPL_AUTO_LENGTH, mcpl_string_free};

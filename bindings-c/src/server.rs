@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcpline::foreign;
+#[cfg(feature = "http")]
+use mcpline::foreign::ForeignSharing;
 use mcpline::foreign::options::{self, ServerOptions};
 use mcpline::protocol::vocabulary::Implementation;
 use mcpline::server::ServerBuilder;
@@ -18,6 +20,8 @@ use crate::event_loop::{Loop, mcpl_loop};
 use crate::handles::{Table, Token};
 use crate::serving::Serving;
 use crate::shared_runtime;
+#[cfg(feature = "http")]
+use crate::sharing::OwnSharing;
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text::{self, Out};
 use crate::threads;
@@ -54,11 +58,19 @@ pub(crate) type Options = serde_json::Map<String, Value>;
 
 /// The core's server, and what it was built from.
 struct Built {
-    core: mcpline::Server,
+    core: CoreServer,
     /// `None` once the server is used: from then on nothing can be set.
     configuration: Option<Configuration>,
     /// Number of times that the configuration has changed.
     changes: u64,
+}
+
+/// The core's server, with the state that functions of the program share with other servers.
+#[derive(Clone)]
+struct CoreServer {
+    server: mcpline::Server,
+    #[cfg(feature = "http")]
+    sharing: Option<ForeignSharing>,
 }
 
 /// What a server is built from.
@@ -67,11 +79,13 @@ struct Configuration {
     info: Implementation,
     options: Options,
     instructions: Option<String>,
+    #[cfg(feature = "http")]
+    sharing: Option<OwnSharing>,
 }
 
 impl Configuration {
     /// Creates the core's server.
-    fn build(&self) -> Done<mcpline::Server> {
+    fn build(&self) -> Done<CoreServer> {
         let options: ServerOptions = decoded("the options", &Value::Object(self.options.clone()))?;
         // Sharing state starts a thread.
         let _blocked = threads::block_signals();
@@ -80,7 +94,19 @@ impl Configuration {
             self.instructions.clone(),
             mcpline_sharing::share,
         );
-        Ok(builder.and_then(ServerBuilder::build)?)
+        #[cfg(feature = "http")]
+        if let Some(own) = &self.sharing {
+            let sharing = own.foreign()?;
+            return Ok(CoreServer {
+                server: sharing.build_server(builder?)?,
+                sharing: Some(sharing),
+            });
+        }
+        Ok(CoreServer {
+            server: builder.and_then(ServerBuilder::build)?,
+            #[cfg(feature = "http")]
+            sharing: None,
+        })
     }
 }
 
@@ -94,7 +120,7 @@ impl Server {
         let (core, is_first) = {
             let mut built = self.built();
             let configuration = built.configuration.take();
-            (built.core.clone(), configuration.is_some())
+            (built.core.server.clone(), configuration.is_some())
         };
         if is_first {
             diagnostics::log_debugged(&core);
@@ -104,7 +130,25 @@ impl Server {
 
     /// Returns the core's server as it is now, to look at.
     fn core_now(&self) -> mcpline::Server {
-        self.built().core.clone()
+        self.built().core.server.clone()
+    }
+
+    /// Returns the state that functions of the program share with other servers.
+    #[cfg(feature = "http")]
+    pub(crate) fn sharing(&self) -> Option<ForeignSharing> {
+        self.built().core.sharing.clone()
+    }
+
+    /// Sets the functions that share state with other servers.
+    #[cfg(feature = "http")]
+    pub(crate) fn share(&self, sharing: &OwnSharing) -> Done {
+        self.configure(&|configuration| {
+            if configuration.options.contains_key("sharing") {
+                return Err(Fault::invalid("the server has the option `sharing`"));
+            }
+            configuration.sharing = Some(sharing.clone());
+            Ok(())
+        })
     }
 
     /// Changes what the server is built from. Nothing has changed if this fails.
@@ -214,6 +258,8 @@ pub unsafe extern "C" fn mcpl_server_new(
             info: decoded("the description", &info)?,
             options: Options::new(),
             instructions: None,
+            #[cfg(feature = "http")]
+            sharing: None,
         })
     })
 }
@@ -328,6 +374,8 @@ pub unsafe extern "C" fn mcpl_server_new_with(
             info,
             options,
             instructions,
+            #[cfg(feature = "http")]
+            sharing: None,
         })
     })
 }

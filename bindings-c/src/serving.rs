@@ -5,6 +5,8 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mcpline::transport::{self, Stop, Transport};
+#[cfg(feature = "http")]
+use tokio::runtime::Handle;
 
 use crate::callback_tracker::{Latch, Waiter};
 use crate::event_loop::deadline;
@@ -157,8 +159,18 @@ impl Server {
     {
         let (stop, running) = self.serving.begin(self)?;
         let core = self.core();
+        #[cfg(feature = "http")]
+        let sharing = self.sharing();
         self.owner.library().spawn(async move {
-            if let Err(fault) = serve(core, stop).await {
+            #[cfg(feature = "http")]
+            let sharing = sharing.map(|sharing| sharing.enter(&Handle::current()));
+            let outcome = serve(core, stop).await;
+            // Before the transport has ended for the program: its functions may not be callable afterwards.
+            #[cfg(feature = "http")]
+            if let Some(sharing) = sharing {
+                sharing.leave().await;
+            }
+            if let Err(fault) = outcome {
                 running.failed(fault);
             }
         });

@@ -111,6 +111,28 @@ static mcpl_status on_send(mcpl_channel *channel, const char *message, size_t le
   return MCPL_OK;
 }
 
+static void on_save(mcpl_call *call, const char *id, const void *session, size_t session_length, const void *replaces,
+                    size_t replaces_length, int64_t lifetime_ms, void *user) {
+  (void)call, (void)id, (void)session, (void)session_length, (void)replaces, (void)replaces_length;
+  (void)lifetime_ms, (void)user;
+}
+static void on_session(mcpl_call *call, const char *id, void *user) { (void)call, (void)id, (void)user; }
+static void on_append(mcpl_call *call, const char *stream, uint64_t number, const mcpl_bytes *events, size_t count,
+                      void *user) {
+  (void)call, (void)stream, (void)number, (void)events, (void)count, (void)user;
+}
+static void on_stream(mcpl_call *call, const char *stream, uint64_t number, void *user) {
+  (void)call, (void)stream, (void)number, (void)user;
+}
+static void on_publish(mcpl_call *call, const void *message, size_t length, void *user) {
+  (void)call, (void)message, (void)length, (void)user;
+}
+static void on_subscription(mcpl_call *call, mcpl_bus_receiver *receiver, void *user) {
+  (void)call, (void)receiver, (void)user;
+}
+static const mcpl_sharing SHARING = {sizeof SHARING, 0,         on_save,    on_session,      on_session,     on_append,
+                                     on_stream,      on_stream, on_publish, on_subscription, on_subscription};
+
 static mcpl_server *ended_server(void) {
   mcpl_server *server = mcpl_server_new("server", "1");
   mcpl_server_free(server);
@@ -356,6 +378,7 @@ static void servers_refuse_handles(void) {
   HANDLE(mcpl_server_set_http_path, ended, "/mcp");
   HANDLE(mcpl_server_add_allowed_host, ended, "example.com");
   HANDLE(mcpl_server_add_allowed_origin, ended, "https://example.com");
+  HANDLE(mcpl_server_set_sharing, ended, &SHARING, NULL, NULL);
   HANDLE(mcpl_server_metrics, ended, &text, &length);
   HANDLE_ALONE(mcpl_server_close, ended);
   cover("mcpl_server_free");
@@ -382,6 +405,12 @@ static void servers_refuse_arguments(void) {
   mcpl_server *unused = mcpl_server_new("unused", "1");
   REFUSES(mcpl_server_set_title, unused, BAD_TEXT);
   REFUSES(mcpl_server_set_instructions, unused, BAD_TEXT);
+  const mcpl_sharing small = {.size = sizeof small - 1};
+  mcpl_sharing no_subscription = SHARING;
+  no_subscription.unsubscribe = NULL;
+  REFUSES(mcpl_server_set_sharing, unused, NULL, NULL, NULL);
+  REFUSES(mcpl_server_set_sharing, unused, &small, NULL, NULL);
+  REFUSES(mcpl_server_set_sharing, unused, &no_subscription, NULL, NULL);
   mcpl_server_free(unused);
   GIVES_NULL(mcpl_server_new_with, JSON(BAD_JSON), NULL, 0);
   GIVES_NULL(mcpl_server_new_with, JSON("{}"), NULL, 0);
@@ -498,6 +527,12 @@ static void calls_refuse(mcpl_call *live, mcpl_call *ended) {
   HANDLE(mcpl_call_reply_content, ended, JSON("[]"));
   HANDLE(mcpl_call_reply_structured, ended, JSON("{}"));
   HANDLE(mcpl_call_reply_result, ended, JSON("{\"content\": []}"));
+  HANDLE_ALONE(mcpl_call_reply_done, ended);
+  HANDLE(mcpl_call_reply_session, ended, "a", 1);
+  HANDLE(mcpl_call_reply_events, ended, NULL, 0, false, false);
+  REFUSES(mcpl_call_reply_done, live);
+  REFUSES(mcpl_call_reply_session, live, "a", 1);
+  REFUSES(mcpl_call_reply_events, live, NULL, 0, false, false);
   HANDLE(mcpl_call_reply_values, ended, values, 1);
   HANDLE(mcpl_call_reply_input_required, ended, JSON("{\"requests\": []}"));
   HANDLE(mcpl_call_fail, ended, JSON("a"));
@@ -643,6 +678,8 @@ static void channels_refuse(void) {
   HANDLE_ALONE(mcpl_channel_writable, channel);
   HANDLE(mcpl_channel_hang_up, channel, NULL);
   HANDLE(mcpl_channel_opened, channel, NULL);
+  /* Handles of another kind are as good as ended ones. */
+  HANDLE(mcpl_bus_receive, (mcpl_bus_receiver *)channel, "a", 1);
 }
 
 /* ---- clients */
