@@ -28,7 +28,7 @@
 /// - Functions that end in `_async` return a future; in C++20 coroutines wait for it with `co_await`.
 ///
 /// Headers: `error`, `json` and `request_outcome`; `loop`; `server`, and `call` for its handlers; `client`, with
-/// `request` and `input_request`; `channel` for transports that the program provides.
+/// `request` and `input_request`; `channel` for transports that the program provides; `sharing` for stores of its own.
 
 #ifndef MCPLINE_HPP
 #define MCPLINE_HPP
@@ -40,6 +40,7 @@
 #include "mcpline/loop.hpp"
 #include "mcpline/request_outcome.hpp"
 #include "mcpline/server.hpp"
+#include "mcpline/sharing.hpp"
 
 #ifdef MCPLINE_HAS_CLIENT
 #include "mcpline/client.hpp"

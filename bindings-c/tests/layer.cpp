@@ -5,13 +5,18 @@
 #endif
 #include <mcpline.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <mutex>
 #include <thread>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 namespace {
@@ -343,7 +348,9 @@ void structures_with_a_size_have_initial_values() {
   constexpr mcpl_handler_options handler = MCPL_HANDLER_OPTIONS_INIT;
   constexpr mcpl_request_options request = MCPL_REQUEST_OPTIONS_INIT;
   constexpr mcpl_channel_functions channel = MCPL_CHANNEL_FUNCTIONS_INIT;
+  constexpr mcpl_sharing sharing = MCPL_SHARING_INIT;
   CHECK(handler.size == sizeof handler && request.size == sizeof request && channel.size == sizeof channel);
+  CHECK(sharing.size == sizeof sharing && sharing.timeout_ms == 0 && sharing.unsubscribe == nullptr);
 }
 
 void a_call_is_answered_once() {
@@ -710,6 +717,180 @@ void transports_may_be_busy() {
   CHECK(Counted::alive == 0);
 }
 
+/// A store, log and bus in memory.
+class MemoryStore : public SessionStore, public EventLog, public Bus {
+public:
+  ~MemoryStore() override {
+    for (std::thread &thread : threads_) {
+      thread.join();
+    }
+  }
+
+  void save(Call &call, std::string_view id, std::string_view session, std::string_view replaces,
+            std::optional<std::chrono::milliseconds> lifetime) override {
+    CHECK(lifetime && lifetime->count() > 0);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::string &stored = sessions_[std::string(id)];
+    if (!stored.empty() && stored != session && stored != replaces) {
+      call.reply(StoredSession{stored});
+      return;
+    }
+    stored = session;
+    call.done();
+  }
+
+  void load(Call &call, std::string_view id) override {
+    if (is_broken) {
+      throw std::runtime_error("the disk is full");
+    }
+    // Answers later; the arguments are valid until then.
+    const std::lock_guard<std::mutex> lock(mutex_);
+    threads_.emplace_back([this, id, open = std::move(call)]() mutable {
+      const std::lock_guard<std::mutex> locked(mutex_);
+      const auto found = sessions_.find(std::string(id));
+      found == sessions_.end() ? open.done() : open.reply(StoredSession{found->second});
+    });
+  }
+
+  void remove(Call &call, std::string_view id) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    sessions_.erase(std::string(id));
+    call.done();
+  }
+
+  void append(Call &call, std::string_view stream, std::uint64_t number,
+              const std::vector<std::string_view> &events) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    auto &stored = streams_[std::string(stream)];
+    for (const std::string_view event : events) {
+      stored[number++] = event;
+    }
+    call.done();
+  }
+
+  void end(Call &call, std::string_view stream, std::uint64_t last) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    CHECK(streams_[std::string(stream)].count(last) == 1);
+    ended_.put(std::string(stream));
+    call.done();
+  }
+
+  void read(Call &call, std::string_view stream, std::uint64_t after) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto &stored = streams_[std::string(stream)];
+    LoggedEvents part;
+    for (auto at = stored.upper_bound(after); at != stored.end(); ++at) {
+      part.events.emplace_back(at->second);
+    }
+    part.ended = true;
+    call.reply(part);
+  }
+
+  void publish(Call &call, std::string_view message) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const BusReceiver receiver : receivers_) {
+      receiver.receive(message);
+    }
+    call.done();
+  }
+
+  void subscribe(Call &call, BusReceiver receiver) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    receivers_.push_back(receiver);
+    call.done();
+  }
+
+  void unsubscribe(Call &call, BusReceiver receiver) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::size_t before = receivers_.size();
+    receivers_.erase(std::remove(receivers_.begin(), receivers_.end(), receiver), receivers_.end());
+    CHECK(receivers_.size() == before - 1);
+    call.done();
+  }
+
+  /// Waits until a stream has ended.
+  void wait_for_end() { ended_.take(); }
+
+  std::atomic<bool> is_broken{false};
+
+private:
+  std::mutex mutex_;
+  std::map<std::string, std::string> sessions_;
+  std::map<std::string, std::map<std::uint64_t, std::string>> streams_;
+  std::vector<BusReceiver> receivers_;
+  std::vector<std::thread> threads_;
+  Box<std::string> ended_;
+};
+
+/// Sends a request to a server, and returns the response with its head.
+std::string response_of(std::uint16_t port, const std::string &head, const std::string &body) {
+  const int connection = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  CHECK(connect(connection, reinterpret_cast<const sockaddr *>(&address), sizeof address) == 0);
+  const std::string request = head + "Host: 127.0.0.1:" + std::to_string(port) +
+                              "\r\nConnection: close\r\nContent-Type: application/json\r\n"
+                              "Accept: application/json, text/event-stream\r\nContent-Length: " +
+                              std::to_string(body.size()) + "\r\n\r\n" + body;
+  CHECK(send(connection, request.data(), request.size(), 0) == static_cast<ssize_t>(request.size()));
+  std::string response;
+  char part[4096];
+  for (ssize_t count = 0; (count = recv(connection, part, sizeof part, 0)) > 0;) {
+    response.append(part, static_cast<std::size_t>(count));
+  }
+  close(connection);
+  return response;
+}
+
+/// Returns the value of a field of a response, which ends with its line.
+std::string field(const std::string &response, const std::string &name) {
+  const std::size_t begin = response.rfind(name);
+  CHECK(begin != std::string::npos);
+  const std::size_t end = response.find_first_of("\r\n", begin);
+  return response.substr(begin + name.size(), end - begin - name.size());
+}
+
+void stores_are_classes() {
+  const auto store = std::make_shared<MemoryStore>();
+  std::vector<Server> servers;
+  std::vector<std::uint16_t> ports;
+  for (int index = 0; index < 2; index++) {
+    Server &server = servers.emplace_back("replica", "1");
+    THROWS(MCPL_USAGE_ERROR, server.set_sharing({store, nullptr, store}));
+    server.set_sharing({store, store, store});
+    server.add_tool("report", "d", nullptr, [](Call &call) {
+      call.progress(1);
+      return "done";
+    });
+    ports.push_back(server.start_http("127.0.0.1", 0));
+    THROWS(MCPL_USAGE_ERROR, server.set_sharing({store, store, store}));
+  }
+  const std::string post = "POST /mcp HTTP/1.1\r\n";
+  const std::string hello = R"({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": )"
+                            R"("2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}})";
+  const std::string session = "MCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: " +
+                              field(response_of(ports[0], post, hello), "mcp-session-id: ") + "\r\n";
+  const std::string initialized = R"({"jsonrpc": "2.0", "method": "notifications/initialized"})";
+  CHECK(contains(response_of(ports[0], post + session, initialized), "202"));
+  const std::string call = R"({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "report", )"
+                           R"("arguments": {}, "_meta": {"progressToken": 1}}})";
+  store->is_broken = true;
+  CHECK(contains(response_of(ports[1], post + session, call), "HTTP/1.1 503"));
+  store->is_broken = false;
+  const std::string streamed = response_of(ports[1], post + session, call);
+  CHECK(contains(streamed, "done"));
+  store->wait_for_end();
+  const std::string last = field(streamed, "id: ");
+  const std::string resume = "GET /mcp HTTP/1.1\r\nLast-Event-ID: " + last.substr(0, last.find('-')) + "-0\r\n";
+  const std::string resumed = response_of(ports[0], resume + session, "");
+  CHECK(contains(resumed, "\"progress\":1") && contains(resumed, "done"));
+  CHECK(contains(response_of(ports[0], "DELETE /mcp HTTP/1.1\r\n" + session, ""), "HTTP/1.1 20"));
+  servers.clear();
+  CHECK(store.use_count() == 1);
+}
+
 void a_callable_verifies_tokens_and_scopes_limit_what_callers_see() {
   Pair pair;
   HandlerOptions needs;
@@ -893,6 +1074,7 @@ int main() {
       TEST(handlers_may_return_errors),
       TEST(transports_are_classes),
       TEST(transports_may_be_busy),
+      TEST(stores_are_classes),
       TEST(a_callable_verifies_tokens_and_scopes_limit_what_callers_see),
       TEST(a_server_listens_on_a_unix_socket),
       TEST(a_loop_runs_callbacks_here),

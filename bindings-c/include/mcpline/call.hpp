@@ -45,6 +45,24 @@ struct InputRequired {
   Json json;
 };
 
+#if defined(MCPLINE_HAS_HTTP)
+/// A session that a store has; see SessionStore.
+struct StoredSession {
+  /// The session, as it was stored.
+  std::string_view bytes;
+};
+
+/// A part of a stream; see EventLog.
+struct LoggedEvents {
+  /// The events, one after the other.
+  std::vector<std::string_view> events;
+  /// Whether the stream ended after them.
+  bool ended = false;
+  /// Whether further events are stored already: then the next part is read. There must be events.
+  bool has_more = false;
+};
+#endif
+
 /// One call of a handler. Move it to answer later, from any thread. A call that is destroyed without an answer fails.
 ///
 /// A call can be answered once; functions that use it after it has ended fail with `MCPL_STALE_HANDLE`. Any thread, one
@@ -248,6 +266,26 @@ public:
     }
     return end(mcpl_call_reply_values(used(), pointers.data(), pointers.size()));
   }
+
+#if defined(MCPLINE_HAS_HTTP)
+  /// Replies to a function of a SessionStore, EventLog or Bus: it is done, or `load` and `read` have found nothing.
+  Fallible<void> done() { return end(mcpl_call_reply_done(used())); }
+
+  /// Replies to SessionStore::load with the session, or to SessionStore::save with what another process has stored.
+  Fallible<void> reply(const StoredSession &session) {
+    return end(mcpl_call_reply_session(used(), session.bytes.data(), session.bytes.size()));
+  }
+
+  /// Replies to EventLog::read.
+  Fallible<void> reply(const LoggedEvents &part) {
+    std::vector<mcpl_bytes> events;
+    events.reserve(part.events.size());
+    for (const std::string_view event : part.events) {
+      events.push_back({event.data(), event.size()});
+    }
+    return end(mcpl_call_reply_events(used(), events.data(), events.size(), part.ended, part.has_more));
+  }
+#endif
 
   /// Fails with an error message for the model.
   Fallible<void> fail(std::string_view message) { return end(mcpl_call_fail(used(), message.data(), message.size())); }

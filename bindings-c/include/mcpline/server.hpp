@@ -8,6 +8,7 @@
 
 #include "call.hpp"
 #include "channel.hpp"
+#include "sharing.hpp"
 #ifdef MCPLINE_HAS_CLIENT
 #include "input_request.hpp"
 #endif
@@ -135,6 +136,16 @@ public:
   }
 
 #if defined(MCPLINE_HAS_HTTP)
+  /// Shares sessions, event streams and notifications with other servers over objects of the program. Call it before
+  /// features are added and the server is served. The server destroys its references after the last call.
+  ///
+  /// Fails with `MCPL_USAGE_ERROR` if a part is missing, or the server has the option `sharing` or is in use.
+  Fallible<void> set_sharing(Sharing sharing) {
+    const mcpl_sharing functions = detail::SharingFunctions::table(sharing);
+    return detail::done(
+        mcpl_server_set_sharing(server_.get(), &functions, new Sharing(std::move(sharing)), &detail::destroy<Sharing>));
+  }
+
   /// Sets the path of the MCP endpoint of HTTP servers that are started afterwards: see mcpl_server_set_http_path.
   Fallible<void> set_http_path(std::string_view path) {
     return detail::done(mcpl_server_set_http_path(server_.get(), detail::Short(path).get()));
