@@ -27,12 +27,12 @@ export interface CacheHint {
 /** Settings of a server. Every setting has a production-safe default. Durations are in milliseconds. */
 export interface ServerSettings {
   /**
-   * What several processes share sessions, event streams and notifications over, so that a client may reach any of them.
-   * `local`: the processes of one user on one machine, such as the workers of one service; `local://NAME` separates services
-   * whose servers have the same name, and `local:///path` names the directory for it (not on Windows).
-   * `valkey://host:6379/0`, or `valkeys://` with TLS: a Valkey or Redis server; `?key_prefix=NAME` separates services that
-   * share it, and `timeout` is that of an operation in seconds (2). An object: a store, a log and a bus of the program. Default: each
-   * process has its own sessions.
+   * Where several processes of one service share sessions, event streams and notifications, so that a client may reach any of the
+   * processes. `local` shares them among the processes of one user on one machine, such as the workers of one service;
+   * `local://NAME` separates services whose servers have the same name, and `local:///path` names the directory to use (not on
+   * Windows). `valkey://host:6379/0` shares them over a Valkey or Redis server, `valkeys://` with TLS; the URL's parameter
+   * `key_prefix` separates services that share the server, and `timeout` limits each operation, in seconds (2). An object shares
+   * them over a store, a log and a bus of your own. Default: each process has its own sessions.
    */
   sharing?: string | Sharing;
   /** Protocol revisions to serve. Default: all. */
@@ -118,9 +118,9 @@ export interface ServerSettings {
    */
   debug?: boolean;
   /**
-   * File that all messages are appended to as JSON lines, without secrets: see the page "Traffic files". An empty path is none.
-   * Default: the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none. For development and reports of
-   * defects: texts of users are in it. It is renamed to `….1` when it would exceed 100 MiB.
+   * File that all messages are appended to as JSON lines, without secrets: see the page "Traffic files". An empty path turns it
+   * off. Default: the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none. For development and bug
+   * reports: the file contains user data. It is renamed to `….1` when it would exceed 100 MiB.
    */
   trafficFile?: string;
   /**
@@ -363,7 +363,7 @@ const HTTP_SETTINGS: Readonly<Record<keyof HttpSettings, SettingKind>> = {
 
 const SERVER_NAMES = optionNames<ServerSettings>(SERVER_SETTINGS);
 /** Names of {@link UnixSettings}. */
-export const UNIX_NAMES = optionNames<UnixSettings>({ mode: true, connections: true });
+export const UNIX_NAMES = optionNames<UnixSettings>({ mode: true, maxConnections: true });
 /** Names of {@link HttpSettings}. */
 export const HTTP_NAMES = optionNames<HttpSettings>(HTTP_SETTINGS);
 const RATE_NAMES = optionNames<Rate>({ perSecond: true, burst: true });

@@ -1088,7 +1088,7 @@ test("invalid options of middleware of the library are refused", () => {
   refusedByCore("a redaction needs `members` or `patterns`", redaction({}));
   refusedByCore(/^the pattern "\(a" is invalid: /, redaction({ patterns: ["(a"] }));
   refusedByCore("`maxBytes` is 0", responseSizeLimit({ maxBytes: 0 }));
-  refusedByCore("`lifetime` needs `pages`", responseSizeLimit({ maxBytes: 1, lifetime: 1 }));
+  refusedByCore("`lifetime` has no effect without `pages`", responseSizeLimit({ maxBytes: 1, lifetime: 1 }));
   refusedByCore(/"ping".*middleware sees lists/, { methods: ["ping"] }, rateLimit({ requests: 1 }));
   refusedByCore("the scope of a middleware: unknown option `tools`; did you mean `names`?", { tools: ["a"] }, limit1());
   const several = "`use` takes one middleware, after its scope if it has one: call it for each middleware";

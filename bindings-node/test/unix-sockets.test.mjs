@@ -104,7 +104,7 @@ test("paths and settings are checked", async () => {
     [path, { mode: 0o400 }, /`mode`: 0o400 .*own user/],
     [path, { maxConnections: 0 }, /`maxConnections`: 0/],
     [path, { modes: 0o600 }, /unknown option `modes`; did you mean `mode`\?/],
-    [path, { connections: "many" }, /connections/],
+    [path, { maxConnections: "many" }, /maxConnections/],
   ]) {
     await assert.rejects(
       async () => makeServer().listenUnix(place, settings),

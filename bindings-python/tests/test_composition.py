@@ -209,7 +209,7 @@ def test_a_function_that_a_snapshot_keeps_is_freed_with_it(end: str):
 
 def test_mounts_that_cannot_work_are_refused():
     server = Server("main")
-    with pytest.raises(TypeError, match="`mount` takes a mcpline.Server, not None"):
+    with pytest.raises(TypeError, match=r"`mount` takes a mcpline\.Server, not None"):
         server.mount(None)
     with pytest.raises(UsageError, match="which it contains"):
         server.mount(server)

@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 import pytest
 from mcpline import Context, Server, _loops
-from support import LEGACY, TEST_TIMEOUT, SOURCE, process, run, text
+from support import LEGACY, SOURCE, TEST_TIMEOUT, process, run, text
 
 pytestmark = pytest.mark.usefixtures("with_and_without_internals")
 variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")

@@ -1175,7 +1175,7 @@ async def test_a_client_reads_in_pages_what_was_cut() -> None:
         start, count = uris[1].rsplit("/", 1)
         pages = [await client.read_resource(f"{start}/{page}") for page in range(1, int(count) + 1)]
     assert "".join(page.text for page in pages) == "a" * 3_000
-    with pytest.raises(UsageError, match="`lifetime` needs `pages`"):
+    with pytest.raises(UsageError, match="`lifetime` has no effect without `pages`"):
         server.add_middleware(ResponseSizeLimit(1000, lifetime=1))
 
 

@@ -87,7 +87,7 @@ def test_stdin_and_stdout_are_back_when_serving_has_ended():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("max_requests_in_flight", ["nothing", "calls"])
+@pytest.mark.parametrize("in_flight", ["nothing", "calls"])
 def test_signals_end_stdio(kind, number, in_flight):
     source = KINDS[kind].replace('Server("test")', 'Server("test", shutdown_grace=0.1)')
     with process(source + RUN) as server:

@@ -15,7 +15,7 @@ import pytest
 import trio
 from mcpline import Client, Context, Depends, ElicitParams, McplineError, Server, SyncContext, UsageError
 from mcpline.auth import Bearer, Caller, ResourceServer
-from support import LEGACY, MODERN, TEST_TIMEOUT, SOURCE, free_port, process, wait_for_port
+from support import LEGACY, MODERN, SOURCE, TEST_TIMEOUT, free_port, process, wait_for_port
 from trio_support import asking_server, run_in_trio, trio_server
 
 if sys.version_info < (3, 11):

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 import trio
 from mcpline import Client, Context, Server, SyncClient, TransportError, UsageError
-from support import TEST_TIMEOUT, REVISIONS, process, run, settles
+from support import REVISIONS, TEST_TIMEOUT, process, run, settles
 from trio_support import run_in_trio
 
 SOURCE = """
@@ -170,7 +170,7 @@ def test_options_and_paths_are_checked(path):
     with pytest.raises(UsageError, match=r"`max_connections`: 0"):
         make().run_unix(path, max_connections=0)
     with pytest.raises(UsageError, match=r"max_connections"):
-        make().run_unix(path, connections="many")  # type: ignore[typeddict-item]
+        make().run_unix(path, max_connections="many")  # type: ignore[typeddict-item]
     with pytest.raises(UsageError, match=r"did you mean 'mode'"):
         make().run_unix(path, modes=0o600)  # type: ignore[call-arg]
     with pytest.raises(UsageError, match=r"`path`: .* 107"):

@@ -722,7 +722,11 @@ export class Client {
     }
   }
 
-  #rejectOnAbort(signal: AbortSignal, number: number, promise: Promise<string | undefined>): Promise<string | undefined> {
+  #rejectOnAbort(
+    signal: AbortSignal,
+    number: number,
+    promise: Promise<string | undefined>,
+  ): Promise<string | undefined> {
     return new Promise((resolve, reject) => {
       const abort = () => {
         // Rejects at once. The addon's result is ignored.

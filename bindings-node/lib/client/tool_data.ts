@@ -43,7 +43,10 @@ export function withData(
     return withDataProperty(result, undefined);
   }
   if (validate === undefined) {
-    return withDataProperty(result, isMarkedAsWrapped(result) ? unwrapped(result.structuredContent) : result.structuredContent);
+    return withDataProperty(
+      result,
+      isMarkedAsWrapped(result) ? unwrapped(result.structuredContent) : result.structuredContent,
+    );
   }
   const given = structured(result, tool);
   const wrapped = revision < ANY_STRUCTURED || isMarkedAsWrapped(result) ? unwrapped(given) : undefined;

@@ -19,12 +19,12 @@ __all__ = [
     "MISSING",
     "Function",
     "Parameter",
+    "caller_locals",
     "check_context",
     "dependency_of",
     "is_context",
     "parameter_hints",
     "read",
-    "caller_locals",
 ]
 
 

@@ -305,7 +305,9 @@ def _contents(value: Any, uri: str, mime_type: str | None, encode_data: Callable
         data = bytes(value)
         if mime_type is not None and is_text(mime_type):
             return ResourceContents(uri, text=data.decode(errors="replace"), mime_type=mime_type)
-        return ResourceContents(uri, blob=data, mime_type=mime_type or media_type_of_bytes(data) or "application/octet-stream")
+        return ResourceContents(
+            uri, blob=data, mime_type=mime_type or media_type_of_bytes(data) or "application/octet-stream"
+        )
     if hasattr(value, "to_content"):
         return _of_block(value.to_content(), uri)
     return ResourceContents(uri, text=encode_data(value).decode(), mime_type=mime_type or "application/json")

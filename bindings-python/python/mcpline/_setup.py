@@ -164,7 +164,12 @@ class Setup:
             from ._option_checks import suggestion
 
             raise TypeError(f"a client of this kind has no option {unknown[0]!r}; {suggestion(unknown[0], allowed)}")
-        offer = {"info": info, "capabilities": capabilities, "middleware": definitions, **self.handlers.declared_handlers()}
+        offer = {
+            "info": info,
+            "capabilities": capabilities,
+            "middleware": definitions,
+            **self.handlers.declared_handlers(),
+        }
         self._offer = encode(offer)
         self._settings = encode_settings(options)
         self.tracing: bool = tracing

@@ -117,7 +117,11 @@ async function connect(job) {
     Object.assign(options, { roots: ["file:///"], elicit: () => "decline", sample: () => "sampled" });
   }
   if (address.url !== undefined) {
-    return mcpline.Client.connect(address.url, { ...options, ...given({ maxBodyBytes: max_body_bytes }), resumeDelay: 20 });
+    return mcpline.Client.connect(address.url, {
+      ...options,
+      ...given({ maxBodyBytes: max_body_bytes }),
+      resumeDelay: 20,
+    });
   }
   if (address.socket !== undefined) {
     return mcpline.Client.socket(address.socket, options);

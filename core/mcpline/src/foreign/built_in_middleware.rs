@@ -224,7 +224,7 @@ mod tests {
             (
                 r#"{"response_size_limit": {"max_bytes": 1000, "lifetime": 5}}"#,
                 None,
-                "`lifetime` needs `pages`",
+                "`lifetime` has no effect without `pages`",
             ),
             (
                 r#"{"response_size_limit": {"max_bytes": 1000, "pages": true, "lifetime": -1}}"#,
