@@ -1495,8 +1495,8 @@ mcpl_server *mcpl_server_new_with(const char *info,
 MCPL_API mcpl_status mcpl_server_set_title(mcpl_server *server, const char *title);
 
 /**
- * Sets how to use a server, for the model. Call it before features are added and the server is served. The same as the
- * option `instructions`.
+ * Sets the instructions of a server, which tell the model how to use it. Call it before features are added and the server is
+ * served. The same as the option `instructions`.
  *
  * \param server the server.
  * \param instructions the text, or `NULL` to remove it. Copied.
@@ -1744,7 +1744,7 @@ mcpl_status mcpl_server_run_stdio(mcpl_server *server);
  *
  * Any thread.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_server_run_stdio`.
+ * \return `MCPL_OK`, or a status that `mcpl_server_run_stdio` returns.
  */
 MCPL_API
 mcpl_status mcpl_server_start_stdio(mcpl_server *server);
@@ -1880,7 +1880,7 @@ mcpl_status mcpl_server_run_http(mcpl_server *server,
  *     (true) verifies tokens with `mcpl_server_on_verify`, and needs nothing else if they are keys of your own.
  * \param bound_port set to the port that the server listens on, 0 on failure. May be `NULL`.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_server_run_http`.
+ * \return `MCPL_OK`, or a status that `mcpl_server_run_http` returns.
  *
  * Threads as for `mcpl_server_run_http`.
  */
@@ -1932,7 +1932,7 @@ mcpl_status mcpl_server_run_unix(mcpl_server *server,
  *     admits the group of the file too. The umask does not change them.
  *   - `max_connections` (256): maximum number of open connections; further ones are closed at once.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_server_run_unix`.
+ * \return `MCPL_OK`, or a status that `mcpl_server_run_unix` returns.
  *
  * Threads as for `mcpl_server_run_unix`.
  */
@@ -2214,7 +2214,7 @@ mcpl_status mcpl_server_add_tool(mcpl_server *server,
  * \param definition,length a `Tool` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
  * \param options how to run the handler, or `NULL` for the defaults. Copied.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_server_add_tool`.
+ * \return `MCPL_OK`, or a status that `mcpl_server_add_tool` returns.
  *
  * Any thread.
  */
@@ -2257,7 +2257,7 @@ mcpl_status mcpl_server_add_resource(mcpl_server *server,
  * \param definition,length a `Resource` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
  * \param options how to run the handler, or `NULL` for the defaults. Copied.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_server_add_resource`.
+ * \return `MCPL_OK`, or a status that `mcpl_server_add_resource` returns.
  *
  * Any thread.
  */
@@ -2304,7 +2304,7 @@ mcpl_status mcpl_server_add_resource_template(mcpl_server *server,
  *   `MCPL_AUTO_LENGTH`.
  * \param options how to run the handler, or `NULL` for the defaults. Copied.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_server_add_resource_template`.
+ * \return `MCPL_OK`, or a status that `mcpl_server_add_resource_template` returns.
  *
  * Any thread.
  */
@@ -2374,7 +2374,7 @@ mcpl_status mcpl_server_add_prompt(mcpl_server *server,
  * \param definition,length a `Prompt` of the specification as JSON and its length in bytes, or `MCPL_AUTO_LENGTH`.
  * \param options how to run the handler, or `NULL` for the defaults. Copied.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_server_add_prompt`.
+ * \return `MCPL_OK`, or a status that `mcpl_server_add_prompt` returns.
  *
  * Any thread.
  */
@@ -2699,7 +2699,7 @@ mcpl_status mcpl_call_ask_wait(mcpl_call *call,
  * \param result,result_length set to the client's result, a JSON object, and its length in bytes. Release it with
  *   `mcpl_string_free`.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_call_send_request`.
+ * \return `MCPL_OK`, or a status that `mcpl_call_send_request` returns.
  *
  * Any thread.
  */
@@ -3122,7 +3122,7 @@ mcpl_status mcpl_call_log(mcpl_call *call,
  * \param logger name of the logger, or `NULL`.
  * \param text,length UTF-8 text and its length in bytes, or `MCPL_AUTO_LENGTH`. Copied.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_call_log`.
+ * \return `MCPL_OK`, or a status that `mcpl_call_log` returns.
  *
  * Threads as for `mcpl_call_log`.
  */
@@ -3200,7 +3200,7 @@ mcpl_status mcpl_call_next(mcpl_call *call,
  * May be called on worker threads, which are replaced while they wait, and on threads of the program. Fails as
  * `mcpl_call_ask_wait` does, and with `MCPL_RPC_ERROR` if the request fails.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_call_next`.
+ * \return `MCPL_OK`, or a status that `mcpl_call_next` returns.
  */
 MCPL_API
 mcpl_status mcpl_call_next_wait(mcpl_call *call,
@@ -3877,7 +3877,7 @@ mcpl_status mcpl_client_on_elicit(mcpl_client *client,
  *
  * For the parameters and errors see `mcpl_client_on_elicit`.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_client_on_elicit`.
+ * \return `MCPL_OK`, or a status that `mcpl_client_on_elicit` returns.
  *
  * Any thread.
  */
@@ -3905,7 +3905,7 @@ mcpl_status mcpl_client_on_sample(mcpl_client *client,
  *
  * For the parameters and errors see `mcpl_client_on_elicit`.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_client_on_elicit`.
+ * \return `MCPL_OK`, or a status that `mcpl_client_on_elicit` returns.
  *
  * Any thread.
  */
@@ -3990,7 +3990,7 @@ mcpl_status mcpl_client_on_result_type(mcpl_client *client,
  *
  * For the parameters of this function and its errors see `mcpl_client_on_elicit`.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_client_on_elicit`.
+ * \return `MCPL_OK`, or a status that `mcpl_client_on_elicit` returns.
  *
  * Any thread.
  */
@@ -4016,7 +4016,7 @@ mcpl_status mcpl_client_on_tool_call(mcpl_client *client,
  *
  * For the parameters of this function and its errors see `mcpl_client_on_elicit`.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_client_on_elicit`.
+ * \return `MCPL_OK`, or a status that `mcpl_client_on_elicit` returns.
  *
  * Any thread.
  */
@@ -4053,7 +4053,7 @@ mcpl_status mcpl_client_on_tool_outcome(mcpl_client *client,
  *
  * For the parameters of this function and its errors see `mcpl_client_on_elicit`.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_client_on_elicit`.
+ * \return `MCPL_OK`, or a status that `mcpl_client_on_elicit` returns.
  *
  * Any thread.
  */
@@ -4102,7 +4102,7 @@ mcpl_status mcpl_client_on_notification(mcpl_client *client,
  *
  * For the parameters and errors see `mcpl_client_on_notification`, whose callback receives log messages, too.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_client_on_notification`.
+ * \return `MCPL_OK`, or a status that `mcpl_client_on_notification` returns.
  *
  * Any thread.
  */
@@ -4127,7 +4127,7 @@ mcpl_status mcpl_client_on_log(mcpl_client *client,
  *
  * For the parameters and errors see `mcpl_client_on_notification`.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_client_on_notification`.
+ * \return `MCPL_OK`, or a status that `mcpl_client_on_notification` returns.
  *
  * Any thread.
  */
@@ -4152,7 +4152,7 @@ mcpl_status mcpl_client_on_connection(mcpl_client *client,
  *
  * For the parameters and errors see `mcpl_client_on_notification`.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_client_on_notification`.
+ * \return `MCPL_OK`, or a status that `mcpl_client_on_notification` returns.
  *
  * Any thread.
  */
@@ -4312,7 +4312,7 @@ mcpl_status mcpl_client_call_tool_async(mcpl_client *client,
  *
  * Waits, and returns errors, like `mcpl_client_request`.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_client_request`.
+ * \return `MCPL_OK`, or a status that `mcpl_client_request` returns.
  *
  * Any thread.
  */
@@ -4365,7 +4365,7 @@ mcpl_status mcpl_client_read_resource_async(mcpl_client *client,
  *
  * Waits, and returns errors, like `mcpl_client_request`.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_client_request`.
+ * \return `MCPL_OK`, or a status that `mcpl_client_request` returns.
  *
  * Any thread.
  */
@@ -4424,7 +4424,7 @@ mcpl_status mcpl_client_get_prompt_async(mcpl_client *client,
  *
  * Waits, and returns errors, like `mcpl_client_request`.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_client_request`.
+ * \return `MCPL_OK`, or a status that `mcpl_client_request` returns.
  *
  * Any thread.
  */
@@ -4687,7 +4687,7 @@ mcpl_status mcpl_request_cancel(mcpl_request *request);
  *
  * Waits, and returns errors, like `mcpl_client_request`.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_client_request`.
+ * \return `MCPL_OK`, or a status that `mcpl_client_request` returns.
  *
  * Any thread.
  */
@@ -4731,7 +4731,7 @@ mcpl_status mcpl_client_ping_async(mcpl_client *client,
  *
  * Waits, and returns errors, like `mcpl_client_request`.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_client_request`.
+ * \return `MCPL_OK`, or a status that `mcpl_client_request` returns.
  *
  * Any thread.
  */
@@ -4780,7 +4780,7 @@ mcpl_status mcpl_client_set_log_level_async(mcpl_client *client,
  *
  * Waits, and returns errors, like `mcpl_client_request`.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_client_request`.
+ * \return `MCPL_OK`, or a status that `mcpl_client_request` returns.
  *
  * Any thread.
  */
@@ -4825,7 +4825,7 @@ mcpl_status mcpl_client_subscribe_async(mcpl_client *client,
  *
  * Waits, and returns errors, like `mcpl_client_request`.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_client_request`.
+ * \return `MCPL_OK`, or a status that `mcpl_client_request` returns.
  *
  * Any thread.
  */
@@ -4870,7 +4870,7 @@ mcpl_status mcpl_client_unsubscribe_async(mcpl_client *client,
  *
  * Waits, and returns errors, like `mcpl_client_request`.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_client_request`.
+ * \return `MCPL_OK`, or a status that `mcpl_client_request` returns.
  *
  * Any thread.
  */
@@ -4909,7 +4909,7 @@ mcpl_status mcpl_client_roots_changed_async(mcpl_client *client,
  *
  * Waits, and returns errors, like `mcpl_client_request`.
  *
- * \return `MCPL_OK`, or a status as of `mcpl_client_request`.
+ * \return `MCPL_OK`, or a status that `mcpl_client_request` returns.
  *
  * Any thread.
  */

@@ -1,17 +1,20 @@
 //! mcpline for C: the implementation of `mcpline.h`. From Rust, use the crate `mcpline` instead.
 //!
 //! ```text
-//!   I/O thread (library)                        callback threads (place): the pool, or the host's loop
+//!   I/O thread (shared_runtime)                 callback threads (executor): the pool, or the host's loop
 //!   the core calls a handler (callback) ──────► Job ─► C
-//!   Completions ◄─────────────────────────────── mcpl_call_reply_..., from any thread (call)
+//!   IoThreadQueue ◄───────────────────────────── mcpl_call_reply_..., from any thread (call)
 //! ```
 //!
-//! - `status`, `text`, `handles`, `user`: values that pass between C and Rust: failures, strings, handles, user data
-//!   with its finalizer.
+//! - `status`, `text`, `handles`, `user_data`: values that pass between C and Rust: failures, strings, handles, user
+//!   data with its finalizer.
 //! - `fork`: what a forked child may not do.
 //! - `threads`: how the library's threads start.
-//! - `library`, `pool`, `event_loop`, `executor`, `callback_tracker`: threads, and which code runs on which.
-//! - `server`, `server_features`, `handler_options`, `callback`, `call`, `ask`, `channel`, `sharing`; `client`; `json`: the features.
+//! - `shared_runtime`, `pool`, `event_loop`, `executor`, `callback_tracker`: threads, and which code runs on which.
+//! - `server`, `server_features`, `handler_options`: a server and its registrations. `callback` calls a handler in C,
+//!   `call` is the call as C sees it, `ask` its input requests, `channel` a custom transport, `sharing` stores of one's own.
+//! - `serving`, `serving_http`, `serving_unix`, `signals`, `verifier`: transports of a server, and how they end.
+//! - `client`; `json`; `middleware`; `diagnostics` and `span_export`: the other features.
 
 #![allow(non_camel_case_types, reason = "the names are those of the C header")]
 #![allow(

@@ -401,8 +401,8 @@ pub unsafe extern "C" fn mcpl_server_set_title(
     })
 }
 
-/// Sets how to use a server, for the model. Call it before features are added and the server is served. The same as the
-/// option `instructions`.
+/// Sets the instructions of a server, which tell the model how to use it. Call it before features are added and the server is
+/// served. The same as the option `instructions`.
 ///
 /// - `instructions`: the text, or `NULL` to remove it. Copied.
 ///

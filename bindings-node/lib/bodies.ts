@@ -19,7 +19,7 @@ export class UnreadableBodyError extends Error {
   }
 }
 
-/** Receives a piece of a body, and whether more follows. The last piece may be missing. */
+/** Receives a piece of a body, and whether more follows. When no more follows, the piece may be `undefined`. */
 export type OnBodyChunk = (piece: Uint8Array | undefined, more: boolean) => void;
 
 /** The rest of a body, for an exchange that has begun. */

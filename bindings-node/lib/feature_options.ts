@@ -193,11 +193,11 @@ export interface ArgumentTransform {
   name?: string;
   /** Another description for the model. */
   description?: string;
-  /** The value for calls without the argument, which becomes optional. A value of JSON. */
+  /** The JSON value for calls without the argument, which becomes optional. */
   default?: unknown;
-  /** The value for all calls, a value of JSON. Clients do not see the argument and cannot send it. */
+  /** The JSON value for all calls. Clients do not see the argument and cannot send it. */
   fixed?: unknown;
-  /** Clients do not see the argument and cannot send it. The handler gets none, so the argument must be optional. */
+  /** Clients do not see the argument and cannot send it. The handler is called without it, so the argument must be optional. */
   hidden?: boolean;
 }
 

@@ -65,7 +65,7 @@ export interface OpenApiOptions {
    * document, which has to be at a public address.
    */
   baseUrl?: string;
-  /** Headers of every request. Parameters with these names are no arguments of tools. Default: none. */
+  /** Headers of every request. Tools have no arguments for parameters with these names. Default: none. */
   headers?: Iterable<readonly [string, string]> | Readonly<Record<string, string>>;
   /**
    * Credentials by the names of security schemes in the document: an API key or a token, or user name and password for a

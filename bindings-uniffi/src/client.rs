@@ -61,14 +61,14 @@ pub trait ProgressListener: Send + Sync {
 /// An answer to an input request.
 #[derive(Debug, uniffi::Enum)]
 pub enum InputAnswer {
-    /// A result.
+    /// The request has a result.
     Answered {
-        /// JSON.
+        /// The result as JSON.
         json: String,
     },
-    /// An error.
+    /// The request fails with a JSON-RPC error.
     Refused {
-        /// The error.
+        /// The error that the server gets.
         error: RpcFailure,
     },
 }

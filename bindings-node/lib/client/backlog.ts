@@ -27,7 +27,7 @@ export class BacklogLimit {
     return true;
   }
 
-  /** Releases the room of an admitted item. */
+  /** Releases the room of an admitted item, with the same number of characters as for {@link admit}. */
   release(characters: number): void {
     this.#items -= 1;
     this.#characters -= characters;

@@ -110,9 +110,9 @@ export interface ClientSettings {
    */
   spanContents?: boolean;
   /**
-   * File that all messages are appended to as JSON lines, without secrets: see the page "Traffic files". An empty path is none.
-   * Default: the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none. For development and reports of
-   * defects: texts of users are in it. It is renamed to `….1` when it would exceed 100 MiB.
+   * File that all messages are appended to as JSON lines, without secrets: see the page "Traffic files". An empty path turns it
+   * off. Default: the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none. For development and bug
+   * reports: the file contains user data. It is renamed to `….1` when it would exceed 100 MiB.
    */
   trafficFile?: string;
 }

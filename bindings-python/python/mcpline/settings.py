@@ -42,12 +42,13 @@ class ServerSettings(TypedDict, total=False):
     """Settings of a server. Durations are in seconds."""
 
     sharing: Union[str, Sharing]
-    """What several processes share sessions, event streams and notifications over, so that a client may reach any of
-    them. `local`: the processes of one user on one machine, such as the workers of one service; `local://NAME`
-    separates services whose servers have the same name, and `local:///path` names the directory for it (not on
-    Windows). `valkey://host:6379/0`, or `valkeys://` with TLS: a Valkey or Redis server; `?key_prefix=NAME` separates
-    services that share it, and `timeout` is that of an operation in seconds (2). A `mcpline.Sharing`: a store, a log
-    and a bus of your own. Default: each process has its own sessions."""
+    """Where several processes of one service share sessions, event streams and notifications, so that a client may
+    reach any of the processes. `local` shares them among the processes of one user on one machine, such as the workers
+    of one service; `local://NAME` separates services whose servers have the same name, and `local:///path` names the
+    directory to use (not on Windows). `valkey://host:6379/0` shares them over a Valkey or Redis server, `valkeys://`
+    with TLS; the URL's parameter `key_prefix` separates services that share the server, and `timeout` limits each
+    operation, in seconds (2). A `mcpline.Sharing` shares them over a store, a log and a bus of your own. Default: each
+    process has its own sessions."""
     revisions: Sequence[Revision]
     """Protocol revisions to serve. Default: all."""
     max_line_bytes: int
@@ -117,8 +118,8 @@ class ServerSettings(TypedDict, total=False):
     says. Default: `True` if the environment variable `MCPLINE_DEBUG` is `1`, otherwise `False`."""
     traffic_file: str | os.PathLike[str]
     """File that all messages are appended to as JSON lines, without secrets: see the page "Traffic files". An empty
-    path is none. Default: the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none. For
-    development and reports of defects: texts of users are in it. It is renamed to `….1` when it would exceed 100 MiB.
+    path turns it off. Default: the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none. For
+    development and bug reports: the file contains user data. It is renamed to `….1` when it would exceed 100 MiB.
     """
     metrics: bool
     """Record metrics: the duration and outcome of each request and session, by the OpenTelemetry semantic conventions
@@ -206,7 +207,7 @@ class HttpSettings(TypedDict, total=False):
     stateless: bool
     """Serve clients of handshake revisions without sessions, so that any process can answer any request. Default:
     `False`. Nothing is kept between their requests then: there are no input requests, subscriptions, notifications of
-    changes and resumable streams, the log level that they set has no effect, and HTTP+SSE is not served. Clients of
+    changes or resumable streams. The log level that they set has no effect, and HTTP+SSE is not served. Clients of
     2026-07-28 never have sessions."""
     max_sessions: int
     """Maximum number of sessions (revisions up to 2025-11-25). Default: 10,000. At the limit, a session that was idle
@@ -214,7 +215,7 @@ class HttpSettings(TypedDict, total=False):
     refused with HTTP 503."""
     session_idle_timeout: float
     """Idle time after which a session is closed. Default: 1,800. If it is infinite, sessions last until their clients
-    end them, and none makes room at the limit of `max_sessions`."""
+    end them, and no session is closed to make room when `max_sessions` is reached."""
     stream_upgrade_delay: float
     """Time without output after which the response to a pending call becomes an event stream with keep-alive comments.
     Default: 10."""
@@ -334,8 +335,8 @@ class ClientSettings(TypedDict, total=False):
     confidential. Obvious secrets are replaced."""
     traffic_file: str | os.PathLike[str]
     """File that all messages are appended to as JSON lines, without secrets: see the page "Traffic files". An empty
-    path is none. Default: the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none. For
-    development and reports of defects: texts of users are in it. It is renamed to `….1` when it would exceed 100 MiB.
+    path turns it off. Default: the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none. For
+    development and bug reports: the file contains user data. It is renamed to `….1` when it would exceed 100 MiB.
     """
 
 
@@ -384,14 +385,14 @@ class OpenApiSettings(TypedDict, total=False):
     """URL that the paths of the document are appended to. It may have any address. Default: the first server in the
     document, which has to be at a public address."""
     headers: Union[Mapping[str, str], Iterable[tuple[str, str]]]
-    """Headers of every request. Parameters with these names are no arguments of tools. Default: none."""
+    """Headers of every request. Tools have no arguments for parameters with these names. Default: none."""
     credentials: Mapping[str, Union[Credential, CredentialFunction]]
-    """Credentials by the names of security schemes in the document: an API key or a token, or user name and password
-    for a `basic` scheme. Or functions that return them, sync or async, with a `Context` as a parameter or none: they
-    are called for each request that uses the scheme. Arguments never contain them. Default: none."""
+    """Credentials, by the names of security schemes in the document: an API key, a token, or user name and password for
+    a `basic` scheme. A function that returns the credential, sync or async, is called for each request that uses the
+    scheme, with a `Context` if it has a parameter. Tools never have arguments for credentials. Default: none."""
     client: Union[ApiHttpClient, ApiHttpFunction]
-    """The HTTP client that sends the requests: an `httpx.AsyncClient` or `httpx.Client`, or a function, sync or async,
-    of an `ApiRequest` that returns an `HttpResponse`. It needs `base_url`, which an `httpx` client may have itself, or
+    """The HTTP client that sends the requests: an `httpx.AsyncClient`, an `httpx.Client`, or a sync or async function
+    that takes an `ApiRequest` and returns an `HttpResponse`. Set `base_url` with it (here or in the `httpx` client), or
     `allow_private_addresses`. Default: the built-in client."""
     names: Mapping[str, str]
     """Names of tools and resources, by operation id or by method and path (`GET /pets/{id}`). Default: the operation
@@ -453,11 +454,12 @@ class ArgumentTransform(TypedDict, total=False):
     description: str
     """Another description for the model."""
     default: Any
-    """The value for calls without the argument, which becomes optional. A value of JSON."""
+    """The JSON value for calls without the argument, which becomes optional."""
     fixed: Any
-    """The value for all calls, a value of JSON. Clients do not see the argument and cannot send it."""
+    """The JSON value for all calls. Clients do not see the argument and cannot send it."""
     hidden: bool
-    """Clients do not see the argument and cannot send it. The function gets none, so it must have a default."""
+    """Clients do not see the argument and cannot send it. The function is called without it, so its parameter must have
+    a default."""
 
 
 class ToolTransform(TypedDict, total=False):

@@ -122,13 +122,13 @@ class Bus(Protocol):
     """Passes messages to all processes of a service. A message that is lost costs a notification, or an answer."""
 
     def publish(self, message: bytes, /) -> Union[Awaitable[None], None]:
-        """Send a message to every subscriber. Messages must arrive in their order.
+        """Send a message to every subscriber. Subscribers must get messages in the order in which they were published.
 
-        Calls do not overlap: after a timeout, the next one begins once the previous one has returned. Not called while
-        the server is not served: what it publishes then reaches only this process, and a warning is logged.
+        Calls do not overlap: after a timeout, the next one begins once the previous one has returned. While no
+        transport serves the server, it is not called: messages reach only this process, and a warning is logged.
 
-        Messages are UTF-8 and usually have some 100 bytes, and up to 16 MiB. It does not matter whether the process
-        that publishes a message gets it too.
+        Messages are UTF-8. Most have a few hundred bytes, the largest 16 MiB. The process that publishes a message may
+        or may not get it back.
         """
         ...
 

@@ -1,8 +1,8 @@
 //! The client object of Python: the kernel's handle, the thread that does its I/O, and the delivery of outcomes.
 //!
-//! - [`handle`] is one client: it sends requests, and outcomes resolve futures ([`loop_queue`]) or wake a waiting
+//! - [`handle`] is one client: it sends requests, and outcomes resolve futures ([`event_queue`]) or wake a waiting
 //!   thread ([`waiter`]).
-//! - [`loop_queue`] queues events for one event loop, or for the thread of a blocking client's handlers.
+//! - [`event_queue`] queues events for one event loop, or for the thread of a blocking client's handlers.
 //! - [`events`] passes input requests and notifications to Python's handlers.
 //! - [`channel`] is a transport written in Python, for servers as well.
 //! - [`options`] are the options of one request, [`failure`] converts failures, [`cursors`] follows lists.

@@ -21,8 +21,8 @@ pub const MAX_PARAMETERS: usize = 500;
 /// The default size of one generated schema, in bytes of JSON. A model reads it with each request.
 pub const DEFAULT_SCHEMA_BYTES: usize = 32 * 1024;
 
-/// The size of all schemas of one import together, in bytes of JSON: those of 1,000 operations that have the default size. In
-/// memory they take several times as much.
+/// Maximum total size of the schemas of one import, in bytes of JSON: enough for 1,000 operations with two schemas of the default
+/// size. In memory, schemas take several times as much.
 pub const MAX_IMPORT_SCHEMA_BYTES: usize = 64 * 1024 * 1024;
 
 /// How many bytes are converted for all schemas of one import, with those of attempts that were too large: some seconds of work.

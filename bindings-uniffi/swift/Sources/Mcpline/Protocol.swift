@@ -646,7 +646,7 @@ public struct Prompt: Codable, Hashable, Sendable {
 
 /// A message of a prompt.
 public struct PromptMessage: Codable, Hashable, Sendable {
-    /// Its author.
+    /// Author of the message.
     public var role: Role
 
     /// Its content.

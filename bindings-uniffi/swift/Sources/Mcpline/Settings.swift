@@ -2,11 +2,12 @@ import Foundation
 
 /// Settings of a server. Every setting has a production-safe default.
 public struct ServerSettings: Encodable, Hashable, Sendable {
-    /// What several processes share sessions, event streams and notifications over, so that a client may reach any of them.
-    /// `local`: the processes of one user on one machine, such as the workers of one service; `local://NAME` separates services
-    /// whose servers have the same name, and `local:///path` names the directory for it (not on Windows). `valkey://host:6379/0`,
-    /// or `valkeys://` with TLS: a Valkey or Redis server; `?key_prefix=NAME` separates services that share it, and `timeout` is
-    /// that of an operation in seconds (2). Default: each process has its own sessions.
+    /// Where several processes of one service share sessions, event streams and notifications, so that a client may reach any of
+    /// the processes. `local` shares them among the processes of one user on one machine, such as the workers of one service;
+    /// `local://NAME` separates services whose servers have the same name, and `local:///path` names the directory to use (not on
+    /// Windows). `valkey://host:6379/0` shares them over a Valkey or Redis server, `valkeys://` with TLS; the URL's parameter
+    /// `key_prefix` separates services that share the server, and `timeout` limits each operation, in seconds (2). Default: each
+    /// process has its own sessions.
     public var sharing: String?
 
     /// Protocol revisions to serve. Default: all.

@@ -19,7 +19,7 @@ pub struct OpenApiSettings {
     /// The URL that paths of the document are appended to. Default: `None`, the first server in the document. Servers in the
     /// document are reached at public addresses only; this one may have any address.
     pub base_url: Option<String>,
-    /// Headers of every request. Parameters with these names are no arguments of tools. Default: none.
+    /// Headers of every request. Tools have no arguments for parameters with these names. Default: none.
     pub headers: Vec<(String, String)>,
     /// Credentials for the security schemes of the document. Arguments never contain them. Default: none.
     pub credentials: Credentials,

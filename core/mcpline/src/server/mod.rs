@@ -1,7 +1,9 @@
 //! Servers: what they offer, and how they answer.
 //!
 //! Start at [`Server`]. A transport passes a message to a `connection`, whose session machine admits it; `dispatch`
-//! finds the feature, a `call` is passed to its `handler`, and `finish_call` writes the response.
+//! finds the feature, a `call` is passed to its `handler`, and `finish_call` writes the response. Meanwhile the handler
+//! reports through its `context` and sends input requests through `asking`; a cancellation comes through `connection`.
+//! The folder `models` has tests of races, no data.
 
 #[cfg(feature = "openapi")]
 mod api_function;

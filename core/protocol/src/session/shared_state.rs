@@ -16,8 +16,8 @@ use crate::wire::Raw;
 use super::peer::Peer;
 use super::server::{Outgoing, Phase, ServerSession};
 
-/// The part of a handshake-era session that holds in any process where its next message arrives: the client's identity,
-/// and its subscriptions and log level. Requests in flight, in both directions, stay in their process.
+/// The part of a handshake-era session that processes share, because its next message may arrive at any of them: the client's
+/// identity, its subscriptions and its log level. Requests in flight, in both directions, stay in their process.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Members)]
 pub struct SessionState {
     ready: bool,

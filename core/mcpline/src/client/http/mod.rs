@@ -3,9 +3,9 @@
 //!
 //! A link lasts for one session; an [`HttpClient`](crate::http_client::HttpClient) has the connections, which outlive
 //! it.
-//! `exchange` handles responses, `events` and `get_streams` handle event streams. One function decides which headers a
-//! request
-//! has ([`headers`]), one what a status means ([`refusal`](crate::http_client::refusal)).
+//! `exchange` sends a POST and handles its response, `events` reads event streams, `get_streams` opens streams by GET: the
+//! session's own one, and those that it resumes by `Last-Event-ID`. One function decides which headers a request has
+//! ([`headers`]), one what a status means ([`refusal`](crate::http_client::refusal)).
 
 mod backoff;
 mod dialler;

@@ -1,5 +1,5 @@
-//! Answers requests of the server to the host. Each has a task of its own, which ends when the answer is no longer
-//! needed.
+//! Answers requests of the server to the host, on handshake revisions. Each has a task of its own, which ends when the
+//! answer is no longer needed. On 2026-07-28 the server asks in its results: `client/request.rs` answers those.
 
 use mcpline_protocol::wire::{Request, RequestId};
 use mcpline_protocol::{Raw, RpcError};

@@ -186,8 +186,8 @@ impl Channel {
         Ok(())
     }
 
-    /// Answers [`open`](Self::open): the channel is open, or could not be opened for a reason. Returns whether it was
-    /// being opened.
+    /// Ends [`open`](Self::open): the channel is open, or could not be opened for the given reason. Returns `false` if `open` was
+    /// not waiting.
     pub fn opened(&self, outcome: Result<(), String>) -> bool {
         let opening = self.lock_opening().take();
         let is_opening = opening.is_some();

@@ -14,7 +14,7 @@ use super::input_requests::{InputRequest, InputRequests};
 /// listeners: any burst of a well-behaved server.
 pub const MAX_WAITING_NOTIFICATIONS: usize = 4_096;
 
-/// Maximum number of their bytes: two of the longest messages.
+/// Maximum total size of these notifications, progress reports and stderr lines, in bytes: two of the longest messages.
 pub const MAX_WAITING_NOTIFICATION_BYTES: usize = 32 * 1024 * 1024;
 
 /// A listener that is slower than its server loses what arrives while the backlog is full, and nothing else. Not

@@ -296,7 +296,7 @@ internal class ClientHost(private val builder: ClientBuilder, context: Coroutine
     fun requestListener(): RequestListener? =
         builder.requestEnd?.let { RequestRecords(ClientRequestRecord.serializer(), scope, it) }
 
-    /** Ends the flows of notifications. Does not wait for their collectors, one of which may be what closes the client. */
+    /** Ends the flows of notifications. Does not wait for their collectors, as one of them may be closing the client. */
     fun close() {
         scope.launch { notifications.emit(null) }
     }

@@ -246,7 +246,7 @@ public class UsageException internal constructor(text: String, facts: ErrorFacts
 public class TransportException internal constructor(text: String, facts: ErrorFacts) :
     McplineException(text, "transport_error", facts)
 
-/** A defect of mcpline. */
+/** A bug in mcpline. */
 public class InternalException internal constructor(text: String, facts: ErrorFacts) :
     McplineException(text, "internal_error", facts)
 

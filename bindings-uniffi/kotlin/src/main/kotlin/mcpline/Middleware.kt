@@ -90,8 +90,8 @@ public class MiddlewareRequest internal constructor(
     public val arguments: JsonObject get() = params["arguments"] as? JsonObject ?: JsonObject(emptyMap())
 
     /**
-     * Returns a changed copy, to be passed to `next`. With another `name` of a tool or prompt, or another `uri` of a resource, in
-     * [params], the request is for that feature.
+     * Returns a changed copy, to be passed to `next`. To send the request to another tool or prompt, change `name` in [params];
+     * to another resource, `uri`.
      *
      * If a tool asks the client for input, a client of 2026-07-28 sends the request again with the answers. Change the parameters
      * of that request in the same way, or the answers are refused.

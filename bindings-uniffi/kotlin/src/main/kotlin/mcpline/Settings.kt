@@ -24,11 +24,12 @@ import kotlinx.serialization.json.jsonPrimitive
 @Serializable
 public class ServerSettings(
     /**
-     * What several processes share sessions, event streams and notifications over, so that a client may reach any of them.
-     * `local`: the processes of one user on one machine, such as the workers of one service; `local://NAME` separates services
-     * whose servers have the same name, and `local:///path` names the directory for it (not on Windows). `valkey://host:6379/0`,
-     * or `valkeys://` with TLS: a Valkey or Redis server; `?key_prefix=NAME` separates services that share it, and `timeout` is
-     * that of an operation in seconds (2). Default: each process has its own sessions.
+     * Where several processes of one service share sessions, event streams and notifications, so that a client may reach any of
+     * the processes. `local` shares them among the processes of one user on one machine, such as the workers of one service;
+     * `local://NAME` separates services whose servers have the same name, and `local:///path` names the directory to use (not on
+     * Windows). `valkey://host:6379/0` shares them over a Valkey or Redis server, `valkeys://` with TLS; the URL's parameter
+     * `key_prefix` separates services that share the server, and `timeout` limits each operation, in seconds (2). Default: each
+     * process has its own sessions.
      */
     public val sharing: String? = null,
     /** Protocol revisions to serve. Default: all. */
@@ -116,9 +117,8 @@ public class ServerSettings(
     public val debug: Boolean? = null,
     /**
      * File that all messages are appended to as JSON lines, without secrets: see the page "Traffic files". An empty
-     * path is none. Default: the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none. For
-     * development and reports of defects: texts of users are in it. It is renamed to `….1` when it would exceed 100
-     * MiB.
+     * path turns it off. Default: the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none. For
+     * development and bug reports: the file contains user data. It is renamed to `….1` when it would exceed 100 MiB.
      */
     public val trafficFile: String? = null,
     /**
@@ -361,9 +361,8 @@ public class ClientSettings(
     public val spanContents: Boolean? = null,
     /**
      * File that all messages are appended to as JSON lines, without secrets: see the page "Traffic files". An empty
-     * path is none. Default: the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none. For
-     * development and reports of defects: texts of users are in it. It is renamed to `….1` when it would exceed 100
-     * MiB.
+     * path turns it off. Default: the file that the environment variable `MCPLINE_TRAFFIC_FILE` names, or else none. For
+     * development and bug reports: the file contains user data. It is renamed to `….1` when it would exceed 100 MiB.
      */
     public val trafficFile: String? = null,
 )
