@@ -19,7 +19,7 @@ import {
 import type { NativeHttpApp, NativeServedChannel, NativeServer } from "./native.js";
 import { checkName, checkOptions } from "./option_checks.js";
 import type { RequestTracing } from "./request_spans.js";
-import { HTTP_NAMES, httpOptions, type HttpSettings, UNIX_NAMES, type UnixSettings } from "./settings.js";
+import { HTTP_NAMES, httpOptions, type HttpSettings, UNIX_NAMES, unixOptions, type UnixSettings } from "./settings.js";
 import { type Tls, tlsOptions } from "./tls.js";
 import { printToStderr } from "./windows_output.js";
 import { workerProgram } from "./worker_program.js";
@@ -281,7 +281,7 @@ export class Serving {
   async unix(path: string, settings: UnixSettings): Promise<ListeningUnix> {
     checkName("`path`", path);
     checkOptions("`listenUnix`", settings, UNIX_NAMES);
-    const options = JSON.stringify(settings);
+    const options = unixOptions(settings);
     const [boundNumber, bound] = promised();
     const [endedNumber, ended] = promised();
     const transport = this.#serve([boundNumber, endedNumber], ended, () =>

@@ -364,6 +364,10 @@ const HTTP_SETTINGS: Readonly<Record<keyof HttpSettings, SettingKind>> = {
 const SERVER_NAMES = optionNames<ServerSettings>(SERVER_SETTINGS);
 /** Names of {@link UnixSettings}. */
 export const UNIX_NAMES = optionNames<UnixSettings>({ mode: true, maxConnections: true });
+/** Returns the settings of a Unix socket as the core reads them. */
+export function unixOptions(settings: UnixSettings): string {
+  return JSON.stringify({ mode: settings.mode, max_connections: settings.maxConnections });
+}
 /** Names of {@link HttpSettings}. */
 export const HTTP_NAMES = optionNames<HttpSettings>(HTTP_SETTINGS);
 const RATE_NAMES = optionNames<Rate>({ perSecond: true, burst: true });
