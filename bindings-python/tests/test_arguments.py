@@ -334,7 +334,7 @@ def test_unknown_arguments_may_be_ignored():
             assert (await client.call_tool("closed", {"b": 2}))["isError"]
 
     run(main())
-    with pytest.raises(UsageError, match="`unknown_arguments`: 'drop' is neither"):
+    with pytest.raises(UsageError, match="`unknown_arguments` must be 'refuse' or 'ignore'"):
         Server("test", unknown_arguments="drop")  # type: ignore[arg-type]
 
 

@@ -479,7 +479,7 @@ def test_invalid_settings_are_rejected_at_once():
         server.asgi(auth=ResourceServer(RESOURCE)).well_known  # noqa: B018
     with pytest.raises(UsageError, match="must use https"):
         server.asgi(auth=auth(issuer="http://auth.example.com")).well_known  # noqa: B018
-    with pytest.raises(UsageError, match="without auth"):
+    with pytest.raises(UsageError, match="`auth` is not set"):
         server.asgi().well_known  # noqa: B018
     with pytest.raises(TypeError, match="ResourceServer"):
         server.asgi(auth={"resource": RESOURCE})  # type: ignore[typeddict-item]

@@ -1305,7 +1305,7 @@ def test_invalid_options_of_built_in_middleware_are_refused(tmp_path: Path) -> N
         server.add_middleware(AuditLog(tmp_path))
     with pytest.raises(TypeError, match="per must be a list of strings"):
         RateLimit(1, per="client")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match='`per` has "address"'):
+    with pytest.raises(UsageError, match='`per`: unknown key "address"'):
         server.add_middleware(RateLimit(1, per=["address"]))  # type: ignore[list-item]
     with pytest.raises(UsageError, match="`requests` is 0"):
         server.add_middleware(RateLimit(0))
