@@ -30,7 +30,7 @@ const CLOSED: &[(&str, &str, &str)] = &[
     ),
     (
         "mcpline/src/foreign/worker_processes/mod.rs",
-        "Listening",
+        "ServingRole",
         "a binding must serve each",
     ),
     (
