@@ -4081,19 +4081,19 @@ package func FfiConverterTypeForeignFailure_lower(_ value: ForeignFailure) -> Ru
 package enum InputAnswer: Equatable, Hashable {
 
     /**
-     * A result.
+     * The request has a result.
      */
     case answered(
         /**
-         * JSON.
+         * The result as JSON.
          */json: String
     )
     /**
-     * An error.
+     * The request fails with a JSON-RPC error.
      */
     case refused(
         /**
-         * The error.
+         * The error that the server gets.
          */error: RpcFailure
     )
 

@@ -6874,11 +6874,11 @@ internal object FfiConverterTypeForeignFailure : FfiConverterRustBuffer<ForeignF
 internal sealed class InputAnswer {
 
     /**
-     * A result.
+     * The request has a result.
      */
     data class Answered(
         /**
-         * JSON.
+         * The result as JSON.
          */
         val `json`: kotlin.String) : InputAnswer()
 
@@ -6888,11 +6888,11 @@ internal sealed class InputAnswer {
     }
 
     /**
-     * An error.
+     * The request fails with a JSON-RPC error.
      */
     data class Refused(
         /**
-         * The error.
+         * The error that the server gets.
          */
         val `error`: mcpline.ffi.RpcFailure) : InputAnswer()
 
