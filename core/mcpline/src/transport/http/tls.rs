@@ -350,7 +350,7 @@ impl Http {
     /// Encrypts the connections with TLS, for clients that use `https` URLs.
     ///
     /// The handshake must be completed within [`read_timeout`](super::HttpOptions::read_timeout), and counts as one of the
-    /// [`max_connections`](super::HttpOptions::connections). An unencrypted request is answered with status 400.
+    /// [`max_connections`](super::HttpOptions::max_connections). An unencrypted request is answered with status 400.
     #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     pub fn tls(self, tls: Tls) -> Https {
         Https { http: self, tls }
