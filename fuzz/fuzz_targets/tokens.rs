@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use mcpline_auth::claims::Claims;
-use mcpline_jose::{Algorithm, JwkSet, Token, verify};
+use mcpline_jose::{Algorithm, JwkSet, UnverifiedJwt, verify};
 use mcpline_protocol::Challenge;
 
 fuzz_target!(|data: &[u8]| {
@@ -17,7 +17,7 @@ fuzz_target!(|data: &[u8]| {
         let read = mcpline_jose::Jwk::parse(&written).expect("what was written");
         assert_eq!(read.thumbprint(), key.thumbprint());
     }
-    if let Ok(parsed) = Token::parse(token, &Algorithm::ALL) {
+    if let Ok(parsed) = UnverifiedJwt::parse(token, &Algorithm::ALL) {
         let _ = (parsed.key_id(), parsed.kind(), parsed.claimed_issuer());
     }
     if let Ok(verified) = verify(token, &keys, &Algorithm::ALL) {
