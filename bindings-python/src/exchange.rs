@@ -488,7 +488,7 @@ fn remote_address(scope: &Bound<'_, PyDict>) -> PyResult<Option<IpAddr>> {
 /// Converts an ASGI scope to a request.
 fn request(scope: &Bound<'_, PyDict>) -> PyResult<(Request<RequestBody>, Feed)> {
     let py = scope.py();
-    let none = || errors::usage_error(py, "this is no HTTP request");
+    let none = || errors::usage_error(py, "this is not an HTTP request");
     let mut request = Request::new(());
     let method = scope
         .get_item(intern!(py, "method"))?

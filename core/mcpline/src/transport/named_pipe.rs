@@ -31,7 +31,9 @@ pub struct NamedPipeOptions {
 
 impl Default for NamedPipeOptions {
     fn default() -> Self {
-        Self { connections: 256 }
+        Self {
+            max_connections: 256,
+        }
     }
 }
 

@@ -46,7 +46,7 @@ impl StreamUpgradeTimers {
         })
     }
 
-    /// Turns the exchange [into a stream](Exchange::upgrade_to_stream) if it is not decided in time. Call within a runtime.
+    /// Turns the exchange [into a stream](PostResponse::upgrade_to_stream) if it is not decided in time. Call within a runtime.
     pub(super) fn watch(self: &Arc<Self>, exchange: &Arc<PostResponse>) -> StreamUpgradeTimer {
         let entry = Some((Instant::now(), exchange.clone()));
         let mut state = self.lock();
