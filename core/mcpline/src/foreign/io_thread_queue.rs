@@ -170,7 +170,7 @@ impl IoThreadQueue {
         }
     }
 
-    /// Sets whether another thread than the one that [puts](Self::push_and_wake_other) is in the runtime.
+    /// Sets whether another thread than the one that [pushes](Self::push_and_wake_other) is in the runtime.
     pub fn set_attended(&self, attended: bool) {
         self.shared.attended.store(attended, Ordering::SeqCst);
     }
@@ -215,8 +215,8 @@ impl Shared {
         any
     }
 
-    /// Queues actions. Returns whether the task has to be woken, if the caller `wakes` it: actions queued by `leave` do
-    /// not count.
+    /// Queues actions. Returns whether the task has to be woken, if the caller `wakes` it: actions queued by
+    /// [`IoThreadQueue::push_without_wake`] do not count.
     fn add(&self, completions: impl IntoIterator<Item = IoAction>, wakes: bool) -> bool {
         let mut done = self.lock();
         if done.closed {

@@ -74,13 +74,13 @@ fn queued_actions_run_once_and_in_order() {
         });
         let (leaving, noted) = (queue.clone(), done.clone());
         threads.start(move || {
-            (0..3).for_each(|number| leaving.leave(noting(&noted, 1, number)));
+            (0..3).for_each(|number| leaving.push_without_wake(noting(&noted, 1, number)));
             leaving.wake();
         });
         let (driving, noted) = (queue.clone(), done.clone());
         threads.start(move || {
             driving.set_attended(false);
-            (0..3).for_each(|number| driving.put(noting(&noted, 2, number)));
+            (0..3).for_each(|number| driving.push_and_wake_other(noting(&noted, 2, number)));
             driving.run();
             driving.set_attended(true);
         });

@@ -25,7 +25,7 @@ fn read(mut pipe: Box<Pipe>, handover: &Arc<PipeHandoff>, events: &Record<Event>
     while let Some(message) = pipe.pop_front() {
         let pipe_or_none = handover.process(pipe, || {
             events.add(Event::Processed(message));
-            while_lent(switch);
+            while_lent(yield_point);
         });
         match pipe_or_none.map(Lent::downcast) {
             Some(lent) => pipe = lent.expect("a pipe"),

@@ -213,7 +213,7 @@ fn eviction_races_retry() {
     check(|| {
         let threads = Threads::default();
         let settings = crate::Settings {
-            suspended: 1,
+            max_suspended_handlers: 1,
             ..crate::Settings::default()
         };
         let server = server_with(settings, move |call| {
