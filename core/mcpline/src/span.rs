@@ -5,6 +5,7 @@ use mcpline_protocol::Printable;
 use mcpline_protocol::wire::{Method, Raw};
 use tracing::Span;
 use tracing::field::Empty;
+use tracing::level_filters::LevelFilter;
 
 use crate::traffic::excerpt;
 
@@ -244,8 +245,13 @@ impl SpanScope {
 
     /// Returns the scope with the span of this thread only, which is current here anyway.
     pub(crate) fn of_current_span() -> Self {
+        // Without a subscriber, to ask for the span takes longer than to learn that there is none.
+        let span = match LevelFilter::current() {
+            LevelFilter::OFF => Span::none(),
+            _ => Span::current(),
+        };
         Self::new(
-            Span::current(),
+            span,
             #[cfg(feature = "opentelemetry")]
             None,
         )

@@ -77,7 +77,16 @@ pub(super) fn dispatch(
     let server = connection.server();
     let is_list = ListMethod::of(&method).is_some();
     let has_middleware = server.middlewares.is_used();
-    let mut current_request = CurrentRequest {
+    // A list is answered at once, unless middleware waits. Those with list handlers are counted in `listing`.
+    let (in_flight, exceeded) = if is_list && !has_middleware {
+        (None, None)
+    } else {
+        match connection.client().begin_call() {
+            Ok(in_flight) => (Some(in_flight), None),
+            Err(exceeded) => (None, Some(exceeded)),
+        }
+    };
+    let current_request = Arc::new(CurrentRequest {
         connection: connection.clone(),
         sink: sink.clone(),
         key: Some(key),
@@ -85,20 +94,13 @@ pub(super) fn dispatch(
         peer,
         http: http.cloned(),
         meta: params.as_ref().and_then(Params::meta),
-        in_flight: None,
+        in_flight,
         span: span.clone(),
         middleware: None,
         was_approved: Default::default(),
-    };
-    // A list is answered at once, unless middleware waits. Those with list handlers are counted in `listing`.
-    if !is_list || has_middleware {
-        match connection.client().begin_call() {
-            Ok(in_flight) => current_request.in_flight = Some(in_flight),
-            Err(exceeded) => {
-                refuse(&current_request, Refusal::Request(exceeded.into()));
-                return;
-            }
-        }
+    });
+    if let Some(exceeded) = exceeded {
+        return refuse(&current_request, Refusal::Request(exceeded.into()));
     }
     match has_middleware {
         true => middleware::run(current_request, method, params),
@@ -108,12 +110,11 @@ pub(super) fn dispatch(
 
 /// Answers a request that no middleware handles, or that the last one has passed on.
 #[inline]
-pub(super) fn answer(current_request: CurrentRequest, method: Method, params: Option<Params>) {
+pub(super) fn answer(current_request: Arc<CurrentRequest>, method: Method, params: Option<Params>) {
     let registry = current_request.connection.server().registry();
     if let Some(list) = ListMethod::of(&method) {
         return listing::answer(&registry, list, params, current_request);
     }
-    let current_request = Arc::new(current_request);
     if let Err(refusal) = call(&registry, &current_request, method, params) {
         refuse(&current_request, refusal);
     }

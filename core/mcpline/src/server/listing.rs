@@ -36,7 +36,7 @@ pub(super) fn answer(
     registry: &Arc<Registry>,
     kind: ListMethod,
     params: Option<Params>,
-    current_request: CurrentRequest,
+    current_request: Arc<CurrentRequest>,
 ) {
     let cursor = params.as_ref().and_then(|params| params.get("cursor"));
     let after = match cursor {
@@ -74,12 +74,13 @@ fn answer_with_listers(
     list: Arc<RenderedList>,
     after: u64,
     params: Option<Params>,
-    mut current_request: CurrentRequest,
+    current_request: Arc<CurrentRequest>,
 ) {
+    let mut in_flight = None;
     // Middleware has counted it already.
     if current_request.middleware.is_none() {
         match current_request.connection.client().begin_call() {
-            Ok(in_flight) => current_request.in_flight = Some(in_flight),
+            Ok(charge) => in_flight = Some(charge),
             Err(exceeded) => {
                 let error = RpcError::from(exceeded);
                 warn_of_limit(&error);
@@ -88,14 +89,16 @@ fn answer_with_listers(
             }
         }
     }
-    let current_request = Arc::new(current_request);
     let request = current_request.clone();
-    let finish = Box::new(move |listed: Result<Raw, RpcError>| match listed {
-        Ok(listed) => {
-            let page = Page::new(&list, after, &request);
-            page.answer(ListMethod::Resources, &list, &request, &listed);
+    let finish = Box::new(move |listed: Result<Raw, RpcError>| {
+        match listed {
+            Ok(listed) => {
+                let page = Page::new(&list, after, &request);
+                page.answer(ListMethod::Resources, &list, &request, &listed);
+            }
+            Err(error) => respond_error(&request, status_of(&request, &error), &error),
         }
-        Err(error) => respond_error(&request, status_of(&request, &error), &error),
+        drop(in_flight);
     });
     template_lists::run(registry.clone(), listers, current_request, params, finish);
 }

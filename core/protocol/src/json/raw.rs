@@ -123,7 +123,7 @@ impl Raw {
     /// # Errors
     /// When the value does not have the shape of `T`.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        serde_json::from_slice(&self.0)
+        self.borrowed().decode()
     }
 
     /// The text, when this is a string.

@@ -41,7 +41,11 @@ impl<'a> RawRef<'a> {
     /// # Errors
     /// When the value does not have the shape of `T`.
     pub fn decode<T: DeserializeOwned>(self) -> Result<T, serde_json::Error> {
-        serde_json::from_slice(self.0)
+        // The text is checked once, and not each of its strings.
+        match simdutf8::basic::from_utf8(self.0) {
+            Ok(text) => serde_json::from_str(text),
+            Err(_) => serde_json::from_slice(self.0),
+        }
     }
 
     /// The text, when this is a string.
@@ -62,6 +66,19 @@ impl<'a> RawRef<'a> {
         Some(std::iter::from_fn(move || {
             let (name, value) = walk.next_member()?;
             Some((name.text(self.0), Self(&self.0[value.0..value.1])))
+        }))
+    }
+
+    /// Like [`Self::members`], with names that are compared without being decoded.
+    pub(crate) fn named_members(self) -> Option<impl Iterator<Item = (MemberName<'a>, Self)>> {
+        let mut walk = self.walk(Kind::Object)?;
+        Some(std::iter::from_fn(move || {
+            let (name, value) = walk.next_member()?;
+            let name = MemberName {
+                name,
+                object: self.0,
+            };
+            Some((name, Self(&self.0[value.0..value.1])))
         }))
     }
 
@@ -104,6 +121,19 @@ impl Name {
             true => self.text(bytes) == name,
             false => bytes[self.start..self.end] == *name.as_bytes(),
         }
+    }
+}
+
+/// The name of a member of this object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemberName<'a> {
+    name: Name,
+    object: &'a [u8],
+}
+
+impl PartialEq<str> for MemberName<'_> {
+    fn eq(&self, other: &str) -> bool {
+        self.name.is(self.object, other)
     }
 }
 

@@ -244,7 +244,7 @@ fn fits_object(
     if budget.charge(read).is_none() {
         return false;
     }
-    let Some(members) = value.members() else {
+    let Some(members) = value.named_members() else {
         return false;
     };
     let mut missing = required.len();
@@ -253,13 +253,13 @@ fn fits_object(
         if budget.charge(compared).is_none() {
             return false;
         }
-        match properties.iter().find(|(known, _)| *known == name) {
+        match properties.iter().find(|(known, _)| name == **known) {
             Some((_, schema)) if schema.fits(member, budget) => {}
             None if !closed && is_plain(member) => {}
             _ => return false,
         }
         // Names are unique: the scanner rejects duplicates.
-        if required.iter().any(|required| *required == name) {
+        if required.iter().any(|required| name == **required) {
             missing -= 1;
         }
     }

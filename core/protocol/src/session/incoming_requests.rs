@@ -85,11 +85,15 @@ impl<C> IncomingRequests<C> {
         self.ids.len()
     }
 
-    /// Adds a request, or returns its id if that is already in flight.
-    pub(super) fn insert(&mut self, entry: IncomingRequest<C>) -> Result<RequestKey, RequestId> {
-        let vacancy = match self.ids.entry(entry.id.clone()) {
-            hash_map::Entry::Occupied(_) => return Err(entry.id),
-            hash_map::Entry::Vacant(vacancy) => vacancy,
+    /// Adds a request for which nothing has been sent, as [`IncomingRequest::new`] makes it. `None` if its id is
+    /// already in flight.
+    pub(super) fn insert(
+        &mut self,
+        id: &RequestId,
+        revision: Option<Revision>,
+    ) -> Option<(RequestKey, &mut IncomingRequest<C>)> {
+        let hash_map::Entry::Vacant(vacancy) = self.ids.entry(id.clone()) else {
+            return None;
         };
         let index = match self.free.pop() {
             Some(index) => index as usize,
@@ -103,9 +107,12 @@ impl<C> IncomingRequests<C> {
         };
         let slot = &mut self.slots[index];
         let key = RequestKey::new(index, slot.generation);
-        slot.entry = Some(entry);
         vacancy.insert(key);
-        Ok(key)
+        // Made in place: an entry is large.
+        let entry = slot
+            .entry
+            .insert(IncomingRequest::new(id.clone(), revision));
+        Some((key, entry))
     }
 
     pub(super) fn key_of(&self, id: &RequestId) -> Option<RequestKey> {
@@ -120,16 +127,24 @@ impl<C> IncomingRequests<C> {
         slot.entry.as_mut()
     }
 
-    pub(super) fn remove(&mut self, key: RequestKey) -> Option<IncomingRequest<C>> {
+    /// Removes a request, and returns what `read` takes from it.
+    pub(super) fn remove<T>(
+        &mut self,
+        key: RequestKey,
+        read: impl FnOnce(&mut IncomingRequest<C>) -> T,
+    ) -> Option<T> {
         let slot = self.slots.get_mut(key.index())?;
         if RequestKey::new(key.index(), slot.generation) != key {
             return None;
         }
-        // Inspected in place: an entry is large, and moving it would be most of the work of ending a call.
-        self.ids.remove(&slot.entry.as_ref()?.id);
+        // Read in place: an entry is large, and moving it would be most of the work of ending a call.
+        let entry = slot.entry.as_mut()?;
+        self.ids.remove(&entry.id);
+        let taken = read(entry);
+        slot.entry = None;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(key.index() as u32);
-        slot.entry.take()
+        Some(taken)
     }
 
     pub(super) fn keys(&self) -> Vec<RequestKey> {

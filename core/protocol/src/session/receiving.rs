@@ -68,7 +68,7 @@ impl<C, A> ServerSession<C, A> {
     ///
     /// As for any request: too many are in flight, its id is already in flight, or the server shuts down.
     pub fn reserve(&mut self, id: &RequestId) -> Result<RequestKey, RpcError> {
-        self.insert_request(IncomingRequest::new(id.clone(), None))
+        Ok(self.insert_request(id, None)?.0)
     }
 
     fn receive_request(
@@ -176,11 +176,9 @@ impl<C, A> ServerSession<C, A> {
         peer: Arc<Peer>,
         log_level: Option<LoggingLevel>,
     ) -> Result<ReceiveOutcome<C, A>, RpcError> {
-        let key = self.insert_request(IncomingRequest {
-            progress_token: meta.progress_token(),
-            log_level,
-            ..IncomingRequest::new(request.id.clone(), Some(peer.revision))
-        })?;
+        let (key, entry) = self.insert_request(&request.id, Some(peer.revision))?;
+        entry.progress_token = meta.progress_token();
+        entry.log_level = log_level;
         Ok(ReceiveOutcome::Request(AdmittedRequest {
             key,
             id: request.id,
@@ -190,7 +188,11 @@ impl<C, A> ServerSession<C, A> {
         }))
     }
 
-    fn insert_request(&mut self, entry: IncomingRequest<C>) -> Result<RequestKey, RpcError> {
+    fn insert_request(
+        &mut self,
+        id: &RequestId,
+        revision: Option<Revision>,
+    ) -> Result<(RequestKey, &mut IncomingRequest<C>), RpcError> {
         if self.shutting_down {
             return Err(RpcError::shutting_down());
         }
@@ -200,7 +202,7 @@ impl<C, A> ServerSession<C, A> {
                 self.limits.max_requests_in_flight
             )));
         }
-        self.requests.insert(entry).map_err(|id| {
+        self.requests.insert(id, revision).ok_or_else(|| {
             RpcError::invalid_request(format!(
                 "a request with the id {} is in flight",
                 String::from_utf8_lossy(id.raw())
@@ -345,7 +347,7 @@ impl<C, A> ServerSession<C, A> {
             .decode()
             .map_err(|error| RpcError::invalid_params(format!("params.notifications: {error}")))?;
         let filter = honoured_filter(&filter, &profile.capabilities);
-        let key = self.insert_request(IncomingRequest::new(request.id.clone(), Some(revision)))?;
+        let (key, _) = self.insert_request(&request.id, Some(revision))?;
         let listen = SubscriptionStream {
             key,
             id: request.id,

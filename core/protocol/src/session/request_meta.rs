@@ -24,10 +24,14 @@ pub struct RequestMeta {
 impl RequestMeta {
     /// Extracts the reserved members from a request's parameters.
     pub fn of(params: Option<&Params>) -> Self {
+        match params.and_then(Params::meta) {
+            Some(meta) => Self::within(&meta),
+            None => Self::default(),
+        }
+    }
+
+    fn within(meta: &Raw) -> Self {
         let mut found = Self::default();
-        let Some(meta) = params.and_then(Params::meta) else {
-            return found;
-        };
         let Some(members) = meta.members() else {
             return found;
         };

@@ -286,7 +286,7 @@ impl<C, A> ServerSession<C, A> {
         listens
             .into_iter()
             .map(|listen| {
-                self.requests.remove(listen.key);
+                self.requests.remove(listen.key, |_| ());
                 let mut result = Vec::new();
                 result.extend_from_slice(b"{\"resultType\":\"complete\",\"_meta\":{\"");
                 result.extend_from_slice(meta::SUBSCRIPTION_ID.as_bytes());

@@ -360,7 +360,10 @@ impl<C, A> ServerSession<C, A> {
 
     /// Ends a request. `None` if it was cancelled in the meantime: then no response may be sent.
     pub fn finish(&mut self, key: RequestKey) -> Option<FinishedRequest<A>> {
-        let mut entry = self.requests.remove(key)?;
+        let (id, progress, log) = self.requests.remove(key, |entry| {
+            let log = entry.log.as_mut().and_then(|log| log.flush());
+            (entry.id.clone(), entry.progress.flush(), log)
+        })?;
         if !self.subscription_streams.is_empty() {
             self.subscription_streams.retain(|listen| listen.key != key);
         }
@@ -368,10 +371,9 @@ impl<C, A> ServerSession<C, A> {
             .log
             .flush_if(|held| held.message.related == Some(key))
             .map(|held| held.message.message);
-        let of_request = || Some(entry.log.as_mut()?.flush()?.message);
-        let log = of_session.or_else(of_request);
+        let log = of_session.or_else(|| log.map(|held| held.message));
         let mut before = Vec::new();
-        before.extend(entry.progress.flush());
+        before.extend(progress);
         before.extend(log);
         let abandoned = if self.server_requests.open.is_empty() {
             Vec::new()
@@ -388,7 +390,7 @@ impl<C, A> ServerSession<C, A> {
                 .collect()
         };
         Some(FinishedRequest {
-            id: entry.id,
+            id,
             before,
             abandoned,
         })
@@ -405,7 +407,7 @@ impl<C, A> ServerSession<C, A> {
     /// send unless the request is still queued.
     #[allow(clippy::type_complexity, reason = "each part is given away at once")]
     pub fn cancel(&mut self, key: RequestKey) -> Option<(Option<C>, Vec<(A, Option<Outgoing>)>)> {
-        let entry = self.requests.remove(key)?;
+        let handle = self.requests.remove(key, |entry| entry.handle.take())?;
         self.subscription_streams.retain(|listen| listen.key != key);
         let was_sent = self.is_ready();
         let server_requests =
@@ -416,7 +418,7 @@ impl<C, A> ServerSession<C, A> {
                     let cancel = || cancellation(ask, Some(key), "the request was cancelled");
                     (table.handle, was_sent.then(cancel))
                 });
-        Some((entry.handle, server_requests.collect()))
+        Some((handle, server_requests.collect()))
     }
 
     /// Starts the shutdown: new requests are rejected with [`RpcError::shutting_down`]. Those in flight continue.
@@ -445,7 +447,7 @@ impl<C, A> ServerSession<C, A> {
             .requests
             .keys()
             .into_iter()
-            .filter_map(|key| self.requests.remove(key)?.handle)
+            .filter_map(|key| self.requests.remove(key, |entry| entry.handle.take())?)
             .collect();
         (calls, self.drop_server_requests())
     }

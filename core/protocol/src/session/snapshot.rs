@@ -15,7 +15,7 @@ use crate::vocabulary::{LoggingLevel, SubscriptionFilter};
 use crate::wire::{Raw, RequestId};
 
 use super::handshake_queue::QueuedMessage;
-use super::incoming_requests::{IncomingRequest, IncomingRequests, RequestKey};
+use super::incoming_requests::{IncomingRequests, RequestKey};
 use super::server::{Outgoing, ServerSession, SessionLimits, SessionScope};
 use super::server_requests::{
     InputRequestTimeouts, ServerRequest, ServerRequestKey, ServerRequests,
@@ -158,15 +158,13 @@ impl<C, A> ServerSession<C, A> {
         session.requests = IncomingRequests::new();
         let mut order = Vec::with_capacity(snapshot.requests.len());
         for request in &snapshot.requests {
-            let key = session
-                .requests
-                .insert(IncomingRequest {
-                    progress_token: request.progress_token.clone(),
-                    log_level: request.log_level,
-                    last_progress: request.last_progress,
-                    ..IncomingRequest::new(request.id.clone(), request.revision)
-                })
-                .ok();
+            let inserted = session.requests.insert(&request.id, request.revision);
+            let key = inserted.map(|(key, entry)| {
+                entry.progress_token = request.progress_token.clone();
+                entry.log_level = request.log_level;
+                entry.last_progress = request.last_progress;
+                key
+            });
             order.push(key);
             let Some(key) = key else { continue };
             if let Some(handle) = call(key) {

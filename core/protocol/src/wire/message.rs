@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use smallvec::SmallVec;
 
 use super::line::LineTooLong;
 use crate::error::{ErrorCode, RpcError};
@@ -77,17 +78,24 @@ pub struct Response {
 }
 
 /// The parameters of a request or notification: a raw object with its members located.
+///
+/// On the heap, because every step of a call moves the struct itself.
 #[derive(Clone, Debug)]
-pub struct Params {
+pub struct Params(Box<LocatedObject>);
+
+#[derive(Clone, Debug)]
+struct LocatedObject {
     raw: Raw,
-    /// On the heap, because every step of a call moves the struct itself.
-    members: Vec<Member>,
+    members: Located,
 }
+
+/// The positions of members, without an allocation of their own for what most requests have: a name, arguments, `_meta`.
+type Located = SmallVec<[Member; 3]>;
 
 impl Params {
     /// Locates the members of `raw`; `None` if it is not an object.
     pub fn from_raw(raw: Raw) -> Option<Self> {
-        let mut members = Vec::new();
+        let mut members = Located::new();
         let walk = |scanner: &mut Scanner<'_>| {
             scanner.object(1, |scanner, key| {
                 members.push(Member::new(key, scanner.value(2)?));
@@ -95,20 +103,24 @@ impl Params {
             })
         };
         scan(raw.as_bytes(), walk).ok()?;
-        Some(Self { raw, members })
+        Some(Self::new(raw, members))
+    }
+
+    fn new(raw: Raw, members: Located) -> Self {
+        Self(Box::new(LocatedObject { raw, members }))
     }
 
     /// The member of that name. A `null` member counts as absent: no parameter of the protocol distinguishes the two,
     /// and encoders that write every member write `null` for missing values.
     pub fn get(&self, name: &str) -> Option<Raw> {
         let value = self.find(name)?.value;
-        let is_null = &self.raw.as_bytes()[value.range()] == b"null";
-        (!is_null).then(|| Raw::slice(self.raw.shared(), value))
+        let is_null = &self.0.raw.as_bytes()[value.range()] == b"null";
+        (!is_null).then(|| Raw::slice(self.0.raw.shared(), value))
     }
 
     /// The text of the member of that name, if it is a string.
     pub fn get_str(&self, name: &str) -> Option<Cow<'_, str>> {
-        let value = &self.raw.as_bytes()[self.find(name)?.value.range()];
+        let value = &self.0.raw.as_bytes()[self.find(name)?.value.range()];
         Some(unescape(value.strip_prefix(b"\"")?.strip_suffix(b"\"")?))
     }
 
@@ -119,19 +131,20 @@ impl Params {
 
     /// The whole object.
     pub fn raw(&self) -> &Raw {
-        &self.raw
+        &self.0.raw
     }
 
     fn find(&self, name: &str) -> Option<&Member> {
-        self.members
+        self.0
+            .members
             .iter()
-            .find(|member| member.is_named(self.raw.as_bytes(), name))
+            .find(|member| member.is_named(self.0.raw.as_bytes(), name))
     }
 }
 
 impl PartialEq for Params {
     fn eq(&self, other: &Self) -> bool {
-        self.raw == other.raw
+        self.0.raw == other.0.raw
     }
 }
 
@@ -330,7 +343,7 @@ struct Parts {
     id: Option<Span>,
     method: Option<Span>,
     params: Option<Span>,
-    members: Vec<Member>,
+    members: Located,
     result: Option<Span>,
     error: Option<Span>,
     extra: Vec<Member>,
@@ -456,10 +469,7 @@ impl Parts {
                     "Invalid params: params must be an object",
                 )));
             }
-            Some(span) => Some(Params {
-                raw: Raw::slice(bytes, span),
-                members: self.members,
-            }),
+            Some(span) => Some(Params::new(Raw::slice(bytes, span), self.members)),
             None => None,
         };
         let extra = extra(bytes, &self.extra);

@@ -66,7 +66,7 @@ struct FoundTarget {
 }
 
 /// Handles a request with the middlewares of its server.
-pub(in super::super) fn run(request: CurrentRequest, method: Method, params: Option<Params>) {
+pub(in super::super) fn run(request: Arc<CurrentRequest>, method: Method, params: Option<Params>) {
     let Some(key) = request.key else {
         return;
     };
@@ -79,7 +79,6 @@ pub(in super::super) fn run(request: CurrentRequest, method: Method, params: Opt
         let status = ResponseStatus::Refused(error.code.0);
         return respond_error(&request, status, &error);
     }
-    let request = Arc::new(request);
     let chain = Arc::new(Chain {
         request: request.clone(),
         method: method.clone(),
@@ -203,7 +202,7 @@ impl Chain {
         let run = awaited.clone();
         let meta = params.as_ref().and_then(Params::meta);
         let inner = self.request.with_middleware(awaited, meta);
-        dispatch::answer(inner, method, params);
+        dispatch::answer(Arc::new(inner), method, params);
         let ended = match outcome.try_recv() {
             Ok(ended) => ended,
             Err(TryRecvError::Closed) => return Err(ended_request()),
