@@ -26,6 +26,9 @@ NATIVE = PACKAGE / "native"
 PROGRAMS = ROOT / "tests"
 BUILT_PROGRAMS = CACHE / "swift" / "programs"
 LAUNCHERS = CACHE / "swift" / "launchers"
+#: The same for the benchmarks.
+BENCHMARKS = ROOT / "benches"
+BUILT_BENCHMARKS = CACHE / "swift" / "benchmarks"
 #: The package has the module `_Testing_Foundation`, which each program of tests is linked with, but not its library: an empty
 #: one does, because the tests use XCTest.
 MISSING_LIBRARY = "ar rc /usr/lib/lib_Testing_Foundation.a"
@@ -235,9 +238,22 @@ def build(debug: bool, test: bool = False) -> None:
 
 def program(name: str) -> list[str]:
     """Builds a program of the tests, and returns its command."""
+    return built(name, PROGRAMS, BUILT_PROGRAMS, debug=True)
+
+
+def benchmark(name: str) -> list[str]:
+    """Builds a program of the benchmarks, optimized as the package is shipped, and returns its command."""
+    return built(name, BENCHMARKS, BUILT_BENCHMARKS, debug=False)
+
+
+def built(name: str, package: Path, place: Path, *, debug: bool) -> list[str]:
+    """Builds a program of a SwiftPM package in a place, and returns its command."""
     if reason := missing():
         raise SetupError(reason)
-    place_library(debug=True)
+    place_library(debug)
     say(f"swift build {name} …")
-    swift("build", *flags(), "--scratch-path", str(BUILT_PROGRAMS), "--product", name, folder=PROGRAMS)
-    return launched(BUILT_PROGRAMS / "debug" / name)
+    configuration = "debug" if debug else "release"
+    swift(
+        "build", *flags(), "--configuration", configuration, "--scratch-path", str(place), "--product", name, folder=package
+    )
+    return launched(place / configuration / name)
