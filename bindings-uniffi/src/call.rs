@@ -120,10 +120,7 @@ impl mcpline::Handler for ForeignHandler {
         let notify = cancelled.clone();
         context.on_cancel(move || notify.notify_one());
         let queue = self.queue.clone();
-        let shared = Arc::new(Call {
-            context,
-            queue: queue.clone(),
-        });
+        let shared = Arc::new(Call::new(context, queue.clone()));
         // The number of calls in flight is limited by the core (`max_calls`), and so is that of tasks.
         self.runtime.spawn(async move {
             let context = shared.context.clone();
@@ -136,20 +133,8 @@ impl mcpline::Handler for ForeignHandler {
                     return call.reply(Err(HandlerError::Tool("the request was cancelled".into())));
                 }
             };
-            let target = CallTarget {
-                kind: match call.kind() {
-                    // Other outcomes than a result or an error are those of a tool.
-                    CallKind::Middleware => CallKind::Tool,
-                    kind => kind,
-                },
-                uri: match call.kind() {
-                    CallKind::Resource => context.uri().unwrap_or_default(),
-                    _ => String::new(),
-                },
-                mime_type: mime_type.as_deref(),
-            };
             let reply = match outcome {
-                Ok(outcome) => reply(&target, outcome),
+                Ok(outcome) => converted(&call, &context, mime_type.as_deref(), outcome),
                 Err(failure) => Err(HandlerError::Internal(failure.to_string())),
             };
             // After the reports of the handler, which are in the queue.
@@ -158,7 +143,28 @@ impl mcpline::Handler for ForeignHandler {
     }
 }
 
-/// Converts the outcome of a handler.
+/// Converts the outcome of the handler of a call. `mime_type` is that of the feature.
+pub(crate) fn converted(
+    call: &mcpline::Call,
+    context: &Context,
+    mime_type: Option<&str>,
+    outcome: Outcome,
+) -> Result<Reply, HandlerError> {
+    let target = CallTarget {
+        kind: match call.kind() {
+            // Other outcomes than a result or an error are those of a tool.
+            CallKind::Middleware => CallKind::Tool,
+            kind => kind,
+        },
+        uri: match call.kind() {
+            CallKind::Resource => context.uri().unwrap_or_default(),
+            _ => String::new(),
+        },
+        mime_type,
+    };
+    reply(&target, outcome)
+}
+
 fn reply(target: &CallTarget<'_>, outcome: Outcome) -> Result<Reply, HandlerError> {
     let reply = match outcome {
         Outcome::Text { text } => results::text(target, &text),
@@ -344,6 +350,10 @@ impl Call {
 }
 
 impl Call {
+    pub(crate) fn new(context: Context, queue: IoThreadQueue) -> Self {
+        Self { context, queue }
+    }
+
     fn hand_over(&self, action: Option<IoAction>) {
         // `None`: a report that was dropped, because the memory of its client is used up.
         if let Some(action) = action {

@@ -1,7 +1,7 @@
 //! The native half of the Kotlin and the Swift package, for any language that uniffi generates code for.
 //!
 //! It converts types, schedules calls and maps errors; the core implements the protocol. [`server`] is a server, [`call`]
-//! has the calls of its handlers, which are foreign traits with asynchronous functions, [`function_handler`] those of Kotlin,
+//! has the calls of its handlers, which are foreign traits with asynchronous functions, [`handler_calls`] those of Kotlin,
 //! [`client`] is a client with its host, [`channel`] has transports in the other language, [`request_log`] passes on the records of requests, [`runtime`] is the I/O thread of
 //! the process. JSON crosses the boundary once, as text.
 //!
@@ -13,7 +13,7 @@ mod call;
 mod channel;
 mod client;
 mod failure;
-mod function_handler;
+mod handler_calls;
 mod log;
 mod request_log;
 mod runtime;

@@ -8,11 +8,13 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::failure::Failure;
+use crate::handler_calls::HandlerCalls;
 
 /// A running I/O thread.
 pub(crate) struct Runtime {
     handle: Handle,
     queue: IoThreadQueue,
+    handler_calls: HandlerCalls,
     /// Dropped to end the thread.
     _stop: oneshot::Sender<()>,
 }
@@ -58,6 +60,7 @@ impl Runtime {
         Ok(Self {
             handle,
             queue,
+            handler_calls: HandlerCalls::new(),
             _stop: stop,
         })
     }
@@ -68,6 +71,11 @@ impl Runtime {
 
     pub(crate) fn queue(&self) -> &IoThreadQueue {
         &self.queue
+    }
+
+    /// The calls of handlers that have numbers.
+    pub(crate) fn handler_calls(&self) -> &HandlerCalls {
+        &self.handler_calls
     }
 
     /// Runs a function on the I/O thread, after everything that was handed to it before.

@@ -53,9 +53,7 @@ impl Server {
         options: Option<String>,
         handler: Arc<dyn Handler>,
     ) -> Result<(), Failure> {
-        let options: FeatureOptions = read_or_default("the options", options.as_deref())?;
-        let kind = foreign::call_kind(&kind)?;
-        let feature = Feature::read(kind, definition.as_bytes(), options)?;
+        let feature = feature(&kind, &definition, options.as_deref())?;
         let handler = ForeignHandler {
             handler,
             mime_type: feature.mime_type().map(Into::into),
@@ -63,6 +61,23 @@ impl Server {
             queue: self.runtime.queue().clone(),
         };
         feature.add(&self.core, Arc::new(handler))?;
+        Ok(())
+    }
+
+    /// Adds a feature as [`Self::add_feature`] does, whose calls a thread of the other language takes: see
+    /// `mcpline_next_handler_events`. `handler` is the number of the handler, which no other handler of this process has had.
+    pub fn add_numbered_feature(
+        &self,
+        kind: String,
+        definition: String,
+        options: Option<String>,
+        handler: u64,
+    ) -> Result<(), Failure> {
+        let feature = feature(&kind, &definition, options.as_deref())?;
+        let mime_type = feature.mime_type().map(Into::into);
+        let calls = self.runtime.handler_calls();
+        let handler = calls.handler(handler, mime_type, self.runtime.queue().clone());
+        feature.add(&self.core, handler)?;
         Ok(())
     }
 
@@ -316,6 +331,12 @@ impl Serving {
             _ => Err(Failure::ended()),
         }
     }
+}
+
+fn feature(kind: &str, definition: &str, options: Option<&str>) -> Result<Feature, Failure> {
+    let options: FeatureOptions = read_or_default("the options", options)?;
+    let kind = foreign::call_kind(kind)?;
+    Ok(Feature::read(kind, definition.as_bytes(), options)?)
 }
 
 /// Reads JSON that the package wrote.

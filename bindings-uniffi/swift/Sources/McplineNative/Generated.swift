@@ -500,6 +500,22 @@ fileprivate struct FfiConverterUInt32: FfiConverterPrimitive {
 #if swift(>=5.8)
 @_documentation(visibility: private)
 #endif
+fileprivate struct FfiConverterUInt64: FfiConverterPrimitive {
+    typealias FfiType = UInt64
+    typealias SwiftType = UInt64
+
+    package static func read(from buf: inout (data: Data, offset: Data.Index)) throws -> UInt64 {
+        return try lift(readInt(&buf))
+    }
+
+    package static func write(_ value: SwiftType, into buf: inout [UInt8]) {
+        writeInt(&buf, lower(value))
+    }
+}
+
+#if swift(>=5.8)
+@_documentation(visibility: private)
+#endif
 fileprivate struct FfiConverterInt64: FfiConverterPrimitive {
     typealias FfiType = Int64
     typealias SwiftType = Int64
@@ -3056,6 +3072,12 @@ package protocol ServerProtocol: AnyObject, Sendable {
     func addFeature(kind: String, definition: String, options: String?, handler: Handler) throws
 
     /**
+     * Adds a feature as [`Self::add_feature`] does, whose calls a thread of the other language takes: see
+     * `mcpline_next_handler_events`. `handler` is the number of the handler, which no other handler of this process has had.
+     */
+    func addNumberedFeature(kind: String, definition: String, options: String?, handler: UInt64) throws
+
+    /**
      * Begins to serve HTTP; `options` are [`HttpServingOptions`] as JSON. Returns when the server listens.
      */
     func listen(host: String, port: UInt16, options: String?) async throws  -> Serving
@@ -3222,6 +3244,22 @@ package func addFeature(kind: String, definition: String, options: String?, hand
         FfiConverterString.lower(definition),
         FfiConverterOptionString.lower(options),
         FfiConverterTypeHandler_lower(handler),uniffiCallStatus
+    )
+}
+}
+
+    /**
+     * Adds a feature as [`Self::add_feature`] does, whose calls a thread of the other language takes: see
+     * `mcpline_next_handler_events`. `handler` is the number of the handler, which no other handler of this process has had.
+     */
+package func addNumberedFeature(kind: String, definition: String, options: String?, handler: UInt64)throws   {try rustCallWithError(FfiConverterTypeFailure_lift) {
+        uniffiCallStatus in
+    uniffi_mcpline_uniffi_fn_method_server_add_numbered_feature(
+            self.uniffiCloneHandle(),
+        FfiConverterString.lower(kind),
+        FfiConverterString.lower(definition),
+        FfiConverterOptionString.lower(options),
+        FfiConverterUInt64.lower(handler),uniffiCallStatus
     )
 }
 }
@@ -4926,6 +4964,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_mcpline_uniffi_checksum_method_server_add_feature() != 50576) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_mcpline_uniffi_checksum_method_server_add_numbered_feature() != 47715) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_mcpline_uniffi_checksum_method_server_listen() != 51067) {

@@ -74,7 +74,9 @@ public sealed class ElicitResult<out T> {
  * If the client cancels the request, or its connection ends, the coroutine of the handler is cancelled.
  */
 @McplineDsl
-public class CallContext internal constructor(internal val call: Call) {
+public class CallContext internal constructor(private val handlerCall: HandlerCall) {
+    internal val call: Call get() = handlerCall.context
+
     private val info: JsonObject by lazy { json.parseToJsonElement(native { call.info() }).jsonObject }
 
     private fun text(name: String): String? = (info[name] as? JsonPrimitive)?.contentOrNull

@@ -37,10 +37,11 @@ internal object Library {
                 uniffiCallbackInterfaceChannel.end,
                 uniffiCallbackInterfaceChannel.uniffiFree,
                 uniffiCallbackInterfaceClientTransport.openChannel,
-            ) + HandlerCalls.register(),
+            ),
         )
         keepAttached("mcpline-log", listOf(uniffiCallbackInterfaceLog.warn))
         version = libraryVersion()
+        HandlerCalls.start()
         setLog(SystemLog)
         Runtime.getRuntime().addShutdownHook(Thread(::close, "mcpline-close"))
     }

@@ -6,13 +6,9 @@ import kotlin.time.Duration
 import kotlin.time.Duration.Companion.seconds
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CoroutineScope
-import kotlinx.coroutines.DelicateCoroutinesApi
 import kotlinx.coroutines.Dispatchers
-import kotlinx.coroutines.GlobalScope
 import kotlinx.coroutines.NonCancellable
 import kotlinx.coroutines.SupervisorJob
-import kotlinx.coroutines.async
-import kotlinx.coroutines.cancel
 import kotlinx.coroutines.currentCoroutineContext
 import kotlinx.coroutines.ensureActive
 import kotlinx.coroutines.job
@@ -28,7 +24,6 @@ import kotlinx.serialization.json.buildJsonObject
 import kotlinx.serialization.json.contentOrNull
 import kotlinx.serialization.json.jsonObject
 import kotlinx.serialization.serializer
-import mcpline.ffi.Call
 import mcpline.ffi.Outcome
 import mcpline.ffi.Server as NativeServer
 import mcpline.ffi.Serving
@@ -595,8 +590,8 @@ public class Server internal constructor(
         handler: suspend CallContext.(arguments: JsonElement) -> Any?,
     ) {
         val encoded = optionsJson.text(FeatureOptions.serializer(), options)
-        val called = FeatureHandler(kind, scope, hasOwnContext, handler)
-        native { HandlerCalls.pass(called) { native.addFeature(kind.wire, definition, encoded, it) } }
+        val called = FeatureHandler(kind, scope, !hasOwnContext, handler)
+        native { HandlerCalls.pass(called) { native.addNumberedFeature(kind.wire, definition, encoded, it.toULong()) } }
     }
 }
 
@@ -611,35 +606,14 @@ private fun options(settings: ServerSettings, extensions: List<Extension>): Json
     )
 }
 
-/**
- * Runs the handler of a feature in the server's scope, in a coroutine that ends with the request.
- *
- * @param hasOwnContext The program's dispatcher, or another element of its context, may run code of the program when a coroutine is
- *   launched.
- */
-@OptIn(DelicateCoroutinesApi::class)
+/** Runs the handler of a feature in the server's scope, in a coroutine that ends with the request. */
 private class FeatureHandler(
     private val kind: Kind,
-    private val scope: CoroutineScope,
-    private val hasOwnContext: Boolean,
+    override val scope: CoroutineScope,
+    override val runsOnDefault: Boolean,
     private val handler: suspend CallContext.(arguments: JsonElement) -> Any?,
 ) : NumberedHandler {
-    override val launchScope: CoroutineScope get() = if (hasOwnContext) GlobalScope else scope
-
-    override suspend fun handle(arguments: String, call: Call): Outcome {
-        if (!hasOwnContext) return call.use { handled(arguments, it) }
-        val handling = scope.async { call.use { handled(arguments, it) } }
-        try {
-            return handling.await()
-        } catch (cancelled: CancellationException) {
-            handling.cancel()
-            throw cancelled
-        }
-    }
-
-    override fun failure(error: Throwable): Outcome = outcome(kind, error)
-
-    private suspend fun handled(arguments: String, call: Call): Outcome =
+    override suspend fun handle(arguments: String, call: HandlerCall): Outcome =
         try {
             outcome(kind, handler(CallContext(call), json.parseToJsonElement(arguments)))
         } catch (error: Throwable) {
@@ -647,6 +621,8 @@ private class FeatureHandler(
             if (error is CancellationException) currentCoroutineContext().ensureActive()
             outcome(kind, error)
         }
+
+    override fun failure(error: Throwable): Outcome = outcome(kind, error)
 }
 
 /**

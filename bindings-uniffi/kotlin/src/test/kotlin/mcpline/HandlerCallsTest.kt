@@ -25,7 +25,6 @@ import kotlinx.coroutines.delay
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
 import kotlinx.serialization.Serializable
-import mcpline.ffi.Call
 import mcpline.ffi.Failure
 import mcpline.ffi.Outcome
 
@@ -208,9 +207,11 @@ class HandlerCallsTest {
     @Test
     fun `the library releases the handlers of features that are removed or refused`() = testing {
         class Unused : NumberedHandler {
-            override val launchScope: CoroutineScope get() = this@testing
+            override val scope: CoroutineScope get() = this@testing
 
-            override suspend fun handle(arguments: String, call: Call): Outcome = error("not called")
+            override val runsOnDefault: Boolean get() = false
+
+            override suspend fun handle(arguments: String, call: HandlerCall): Outcome = error("not called")
 
             override fun failure(error: Throwable): Outcome = error("not called")
         }
@@ -219,15 +220,16 @@ class HandlerCallsTest {
         val definition = """{"name": "more", "inputSchema": {"type": "object"}}"""
         repeat(5) {
             val added = Unused()
-            HandlerCalls.pass(added) { server.native.addFeature("tool", definition, null, it) }
+            HandlerCalls.pass(added) { server.native.addNumberedFeature("tool", definition, null, it.toULong()) }
             assertTrue(HandlerCalls.isRegistered(added))
             val refused = Unused()
             assertFailsWith<Failure.Failed> {
-                HandlerCalls.pass(refused) { server.native.addFeature("tool", definition, null, it) }
+                HandlerCalls.pass(refused) { server.native.addNumberedFeature("tool", definition, null, it.toULong()) }
             }
             assertFalse(HandlerCalls.isRegistered(refused))
             assertTrue(server.removeTool("more"))
-            assertFalse(HandlerCalls.isRegistered(added))
+            // The library reports it to another thread.
+            while (HandlerCalls.isRegistered(added)) delay(1)
         }
     }
 }

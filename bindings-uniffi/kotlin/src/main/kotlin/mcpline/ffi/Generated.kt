@@ -934,6 +934,8 @@ internal object IntegrityCheckingUniffiLib {
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_server_add_feature(
     ): Int
+    external fun uniffi_mcpline_uniffi_checksum_method_server_add_numbered_feature(
+    ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_server_listen(
     ): Int
     external fun uniffi_mcpline_uniffi_checksum_method_server_listen_unix(
@@ -1130,6 +1132,8 @@ internal object UniffiLib {
     external fun uniffi_mcpline_uniffi_fn_method_server_add_candidates(`ptr`: Long,`reference`: RustBuffer.ByValue,`argument`: RustBuffer.ByValue,`candidates`: RustBuffer.ByValue,uniffi_out_err: Pointer,
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_method_server_add_feature(`ptr`: Long,`kind`: RustBuffer.ByValue,`definition`: RustBuffer.ByValue,`options`: RustBuffer.ByValue,`handler`: Long,uniffi_out_err: Pointer,
+    ): Unit
+    external fun uniffi_mcpline_uniffi_fn_method_server_add_numbered_feature(`ptr`: Long,`kind`: RustBuffer.ByValue,`definition`: RustBuffer.ByValue,`options`: RustBuffer.ByValue,`handler`: Long,uniffi_out_err: Pointer,
     ): Unit
     external fun uniffi_mcpline_uniffi_fn_method_server_listen(`ptr`: Long,`host`: RustBuffer.ByValue,`port`: Short,`options`: RustBuffer.ByValue,
     ): Long
@@ -1407,6 +1411,9 @@ private fun uniffiCheckApiChecksums(lib: IntegrityCheckingUniffiLib) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_server_add_feature() and 0xFFFF) != 50576) {
+        throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
+    }
+    if ((lib.uniffi_mcpline_uniffi_checksum_method_server_add_numbered_feature() and 0xFFFF) != 47715) {
         throw RuntimeException("UniFFI API checksum mismatch: try cleaning and rebuilding your project")
     }
     if ((lib.uniffi_mcpline_uniffi_checksum_method_server_listen() and 0xFFFF) != 51067) {
@@ -1834,6 +1841,29 @@ internal object FfiConverterUInt: FfiConverter<UInt, Int> {
 
     override fun write(value: UInt, buf: ByteBuffer) {
         buf.putInt(value.toInt())
+    }
+}
+
+/**
+ * @suppress
+ */
+internal object FfiConverterULong: FfiConverter<ULong, Long> {
+    override fun lift(value: Long): ULong {
+        return value.toULong()
+    }
+
+    override fun read(buf: ByteBuffer): ULong {
+        return lift(buf.getLong())
+    }
+
+    override fun lower(value: ULong): Long {
+        return value.toLong()
+    }
+
+    override fun allocationSize(value: ULong) = 8UL
+
+    override fun write(value: ULong, buf: ByteBuffer) {
+        buf.putLong(value.toLong())
     }
 }
 
@@ -5671,6 +5701,12 @@ internal interface ServerInterface {
     fun `addFeature`(`kind`: kotlin.String, `definition`: kotlin.String, `options`: kotlin.String?, `handler`: Handler)
 
     /**
+     * Adds a feature as [`Self::add_feature`] does, whose calls a thread of the other language takes: see
+     * `mcpline_next_handler_events`. `handler` is the number of the handler, which no other handler of this process has had.
+     */
+    fun `addNumberedFeature`(`kind`: kotlin.String, `definition`: kotlin.String, `options`: kotlin.String?, `handler`: kotlin.ULong)
+
+    /**
      * Begins to serve HTTP; `options` are [`HttpServingOptions`] as JSON. Returns when the server listens.
      */
     suspend fun `listen`(`host`: kotlin.String, `port`: kotlin.UShort, `options`: kotlin.String?): Serving
@@ -5896,6 +5932,24 @@ internal open class Server: Disposable, AutoCloseable, ServerInterface
         FfiConverterString.lower(`definition`),
         FfiConverterOptionalString.lower(`options`),
         FfiConverterTypeHandler.lower(`handler`),_status)
+}
+    }
+
+    /**
+     * Adds a feature as [`Self::add_feature`] does, whose calls a thread of the other language takes: see
+     * `mcpline_next_handler_events`. `handler` is the number of the handler, which no other handler of this process has had.
+     */
+    @Throws(Failure::class)override fun `addNumberedFeature`(`kind`: kotlin.String, `definition`: kotlin.String, `options`: kotlin.String?, `handler`: kotlin.ULong)
+        =
+    callWithHandle {
+    uniffiRustCallWithError(Failure) { _status ->
+    UniffiLib.uniffi_mcpline_uniffi_fn_method_server_add_numbered_feature(
+        it,
+
+        FfiConverterString.lower(`kind`),
+        FfiConverterString.lower(`definition`),
+        FfiConverterOptionalString.lower(`options`),
+        FfiConverterULong.lower(`handler`),_status)
 }
     }
 
