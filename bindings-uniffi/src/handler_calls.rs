@@ -5,6 +5,7 @@
 //! another thread each time. Kotlin therefore gives its handlers numbers. One of its threads waits in
 //! [`mcpline_next_handler_events`] for the calls that have arrived, and each outcome comes back as bytes.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -62,7 +63,12 @@ impl HandlerCalls {
     pub(crate) fn new() -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-        let queue = CallQueue::new(MAX_WAITING_CALLS, || EVENTS.wake());
+        let queue = CallQueue::new(MAX_WAITING_CALLS, || {
+            // The thread that drains knows itself whether calls are left.
+            if !IS_TAKING.get() {
+                EVENTS.wake();
+            }
+        });
         EVENTS.lock().queues.push((number, queue.clone()));
         Self { number, queue }
     }
@@ -95,6 +101,11 @@ impl Drop for HandlerCalls {
         drop(events);
         drop(queue);
     }
+}
+
+thread_local! {
+    /// Whether this thread is in [`Events::take`].
+    static IS_TAKING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// What the other language has to do next.
@@ -137,8 +148,8 @@ impl Events {
         }
     }
 
-    /// Writes the events to a batch.
-    fn take(&self, batch: &mut Vec<u8>) {
+    /// Writes the events to a batch, at most this number of calls among them.
+    fn take(&self, most_calls: usize, batch: &mut Vec<u8>) {
         let (posted, queues) = {
             let mut state = self.lock();
             state.is_woken = false;
@@ -148,9 +159,14 @@ impl Events {
             write_event(batch, kind, number);
         }
         let mut calls = Vec::with_capacity(1);
-        let mut left = MAX_BATCH_CALLS;
+        let mut left = most_calls.min(MAX_BATCH_CALLS);
+        if left == 0 {
+            // The thread comes back for them.
+            return;
+        }
+        IS_TAKING.set(true);
         for (_, queue) in queues {
-            // One by one, because the bytes are known only then. The queue wakes again if calls are left.
+            // One by one, because the bytes are known only then.
             while left > 0 && batch.len() < MAX_BATCH_BYTES {
                 queue.drain(1, &mut calls);
                 let Some((handler, call)) = calls.pop() else {
@@ -159,6 +175,11 @@ impl Events {
                 left -= 1;
                 begin(handler, call, batch);
             }
+        }
+        IS_TAKING.set(false);
+        if left == 0 || batch.len() >= MAX_BATCH_BYTES {
+            // Calls may be left.
+            self.lock().is_woken = true;
         }
     }
 
@@ -177,7 +198,8 @@ fn begin(handler: Arc<NumberedHandler>, call: mcpline::Call, batch: &mut Vec<u8>
     let context = call.context();
     if context.is_cancelled() {
         // No client is waiting for the response any more.
-        return call.reply(Err(cancelled()));
+        let queue = handler.queue.clone();
+        return queue.push(IoAction::Reply(call, Err(cancelled())));
     }
     let arguments = call.arguments().clone();
     let handler_number = handler.number;
@@ -267,8 +289,9 @@ impl Unsent {
 /// Waits for events and returns the address of a batch, whose length is written to `length`. It is valid until the next call of
 /// this function, which only one thread may call.
 ///
-/// `most_milliseconds` is how long it waits; without limit if negative. The batch is empty then. Replies that were kept back for
-/// longer than that are sent.
+/// `most_milliseconds` is how long it waits; without limit if negative. The batch is empty then. `most_calls` is how many calls
+/// the batch may have. The others stay in the queue, in which peers take turns, and which refuses calls when it is full; call the
+/// function again for them.
 ///
 /// The batch has the events one after another. Each begins with its kind, a byte, and the number of a call or, if the kind is
 /// [`EventKind::Released`], of a handler. In a call, the number of its handler follows, then the length of the arguments (four bytes) and
@@ -280,6 +303,7 @@ impl Unsent {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpline_next_handler_events(
     most_milliseconds: i64,
+    most_calls: u64,
     length: *mut u64,
 ) -> *const u8 {
     static BATCH: Mutex<Vec<u8>> = Mutex::new(Vec::new());
@@ -291,17 +315,18 @@ pub unsafe extern "C" fn mcpline_next_handler_events(
         .ok()
         .map(Duration::from_millis);
     EVENTS.wait(most);
-    EVENTS.take(&mut batch);
-    if batch.is_empty() {
-        Unsent::send();
-    }
+    EVENTS.take(
+        usize::try_from(most_calls).unwrap_or(usize::MAX),
+        &mut batch,
+    );
     // SAFETY: the caller's.
     unsafe { length.write(batch.len() as u64) };
     batch.as_ptr()
 }
 
-/// Ends a call. The outcome is an [`Outcome`] as uniffi writes it; ignored if the request was cancelled. Must be called once for each
-/// call, because its context is kept until then.
+/// Ends a call. The outcome is an [`Outcome`] as uniffi writes it; ignored if the request was cancelled. This function or
+/// [`mcpline_fail_handler_call`] must be called for each call, because its context is kept until then. Further calls have no
+/// effect.
 ///
 /// With `is_kept`, the reply may wait: the same thread calls [`mcpline_send_handler_replies`] soon.
 ///
@@ -351,6 +376,22 @@ pub unsafe extern "C" fn mcpline_end_handler_call(
     drop(unsent);
     if is_full {
         Unsent::send();
+    }
+}
+
+/// Ends a call whose outcome could not be passed on, unless it has ended. The caller needs no memory for it.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpline_fail_handler_call(number: u64) {
+    let open = OpenCalls::lock().calls.remove(&number);
+    if let Some(OpenCall {
+        handler,
+        call: Some(call),
+        ..
+    }) = open
+    {
+        let error = HandlerError::Internal("the outcome of the handler could not be read".into());
+        let queue = handler.queue.clone();
+        queue.push(IoAction::Reply(call, Err(error)));
     }
 }
 

@@ -579,8 +579,10 @@ public class Server internal constructor(
 
     /** Waits for handlers that clean up after their cancellation, before [lifespan] closes what they use. */
     private suspend fun awaitHandlers() {
-        val handlers = scope.coroutineContext.job.children.toList()
-        withTimeoutOrNull(HANDLER_CLEANUP_TIMEOUT) { handlers.joinAll() }
+        withTimeoutOrNull(HANDLER_CLEANUP_TIMEOUT) {
+            HandlerCalls.awaitBegun(scope)
+            scope.coroutineContext.job.children.toList().joinAll()
+        }
     }
 
     private fun add(
