@@ -18,7 +18,7 @@ import kotlinx.coroutines.launch
 import kotlinx.coroutines.channels.Channel as Queue
 
 /** One end of a pair of queues. */
-private class End(private val outgoing: Queue<String>, private val incoming: Queue<String>) : Channel {
+internal class End(private val outgoing: Queue<String>, private val incoming: Queue<String>) : Channel {
     val closed = CompletableDeferred<Unit>()
 
     override suspend fun send(message: String) = outgoing.send(message)
@@ -37,7 +37,7 @@ private fun pair(): Pair<End, End> {
 }
 
 /** Serves each channel that a client opens. */
-private class Served(
+internal class Served(
     private val server: Server,
     private val scope: CoroutineScope,
     private val principal: Caller? = null,

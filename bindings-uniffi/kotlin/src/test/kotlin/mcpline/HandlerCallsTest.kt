@@ -1,17 +1,23 @@
 package mcpline
 
 import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.CountDownLatch
 import java.util.concurrent.Executors
+import java.util.concurrent.atomic.AtomicInteger
 import kotlin.concurrent.thread
 import kotlin.coroutines.CoroutineContext
+import kotlin.coroutines.EmptyCoroutineContext
 import kotlin.test.Test
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
 import kotlin.test.assertFalse
 import kotlin.test.assertTrue
+import kotlin.time.Duration.Companion.seconds
+import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CompletableDeferred
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.CoroutineStart
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.Runnable
@@ -24,6 +30,7 @@ import kotlinx.coroutines.coroutineScope
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
+import kotlinx.coroutines.yield
 import kotlinx.serialization.Serializable
 import mcpline.ffi.Failure
 import mcpline.ffi.Outcome
@@ -111,32 +118,192 @@ class HandlerCallsTest {
     }
 
     @Test
-    fun `exceptions end their call only`() = testing {
-        class Unprintable : RuntimeException() {
-            override fun toString(): String = "secret \uD800"
+    fun `many clients get their own results and contexts`() = testing {
+        val features: Server.() -> Unit = {
+            tool<Text>("who") {
+                // Half of them suspend, so that their contexts are used on other threads after other calls began.
+                if (it.text.length % 2 == 0) repeat(it.text.length % 5) { yield() }
+                "${auth?.subject ?: headers?.get("x-client")?.single()} $sessionId ${it.text}"
+            }
         }
-        val server = server("calls", "1.0.0") {
-            tool<Text>("fail") {
-                when (it.text) {
-                    "tool" -> throw ToolException("no")
-                    "rpc" -> throw RpcException(-31000, "refused")
-                    "error" -> throw StackOverflowError()
-                    "surrogate" -> throw Unprintable()
-                    else -> it.text
+        val settings = ServerSettings(startupMessage = false)
+        for (context in listOf(EmptyCoroutineContext, Dispatchers.IO)) {
+            val server = server("calls", "1.0.0", settings = settings, context = context, features = features)
+            val url = CompletableDeferred<String>()
+            val serving = launch { server.runHttp(port = 0) { url.complete(it) } }
+            val clients = (0 until 8).associate { number ->
+                val name = "client $number"
+                name to if (number % 2 == 0) {
+                    Client.connect(url.await(), HttpClientOptions(headers = mapOf("x-client" to name))) {
+                        this.settings = ClientSettings(revisions = listOf(if (number % 4 == 0) "2025-11-25" else "2026-07-28"))
+                    }
+                } else {
+                    Client.over(Served(server, this, Caller(subject = name)))
                 }
+            }
+            val sessions = coroutineScope {
+                clients.map { (name, client) ->
+                    async {
+                        val answers = (0 until 100).map { number ->
+                            async {
+                                val text = "$number".repeat(number % 7 + 1)
+                                val answer = client.callTool("who", Text(text)).text
+                                assertTrue(answer.startsWith("$name ") && answer.endsWith(" $text"), "$name, $text: $answer")
+                                answer.removePrefix("$name ").removeSuffix(" $text")
+                            }
+                        }
+                        answers.awaitAll().toSet().single()
+                    }
+                }.awaitAll()
+            }
+            val ofSessions = sessions.filter { it != "null" }
+            assertTrue(ofSessions.size >= 2, "$sessions")
+            assertEquals(ofSessions.distinct(), ofSessions)
+            clients.values.forEach { it.close() }
+            server.close()
+            serving.join()
+        }
+        awaitCalls()
+    }
+
+    @Test
+    fun `a handler that blocks its thread delays no other call`() = testing {
+        val release = CountDownLatch(1)
+        val blocked = CompletableDeferred<Unit>()
+        val server = server("calls", "1.0.0") {
+            tool<Text>("echo") { it.text }
+            tool<Text>("suspend") {
+                yield()
+                it.text
+            }
+            tool("block") {
+                blocked.complete(Unit)
+                release.await()
+                "released"
             }
         }
         Client.memory(server).use { client ->
-            repeat(20) {
-                val failed = client.callTool("fail", Text("tool"))
-                assertEquals("no" to true, failed.text to failed.isError)
-                assertEquals(-31000, assertFailsWith<RpcException> { client.callTool("fail", Text("rpc")) }.code)
-                for (text in listOf("error", "surrogate")) {
-                    val broken = client.callTool("fail", Text(text))
-                    assertEquals(true, broken.isError)
-                    assertFalse("secret" in broken.text)
+            val block = async(start = CoroutineStart.UNDISPATCHED) { client.callTool("block").text }
+            try {
+                // Those that arrive with it, those behind it, and those that arrive later.
+                repeat(2) { round ->
+                    val calls = (0 until 40).map { number ->
+                        val tool = if (number % 2 == 0) "echo" else "suspend"
+                        val text = "$round $number"
+                        async { assertEquals(text, client.callTool(tool, Text(text)).text) }
+                    }
+                    calls.awaitAll()
+                    blocked.await()
                 }
-                assertEquals("fine", client.callTool("fail", Text("fine")).text)
+                repeat(5) { assertEquals("$it", client.callTool("echo", Text("$it")).text) }
+                assertFalse(block.isCompleted)
+            } finally {
+                release.countDown()
+            }
+            assertEquals("released", block.await())
+        }
+        awaitCalls()
+    }
+
+    @Test
+    fun `calls in flight and calls that arrive while the server closes are answered`() = testing {
+        for (context in listOf(EmptyCoroutineContext, Dispatchers.IO)) {
+            val gate = CompletableDeferred<Unit>()
+            val began = AtomicInteger()
+            val settings = ServerSettings(startupMessage = false, shutdownGrace = 30.seconds)
+            val server = server("calls", "1.0.0", settings = settings, context = context) {
+                tool<Text>("echo") { it.text }
+                tool<Text>("gated") {
+                    began.incrementAndGet()
+                    gate.await()
+                    it.text
+                }
+            }
+            val url = CompletableDeferred<String>()
+            val serving = launch { server.runHttp(port = 0) { url.complete(it) } }
+            val clients = List(4) {
+                Client.connect(url.await()) { this.settings = ClientSettings(reconnectAttempts = 0) }
+            }
+            val gated = clients.flatMap { client ->
+                (0 until 10).map { number -> async { assertEquals("$number", client.callTool("gated", Text("$number")).text) } }
+            }
+            while (began.get() < gated.size) delay(1)
+            val answered = AtomicInteger()
+            // Each of them calls until the server does not accept calls any more.
+            val callers = clients.flatMap { client ->
+                (0 until 4).map { caller ->
+                    async {
+                        var number = 0
+                        while (true) {
+                            val text = "$caller ${number++}"
+                            try {
+                                assertEquals(text, client.callTool("echo", Text(text)).text)
+                            } catch (_: McplineException) {
+                                break
+                            }
+                            answered.incrementAndGet()
+                        }
+                    }
+                }
+            }
+            while (answered.get() < 200) delay(1)
+            server.close()
+            callers.awaitAll()
+            gate.complete(Unit)
+            gated.awaitAll()
+            serving.join()
+            clients.forEach { it.close() }
+        }
+        awaitCalls()
+    }
+
+    @Test
+    fun `exceptions end their call only`() = testing {
+        class LoneSurrogate : RuntimeException() {
+            override fun toString(): String = "secret \uD800"
+        }
+
+        class Unprintable : RuntimeException() {
+            override fun toString(): String = throw this
+        }
+
+        for (context in listOf(EmptyCoroutineContext, Dispatchers.IO)) {
+            val server = server("calls", "1.0.0", context = context) {
+                tool<Text>("fail") {
+                    if (it.text.startsWith("later")) yield()
+                    when (it.text.substringAfterLast(' ')) {
+                        "tool" -> throw ToolException("no")
+                        "rpc" -> throw RpcException(-31000, "refused")
+                        "stack" -> throw StackOverflowError()
+                        "memory" -> throw OutOfMemoryError("secret")
+                        "cancel" -> throw CancellationException("secret")
+                        "surrogate" -> throw LoneSurrogate()
+                        "unprintable" -> throw Unprintable()
+                        else -> it.text
+                    }
+                }
+            }
+            Client.memory(server).use { client ->
+                suspend fun check(text: String) {
+                    if (text.endsWith("rpc")) {
+                        assertEquals(-31000, assertFailsWith<RpcException> { client.callTool("fail", Text(text)) }.code)
+                        return
+                    }
+                    val result = client.callTool("fail", Text(text))
+                    when (text.substringAfterLast(' ')) {
+                        "fine" -> assertEquals(text to false, result.text to (result.isError == true))
+                        "tool" -> assertEquals("no" to true, result.text to result.isError)
+                        else -> {
+                            assertEquals(true, result.isError, text)
+                            assertFalse("secret" in result.text)
+                        }
+                    }
+                }
+                val ends = listOf("fine", "tool", "rpc", "stack", "memory", "cancel", "surrogate", "unprintable")
+                val texts = listOf("now", "later").flatMap { time -> ends.map { "$time $it" } }
+                for (text in texts) check(text)
+                // In one batch.
+                coroutineScope { (0 until 160).map { async { check(texts[it % texts.size]) } }.awaitAll() }
             }
         }
         awaitCalls()
