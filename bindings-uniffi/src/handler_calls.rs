@@ -1,8 +1,8 @@
 //! Calls of handlers that a thread of the other language takes in batches.
 //!
-//! A foreign trait passes structures by value, which cost JNA more than the rest of a call: it makes each of them an object with
-//! memory of its own, and reads it by reflection. With a callback for each call, the I/O thread would run code of the JVM and wake
-//! another thread each time. Kotlin therefore gives its handlers numbers. One of its threads waits in
+//! A foreign trait passes structures by value, which cost JNA more than the rest of a call: it makes each of them an object
+//! with memory of its own, and reads it by reflection. With a callback for each call, the I/O thread would run code of the JVM
+//! and wake another thread each time. Kotlin therefore gives its handlers numbers. One of its threads waits in
 //! [`mcpline_next_handler_events`] for the calls that have arrived, and each outcome comes back as bytes.
 
 use std::cell::Cell;
@@ -294,8 +294,8 @@ impl Unsent {
 /// function again for them.
 ///
 /// The batch has the events one after another. Each begins with its kind, a byte, and the number of a call or, if the kind is
-/// [`EventKind::Released`], of a handler. In a call, the number of its handler follows, then the length of the arguments (four bytes) and
-/// the arguments. Numbers have eight bytes, the most significant first.
+/// [`EventKind::Released`], of a handler. In a call, the number of its handler follows, then the length of the arguments (four
+/// bytes) and the arguments. Numbers have eight bytes, the most significant first.
 ///
 /// # Safety
 ///

@@ -50,7 +50,8 @@ private val DEFAULT_SHUTDOWN_GRACE = 5.seconds
  * @param instructions For the model: how to use the server.
  * @param settings Settings; every one has a production-safe default.
  * @param extensions Extensions of the protocol to declare.
- * @param context Where handlers run: a dispatcher, and other elements of their coroutines' context.
+ * @param context Where handlers run: a dispatcher, and other elements of their coroutines' context. Default:
+ *   [Dispatchers.Default], whose threads handlers must not block.
  * @param features Adds tools, resources, prompts and others.
  * @throws UsageException A setting or a feature is invalid.
  */
@@ -73,6 +74,10 @@ public fun server(
  * A server. Create it with [server].
  *
  * Features can be added and removed while it runs; clients are notified. All functions are safe to call from any thread.
+ *
+ * Handlers run in coroutines on [Dispatchers.Default], unless the server has a context of its own. Code that blocks its thread
+ * belongs into `withContext(Dispatchers.IO)`: handlers that block all threads of [Dispatchers.Default] delay all other calls,
+ * also those of other servers.
  */
 @McplineDsl
 public class Server internal constructor(
