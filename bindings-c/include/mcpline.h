@@ -14,7 +14,7 @@
  * 5. Serving: mcpl_server_serve_channel to mcpl_server_on_verify
  * 6. Shared state: mcpl_server_set_sharing to mcpl_call_reply_events
  * 7. Features of servers: mcpl_server_add_middleware to mcpl_server_remove_notification_handler
- * 8. Calls of handlers: mcpl_call_ask to mcpl_call_next_wait
+ * 8. Calls of handlers: mcpl_call_reply_text to mcpl_call_next_wait
  * 9. Channels: mcpl_channel_opened to mcpl_channel_hang_up
  * 10. Clients: mcpl_client_new to mcpl_client_info
  * 11. Settings of clients: mcpl_client_set_channel to mcpl_client_set_config
@@ -170,7 +170,7 @@
 /**
  * Runs the handler on the I/O thread, without waking a worker thread.
  *
- * Only for handlers that never wait: no other message is read or written meanwhile. `mcpl_call_ask_wait` returns
+ * Only for handlers that never wait: no other message is read or written meanwhile. `mcpl_call_request_input_wait` returns
  * `MCPL_WOULD_DEADLOCK` there.
  */
 #define MCPL_HANDLER_INLINE 1
@@ -458,7 +458,7 @@ MCPL_ENUM_SIZE_CHECKED(mcpl_json_kind)
 /**
  * Input requests that a server can send to its client.
  */
-enum mcpl_ask_method
+enum mcpl_input_request_method
 #if defined(__cplusplus) || (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L)
   : int32_t
 #endif
@@ -466,25 +466,25 @@ enum mcpl_ask_method
     /**
      * Asks the user for input, with a form or a URL: `elicitation/create` (`client/elicitation`).
      */
-    MCPL_ASK_ELICIT = 0,
+    MCPL_INPUT_REQUEST_METHOD_ELICIT = 0,
     /**
      * Asks the client's model for a completion: `sampling/createMessage` (`client/sampling`).
      *
      * Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
      */
-    MCPL_ASK_SAMPLE = 1,
+    MCPL_INPUT_REQUEST_METHOD_SAMPLE = 1,
     /**
      * Asks for the client's root directories: `roots/list` (`client/roots`).
      *
      * Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
      */
-    MCPL_ASK_LIST_ROOTS = 2,
+    MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS = 2,
 };
 #ifndef __cplusplus
 /** See the enum. */
-typedef enum mcpl_ask_method mcpl_ask_method;
+typedef enum mcpl_input_request_method mcpl_input_request_method;
 #endif
-MCPL_ENUM_SIZE_CHECKED(mcpl_ask_method)
+MCPL_ENUM_SIZE_CHECKED(mcpl_input_request_method)
 
 #if defined(MCPLINE_HAS_HTTP)
 /**
@@ -590,22 +590,9 @@ typedef struct mcpl_request mcpl_request;
 typedef struct mcpl_server mcpl_server;
 
 /**
- * Called exactly once with the answer to an input request or a request that was passed on (`mcpl_call_next`), where
- * callbacks run.
- *
- * - `call`: the call that sent the request.
- * - `error`: `NULL` on success, else why there is no answer. Valid until the callback returns.
- * - `result`, `length`: the result as JSON (for an input request `ElicitResult`, `CreateMessageResult` or
- *   `ListRootsResult`) and its length in bytes; a zero byte follows. `NULL` on failure. Valid until the callback returns.
- * - `user`: the pointer given with the callback.
- *
- * A user who declines is a result, not an error.
+ * Called when the request of a call is cancelled. The handler must still end the call.
  */
-typedef void (*mcpl_answer)(mcpl_call *call,
-                            const mcpl_error *error,
-                            const char *result,
-                            size_t length,
-                            void *user);
+typedef void (*mcpl_cancelled)(mcpl_call *call, void *user);
 
 /**
  * Releases the `user` pointer of a callback.
@@ -618,11 +605,6 @@ typedef void (*mcpl_answer)(mcpl_call *call,
  * `MCPL_WOULD_DEADLOCK`, and `mcpl_server_free` and `mcpl_client_free` close it in the background.
  */
 typedef void (*mcpl_finalizer)(void *user);
-
-/**
- * Called when the request of a call is cancelled. The handler must still end the call.
- */
-typedef void (*mcpl_cancelled)(mcpl_call *call, void *user);
 
 /**
  * Callbacks of a channel. They run where callbacks run, one at a time and in order.
@@ -857,6 +839,24 @@ typedef void (*mcpl_input_request_cancelled)(mcpl_input_request *request, void *
 typedef void (*mcpl_diagnostics)(mcpl_log_level level, const char *target, const char *message, void *user);
 
 /**
+ * Called exactly once with the answer to an input request or a request that was passed on (`mcpl_call_next`), where
+ * callbacks run.
+ *
+ * - `call`: the call that sent the request.
+ * - `error`: `NULL` on success, else why there is no answer. Valid until the callback returns.
+ * - `result`, `length`: the result as JSON (for an input request `ElicitResult`, `CreateMessageResult` or
+ *   `ListRootsResult`) and its length in bytes; a zero byte follows. `NULL` on failure. Valid until the callback returns.
+ * - `user`: the pointer given with the callback.
+ *
+ * A user who declines is a result, not an error.
+ */
+typedef void (*mcpl_answer)(mcpl_call *call,
+                            const mcpl_error *error,
+                            const char *result,
+                            size_t length,
+                            void *user);
+
+/**
  * How the server runs a handler. Begin with `MCPL_HANDLER_OPTIONS_INIT`.
  */
 typedef struct {
@@ -905,7 +905,7 @@ typedef struct {
      * When the time is over, the client gets a tool error that says so, and the call is cancelled as if the client had
      * cancelled the request (`mcpl_call_is_cancelled`, `mcpl_call_on_cancel`); completing it has no effect any more. The time
      * includes that in which the call waits for a worker thread, and does not pass while an input request of the call is
-     * open (`mcpl_call_ask`). Only tools have a timeout.
+     * open (`mcpl_call_request_input`). Only tools have a timeout.
      */
     uint64_t timeout_ms;
     /**
@@ -1116,7 +1116,7 @@ mcpl_status mcpl_set_diagnostics(mcpl_log_level least,
  * \param most the number of threads; 0 for the default: one per processor, at least four, and up to 32 more for clients
  *   none of whose callbacks runs while those of others occupy all threads.
  *
- * Workers that wait in a function of this library, such as `mcpl_call_ask_wait`, do not count: others replace them. A
+ * Workers that wait in a function of this library, such as `mcpl_call_request_input_wait`, do not count: others replace them. A
  * worker that finishes waiting continues alongside its replacement, so more callbacks than this can run at once for a
  * while. Callbacks therefore need locks for shared data even with one thread.
  *
@@ -2511,7 +2511,7 @@ mcpl_status mcpl_server_set_completion(mcpl_server *server,
  *
  * \param server the server.
  *
- * Its call belongs to no request. The handler can send input requests with `mcpl_call_ask` and `mcpl_call_ask_wait`
+ * Its call belongs to no request. The handler can send input requests with `mcpl_call_request_input` and `mcpl_call_request_input_wait`
  * until it ends the call, with `mcpl_call_reply_text` and any text, or the session ends. Over HTTP this requires an
  * open GET stream of the client.
  *
@@ -2534,7 +2534,7 @@ mcpl_status mcpl_server_on_initialized(mcpl_server *server,
  *
  * \param server the server.
  *
- * Request the new list with `MCPL_ASK_LIST_ROOTS`; the handler's call is like that of `mcpl_server_on_initialized`.
+ * Request the new list with `MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS`; the handler's call is like that of `mcpl_server_on_initialized`.
  * Changes that a session reports while its handler runs cause one more call afterwards.
  *
  * \param handler called after a change.
@@ -2606,111 +2606,6 @@ MCPL_API mcpl_status mcpl_server_remove_notification_handler(mcpl_server *server
  * \defgroup mcpl_calls 8. Calls of handlers
  * @{
  */
-
-/**
- * Sends an input request to the client during a call and returns at once; `answer` is called with the answer. Works on
- * every revision.
- *
- * \param call the call.
- * \param key identifies the answer when the handler runs again, or `NULL` to use the request's number. Set it where the
- *   order of input requests can differ from run to run.
- * \param ask an `mcpl_ask_method`.
- * \param params,length the parameters of the request, a JSON object, and its length in bytes, or `MCPL_AUTO_LENGTH`;
- *   `NULL` for none. Copied.
- * \param answer called exactly once if this function succeeds.
- * \param user,finalize passed to `answer`, and its finalizer.
- *
- * The call stays open; the handler may return. On handshake revisions the input request is a JSON-RPC request. On
- * 2026-07-28 the client receives an `input_required` result and answers with a new request. If that request reaches
- * another process, the handler runs again there with the recorded answers; its input requests must therefore depend
- * only on its arguments and earlier answers. Input requests that are open at the same time are sent together.
- *
- * \return `MCPL_USAGE_ERROR` if an argument is invalid and `MCPL_STALE_HANDLE` if the call has ended; `answer` is not
- * called then. Any thread.
- */
-MCPL_API
-mcpl_status mcpl_call_ask(mcpl_call *call,
-                          const char *key,
-                          mcpl_ask_method ask,
-                          const char *params,
-                          size_t length,
-                          mcpl_answer answer,
-                          void *user,
-                          mcpl_finalizer finalize);
-
-/**
- * Sends a custom request to the client during a call and returns at once; `answer` is called with the result, a JSON
- * object.
- *
- * \param call the call.
- * \param method a method that no protocol revision defines, such as `"acme/pick"`.
- * \param key,params,length,answer,user,finalize as for `mcpl_call_ask`.
- *
- * No capability says whether a client supports the method, and a 2026-07-28 client that does not know it fails the
- * whole call. Send custom requests only to clients that declare an extension with this method.
- *
- * \return `MCPL_USAGE_ERROR` if the protocol defines the method or an argument is invalid, and `MCPL_STALE_HANDLE` if
- * the call has ended; `answer` is not called then. Any thread.
- */
-MCPL_API
-mcpl_status mcpl_call_send_request(mcpl_call *call,
-                                   const char *key,
-                                   const char *method,
-                                   const char *params,
-                                   size_t length,
-                                   mcpl_answer answer,
-                                   void *user,
-                                   mcpl_finalizer finalize);
-
-/**
- * Sends an input request like `mcpl_call_ask` and waits for the answer.
- *
- * \param call the call.
- * \param key identifies the answer when the handler runs again, or `NULL` to use the request's number. Set it where the
- *   order of input requests can differ from run to run.
- * \param ask an `mcpl_ask_method`.
- * \param params,length the parameters of the request, a JSON object, and its length in bytes, or `MCPL_AUTO_LENGTH`;
- *   `NULL` for none. Copied.
- * \param result,result_length set to the client's result as JSON and its length in bytes. Release it with
- *   `mcpl_string_free`.
- *
- * Waits at most for the server's options `input_request_idle_timeout` and `input_request_timeout`. May be called on worker
- * threads, which are replaced while they wait, and on threads of the program.
- *
- * \return `MCPL_REQUEST_CANCELLED` if the request is cancelled meanwhile; `MCPL_WOULD_DEADLOCK` on the I/O thread
- * (inline handlers) and within `mcpl_loop_dispatch`; `MCPL_LIMIT_EXCEEDED` if 1,024 workers are waiting, or as many
- * for this client as are left for all other clients; `MCPL_STALE_HANDLE` if the call has ended.
- */
-MCPL_API
-mcpl_status mcpl_call_ask_wait(mcpl_call *call,
-                               const char *key,
-                               mcpl_ask_method ask,
-                               const char *params,
-                               size_t length,
-                               char **result,
-                               size_t *result_length);
-
-/**
- * Sends a custom request like `mcpl_call_send_request` and waits for the result, like `mcpl_call_ask_wait`.
- *
- * \param call the call.
- * \param key,params,length as for `mcpl_call_ask`.
- * \param method a method that no protocol revision defines, such as `"acme/pick"`.
- * \param result,result_length set to the client's result, a JSON object, and its length in bytes. Release it with
- *   `mcpl_string_free`.
- *
- * \return `MCPL_OK`, or a status that `mcpl_call_send_request` returns.
- *
- * Any thread.
- */
-MCPL_API
-mcpl_status mcpl_call_send_request_wait(mcpl_call *call,
-                                        const char *key,
-                                        const char *method,
-                                        const char *params,
-                                        size_t length,
-                                        char **result,
-                                        size_t *result_length);
 
 /**
  * Ends a call with text: a tool result with one text block, a prompt with one user message, or the text of a resource.
@@ -2823,7 +2718,7 @@ mcpl_status mcpl_call_reply_values(mcpl_call *call,
  *
  * \param call the call.
  *
- * Use it instead of `mcpl_call_ask` for handlers that keep no state between runs. It works with clients of every
+ * Use it instead of `mcpl_call_request_input` for handlers that keep no state between runs. It works with clients of every
  * revision.
  *
  * \param json,length `{"requests": [[key, method, params], ...], "state": "..."}` and its length in bytes, or
@@ -3038,7 +2933,7 @@ mcpl_status mcpl_call_trace_context(mcpl_call *call,
  * \param call the call.
  *
  * Call it in the handler before another thread gets the call. Without it, a call that is open when its handler has returned,
- * and that waits for no answer (`mcpl_call_ask`, `mcpl_call_send_request`, `mcpl_call_next`), fails with an internal error,
+ * and that waits for no answer (`mcpl_call_request_input`, `mcpl_call_send_request`, `mcpl_call_next`), fails with an internal error,
  * which the diagnostics report; so does a call that is open when the last callback with an answer has returned. Calling
  * it again is allowed.
  *
@@ -3166,6 +3061,111 @@ MCPL_API
 mcpl_status mcpl_call_close_stream(mcpl_call *call);
 
 /**
+ * Sends an input request to the client during a call and returns at once; `answer` is called with the answer. Works on
+ * every revision.
+ *
+ * \param call the call.
+ * \param key identifies the answer when the handler runs again, or `NULL` to use the request's number. Set it where the
+ *   order of input requests can differ from run to run.
+ * \param method an `mcpl_input_request_method`.
+ * \param params,length the parameters of the request, a JSON object, and its length in bytes, or `MCPL_AUTO_LENGTH`;
+ *   `NULL` for none. Copied.
+ * \param answer called exactly once if this function succeeds.
+ * \param user,finalize passed to `answer`, and its finalizer.
+ *
+ * The call stays open; the handler may return. On handshake revisions the input request is a JSON-RPC request. On
+ * 2026-07-28 the client receives an `input_required` result and answers with a new request. If that request reaches
+ * another process, the handler runs again there with the recorded answers; its input requests must therefore depend
+ * only on its arguments and earlier answers. Input requests that are open at the same time are sent together.
+ *
+ * \return `MCPL_USAGE_ERROR` if an argument is invalid and `MCPL_STALE_HANDLE` if the call has ended; `answer` is not
+ * called then. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_request_input(mcpl_call *call,
+                                    const char *key,
+                                    int32_t method,
+                                    const char *params,
+                                    size_t length,
+                                    mcpl_answer answer,
+                                    void *user,
+                                    mcpl_finalizer finalize);
+
+/**
+ * Sends a custom request to the client during a call and returns at once; `answer` is called with the result, a JSON
+ * object.
+ *
+ * \param call the call.
+ * \param method a method that no protocol revision defines, such as `"acme/pick"`.
+ * \param key,params,length,answer,user,finalize as for `mcpl_call_request_input`.
+ *
+ * No capability says whether a client supports the method, and a 2026-07-28 client that does not know it fails the
+ * whole call. Send custom requests only to clients that declare an extension with this method.
+ *
+ * \return `MCPL_USAGE_ERROR` if the protocol defines the method or an argument is invalid, and `MCPL_STALE_HANDLE` if
+ * the call has ended; `answer` is not called then. Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_send_request(mcpl_call *call,
+                                   const char *key,
+                                   const char *method,
+                                   const char *params,
+                                   size_t length,
+                                   mcpl_answer answer,
+                                   void *user,
+                                   mcpl_finalizer finalize);
+
+/**
+ * Sends an input request like `mcpl_call_request_input` and waits for the answer.
+ *
+ * \param call the call.
+ * \param key identifies the answer when the handler runs again, or `NULL` to use the request's number. Set it where the
+ *   order of input requests can differ from run to run.
+ * \param method an `mcpl_input_request_method`.
+ * \param params,length the parameters of the request, a JSON object, and its length in bytes, or `MCPL_AUTO_LENGTH`;
+ *   `NULL` for none. Copied.
+ * \param result,result_length set to the client's result as JSON and its length in bytes. Release it with
+ *   `mcpl_string_free`.
+ *
+ * Waits at most for the server's options `input_request_idle_timeout` and `input_request_timeout`. May be called on worker
+ * threads, which are replaced while they wait, and on threads of the program.
+ *
+ * \return `MCPL_REQUEST_CANCELLED` if the request is cancelled meanwhile; `MCPL_WOULD_DEADLOCK` on the I/O thread
+ * (inline handlers) and within `mcpl_loop_dispatch`; `MCPL_LIMIT_EXCEEDED` if 1,024 workers are waiting, or as many
+ * for this client as are left for all other clients; `MCPL_STALE_HANDLE` if the call has ended.
+ */
+MCPL_API
+mcpl_status mcpl_call_request_input_wait(mcpl_call *call,
+                                         const char *key,
+                                         int32_t method,
+                                         const char *params,
+                                         size_t length,
+                                         char **result,
+                                         size_t *result_length);
+
+/**
+ * Sends a custom request like `mcpl_call_send_request` and waits for the result, like `mcpl_call_request_input_wait`.
+ *
+ * \param call the call.
+ * \param key,params,length as for `mcpl_call_request_input`.
+ * \param method a method that no protocol revision defines, such as `"acme/pick"`.
+ * \param result,result_length set to the client's result, a JSON object, and its length in bytes. Release it with
+ *   `mcpl_string_free`.
+ *
+ * \return `MCPL_OK`, or a status that `mcpl_call_send_request` returns.
+ *
+ * Any thread.
+ */
+MCPL_API
+mcpl_status mcpl_call_send_request_wait(mcpl_call *call,
+                                        const char *key,
+                                        const char *method,
+                                        const char *params,
+                                        size_t length,
+                                        char **result,
+                                        size_t *result_length);
+
+/**
  * Passes the request of a middleware's call on and returns at once; `answer` is called with the result.
  *
  * \param call the call.
@@ -3198,7 +3198,7 @@ mcpl_status mcpl_call_next(mcpl_call *call,
  *   `mcpl_string_free`.
  *
  * May be called on worker threads, which are replaced while they wait, and on threads of the program. Fails as
- * `mcpl_call_ask_wait` does, and with `MCPL_RPC_ERROR` if the request fails.
+ * `mcpl_call_request_input_wait` does, and with `MCPL_RPC_ERROR` if the request fails.
  *
  * \return `MCPL_OK`, or a status that `mcpl_call_next` returns.
  */

@@ -427,7 +427,7 @@ pub unsafe extern "C" fn mcpl_call_reply_values(
 
 /// Ends this run of a handler with input requests; the handler is called again from the start with the answers.
 ///
-/// Use it instead of `mcpl_call_ask` for handlers that keep no state between runs. It works with clients of every
+/// Use it instead of `mcpl_call_request_input` for handlers that keep no state between runs. It works with clients of every
 /// revision.
 ///
 /// - `json`, `length`: `{"requests": [[key, method, params], ...], "state": "..."}` and its length in bytes, or
@@ -804,7 +804,7 @@ pub unsafe extern "C" fn mcpl_call_trace_context(
 /// Keeps a call open when its handler returns, to end it later.
 ///
 /// Call it in the handler before another thread gets the call. Without it, a call that is open when its handler has returned,
-/// and that waits for no answer (`mcpl_call_ask`, `mcpl_call_send_request`, `mcpl_call_next`), fails with an internal error,
+/// and that waits for no answer (`mcpl_call_request_input`, `mcpl_call_send_request`, `mcpl_call_next`), fails with an internal error,
 /// which the diagnostics report; so does a call that is open when the last callback with an answer has returned. Calling
 /// it again is allowed.
 ///

@@ -186,7 +186,7 @@ pub unsafe extern "C" fn mcpl_set_diagnostics(
 /// - `most`: the number of threads; 0 for the default: one per processor, at least four, and up to 32 more for clients
 ///   none of whose callbacks runs while those of others occupy all threads.
 ///
-/// Workers that wait in a function of this library, such as `mcpl_call_ask_wait`, do not count: others replace them. A
+/// Workers that wait in a function of this library, such as `mcpl_call_request_input_wait`, do not count: others replace them. A
 /// worker that finishes waiting continues alongside its replacement, so more callbacks than this can run at once for a
 /// while. Callbacks therefore need locks for shared data even with one thread.
 #[unsafe(no_mangle)]

@@ -53,7 +53,7 @@ impl NewHandler {
 
 /// Runs the handler on the I/O thread, without waking a worker thread.
 ///
-/// Only for handlers that never wait: no other message is read or written meanwhile. `mcpl_call_ask_wait` returns
+/// Only for handlers that never wait: no other message is read or written meanwhile. `mcpl_call_request_input_wait` returns
 /// `MCPL_WOULD_DEADLOCK` there.
 pub const MCPL_HANDLER_INLINE: u32 = 1;
 /// Never runs the handler twice for one request: a retry (2026-07-28) that reaches another process fails instead. Tools
@@ -101,7 +101,7 @@ pub struct mcpl_handler_options {
     /// When the time is over, the client gets a tool error that says so, and the call is cancelled as if the client had
     /// cancelled the request (`mcpl_call_is_cancelled`, `mcpl_call_on_cancel`); completing it has no effect any more. The time
     /// includes that in which the call waits for a worker thread, and does not pass while an input request of the call is
-    /// open (`mcpl_call_ask`). Only tools have a timeout.
+    /// open (`mcpl_call_request_input`). Only tools have a timeout.
     pub timeout_ms: u64,
     /// How long clients may cache the contents of a resource, in milliseconds (2026-07-28); see
     /// `MCPL_HANDLER_SHARED_CACHE`. 0 without `MCPL_HANDLER_CACHE`: the server's `resource_cache`. Resources and resource

@@ -35,7 +35,6 @@
     )
 )]
 
-mod ask;
 mod call;
 mod callback;
 mod callback_tracker;
@@ -48,6 +47,7 @@ mod executor;
 mod fork;
 mod handler_options;
 mod handles;
+mod input_requests;
 mod json;
 mod middleware;
 mod pool;
@@ -70,7 +70,6 @@ mod user_data;
 #[cfg(all(feature = "auth", feature = "client"))]
 mod verifier;
 
-pub use ask::*;
 pub use call::*;
 pub use callback::mcpl_handler;
 pub use channel::*;
@@ -79,6 +78,7 @@ pub use client::*;
 pub use diagnostics::*;
 pub use event_loop::*;
 pub use handler_options::*;
+pub use input_requests::*;
 pub use json::*;
 pub use middleware::*;
 pub use server::*;

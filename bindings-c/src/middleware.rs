@@ -9,10 +9,10 @@ use mcpline::protocol::wire::Raw;
 use mcpline::server::CallKind;
 use serde_json::{Value, json};
 
-use crate::ask::{CallRequest, ask_and_wait, ask_with_callback, mcpl_answer};
 use crate::call::{OpenCall, mcpl_call};
 use crate::callback::mcpl_handler;
 use crate::handler_options::{NewHandler, mcpl_handler_options};
+use crate::input_requests::{CallRequest, mcpl_answer, request_and_wait, request_with_callback};
 use crate::server::{Server, mcpl_server};
 use crate::server_features::add;
 use crate::status::{Done, Fault, entry, mcpl_status};
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn mcpl_call_next(
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
     let read = || unsafe { Next::read(params, length) };
-    ask_with_callback(call, read, answer, user, finalize)
+    request_with_callback(call, read, answer, user, finalize)
 }
 
 /// Passes the request of a middleware's call on, like `mcpl_call_next`, and waits for the result.
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn mcpl_call_next(
 ///   `mcpl_string_free`.
 ///
 /// May be called on worker threads, which are replaced while they wait, and on threads of the program. Fails as
-/// `mcpl_call_ask_wait` does, and with `MCPL_RPC_ERROR` if the request fails.
+/// `mcpl_call_request_input_wait` does, and with `MCPL_RPC_ERROR` if the request fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_next_wait(
     call: *mut mcpl_call,
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn mcpl_call_next_wait(
     // SAFETY: the caller upholds the contract in the header.
     unsafe {
         let out = Out::new(result, result_length);
-        ask_and_wait(call, || Next::read(params, length), out)
+        request_and_wait(call, || Next::read(params, length), out)
     }
 }
 

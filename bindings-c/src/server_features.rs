@@ -511,7 +511,7 @@ pub unsafe extern "C" fn mcpl_server_set_completion(
 /// Sets the handler that is called for each session after its handshake (`basic/lifecycle`, revisions up to 2025-11-25;
 /// 2026-07-28 has no sessions).
 ///
-/// Its call belongs to no request. The handler can send input requests with `mcpl_call_ask` and `mcpl_call_ask_wait`
+/// Its call belongs to no request. The handler can send input requests with `mcpl_call_request_input` and `mcpl_call_request_input_wait`
 /// until it ends the call, with `mcpl_call_reply_text` and any text, or the session ends. Over HTTP this requires an
 /// open GET stream of the client.
 ///
@@ -533,7 +533,7 @@ pub unsafe extern "C" fn mcpl_server_on_initialized(
 /// Sets the handler that is called when a client that declared roots reports a change (`client/roots`, root list
 /// changes, revisions up to 2025-11-25).
 ///
-/// Request the new list with `MCPL_ASK_LIST_ROOTS`; the handler's call is like that of `mcpl_server_on_initialized`.
+/// Request the new list with `MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS`; the handler's call is like that of `mcpl_server_on_initialized`.
 /// Changes that a session reports while its handler runs cause one more call afterwards.
 ///
 /// - `handler`: called after a change.

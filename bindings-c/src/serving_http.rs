@@ -239,8 +239,10 @@ impl Server {
     /// Returns the core's options. If a callback verifies tokens, they use it.
     #[cfg(all(feature = "auth", feature = "client"))]
     fn http_options(&self, options: HttpServingOptions) -> Done<HttpOptions> {
-        Ok(match self.verifier.answerer() {
-            Some(answerer) => options.options_with(|builder| Ok(verified_by(answerer, builder)))?,
+        Ok(match self.verifier.request_handler() {
+            Some(request_handler) => {
+                options.options_with(|builder| Ok(verified_by(request_handler, builder)))?
+            }
             None => options.options()?,
         })
     }

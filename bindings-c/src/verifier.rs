@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use mcpline::auth::{Caller, ResourceServerBuilder, VerifyError};
-use mcpline::client::Answerer;
+use mcpline::client::HostRequestHandler;
 use mcpline::foreign::client::InputRequests;
 use mcpline::foreign::options::{self, CallerOptions};
 use mcpline::protocol::wire::Raw;
@@ -35,9 +35,9 @@ impl Verifier {
     }
 
     /// Returns a function that passes tokens to the callback, if one is set.
-    pub(crate) fn answerer(&self) -> Option<Answerer> {
+    pub(crate) fn request_handler(&self) -> Option<HostRequestHandler> {
         let has_handler = self.handlers.has_handler(VERIFY);
-        has_handler.then(|| self.requests.answerer(VERIFY))
+        has_handler.then(|| self.requests.request_handler(VERIFY))
     }
 
     /// Cancels all open verifications.
@@ -85,12 +85,12 @@ pub unsafe extern "C" fn mcpl_server_on_verify(
 
 /// Verifies every token with the callback.
 pub(crate) fn verified_by(
-    answerer: Answerer,
+    request_handler: HostRequestHandler,
     builder: ResourceServerBuilder,
 ) -> ResourceServerBuilder {
     builder.verifier(move |token| {
         let params = json!({ "token": token.expose() }).to_string();
-        let answer = answerer(Raw::from_trusted(params).into());
+        let answer = request_handler(Raw::from_trusted(params).into());
         async move {
             match answer.await {
                 Ok(caller) => read(&caller),

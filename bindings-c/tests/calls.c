@@ -361,9 +361,9 @@ static void forget_answer(mcpl_call *call, const mcpl_error *error, const char *
   tally_add(user);
 }
 
-static void ask_and_forget(mcpl_call *call, const char *arguments, size_t length, void *user) {
+static void request_and_forget(mcpl_call *call, const char *arguments, size_t length, void *user) {
   (void)arguments, (void)length;
-  OK(mcpl_call_ask(call, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, forget_answer, user, NULL));
+  OK(mcpl_call_request_input(call, NULL, MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS, NULL, 0, forget_answer, user, NULL));
 }
 
 static void report(mcpl_log_level level, const char *target, const char *message, void *user) {
@@ -381,7 +381,7 @@ static void a_handler_that_returns_without_ending_its_call_fails_it(void) {
   OK(mcpl_set_diagnostics(MCPL_LOG_ERROR, report, &reported, NULL));
   mcpl_server *server = mcpl_server_new("server", "1");
   OK(mcpl_server_add_tool(server, "forget", "Never replies", NULL, forget, NULL, NULL));
-  OK(mcpl_server_add_tool(server, "ask", "Never replies", NULL, ask_and_forget, &asked, NULL));
+  OK(mcpl_server_add_tool(server, "ask", "Never replies", NULL, request_and_forget, &asked, NULL));
   OK(mcpl_server_add_tool(server, "keep", "Replies later", NULL, keep, &kept, NULL));
   mcpl_client *client = joined(server);
   OK(mcpl_client_open(client));

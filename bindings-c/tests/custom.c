@@ -40,12 +40,12 @@ static void echo(mcpl_call *call, const char *params, size_t length, void *user)
 static void ask(mcpl_call *call, const char *params, size_t length, void *user) {
   char *answer = NULL;
   (void)params, (void)length, (void)user;
-  OK(mcpl_call_ask_wait(call, NULL, MCPL_ASK_ELICIT, FORM, MCPL_AUTO_LENGTH, &answer, NULL));
+  OK(mcpl_call_request_input_wait(call, NULL, MCPL_INPUT_REQUEST_METHOD_ELICIT, FORM, MCPL_AUTO_LENGTH, &answer, NULL));
   OK(mcpl_call_reply_result(call, answer, MCPL_AUTO_LENGTH));
   mcpl_string_free(answer);
 }
 
-static void ask_by_returning(mcpl_call *call, const char *params, size_t length, void *user) {
+static void return_input_request(mcpl_call *call, const char *params, size_t length, void *user) {
   char *info = NULL;
   size_t info_length = 0;
   const char *answer = NULL;
@@ -81,7 +81,7 @@ static mcpl_server *acme(void) {
   OK(mcpl_server_on_request(server, "acme/search", SEARCH, NULL, search, NULL, NULL));
   OK(mcpl_server_on_request(server, "acme/echo", NULL, &at_once, echo, NULL, NULL));
   OK(mcpl_server_on_request(server, "acme/ask", NULL, NULL, ask, NULL, NULL));
-  OK(mcpl_server_on_request(server, "acme/returned", NULL, NULL, ask_by_returning, NULL, NULL));
+  OK(mcpl_server_on_request(server, "acme/returned", NULL, NULL, return_input_request, NULL, NULL));
   OK(mcpl_server_on_request(server, "acme/other", NULL, NULL, reply_with_other_things, NULL, NULL));
   return server;
 }
@@ -175,7 +175,7 @@ static void custom_requests_are_served_on_every_revision(void) {
   mcpl_server_free(server);
 }
 
-static void handlers_of_custom_requests_ask_the_client(void) {
+static void handlers_of_custom_requests_send_input_requests(void) {
   const char *const both[] = {LEGACY, MODERN};
   mcpl_server *server = acme();
   for (size_t index = 0; index < 2; index++) {
@@ -564,7 +564,7 @@ static void a_result_of_a_type_of_an_extension_is_resolved(void) {
 
 static const struct test tests[] = {
     TEST(custom_requests_are_served_on_every_revision),
-    TEST(handlers_of_custom_requests_ask_the_client),
+    TEST(handlers_of_custom_requests_send_input_requests),
     TEST(cancelling_a_custom_request_notifies_its_handler),
     TEST(only_custom_notifications_are_sent_by_name),
     TEST(handlers_cannot_serve_methods_of_the_protocol),

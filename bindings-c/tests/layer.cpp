@@ -202,7 +202,7 @@ void custom_requests_are_served() {
     std::thread([call = std::move(call)]() mutable { call.reply(Result{object({{"later", true}})}); }).detach();
   });
   pair.server.on_request("acme/ask", nullptr, [](Call &call) {
-    call.ask_then(MCPL_ASK_ELICIT, Call::elicitation("Who?", form),
+    call.request_input_then(MCPL_INPUT_REQUEST_METHOD_ELICIT, Call::elicitation("Who?", form),
                   [](Call &, const Outcome &answer) { return Result{answer.value().at("/content")}; });
   });
   pair.server.on_request("acme/text", nullptr, [] { return "text"; });
@@ -370,7 +370,7 @@ void a_call_is_answered_once() {
   CHECK(second.take() == MCPL_STALE_HANDLE);
 }
 
-void asking_waits_or_continues() {
+void requesting_input_waits_or_continues() {
   Pair pair;
   pair.server.add_tool("wait", "d", nullptr, [](Call &call) {
     return call.elicit("Who?", form).string("/content/name") + call.list_roots().string("/roots/0/uri") +
@@ -380,15 +380,15 @@ void asking_waits_or_continues() {
       R"({"name":"continue","inputSchema":{"type":"object"}})",
       [](Call &call) {
         THROWS(MCPL_WOULD_DEADLOCK, call.list_roots());
-        call.ask_then(MCPL_ASK_ELICIT, Call::elicitation("Who?", form), [](Call &later, const Outcome &outcome) {
+        call.request_input_then(MCPL_INPUT_REQUEST_METHOD_ELICIT, Call::elicitation("Who?", form), [](Call &later, const Outcome &outcome) {
           const std::string name = outcome.value().string("/content/name");
-          later.ask_then(MCPL_ASK_LIST_ROOTS, nullptr,
+          later.request_input_then(MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS, nullptr,
                          [name](Call &, const Outcome &roots) { return name + roots.value().string("/roots/0/uri"); });
         });
       },
       {/*on_io_thread=*/true});
   pair.server.add_tool("refused", "d", nullptr, [](Call &call) {
-    call.ask_then(MCPL_ASK_SAMPLE, R"({"messages":[],"maxTokens":2})",
+    call.request_input_then(MCPL_INPUT_REQUEST_METHOD_SAMPLE, R"({"messages":[],"maxTokens":2})",
                   [](Call &, const Outcome &outcome) { return outcome.value().string("/content/text"); });
   });
   pair.client.on_elicit([](const Json &params) {
@@ -416,7 +416,7 @@ void asking_waits_or_continues() {
   }
 }
 
-void a_server_asks_outside_of_calls() {
+void a_server_requests_input_outside_of_calls() {
   Pair pair;
   Box<std::string> begun, changed;
   pair.server.on_initialized([&](Call &call) { begun.put(call.list_roots().string("/roots/0/uri")); });
@@ -1063,8 +1063,8 @@ int main() {
       TEST(a_call_that_is_dropped_fails),
       TEST(structures_with_a_size_have_initial_values),
       TEST(a_call_is_answered_once),
-      TEST(asking_waits_or_continues),
-      TEST(a_server_asks_outside_of_calls),
+      TEST(requesting_input_waits_or_continues),
+      TEST(a_server_requests_input_outside_of_calls),
       TEST(tool_calls_need_approval),
       TEST(requests_are_futures_or_call_back),
       TEST(a_client_reports_changes_of_its_connection),

@@ -18,7 +18,7 @@ static void wait_here(mcpl_call *call, const char *arguments, size_t length, voi
   char *result = NULL;
   (void)arguments, (void)length, (void)user;
   CHECK(here());
-  EXPECT(MCPL_WOULD_DEADLOCK, mcpl_call_ask_wait(call, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, &result, NULL));
+  EXPECT(MCPL_WOULD_DEADLOCK, mcpl_call_request_input_wait(call, NULL, MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS, NULL, 0, &result, NULL));
   CHECK(result == NULL);
   OK(mcpl_call_reply_text(call, "would block", MCPL_AUTO_LENGTH));
 }
@@ -152,16 +152,16 @@ static void freeing_a_loop_ends_queued_callbacks(void) {
 struct dialog {
   mcpl_loop *loop;
   mcpl_request *request;
-  struct pending asking;
+  struct pending pending_call;
   struct tally closed;
   int polls;
 };
 
-static void ask_user(mcpl_call *call, const char *arguments, size_t length, void *user) {
+static void request_user_input(mcpl_call *call, const char *arguments, size_t length, void *user) {
   (void)arguments, (void)length, (void)user;
   static const char form[] = "{\"message\": \"?\", \"requestedSchema\": {\"type\": \"object\", \"properties\": {}}}";
   char *answer = NULL;
-  const mcpl_status status = mcpl_call_ask_wait(call, NULL, MCPL_ASK_ELICIT, form, MCPL_AUTO_LENGTH, &answer, NULL);
+  const mcpl_status status = mcpl_call_request_input_wait(call, NULL, MCPL_INPUT_REQUEST_METHOD_ELICIT, form, MCPL_AUTO_LENGTH, &answer, NULL);
   CHECK(status != MCPL_OK);
   CHECK(mcpl_call_fail_with(call, mcpl_last_error()) == MCPL_OK);
 }
@@ -192,14 +192,14 @@ static void a_dialog_within_a_callback_dispatches(void) {
   dispatching = pthread_self();
   dialog.loop = mcpl_loop_new();
   mcpl_server *server = mcpl_server_new("server", "1");
-  OK(mcpl_server_add_tool(server, "ask", "Asks the user", NULL, ask_user, NULL, NULL));
+  OK(mcpl_server_add_tool(server, "ask", "Asks the user", NULL, request_user_input, NULL, NULL));
   mcpl_client *client = joined(server);
   OK(mcpl_client_use_loop(client, dialog.loop));
   OK(mcpl_client_on_elicit(client, show_dialog, &dialog, NULL));
   OK(mcpl_client_open(client));
-  OK(mcpl_client_call_tool_async(client, "ask", NULL, 0, NULL, done_here, &dialog.asking, &dialog.request));
-  turn(dialog.loop, &dialog.asking.done);
-  CHECK(dialog.asking.status == MCPL_REQUEST_CANCELLED);
+  OK(mcpl_client_call_tool_async(client, "ask", NULL, 0, NULL, done_here, &dialog.pending_call, &dialog.request));
+  turn(dialog.loop, &dialog.pending_call.done);
+  CHECK(dialog.pending_call.status == MCPL_REQUEST_CANCELLED);
   CHECK(tally_count(&dialog.closed) == 1);
   /* The descriptor was readable only when there was something to dispatch: the cancellation, and the outcome. */
   CHECK(dialog.polls >= 1 && dialog.polls <= 8);

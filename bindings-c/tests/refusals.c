@@ -516,8 +516,8 @@ static void calls_refuse(mcpl_call *live, mcpl_call *ended) {
   HANDLE(mcpl_call_notify, ended, "acme/a", NULL, 0);
   HANDLE_ALONE(mcpl_call_close_stream, ended);
   HANDLE_ALONE(mcpl_call_keep, ended);
-  HANDLE(mcpl_call_ask, ended, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, on_answer, NULL, NULL);
-  HANDLE(mcpl_call_ask_wait, ended, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, &text, &length);
+  HANDLE(mcpl_call_request_input, ended, NULL, MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS, NULL, 0, on_answer, NULL, NULL);
+  HANDLE(mcpl_call_request_input_wait, ended, NULL, MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS, NULL, 0, &text, &length);
   HANDLE(mcpl_call_next, ended, NULL, 0, on_answer, NULL, NULL);
   HANDLE(mcpl_call_next_wait, ended, NULL, 0, &text, &length);
   HANDLE(mcpl_call_send_request, ended, NULL, "acme/a", NULL, 0, on_answer, NULL, NULL);
@@ -564,10 +564,10 @@ static void calls_refuse(mcpl_call *live, mcpl_call *ended) {
   REFUSES(mcpl_call_notify, live, BAD_TEXT, NULL, 0);
   REFUSES(mcpl_call_notify, live, "acme/a", JSON(BAD_JSON));
   REFUSES(mcpl_call_notify, live, "acme/a", JSON("[]"));
-  REFUSES(mcpl_call_ask, live, NULL, (mcpl_ask_method)99, NULL, 0, on_answer, NULL, NULL);
-  REFUSES(mcpl_call_ask, live, NULL, MCPL_ASK_ELICIT, JSON(BAD_JSON), on_answer, NULL, NULL);
-  REFUSES(mcpl_call_ask, live, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, NULL, NULL, NULL);
-  REFUSES(mcpl_call_ask_wait, live, BAD_TEXT, MCPL_ASK_LIST_ROOTS, NULL, 0, &text, &length);
+  REFUSES(mcpl_call_request_input, live, NULL, (mcpl_input_request_method)99, NULL, 0, on_answer, NULL, NULL);
+  REFUSES(mcpl_call_request_input, live, NULL, MCPL_INPUT_REQUEST_METHOD_ELICIT, JSON(BAD_JSON), on_answer, NULL, NULL);
+  REFUSES(mcpl_call_request_input, live, NULL, MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS, NULL, 0, NULL, NULL, NULL);
+  REFUSES(mcpl_call_request_input_wait, live, BAD_TEXT, MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS, NULL, 0, &text, &length);
   REFUSES(mcpl_call_next, live, NULL, 0, on_answer, NULL, NULL);
   REFUSES(mcpl_call_next_wait, live, NULL, 0, &text, &length);
   REFUSES(mcpl_call_send_request, live, NULL, NULL, NULL, 0, on_answer, NULL, NULL);
@@ -622,10 +622,10 @@ static void live_and_ended_calls_refuse(void) {
 
 /* ---- input requests and requests */
 
-static void ask_roots(mcpl_call *call, const char *arguments, size_t length, void *user) {
+static void request_roots(mcpl_call *call, const char *arguments, size_t length, void *user) {
   char *result = NULL;
   (void)arguments, (void)length, (void)user;
-  OK(mcpl_call_ask_wait(call, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, &result, NULL));
+  OK(mcpl_call_request_input_wait(call, NULL, MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS, NULL, 0, &result, NULL));
   OK(mcpl_call_reply_text(call, JSON(result)));
   mcpl_string_free(result);
 }
@@ -635,7 +635,7 @@ static void input_requests_and_requests_refuse(void) {
   struct pending pending = PENDING;
   mcpl_request *request = NULL;
   mcpl_server *server = mcpl_server_new("server", "1");
-  OK(mcpl_server_add_tool(server, "ask", "Asks", NULL, ask_roots, NULL, NULL));
+  OK(mcpl_server_add_tool(server, "ask", "Asks", NULL, request_roots, NULL, NULL));
   mcpl_client *client = joined(server);
   OK(mcpl_client_on_list_roots(client, keep_input_request, &kept, NULL));
   OK(mcpl_client_open(client));

@@ -5,7 +5,7 @@ import { AsyncResource } from "node:async_hooks";
 import { type Caller, callerOf } from "./auth.js";
 import { jsonOf } from "./content.js";
 import { attempt, ClosedError, RequestCancelledError, RpcError, ToolError, UsageError } from "./errors.js";
-import { ask, hasReported, hub, sessionStateOf, watch } from "./hub.js";
+import { requestInput, hasReported, hub, sessionStateOf, watch } from "./hub.js";
 import type { Exchange } from "./http.js";
 import type { NativeRequestInfo } from "./native.js";
 import type { Attributes } from "./open_telemetry.js";
@@ -31,7 +31,7 @@ export type ElicitResult<Content> =
   { action: "accept"; content: Content } | { action: "decline" | "cancel"; content?: undefined };
 
 /** Options of an input request. */
-export interface AskOptions {
+export interface InputRequestOptions {
   /**
    * Identifies the answer if the handler is replayed in another process (2026-07-28). Default: the number of the input
    * request. Set it if the order of input requests can differ between runs.
@@ -204,12 +204,12 @@ export class Context<C = unknown, State = unknown> {
   async elicit<const S extends Schema>(
     message: string,
     schema: S,
-    options?: AskOptions,
+    options?: InputRequestOptions,
   ): Promise<ElicitResult<Parsed<S>>>;
   async elicit(message: string): Promise<ElicitResult<Record<string, unknown>>>;
-  async elicit(message: string, schema?: Schema, options?: AskOptions): Promise<ElicitResult<unknown>> {
+  async elicit(message: string, schema?: Schema, options?: InputRequestOptions): Promise<ElicitResult<unknown>> {
     const form = schema === undefined ? undefined : formOf(schema, "`schema` of the form");
-    const answer = (await this.#ask(formRequest(message, form), options)) as {
+    const answer = (await this.#requestInput(formRequest(message, form), options)) as {
       action: ElicitAction;
       content?: Record<string, unknown>;
     };
@@ -230,12 +230,12 @@ export class Context<C = unknown, State = unknown> {
   async elicitUrl(
     message: string,
     url: string,
-    options?: AskOptions & {
+    options?: InputRequestOptions & {
       /** Id for {@link Server.notifyElicitationComplete} (2025-11-25). */
       elicitationId?: string;
     },
   ): Promise<{ action: ElicitAction }> {
-    const answer = await this.#ask(elicitUrl(message, url, options?.elicitationId), options);
+    const answer = await this.#requestInput(elicitUrl(message, url, options?.elicitationId), options);
     return { action: (answer as { action: ElicitAction }).action };
   }
 
@@ -244,8 +244,8 @@ export class Context<C = unknown, State = unknown> {
    *
    * Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
    */
-  async sample(params: CreateMessageParams, options?: AskOptions): Promise<CreateMessageResult> {
-    return (await this.#ask(sample(params), options)) as CreateMessageResult;
+  async sample(params: CreateMessageParams, options?: InputRequestOptions): Promise<CreateMessageResult> {
+    return (await this.#requestInput(sample(params), options)) as CreateMessageResult;
   }
 
   /**
@@ -253,8 +253,8 @@ export class Context<C = unknown, State = unknown> {
    *
    * Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
    */
-  async listRoots(options?: AskOptions): Promise<Root[]> {
-    return ((await this.#ask(listRoots(), options)) as { roots: Root[] }).roots;
+  async listRoots(options?: InputRequestOptions): Promise<Root[]> {
+    return ((await this.#requestInput(listRoots(), options)) as { roots: Root[] }).roots;
   }
 
   /**
@@ -269,8 +269,8 @@ export class Context<C = unknown, State = unknown> {
    * @param params Parameters: a JSON object.
    * @throws UsageError if the protocol defines the method, or `params` is not a JSON object.
    */
-  async sendRequest(method: string, params?: object, options?: AskOptions): Promise<Record<string, unknown>> {
-    return (await this.#ask({ method, params }, options)) as Record<string, unknown>;
+  async sendRequest(method: string, params?: object, options?: InputRequestOptions): Promise<Record<string, unknown>> {
+    return (await this.#requestInput({ method, params }, options)) as Record<string, unknown>;
   }
 
   /**
@@ -467,7 +467,7 @@ export class Context<C = unknown, State = unknown> {
     return info;
   }
 
-  async #ask({ method, params }: InputRequest, options: AskOptions | undefined): Promise<unknown> {
+  async #requestInput({ method, params }: InputRequest, options: InputRequestOptions | undefined): Promise<unknown> {
     const span = this.#server.isTracingEnabled ? this.#beginSpan(method, params) : undefined;
     if (span === undefined) {
       return this.#send(method, params, options);
@@ -489,9 +489,9 @@ export class Context<C = unknown, State = unknown> {
     });
   }
 
-  async #send(method: string, params: object | undefined, options: AskOptions | undefined): Promise<unknown> {
+  async #send(method: string, params: object | undefined, options: InputRequestOptions | undefined): Promise<unknown> {
     const json = params === undefined ? undefined : JSON.stringify(params);
-    return JSON.parse(await ask(this.#call, method, json, options?.key));
+    return JSON.parse(await requestInput(this.#call, method, json, options?.key));
   }
 }
 

@@ -263,7 +263,7 @@ export function reportEnded(call: number): void {
 }
 
 /** Sends an input request to the client of a call, at the end of this turn. Returns the answer as JSON. */
-export function ask(
+export function requestInput(
   call: number,
   method: string,
   params: string | undefined,
@@ -272,7 +272,7 @@ export function ask(
   const [number, answered] = promised(false);
   try {
     attempt(() => {
-      hub.ask(call, number, method, params, key);
+      hub.requestInput(call, number, method, params, key);
     });
   } catch (error) {
     dropPromise(number);

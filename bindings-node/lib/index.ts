@@ -68,7 +68,7 @@ export type {
 export type { ToolCallResult } from "./client/tool_data.js";
 export { audio, bytesOf, embedded, image, resourceLink, text, textOf } from "./content.js";
 export type { ContentOptions, PartialContents } from "./content.js";
-export type { AskOptions, Context, ElicitResult } from "./context.js";
+export type { InputRequestOptions, Context, ElicitResult } from "./context.js";
 export {
   AuthorizationFailedError,
   ClosedError,

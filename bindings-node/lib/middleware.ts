@@ -55,17 +55,17 @@ type ListResult<Members> = Members & {
 };
 
 /** A result that may ask the client for input instead (2026-07-28). */
-type AskingResult<Result> = (Result & { resultType?: "complete" }) | InputRequiredResult;
+type ResultOrInputRequired<Result> = (Result & { resultType?: "complete" }) | InputRequiredResult;
 
 /** The methods of the protocol that middleware sees, with their parameters and results. */
 export interface MiddlewareMethods {
   "tools/list": { params: ListParams; result: ListResult<{ tools: Tool[] }> };
-  "tools/call": { params: NamedParams; result: AskingResult<CallToolResult> };
+  "tools/call": { params: NamedParams; result: ResultOrInputRequired<CallToolResult> };
   "resources/list": { params: ListParams; result: ListResult<{ resources: Resource[] }> };
   "resources/templates/list": { params: ListParams; result: ListResult<{ resourceTemplates: ResourceTemplate[] }> };
-  "resources/read": { params: { uri: string; _meta?: Meta }; result: AskingResult<ReadResourceResult> };
+  "resources/read": { params: { uri: string; _meta?: Meta }; result: ResultOrInputRequired<ReadResourceResult> };
   "prompts/list": { params: ListParams; result: ListResult<{ prompts: Prompt[] }> };
-  "prompts/get": { params: NamedParams; result: AskingResult<GetPromptResult> };
+  "prompts/get": { params: NamedParams; result: ResultOrInputRequired<GetPromptResult> };
   "completion/complete": { params: CompleteParams & { _meta?: Meta }; result: CompleteResult };
   "sampling/createMessage": { params: CreateMessageParams; result: CreateMessageResult };
   "elicitation/create": { params: ElicitParams; result: ElicitAnswer };
@@ -306,9 +306,9 @@ export function addMiddleware(registry: FeatureRegistry, given: readonly unknown
       const end = (value: unknown) => endOf(request, value);
       try {
         const returned: unknown = middleware(request, (passed) => passOn(request, passed));
-        return isPromise(returned) ? returned.then(end, refuseAsking) : end(returned);
+        return isPromise(returned) ? returned.then(end, refuseUrlElicitation) : end(returned);
       } catch (error) {
-        return refuseAsking(error);
+        return refuseUrlElicitation(error);
       }
     },
     finish: (call, end) => {
@@ -318,7 +318,7 @@ export function addMiddleware(registry: FeatureRegistry, given: readonly unknown
 }
 
 /** Throws an error of a middleware, or another one if the error asks the client for input. */
-function refuseAsking(error: unknown): never {
+function refuseUrlElicitation(error: unknown): never {
   if (error instanceof UrlElicitationRequiredError) {
     throw new UsageError("a middleware cannot throw `UrlElicitationRequiredError`: only handlers can", {
       cause: error,

@@ -33,7 +33,7 @@ export interface NativeHub {
   notify(call: number, method: string, params?: string): void;
   closeStream(call: number): void;
   runNext(call: number, promise: number, params?: string): void;
-  ask(call: number, promise: number, method: string, params?: string, key?: string): void;
+  requestInput(call: number, promise: number, method: string, params?: string, key?: string): void;
 
   beginExchange(
     app: NativeHttpApp,

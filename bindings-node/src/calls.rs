@@ -4,7 +4,7 @@ use mcpline::foreign::{self, IoAction};
 use mcpline::middleware::MiddlewareOutcome;
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::Raw;
-use mcpline::{Ask, AskMethod, Call, Context, ErrorKind};
+use mcpline::{Call, Context, ErrorKind, InputRequest, InputRequestMethod};
 use napi::Result;
 use napi::bindgen_prelude::{Buffer, Uint8ArraySlice};
 use napi_derive::napi;
@@ -340,7 +340,7 @@ impl Hub {
     /// Sends an input request with the next flush: those of one turn are sent together. The promise with this number is
     /// settled with the answer, which is JSON.
     #[napi(catch_unwind)]
-    pub fn ask(
+    pub fn request_input(
         &mut self,
         call: f64,
         promise: u32,
@@ -348,8 +348,11 @@ impl Hub {
         params: Option<String>,
         key: Option<String>,
     ) -> Result<()> {
-        let mut ask = Ask::new(parse_ask_method(&method)?, params.map(checked).transpose()?);
-        ask.key = key;
+        let mut input_request = InputRequest::new(
+            parse_input_request_method(&method)?,
+            params.map(checked).transpose()?,
+        );
+        input_request.key = key;
         let Some(context) = self.context(call) else {
             return Err(Failure::closed("the request has ended").into());
         };
@@ -361,7 +364,8 @@ impl Hub {
             };
             shared.post(Event::Settled(promise, settled));
         });
-        self.outgoing.push(IoAction::Ask(context, ask, sink));
+        self.outgoing
+            .push(IoAction::InputRequest(context, input_request, sink));
         Ok(())
     }
 
@@ -437,6 +441,6 @@ pub(crate) fn checked(json: String) -> Result<Raw> {
 }
 
 /// Parses the method of an input request.
-pub(crate) fn parse_ask_method(name: &str) -> Result<AskMethod> {
-    AskMethod::parse(name).map_err(|error| Failure::usage(error.to_string()).into())
+pub(crate) fn parse_input_request_method(name: &str) -> Result<InputRequestMethod> {
+    InputRequestMethod::parse(name).map_err(|error| Failure::usage(error.to_string()).into())
 }

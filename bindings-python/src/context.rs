@@ -8,7 +8,7 @@ use mcpline::middleware::MiddlewareOutcome;
 use mcpline::protocol::session::InputRequestError;
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::Raw;
-use mcpline::{Ask, Context};
+use mcpline::{Context, InputRequest};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
@@ -16,7 +16,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use crate::errors;
 use crate::event_loop::{Event, FutureValue, Hub};
 use crate::exchange::AsgiScope;
-use crate::outcome::{ask_method, checked, trusted};
+use crate::outcome::{checked, input_request_method, trusted};
 use crate::workers::Pool;
 
 /// How a handler waits for the answer to an input request; this depends on where the handler runs.
@@ -34,12 +34,12 @@ pub(crate) enum WaitMode {
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct Call {
     context: Context,
-    asker: WaitMode,
+    wait_mode: WaitMode,
 }
 
 impl Call {
-    pub(crate) fn new(context: Context, asker: WaitMode) -> Self {
-        Self { context, asker }
+    pub(crate) fn new(context: Context, wait_mode: WaitMode) -> Self {
+        Self { context, wait_mode }
     }
 }
 
@@ -87,7 +87,7 @@ impl Call {
 
     /// Sends an input request and sets the result of `future` to the answer, which is JSON.
     #[pyo3(signature = (method, params, key, future))]
-    fn ask_into(
+    fn request_input_into(
         &self,
         py: Python<'_>,
         method: &str,
@@ -95,47 +95,50 @@ impl Call {
         key: Option<String>,
         future: Py<PyAny>,
     ) -> PyResult<()> {
-        let WaitMode::Loop(hub) = &self.asker else {
+        let WaitMode::Loop(hub) = &self.wait_mode else {
             return Err(errors::usage_error(
                 py,
                 "only a handler on the event loop can await an answer",
             ));
         };
-        let ask = input_request(py, method, params, key)?;
-        let (sink_hub, method) = (hub.clone(), ask.method.clone());
+        let input_request = input_request(py, method, params, key)?;
+        let (sink_hub, method) = (hub.clone(), input_request.method.clone());
         let sink = move |answer| {
             sink_hub.post(Event::Resolve(future, FutureValue::Answer(answer, method)))
         };
-        hub.push(py, IoAction::Ask(self.context.clone(), ask, Box::new(sink)))
+        hub.push(
+            py,
+            IoAction::InputRequest(self.context.clone(), input_request, Box::new(sink)),
+        )
     }
 
     /// Sends an input request and waits for the answer, which is JSON.
     #[pyo3(signature = (method, params, key))]
-    fn ask<'py>(
+    fn request_input<'py>(
         &self,
         py: Python<'py>,
         method: &str,
         params: Option<Vec<u8>>,
         key: Option<String>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let WaitMode::Pool(pool) = &self.asker else {
+        let WaitMode::Pool(pool) = &self.wait_mode else {
             return Err(errors::usage_error(
                 py,
                 "an inline handler cannot wait for the client: remove `inline`, or write it as `async def`",
             ));
         };
-        let ask = input_request(py, method, params, key)?;
+        let input_request = input_request(py, method, params, key)?;
         let (sender, receiver) = mpsc::sync_channel(1);
         let sink = move |answer| {
             // The handler's thread receives until the answer arrives.
             let _ = sender.send(answer);
         };
-        let asking = IoAction::Ask(self.context.clone(), ask, Box::new(sink));
-        let ask_and_wait = move || {
-            pool.deliver(asking);
+        let action = IoAction::InputRequest(self.context.clone(), input_request, Box::new(sink));
+        let send_and_wait = move || {
+            pool.deliver(action);
             receiver.recv()
         };
-        let asked = py.detach(|| pool.waiting(ask_and_wait));
+        let asked = py.detach(|| pool.waiting(send_and_wait));
         let answer = asked.map_err(|busy| errors::limit_exceeded(py, &busy.to_string()))?;
         match answer {
             Ok(Ok(answer)) => Ok(PyBytes::new(py, answer.as_bytes())),
@@ -156,7 +159,7 @@ impl Call {
         params: Option<&Bound<'_, PyBytes>>,
         future: Py<PyAny>,
     ) -> PyResult<()> {
-        let WaitMode::Loop(hub) = &self.asker else {
+        let WaitMode::Loop(hub) = &self.wait_mode else {
             return Err(errors::usage_error(
                 py,
                 "only a middleware on the event loop can await the result of a request",
@@ -178,7 +181,7 @@ impl Call {
         py: Python<'py>,
         params: Option<&Bound<'_, PyBytes>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let WaitMode::Pool(pool) = &self.asker else {
+        let WaitMode::Pool(pool) = &self.wait_mode else {
             return Err(errors::usage_error(
                 py,
                 "a middleware on the event loop must await the result of a request",
@@ -406,11 +409,11 @@ fn input_request(
     method: &str,
     params: Option<Vec<u8>>,
     key: Option<String>,
-) -> PyResult<Ask> {
+) -> PyResult<InputRequest> {
     let params = params.map(|params| checked(py, params)).transpose()?;
-    let mut ask = Ask::new(ask_method(py, method)?, params);
-    ask.key = key;
-    Ok(ask)
+    let mut input_request = InputRequest::new(input_request_method(py, method)?, params);
+    input_request.key = key;
+    Ok(input_request)
 }
 
 fn to_py_bytes<'py>(py: Python<'py>, json: &Raw) -> Bound<'py, PyBytes> {

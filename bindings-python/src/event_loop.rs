@@ -13,7 +13,7 @@ use mcpline::foreign::{CallQueue, IoAction, IoThreadQueue, MAX_WAITING_CALLS};
 use mcpline::middleware::MiddlewareOutcome;
 use mcpline::protocol::session::InputRequestError;
 use mcpline::protocol::wire::Raw;
-use mcpline::{AskMethod, Call as CoreCall};
+use mcpline::{Call as CoreCall, InputRequestMethod};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyTuple};
@@ -47,7 +47,7 @@ pub(crate) enum Event {
 /// The value that a future resolves to.
 pub(crate) enum FutureValue {
     /// The answer to an input request of this method, as JSON.
-    Answer(Result<Raw, InputRequestError>, AskMethod),
+    Answer(Result<Raw, InputRequestError>, InputRequestMethod),
     /// The outcome of a request that middleware passed on; `None` if the request has ended.
     Outcome(Option<MiddlewareOutcome>),
     /// The end of serving.

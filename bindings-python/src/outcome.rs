@@ -5,7 +5,7 @@ use mcpline::foreign::IoAction;
 use mcpline::foreign::results;
 use mcpline::protocol::wire::Raw;
 use mcpline::server::{CallKind, CompletionReply, InputRequest};
-use mcpline::{AskMethod, HandlerError, InputRequired, Reply, RpcError, ToolReply};
+use mcpline::{HandlerError, InputRequestMethod, InputRequired, Reply, RpcError, ToolReply};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
@@ -32,9 +32,9 @@ impl InputRequiredReply {
         let requests = requests
             .into_iter()
             .map(|(key, method, params)| {
-                Ok(InputRequest {
+                Ok(KeyedInputRequest {
                     key,
-                    method: ask_method(py, &method)?,
+                    method: input_request_method(py, &method)?,
                     params: params.map(|params| checked(py, params)).transpose()?,
                 })
             })
@@ -275,8 +275,8 @@ pub(crate) fn checked(py: Python<'_>, json: Vec<u8>) -> PyResult<Raw> {
 }
 
 /// Parses the method of an input request.
-pub(crate) fn ask_method(py: Python<'_>, name: &str) -> PyResult<AskMethod> {
-    AskMethod::parse(name).map_err(|error| errors::usage_error(py, error.to_string()))
+pub(crate) fn input_request_method(py: Python<'_>, name: &str) -> PyResult<InputRequestMethod> {
+    InputRequestMethod::parse(name).map_err(|error| errors::usage_error(py, error.to_string()))
 }
 
 /// Ends a call that was cancelled before its handler began: no response is sent.

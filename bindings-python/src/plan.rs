@@ -163,7 +163,7 @@ impl SharedPlan {
         py: Python<'py>,
         objects: &Objects,
         call: &CoreCall,
-        asker: &WaitMode,
+        wait_mode: &WaitMode,
     ) -> PyResult<Prepared<'py>> {
         let decoded = match &objects.decode {
             Some(decode) => Some(decoded(py, objects, decode, call.arguments().as_bytes())?),
@@ -171,7 +171,7 @@ impl SharedPlan {
         };
         let context = match &objects.context {
             Some(_) => {
-                let native = Call::new(call.context(), asker.clone());
+                let native = Call::new(call.context(), wait_mode.clone());
                 let context_type = objects.context_type.bind(py);
                 Some(context_type.call1((native, objects.server.bind(py)))?)
             }
@@ -206,9 +206,9 @@ impl SharedPlan {
         py: Python<'py>,
         objects: &Objects,
         call: &CoreCall,
-        asker: &WaitMode,
+        wait_mode: &WaitMode,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let prepared = self.prepare(py, objects, call, asker)?;
+        let prepared = self.prepare(py, objects, call, wait_mode)?;
         prepared
             .function
             .call(prepared.arguments, prepared.keywords.as_ref())

@@ -238,10 +238,10 @@ impl ReusableTask {
             // There is no further call: `drive` ends.
             return Err(PyStopAsyncIteration::new_err(()));
         };
-        let asker = WaitMode::Loop(this.event_loop.get().hub.clone());
+        let wait_mode = WaitMode::Loop(this.event_loop.get().hub.clone());
         let begun = planned
             .lock_objects()
-            .and_then(|objects| planned.invoke(py, &objects, &call, &asker));
+            .and_then(|objects| planned.invoke(py, &objects, &call, &wait_mode));
         let mut state = lock(&this.state);
         state.current = Some((planned, call));
         state.number += 1;

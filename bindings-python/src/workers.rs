@@ -181,10 +181,10 @@ impl Worker {
                 abandon(call);
                 continue;
             }
-            let asker = WaitMode::Pool(workers.pool.clone());
+            let wait_mode = WaitMode::Pool(workers.pool.clone());
             let prepared = planned
                 .lock_objects()
-                .and_then(|objects| planned.prepare(py, &objects, &call, &asker));
+                .and_then(|objects| planned.prepare(py, &objects, &call, &wait_mode));
             let prepared = prepared.and_then(|prepared| {
                 let job = Job {
                     pool: workers.pool.clone(),

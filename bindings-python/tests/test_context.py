@@ -35,7 +35,7 @@ from mcpline import (
 from mcpline.settings import ServerSettings
 from support import LEGACY, MODERN, REVISIONS, run, text
 
-ASKING = [revision for revision in REVISIONS if revision >= "2025-06-18"]
+WITH_ELICITATION = [revision for revision in REVISIONS if revision >= "2025-06-18"]
 
 
 @dataclass
@@ -188,7 +188,7 @@ def test_an_unknown_level_is_an_error():
     run(main())
 
 
-@pytest.mark.parametrize("revision", ASKING)
+@pytest.mark.parametrize("revision", WITH_ELICITATION)
 @pytest.mark.parametrize("kind", ["async", "sync"])
 def test_input_requests_are_answered_during_a_call(revision, kind):
     server = make()
@@ -462,7 +462,7 @@ def test_inline_handlers_must_not_wait():
     run(main())
 
 
-@pytest.mark.parametrize("revision", ASKING)
+@pytest.mark.parametrize("revision", WITH_ELICITATION)
 def test_input_requests_can_be_returned(revision):
     server = make()
 

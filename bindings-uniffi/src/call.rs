@@ -8,7 +8,7 @@ use mcpline::middleware::MiddlewareOutcome;
 use mcpline::protocol::vocabulary::{ElicitParams, LoggingLevel};
 use mcpline::protocol::wire::Raw;
 use mcpline::server::CallKind;
-use mcpline::{Ask, AskMethod, Context, ErrorKind, HandlerError, Reply};
+use mcpline::{Context, ErrorKind, HandlerError, InputRequest, InputRequestMethod, Reply};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
@@ -333,8 +333,9 @@ impl Call {
         key: Option<String>,
     ) -> Result<String, Failure> {
         let params = params.map(|params| read("the parameters", params));
-        let mut ask = Ask::new(AskMethod::parse(&method)?, params.transpose()?);
-        ask.key = key;
+        let mut input_request =
+            InputRequest::new(InputRequestMethod::parse(&method)?, params.transpose()?);
+        input_request.key = key;
         let (sender, answer) = oneshot::channel();
         let sink = Box::new(move |answer: Result<Raw, _>| {
             // The handler may have ended.
@@ -342,7 +343,7 @@ impl Call {
                 Failure::of(CoreFailure::of_input_request(&error).with_operation(&method))
             }));
         });
-        let action = IoAction::Ask(self.context.clone(), ask, sink);
+        let action = IoAction::InputRequest(self.context.clone(), input_request, sink);
         self.queue.push(action);
         let answer = answer.await.map_err(|_| Failure::ended())??;
         Ok(answer.as_str().to_owned())

@@ -9,7 +9,8 @@ use mcpline::foreign::Failure as CoreFailure;
 use mcpline::foreign::channel::OpenChannel;
 use mcpline::foreign::client::{
     BacklogSlot, CLOSING_TIMEOUT, ClientCloser, ClientCommand, ClientEvents, ClientHandle,
-    Connection, InputRequest, InputRequests, Outcome, OutcomeRecipient, Target, WrongPhaseError,
+    Connection, HostInputRequest, InputRequests, Outcome, OutcomeRecipient, Target,
+    WrongPhaseError,
 };
 use mcpline::foreign::options::CallOptions;
 use mcpline::protocol::ListMethod;
@@ -153,8 +154,8 @@ impl Events {
 }
 
 impl ClientEvents for Events {
-    fn input_request(&self, requests: &Arc<InputRequests>, request: InputRequest) {
-        let InputRequest {
+    fn input_request(&self, requests: &Arc<InputRequests>, request: HostInputRequest) {
+        let HostInputRequest {
             number,
             method,
             params,

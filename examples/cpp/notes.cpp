@@ -74,7 +74,7 @@ void offer(mcpline::Server &server, Notes &notes) {
       object({{"type", "object"}, {"properties", object({{"title", text_schema}})}, {"required", array({"title"})}}),
       [&](const Json &arguments) { return notes.get(arguments.string("/title")); });
 
-  // elicit blocks the handler's thread until the user has answered; ask_then would not.
+  // elicit blocks the handler's thread until the user has answered; request_input_then would not.
   server.add_tool("clear", "Throws all notes away", nullptr, [&](Call &call) {
     const Json answer =
         call.elicit("Throw all notes away?",

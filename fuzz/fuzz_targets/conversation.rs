@@ -147,14 +147,14 @@ impl Driver {
             0 => {
                 let text = Raw::parse(Bytes::copy_from_slice(&line[1..])).ok();
                 let meta = text.as_ref().filter(|text| text.members().is_some());
-                let ask = OutgoingClientRequest {
+                let outgoing = OutgoingClientRequest {
                     meta,
                     wants_progress: line.len() % 2 == 0,
                     ..OutgoingClientRequest::new("tools/call", meta)
                 };
                 let (key, message) = self
                     .conversation
-                    .begin_request(&ask, self.started, self.now);
+                    .begin_request(&outgoing, self.started, self.now);
                 self.started += 1;
                 self.keys.push(key);
                 // `begin_request` requires parameters without `_meta`: its callers remove it.

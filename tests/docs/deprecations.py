@@ -20,7 +20,7 @@ FILES = {
     ),
     "Python": (("bindings-python/python/mcpline/context.py",), ("bindings-python/python/mcpline/_setup.py",)),
     "Node": (("bindings-node/lib/context.ts",), ("bindings-node/lib/client/host.ts",)),
-    "C": (("bindings-c/src/ask.rs", "bindings-c/src/call.rs"), ("bindings-c/src/client/handlers.rs",)),
+    "C": (("bindings-c/src/input_requests.rs", "bindings-c/src/call.rs"), ("bindings-c/src/client/handlers.rs",)),
     "C header": (("bindings-c/include/mcpline.h",),),
     "C++": (("bindings-c/include/mcpline/call.hpp",), ("bindings-c/include/mcpline/client.hpp",)),
 }

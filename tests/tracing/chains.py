@@ -23,7 +23,7 @@ _FORWARDING = """\
 forward SERVER tools/call trace_context
   forward CLIENT tools/call trace_context
 """
-_ASKING = """\
+_WITH_ELICITATION = """\
 relay SERVER tools/call relay
   relay INTERNAL working
     relay CLIENT elicitation/create{answered}
@@ -70,7 +70,7 @@ class Chain:
         # The oldest revision has no elicitation.
         if self.revision != "2024-11-05":
             answered = _ANSWERED_BY_PROXY if "proxy" in self.programs else _ANSWERED_BY_HOST
-            asking = _ASKING.format(answered=answered)
+            asking = _WITH_ELICITATION.format(answered=answered)
             calls["planning with a question"] = asking + (_AGAIN if self.revision == "2026-07-28" else "")
         trees = {}
         for span, below in calls.items():

@@ -168,12 +168,12 @@ public:
   /// Sends an input request to the client and waits for the answer.
   ///
   /// Fails with `MCPL_WOULD_DEADLOCK` on threads that must not wait (inline handlers, within a dispatch); use
-  /// `ask_then` there. Keys must differ within a handler; empty keys are numbered.
-  Fallible<Json> ask(mcpl_ask_method what, const JsonText &params = nullptr, std::string_view key = {}) {
+  /// `request_input_then` there. Keys must differ within a handler; empty keys are numbered.
+  Fallible<Json> request_input(mcpl_input_request_method method, const JsonText &params = nullptr, std::string_view key = {}) {
     char *result = nullptr;
     std::size_t length = 0;
     MCPLINE_CHECK(
-        mcpl_call_ask_wait(used(), detail::Short(key).or_null(), what, params.data(), params.size(), &result, &length));
+        mcpl_call_request_input_wait(used(), detail::Short(key).or_null(), method, params.data(), params.size(), &result, &length));
     return Json(detail::taken(result, length));
   }
 
@@ -181,19 +181,19 @@ public:
   /// {…}}`.
   Fallible<Json> elicit(std::string_view message, const JsonText &schema) {
     MCPLINE_TAKE(params, elicitation(message, schema));
-    return ask(MCPL_ASK_ELICIT, params);
+    return request_input(MCPL_INPUT_REQUEST_METHOD_ELICIT, params);
   }
 
   /// Requests a completion from the client's model and waits. `params` are the parameters of `sampling/createMessage`;
   /// returns a CreateMessageResult.
   ///
   /// Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
-  Fallible<Json> sample(const JsonText &params) { return ask(MCPL_ASK_SAMPLE, params); }
+  Fallible<Json> sample(const JsonText &params) { return request_input(MCPL_INPUT_REQUEST_METHOD_SAMPLE, params); }
 
   /// Requests the client's root directories and waits; returns a ListRootsResult.
   ///
   /// Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
-  Fallible<Json> list_roots() { return ask(MCPL_ASK_LIST_ROOTS); }
+  Fallible<Json> list_roots() { return request_input(MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS); }
 
   /// Sends a custom request to the client and waits for its result, an object; see mcpl_call_send_request. Waits as
   /// `ask` does.
@@ -215,7 +215,7 @@ public:
     return Json(detail::taken(result, length));
   }
 
-  /// Returns the parameters of a form elicitation, for `ask_then`.
+  /// Returns the parameters of a form elicitation, for `request_input_then`.
   static Fallible<Json> elicitation(std::string_view message, const JsonText &schema) {
     Writer writer;
     writer.begin_object().name("message").put(message).name("requestedSchema");
@@ -226,7 +226,7 @@ public:
   /// Sends an input request to the client and returns at once. `then(Call &, const Outcome &)` continues the call; like
   /// a handler, it may return the result or throw. This object no longer holds the call.
   template <class F>
-  Fallible<void> ask_then(mcpl_ask_method what, const JsonText &params, F &&then, std::string_view key = {});
+  Fallible<void> request_input_then(mcpl_input_request_method method, const JsonText &params, F &&then, std::string_view key = {});
 
   /// Replies with text: one text block (tool), one user message (prompt), or the text of a resource.
   Fallible<void> reply(std::string_view text) { return end(mcpl_call_reply_text(used(), text.data(), text.size())); }
@@ -559,14 +559,14 @@ void handle_notification(mcpl_call *handle, const char *params, std::size_t leng
 } // namespace detail
 
 template <class F>
-Fallible<void> Call::ask_then(mcpl_ask_method what, const JsonText &params, F &&then, std::string_view key) {
+Fallible<void> Call::request_input_then(mcpl_input_request_method method, const JsonText &params, F &&then, std::string_view key) {
   using UserData = std::decay_t<F>;
   const detail::Short named(key);
   auto kept = std::make_unique<UserData>(std::forward<F>(then));
   // The continuation may run and end the call before this returns: this object no longer owns it.
-  mcpl_call *const asking = release();
-  const mcpl_status status = mcpl_call_ask(
-      asking, named.or_null(), what, params.data(), params.size(),
+  mcpl_call *const waiting = release();
+  const mcpl_status status = mcpl_call_request_input(
+      waiting, named.or_null(), method, params.data(), params.size(),
       [](mcpl_call *handle, const mcpl_error *error, const char *result, std::size_t length, void *user) {
         Call call(handle);
         detail::attend<detail::Feature::tool>(
@@ -574,7 +574,7 @@ Fallible<void> Call::ask_then(mcpl_ask_method what, const JsonText &params, F &&
       },
       kept.release(), &detail::destroy<UserData>);
   if (status != MCPL_OK) {
-    call_ = asking;
+    call_ = waiting;
   }
   return detail::done(status);
 }

@@ -751,7 +751,7 @@ private:
   }
 
   template <class F, class Start> Fallible<Request> begin(F &&done, const RequestOptions &options, Start &&start) {
-    using Holder = detail::Asked<std::decay_t<F>>;
+    using Holder = detail::RequestCallbacks<std::decay_t<F>>;
     auto holder = std::make_unique<Holder>(Holder{std::forward<F>(done), options.progress});
     const detail::OptionsTable<Holder> table(options, holder.get());
     mcpl_request *request = nullptr;

@@ -167,7 +167,7 @@ inline const RequestOptions &default_options() {
 }
 
 /// Keeps the callables of a request until it ends.
-template <class F> struct Asked {
+template <class F> struct RequestCallbacks {
   F done;
   std::function<void(double, double, std::string_view)> progress;
 };

@@ -341,8 +341,10 @@ mod tests {
         while !client.owner.is_closing() {
             std::thread::yield_now();
         }
-        let answer =
-            client.kernel.input_requests().answerer("host/tool_outcome")(HostRequest::default());
+        let answer = client
+            .kernel
+            .input_requests()
+            .request_handler("host/tool_outcome")(HostRequest::default());
         assert_eq!(handlers.count_open(), 1);
         received.take(None);
         drop(running);

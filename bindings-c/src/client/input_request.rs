@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mcpline::RpcError;
-use mcpline::foreign::client::{ClientEvents, InputRequest, InputRequests};
+use mcpline::foreign::client::{ClientEvents, HostInputRequest, InputRequests};
 use mcpline::protocol::client::prepare_input_response;
 use mcpline::protocol::wire::{Kind, Raw};
 use mcpline::protocol::{InputMethod, fitted_roots};
@@ -180,7 +180,7 @@ impl InputRequestHandlers {
     fn open(
         &self,
         requests: &Arc<InputRequests>,
-        request: &InputRequest,
+        request: &HostInputRequest,
         params: Raw,
     ) -> Done<Token> {
         let handlers = self.this.upgrade();
@@ -216,7 +216,7 @@ impl InputRequestHandlers {
 }
 
 impl ClientEvents for InputRequestHandlers {
-    fn input_request(&self, requests: &Arc<InputRequests>, request: InputRequest) {
+    fn input_request(&self, requests: &Arc<InputRequests>, request: HostInputRequest) {
         let number = request.number;
         let mut params = request.params.clone().unwrap_or(Raw::EMPTY_OBJECT);
         let handler = self
@@ -455,7 +455,7 @@ mod tests {
     }
 
     /// Polls an answer. Returns `None` as long as there is none.
-    fn poll(answer: &mut mcpline::client::Answer) -> Option<Result<Raw, RpcError>> {
+    fn poll(answer: &mut mcpline::client::HostResponseFuture) -> Option<Result<Raw, RpcError>> {
         let mut context = Context::from_waker(Waker::noop());
         match answer.as_mut().poll(&mut context) {
             Poll::Ready(answer) => Some(answer),
@@ -470,9 +470,11 @@ mod tests {
         owner.use_loop(Loop::get(events).unwrap()).unwrap();
         let handlers = handlers(&owner, never_called);
         let requests = InputRequests::new(handlers.clone());
-        let answerer = requests.answerer("roots/list");
-        let withdraw =
-            || poll(&mut answerer(HostRequest::default())).map(|answer| answer.unwrap_err().code);
+        let request_handler = requests.request_handler("roots/list");
+        let withdraw = || {
+            poll(&mut request_handler(HostRequest::default()))
+                .map(|answer| answer.unwrap_err().code)
+        };
         for _ in 0..MAX_WAITING_INPUT_REQUESTS {
             assert_eq!(withdraw(), None);
         }
@@ -494,7 +496,7 @@ mod tests {
         owner.close().unwrap();
         let handlers = handlers(&owner, never_called);
         let requests = InputRequests::new(handlers.clone());
-        let mut answer = requests.answerer("roots/list")(HostRequest::default());
+        let mut answer = requests.request_handler("roots/list")(HostRequest::default());
         assert!(matches!(poll(&mut answer), Some(Err(_))));
         assert!(handlers.waiting().is_empty());
         drop((answer, requests, handlers, owner));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcpline::client::ConnectionEvent;
 use mcpline::foreign::Failure;
-use mcpline::foreign::client::{BacklogSlot, ClientEvents, InputRequest, InputRequests};
+use mcpline::foreign::client::{BacklogSlot, ClientEvents, HostInputRequest, InputRequests};
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::Raw;
 
@@ -171,7 +171,7 @@ impl ClientCallbacks {
 }
 
 impl ClientEvents for ClientCallbacks {
-    fn input_request(&self, requests: &Arc<InputRequests>, request: InputRequest) {
+    fn input_request(&self, requests: &Arc<InputRequests>, request: HostInputRequest) {
         self.input_requests.input_request(requests, request);
     }
 

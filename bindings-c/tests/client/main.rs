@@ -11,12 +11,12 @@
 mod channels;
 mod closing;
 mod finalizers;
-mod hearing;
 mod host;
+mod input_requests;
 mod loops;
+mod notifications;
 mod processes;
 mod protected;
-mod questions;
 mod requests;
 mod service;
 mod waiting;

@@ -159,10 +159,13 @@ unsafe extern "C" fn ask(call: *mut mcpl_call, _: *const c_char, _: usize, _: *m
     let params = c(
         r#"{"mode":"form","message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}"#,
     );
-    let (all, kind) = (MCPL_AUTO_LENGTH, mcpl_ask_method::MCPL_ASK_ELICIT as i32);
+    let (all, kind) = (
+        MCPL_AUTO_LENGTH,
+        mcpl_input_request_method::MCPL_INPUT_REQUEST_METHOD_ELICIT as i32,
+    );
     // SAFETY: the texts end with zero bytes.
     unsafe {
-        let status = mcpl_call_ask(
+        let status = mcpl_call_request_input(
             call,
             null(),
             kind,

@@ -162,7 +162,7 @@ export interface OAuthOptions {
 }
 
 /** Answers a request of the core's authorization; parameters and result are those of `foreign/auth`. */
-type Answerer = (params: Record<string, string>) => Awaitable<object>;
+type RequestHandler = (params: Record<string, string>) => Awaitable<object>;
 
 /** The plain members of {@link OAuthOptions}. */
 const PLAIN = [
@@ -203,7 +203,7 @@ registerNames([...KNOWN]);
  */
 export class OAuth {
   readonly #options: Record<string, unknown>;
-  readonly #answers = new Map<string, Answerer>();
+  readonly #answers = new Map<string, RequestHandler>();
 
   /**
    * @throws UsageError if more than one of `clientCredentials`, `workloadIdentity` and `enterprise` is given, or an
@@ -245,7 +245,7 @@ export class OAuth {
   }
 
   /** The functions that answer requests of the core, by method. @internal */
-  get answers(): ReadonlyMap<string, Answerer> {
+  get answers(): ReadonlyMap<string, RequestHandler> {
     return this.#answers;
   }
 
@@ -388,7 +388,7 @@ function snakeCaseMembers(given: object): Record<string, unknown> {
 /** Authorization of a client: the options for the core, and the functions that answer its requests. */
 export interface AuthSetup {
   written: object;
-  answers: ReadonlyMap<string, Answerer>;
+  answers: ReadonlyMap<string, RequestHandler>;
 }
 
 /** Reads the option `auth`. */
@@ -397,7 +397,7 @@ export function authorizationOf(auth: Auth): AuthSetup {
     return { written: { bearer: auth }, answers: new Map() };
   }
   if (typeof auth === "function") {
-    const give: Answerer = async (wanted) => {
+    const give: RequestHandler = async (wanted) => {
       const given = await auth(wanted as unknown as TokenWanted);
       if (typeof given === "string") {
         return { token: given };

@@ -379,7 +379,7 @@ export class Client {
     checkNamed("callTool", "the name of the tool", name);
     const schema = options?.schema;
     const validate = schema === undefined ? undefined : dataSchema(name, schema);
-    const result = await this.#ask(
+    const result = await this.#request(
       "tools/call",
       { name, arguments: args ?? {} },
       options,
@@ -392,7 +392,7 @@ export class Client {
   /** Reads a resource (`server/resources`). Throws the errors of {@link callTool}. */
   async readResource(uri: string | URL, options?: RequestOptions): Promise<ReadResourceResult> {
     checkUri("readResource", uri);
-    return this.#ask("resources/read", { uri }, options, readResult);
+    return this.#request("resources/read", { uri }, options, readResult);
   }
 
   /** Gets a prompt with its arguments filled in (`server/prompts`). Throws the errors of {@link callTool}. */
@@ -402,7 +402,7 @@ export class Client {
     options?: RequestOptions,
   ): Promise<GetPromptResult> {
     checkNamed("getPrompt", "the name of the prompt", name);
-    return this.#ask("prompts/get", { name, arguments: args }, options, promptResult);
+    return this.#request("prompts/get", { name, arguments: args }, options, promptResult);
   }
 
   /**
@@ -420,7 +420,7 @@ export class Client {
     const context = options?.context;
     const ref = referenceOf(of);
     const params = { ref, argument, ...(context === undefined ? {} : { context: { arguments: context } }) };
-    return this.#ask("completion/complete", params, options, completeResult, REQUEST_OPTIONS.complete);
+    return this.#request("completion/complete", params, options, completeResult, REQUEST_OPTIONS.complete);
   }
 
   /**
@@ -466,7 +466,7 @@ export class Client {
    * @param params Parameters: a JSON object.
    */
   request<R = unknown>(method: string, params?: object, options?: RequestOptions): Promise<R> {
-    return this.#ask(method, params, options, (result) => result as R);
+    return this.#request(method, params, options, (result) => result as R);
   }
 
   /**
@@ -538,7 +538,7 @@ export class Client {
     const cursors = new native.Cursors(method);
     let params: { cursor: string } | undefined;
     for (;;) {
-      const page = await this.#ask(
+      const page = await this.#request(
         method,
         params,
         options,
@@ -555,7 +555,7 @@ export class Client {
   }
 
   /** Sends a request, in a span if the program traces. */
-  #ask<R>(
+  #request<R>(
     method: string,
     params: object | undefined,
     options: RequestOptions | undefined,
@@ -605,11 +605,11 @@ export class Client {
   ): Promise<R> {
     const json = params === undefined ? "" : JSON.stringify(params);
     if (options !== undefined || traced !== undefined) {
-      return read(await this.#askWith(method, json, options ?? {}, traced));
+      return read(await this.#sendWithOptions(method, json, options ?? {}, traced));
     }
     const [number, promise] = promised();
     try {
-      attempt(() => this.#native.ask(number, method, json, undefined, 0));
+      attempt(() => this.#native.request(number, method, json, undefined, 0));
     } catch (error) {
       dropPromise(number);
       throw error;
@@ -624,7 +624,7 @@ export class Client {
     return read(JSON.parse(result as string));
   }
 
-  async #askWith(method: string, json: string, options: RequestOptions, traced?: Traced): Promise<unknown> {
+  async #sendWithOptions(method: string, json: string, options: RequestOptions, traced?: Traced): Promise<unknown> {
     const { signal, onProgress } = options;
     signal?.throwIfAborted();
     const written = requestOf(options, traced?.meta);
@@ -632,8 +632,8 @@ export class Client {
     const flags =
       (reports === undefined ? 0 : Flag.Hears) | (signal === undefined ? 0 : Flag.MayEnd) | tracedFlag(traced);
     let requestNumber = 0;
-    const ask = (promise: number) => {
-      this.#native.ask(promise, method, json, written, flags);
+    const start = (promise: number) => {
+      this.#native.request(promise, method, json, written, flags);
       requestNumber = promise;
       if (reports !== undefined) {
         this.#host.reports.set(promise, (report) => reports.report(report));
@@ -641,7 +641,7 @@ export class Client {
       this.#flushSoon();
     };
     try {
-      const result = await this.#settled(ask, signal);
+      const result = await this.#settled(start, signal);
       await reports?.delivered;
       return JSON.parse(result as string) as unknown;
     } finally {

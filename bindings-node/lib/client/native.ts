@@ -11,7 +11,7 @@ export interface NativeClients {
 export interface NativeClient {
   recordRequests(): void;
   open(promise: number): void;
-  ask(promise: number, method: string, params: string, options: string | undefined, flags: number): void;
+  request(promise: number, method: string, params: string, options: string | undefined, flags: number): void;
   do(promise: number, method: string, argument: string, options: string | undefined, flags: number): void;
   takeSent(promise: number): string | null;
   notify(promise: number, method: string, params: string): void;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcpline::ErrorKind;
 use mcpline::client::{ClientRequestRecord, ConnectionEvent};
-use mcpline::foreign::client::{BacklogSlot, ClientEvents, InputRequest, InputRequests};
+use mcpline::foreign::client::{BacklogSlot, ClientEvents, HostInputRequest, InputRequests};
 use mcpline::protocol::InputMethod;
 use mcpline::protocol::vocabulary::Progress;
 use mcpline::protocol::wire::Raw;
@@ -96,7 +96,7 @@ impl Events {
 }
 
 impl ClientEvents for Events {
-    fn input_request(&self, _: &Arc<InputRequests>, request: InputRequest) {
+    fn input_request(&self, _: &Arc<InputRequests>, request: HostInputRequest) {
         let is_own = || {
             ["host/", "auth/"]
                 .iter()

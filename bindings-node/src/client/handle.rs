@@ -136,7 +136,7 @@ impl Client {
     /// Sends a request with the next `flush`. `params` is a JSON object, or empty; `options` are `CallOptions` as JSON.
     /// Progress is reported under the promise's number.
     #[napi(catch_unwind)]
-    pub fn ask(
+    pub fn request(
         &mut self,
         env: Env,
         promise: u32,

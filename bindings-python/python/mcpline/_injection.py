@@ -276,7 +276,7 @@ class _BlockingCall:
         self._context = context
         self._loop = loop
 
-    def ask(self, method: str, params: bytes | None, key: str | None) -> bytes:
+    def request_input(self, method: str, params: bytes | None, key: str | None) -> bytes:
         """Send an input request and wait for the answer, which is JSON."""
         import asyncio
 
@@ -291,7 +291,7 @@ class _BlockingCall:
         from ._thread_pool import waiting
 
         with waiting():
-            return asyncio.run_coroutine_threadsafe(self._context._ask(method, params, key), self._loop).result()
+            return asyncio.run_coroutine_threadsafe(self._context._request_input(method, params, key), self._loop).result()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context._call, name)

@@ -32,8 +32,8 @@ T = typing.TypeVar("T")
 
 __all__ = [
     "answering",
-    "ask_in_span",
-    "ask_in_span_async",
+    "request_input_in_span",
+    "request_input_in_span_async",
     "begin_handler",
     "current_carrier",
     "current_span_id",
@@ -468,8 +468,8 @@ def _params_with(params: bytes | None, carrier: dict[str, str]) -> bytes | None:
     return encode({**given, "_meta": {**carrier, **meta}})
 
 
-async def ask_in_span_async(
-    ask: Callable[[str, bytes | None, str | None], Awaitable[bytes]],
+async def request_input_in_span_async(
+    send: Callable[[str, bytes | None, str | None], Awaitable[bytes]],
     method: str,
     params: bytes | None,
     key: str | None,
@@ -477,19 +477,19 @@ async def ask_in_span_async(
 ) -> bytes:
     """Send an input request of a server in a span, which the client gets as the parent."""
     with _Sent(method, params, attributes) as sent:
-        return sent.received(await ask(method, _params_with(params, sent.carrier()), key))
+        return sent.received(await send(method, _params_with(params, sent.carrier()), key))
 
 
-def ask_in_span(
-    ask: Callable[[str, bytes | None, str | None], bytes],
+def request_input_in_span(
+    send: Callable[[str, bytes | None, str | None], bytes],
     method: str,
     params: bytes | None,
     key: str | None,
     attributes: Mapping[str, str | int],
 ) -> bytes:
-    """Send an input request of a server in a span, as `ask_in_span_async` does, and wait."""
+    """Send an input request of a server in a span, as `request_input_in_span_async` does, and wait."""
     with _Sent(method, params, attributes) as sent:
-        return sent.received(ask(method, _params_with(params, sent.carrier()), key))
+        return sent.received(send(method, _params_with(params, sent.carrier()), key))
 
 
 def answering(

@@ -360,7 +360,7 @@ class Client:
                 self._handle.cancel(loop_queue, number)
             raise
 
-    def _ask(
+    def _request(
         self, method: str, params: bytes | None, options: _native.RequestOptions | None = None
     ) -> Coroutine[Any, Any, bytes]:
         """Send a request, in a span if the program traces."""
@@ -569,7 +569,7 @@ class Client:
         cursors = _native.Cursors(listing.method)
         cursor = None
         while True:
-            page = await self._ask(listing.method, _requests.cursor(cursor), options)
+            page = await self._request(listing.method, _requests.cursor(cursor), options)
             items, cursor = listing.read(page)
             for item in items:
                 yield item
@@ -688,10 +688,10 @@ class Client:
             )
         if result_type is not None:
             results.check_result_type(result_type)
-            raw = await self._ask("tools/call", _requests.call(name, arguments), options)
+            raw = await self._request("tools/call", _requests.call(name, arguments), options)
             return results.read_call(raw, name, result_type)
         if options is not None or self._trio is not None or self._setup.middleware or _tracing.API in sys.modules:
-            return results.read(results.CALL, await self._ask("tools/call", _requests.call(name, arguments), options))
+            return results.read(results.CALL, await self._request("tools/call", _requests.call(name, arguments), options))
         # The same as `_ask`, inlined: this is the most frequent request.
         handle = self._handle or self._native_client()
         loop, loop_queue = self._here()
@@ -732,7 +732,7 @@ class Client:
             McplineError: The request failed in another way; see the subclasses.
         """
         options = _requests.options(timeout, on_progress, meta, fresh=fresh, manual_results=manual_results)
-        return results.read(results.READ, await self._ask("resources/read", _requests.read(uri), options))
+        return results.read(results.READ, await self._request("resources/read", _requests.read(uri), options))
 
     async def get_prompt(
         self,
@@ -759,7 +759,7 @@ class Client:
             McplineError: The request failed in another way; see the subclasses.
         """
         options = _requests.options(timeout, on_progress, meta, manual_results=manual_results)
-        raw = await self._ask("prompts/get", _requests.prompt(name, arguments), options)
+        raw = await self._request("prompts/get", _requests.prompt(name, arguments), options)
         return results.read(results.PROMPT, raw)
 
     async def complete(
@@ -787,7 +787,7 @@ class Client:
             TypeError: Not exactly one of `prompt` and `resource` is given.
         """
         params = _requests.complete(argument, value, prompt, resource, arguments)
-        return results.read_completion(await self._ask("completion/complete", params, _requests.options(timeout)))
+        return results.read_completion(await self._request("completion/complete", params, _requests.options(timeout)))
 
     async def set_log_level(self, level: Level, *, timeout: float | None = None) -> None:
         """Set the minimum level of the log messages to receive (`server/utilities/logging`). Kept on new connections.
@@ -851,7 +851,7 @@ class Client:
         options = _requests.options(
             timeout, on_progress, meta, log_level, reissue, fresh, manual_results, total_timeout
         )
-        return msgspec.json.decode(await self._ask(method, _requests.params(params), options))
+        return msgspec.json.decode(await self._request(method, _requests.params(params), options))
 
     async def notify(self, method: str, params: Any = None) -> None:
         """Send any notification.

@@ -529,13 +529,13 @@ class Context(_Base[State]):
 
     __slots__ = ()
 
-    def _ask(self, method: str, params: bytes | None, key: str | None) -> Coroutine[Any, Any, bytes]:
+    def _request_input(self, method: str, params: bytes | None, key: str | None) -> Coroutine[Any, Any, bytes]:
         """Send an input request, in a span if the program traces."""
         spans = _spans_of(self._server)
         if spans is None:
             return self._send(method, params, key)
         attributes = dict(self._call.span_attributes())
-        traced: Coroutine[Any, Any, bytes] = spans.ask_in_span_async(self._send, method, params, key, attributes)
+        traced: Coroutine[Any, Any, bytes] = spans.request_input_in_span_async(self._send, method, params, key, attributes)
         return traced
 
     async def _send(self, method: str, params: bytes | None, key: str | None) -> bytes:
@@ -546,7 +546,7 @@ class Context(_Base[State]):
         from asyncio import get_running_loop
 
         answer = get_running_loop().create_future()
-        self._call.ask_into(method, params, key, answer)
+        self._call.request_input_into(method, params, key, answer)
         try:
             result: bytes = await answer
             return result
@@ -588,7 +588,7 @@ class Context(_Base[State]):
             InputRequestFailed: The client returned an error.
             RequestTimedOut: No response arrived in time.
         """
-        answer = await self._ask(_ELICIT, _results.elicit_params(message, schema), key)
+        answer = await self._request_input(_ELICIT, _results.elicit_params(message, schema), key)
         return _read_elicited(answer, schema)
 
     async def elicit_url(
@@ -605,7 +605,7 @@ class Context(_Base[State]):
         Raises the errors of `elicit`.
         """
         params = _results.elicit_params(message, None, url, elicitation_id)
-        answer = await self._ask(_ELICIT, params, key)
+        answer = await self._request_input(_ELICIT, params, key)
         return _without_data(answer)
 
     async def sample(
@@ -632,7 +632,7 @@ class Context(_Base[State]):
         Raises the errors of `elicit`.
         """
         params = _results.sample_params(messages, max_tokens, system_prompt, options)
-        return SampleResult(await self._ask(_SAMPLE, params, key))
+        return SampleResult(await self._request_input(_SAMPLE, params, key))
 
     async def send_request(self, method: str, params: Any = None, *, key: str | None = None) -> dict[str, Any]:
         """Send the client a custom request, one that no revision of the protocol defines, and return its result.
@@ -648,14 +648,14 @@ class Context(_Base[State]):
 
         Raises the errors of `elicit`.
         """
-        return _json.read_object(await self._ask(method, _optional(params), key))
+        return _json.read_object(await self._request_input(method, _optional(params), key))
 
     async def list_roots(self, *, key: str | None = None) -> list[Root]:
         """Request the client's root directories (`client/roots`). Raises the errors of `elicit`.
 
         Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
         """
-        return _read_roots(await self._ask(_ROOTS, None, key))
+        return _read_roots(await self._request_input(_ROOTS, None, key))
 
 
 class SyncContext(_Base[State]):
@@ -666,13 +666,13 @@ class SyncContext(_Base[State]):
 
     __slots__ = ()
 
-    def _ask(self, method: str, params: bytes | None, key: str | None) -> bytes:
+    def _request_input(self, method: str, params: bytes | None, key: str | None) -> bytes:
         """Send an input request and wait, in a span if the program traces."""
         spans = _spans_of(self._server)
         if spans is None:
-            return self._call.ask(method, params, key)
+            return self._call.request_input(method, params, key)
         attributes = dict(self._call.span_attributes())
-        result: bytes = spans.ask_in_span(self._call.ask, method, params, key, attributes)
+        result: bytes = spans.request_input_in_span(self._call.request_input, method, params, key, attributes)
         return result
 
     @typing.overload
@@ -693,14 +693,14 @@ class SyncContext(_Base[State]):
 
     def elicit(self, message: str, schema: Any = None, *, key: str | None = None) -> ElicitResult[Any]:
         """Ask the user to fill in a form, and wait for the answer; see `Context.elicit`."""
-        return _read_elicited(self._ask(_ELICIT, _results.elicit_params(message, schema), key), schema)
+        return _read_elicited(self._request_input(_ELICIT, _results.elicit_params(message, schema), key), schema)
 
     def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
     ) -> ElicitResult[None]:
         """Ask the user to open a URL, and wait for the answer; see `Context.elicit_url`."""
         params = _results.elicit_params(message, None, url, elicitation_id)
-        return _without_data(self._ask(_ELICIT, params, key))
+        return _without_data(self._request_input(_ELICIT, params, key))
 
     def sample(
         self,
@@ -713,12 +713,12 @@ class SyncContext(_Base[State]):
     ) -> SampleResult:
         """Request a completion from the client's model, and wait for it; see `Context.sample`."""
         params = _results.sample_params(messages, max_tokens, system_prompt, options)
-        return SampleResult(self._ask(_SAMPLE, params, key))
+        return SampleResult(self._request_input(_SAMPLE, params, key))
 
     def send_request(self, method: str, params: Any = None, *, key: str | None = None) -> dict[str, Any]:
         """Send the client a custom request, and wait for its result; see `Context.send_request`."""
-        return _json.read_object(self._ask(method, _optional(params), key))
+        return _json.read_object(self._request_input(method, _optional(params), key))
 
     def list_roots(self, *, key: str | None = None) -> list[Root]:
         """Request the client's root directories, and wait for them; see `Context.list_roots`."""
-        return _read_roots(self._ask(_ROOTS, None, key))
+        return _read_roots(self._request_input(_ROOTS, None, key))

@@ -266,7 +266,7 @@ class SyncClient:
             if home is not None and home.leave():
                 self._home = None
 
-    def _ask(self, method: str, params: bytes | None, options: _native.RequestOptions | None) -> bytes:
+    def _request(self, method: str, params: bytes | None, options: _native.RequestOptions | None) -> bytes:
         """Send a request, in a span if the program traces."""
         if _tracing.API in sys.modules and self._setup.tracing and (spans := _tracing.tracing()) is not None:
             result: bytes = spans.in_span(self._send, method, params, options, self._span_attributes())
@@ -411,7 +411,7 @@ class SyncClient:
         cursors = _native.Cursors(listing.method)
         cursor = None
         while True:
-            page = self._ask(listing.method, _requests.cursor(cursor), options)
+            page = self._request(listing.method, _requests.cursor(cursor), options)
             items, cursor = listing.read(page)
             yield from items
             if not cursors.follow(cursor):
@@ -516,7 +516,7 @@ class SyncClient:
         )
         if result_type is not None:
             results.check_result_type(result_type)
-        raw = self._ask("tools/call", _requests.call(name, arguments), options)
+        raw = self._request("tools/call", _requests.call(name, arguments), options)
         return results.read(results.CALL, raw) if result_type is None else results.read_call(raw, name, result_type)
 
     def read_resource(
@@ -544,7 +544,7 @@ class SyncClient:
             McplineError: The request failed in another way; see the subclasses.
         """
         options = _requests.options(timeout, on_progress, meta, fresh=fresh, manual_results=manual_results)
-        return results.read(results.READ, self._ask("resources/read", _requests.read(uri), options))
+        return results.read(results.READ, self._request("resources/read", _requests.read(uri), options))
 
     def get_prompt(
         self,
@@ -572,7 +572,7 @@ class SyncClient:
         """
         options = _requests.options(timeout, on_progress, meta, manual_results=manual_results)
         params = _requests.prompt(name, arguments)
-        return results.read(results.PROMPT, self._ask("prompts/get", params, options))
+        return results.read(results.PROMPT, self._request("prompts/get", params, options))
 
     def complete(
         self,
@@ -600,7 +600,7 @@ class SyncClient:
         """
         params = _requests.complete(argument, value, prompt, resource, arguments)
         options = _requests.options(timeout)
-        return results.read_completion(self._ask("completion/complete", params, options))
+        return results.read_completion(self._request("completion/complete", params, options))
 
     def set_log_level(self, level: Level, *, timeout: float | None = None) -> None:
         """Set the minimum level of the log messages to receive (`server/utilities/logging`). Kept on new connections.
@@ -664,7 +664,7 @@ class SyncClient:
         options = _requests.options(
             timeout, on_progress, meta, log_level, reissue, fresh, manual_results, total_timeout
         )
-        return msgspec.json.decode(self._ask(method, _requests.params(params), options))
+        return msgspec.json.decode(self._request(method, _requests.params(params), options))
 
     def notify(self, method: str, params: Any = None) -> None:
         """Send any notification.

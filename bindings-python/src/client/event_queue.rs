@@ -32,7 +32,7 @@ pub(super) enum Event {
     /// Passes an input request to the host.
     InputRequest {
         host: Arc<Host>,
-        request: InputRequest,
+        request: HostInputRequest,
         answer: Answer,
     },
     /// An input request was cancelled.
@@ -280,7 +280,8 @@ fn dispatch_event(py: Python<'_>, event: Event) -> PyResult<()> {
             let params = params.map(|params| PyBytes::new(py, params.as_bytes()));
             let waiting = request.slot.map(HeldBacklogSlot);
             let arguments = (request.number, &*request.method, params, answer, waiting);
-            host.call_method1(intern!(py, "ask"), arguments).map(drop)
+            host.call_method1(intern!(py, "input_request"), arguments)
+                .map(drop)
         }
         Event::Withdrawn { host, number } => match host.get(py)? {
             Some(host) => host

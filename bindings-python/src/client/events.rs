@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mcpline::client::ConnectionEvent;
-use mcpline::foreign::client::{BacklogSlot, ClientEvents, InputRequest, InputRequests};
+use mcpline::foreign::client::{BacklogSlot, ClientEvents, HostInputRequest, InputRequests};
 use mcpline::protocol::ErrorCode;
 use mcpline::protocol::wire::Raw;
 use mcpline::{RpcError, TraceContext};
@@ -84,7 +84,7 @@ pub(super) struct Events {
 }
 
 impl ClientEvents for Events {
-    fn input_request(&self, requests: &Arc<InputRequests>, request: InputRequest) {
+    fn input_request(&self, requests: &Arc<InputRequests>, request: HostInputRequest) {
         let answer = Answer {
             requests: requests.clone(),
             number: request.number,

@@ -329,8 +329,8 @@ pub use server::HttpInfo;
 pub use server::Json;
 #[cfg(feature = "server")]
 pub use server::{
-    Ask, AskMethod, Call, Context, Handler, HandlerError, InputRequired, Reply, Server,
-    ServerBuilder, Settings, ToolError, ToolReply,
+    Call, Context, Handler, HandlerError, InputRequest, InputRequestMethod, InputRequired, Reply,
+    Server, ServerBuilder, Settings, ToolError, ToolReply,
 };
 pub use shared_io_error::SharedIoError;
 #[cfg(any(feature = "server", feature = "client"))]

@@ -66,7 +66,10 @@ fn server() -> Server {
         })
         .tool("asks", "Asks", |_: Nothing, ctx: Context| async move {
             let asked = ctx
-                .ask(mcpline::Ask::new(mcpline::AskMethod::ListRoots, None))
+                .request_input(mcpline::InputRequest::new(
+                    mcpline::InputRequestMethod::ListRoots,
+                    None,
+                ))
                 .await;
             asked
                 .map(|_| "answered")

@@ -458,8 +458,9 @@ async fn input_requests_belong_to_the_trace_of_their_call() {
             let schema = json!({"type": "object", "properties": {}});
             let params = json!({"message": "Sure?", "requestedSchema": schema});
             let params = Raw::from_serialize(&params).expect("JSON");
-            let ask = mcpline::Ask::new(mcpline::AskMethod::Elicit, Some(params));
-            let answer = ctx.ask(ask).await;
+            let input_request =
+                mcpline::InputRequest::new(mcpline::InputRequestMethod::Elicit, Some(params));
+            let answer = ctx.request_input(input_request).await;
             tracing::info_span!("after").in_scope(|| ());
             answer.is_ok().to_string()
         });

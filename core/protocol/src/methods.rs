@@ -104,7 +104,7 @@ pub struct MethodSpec {
     /// `tasks`, routing headers).
     pub name_param: Option<&'static str>,
     /// Whether its result may request input (2026-07-28, `basic/patterns/mrtr`, supported requests).
-    pub may_ask: bool,
+    pub may_require_input: bool,
     /// Whether its result is a page of a list.
     pub is_list: bool,
     /// Whether a client may cache its result (2026-07-28, `server/utilities/caching`).
@@ -211,7 +211,7 @@ const REQUEST: MethodSpec = MethodSpec {
     capability: None,
     handled_by: MethodHandledBy::Nothing,
     name_param: None,
-    may_ask: false,
+    may_require_input: false,
     is_list: false,
     is_cacheable: false,
     has_empty_result: false,
@@ -348,14 +348,14 @@ macro_rules! methods {
 methods! {
     ToolsCall = "tools/call": MethodSpec {
         name_param: Some("name"),
-        may_ask: true,
+        may_require_input: true,
         repeat: RetrySafety::ByTool,
         ..feature(ServerCapability::Tools)
     },
     ToolsList = "tools/list": list(ServerCapability::Tools),
     ResourcesRead = "resources/read": MethodSpec {
         name_param: Some("uri"),
-        may_ask: true,
+        may_require_input: true,
         is_cacheable: true,
         repeat: RetrySafety::Safe,
         ..feature(ServerCapability::Resources)
@@ -366,7 +366,7 @@ methods! {
     ResourcesUnsubscribe = "resources/unsubscribe": SUBSCRIPTION,
     PromptsGet = "prompts/get": MethodSpec {
         name_param: Some("name"),
-        may_ask: true,
+        may_require_input: true,
         repeat: RetrySafety::Safe,
         ..feature(ServerCapability::Prompts)
     },

@@ -85,7 +85,7 @@ fn handshake_era_requests_carry_the_callers_params_and_meta() {
         json!({"jsonrpc": "2.0", "id": 8, "method": "tools/list"})
     );
     let meta = raw(&json!({"com.example/x": [1], "progressToken": "mine"}));
-    let ask = OutgoingClientRequest {
+    let outgoing = OutgoingClientRequest {
         meta: Some(&meta),
         wants_progress: true,
         log_level: Some(LoggingLevel::Debug),
@@ -93,7 +93,7 @@ fn handshake_era_requests_carry_the_callers_params_and_meta() {
     };
     // The session replaces the caller's progress token. Log levels are set with a separate request.
     assert_eq!(
-        request_json(&mut session, &ask)["params"],
+        request_json(&mut session, &outgoing)["params"],
         json!({"_meta": {"progressToken": 9, "com.example/x": [1]}})
     );
 }
@@ -101,12 +101,12 @@ fn handshake_era_requests_carry_the_callers_params_and_meta() {
 #[test]
 fn modern_requests_carry_revision_client_info_and_capabilities() {
     let mut session = session(Revision::V2026_07_28);
-    let ask = OutgoingClientRequest {
+    let outgoing = OutgoingClientRequest {
         log_level: Some(LoggingLevel::Warning),
         ..OutgoingClientRequest::new("tools/list", None)
     };
     assert_eq!(
-        request_json(&mut session, &ask)["params"],
+        request_json(&mut session, &outgoing)["params"],
         json!({"_meta": {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "host", "version": "1"},

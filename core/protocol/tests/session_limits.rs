@@ -117,7 +117,7 @@ fn keeps_no_requests_to_a_client_that_never_completes_the_handshake() {
         let ReceiveOutcome::Request(admitted) = receive(&mut session, &call) else {
             panic!("not admitted");
         };
-        let ask = ServerRequest {
+        let outgoing = ServerRequest {
             method: "elicitation/create".into(),
             params: None,
             related: Some(admitted.key),
@@ -126,7 +126,7 @@ fn keeps_no_requests_to_a_client_that_never_completes_the_handshake() {
                 total: Duration::from_secs(600),
             },
         };
-        let begun = session.begin_server_request(ask, (), NOW);
+        let begun = session.begin_server_request(outgoing, (), NOW);
         assert!(
             matches!(begun, Ok((_, None))),
             "held until the handshake is complete"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "fixtures.h"
-#include "questions.h"
+#include "input_request_params.h"
 
 #define LABELLED JSON({"type": "object", "properties": {"label": {"type": "string"}}, "required": ["label"]})
 #define NAMED JSON({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]})
@@ -41,10 +41,10 @@ static void reply_name(mcpl_call *call, const mcpl_error *error, const char *ans
     }
 }
 
-static void ask_name(mcpl_call *call, const char *params, size_t length, void *user) {
+static void request_name(mcpl_call *call, const char *params, size_t length, void *user) {
     (void)params, (void)length, (void)user;
     char *elicitation = form("Who?", FORM("name", "string"));
-    mcpl_call_ask(call, "user", MCPL_ASK_ELICIT, elicitation, MCPL_AUTO_LENGTH, reply_name, NULL, NULL);
+    mcpl_call_request_input(call, "user", MCPL_INPUT_REQUEST_METHOD_ELICIT, elicitation, MCPL_AUTO_LENGTH, reply_name, NULL, NULL);
     free(elicitation);
 }
 
@@ -108,7 +108,7 @@ void add_custom_requests(everything *everything) {
     } REQUESTS[] = {
         {"acme/echo", TEXT, echo},
         {"acme/params", NULL, give_params},
-        {"acme/ask", NULL, ask_name},
+        {"acme/ask", NULL, request_name},
         {"acme/wait", LABELLED, wait_until_cancelled},
         {"acme/fail", NULL, fail},
         {"acme/exception", NULL, exception},

@@ -46,7 +46,7 @@ void everything_make(everything *everything, const arguments *given) {
     add_schema_tools(everything);
     add_failure_tools(everything);
     add_running_tools(everything);
-    add_asking_tools(everything);
+    add_input_request_tools(everything);
     add_visit_tools(everything);
     add_returning_tools(everything);
     add_caller_tools(everything);

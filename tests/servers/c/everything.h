@@ -52,7 +52,7 @@ void add_content_tools(everything *everything);
 void add_schema_tools(everything *everything);
 void add_failure_tools(everything *everything);
 void add_running_tools(everything *everything);
-void add_asking_tools(everything *everything);
+void add_input_request_tools(everything *everything);
 void add_visit_tools(everything *everything);
 void add_returning_tools(everything *everything);
 void add_caller_tools(everything *everything);

@@ -27,22 +27,22 @@ static void flood(mcpl_call *call, const char *arguments, size_t length, void *u
 /* The mistakes, which mcpline rejects. */
 static const struct {
     const char *kind;
-    mcpl_ask_method what;
+    mcpl_input_request_method what;
     const char *params;
 } MISTAKES[] = {
-    {"nested form", MCPL_ASK_ELICIT,
+    {"nested form", MCPL_INPUT_REQUEST_METHOD_ELICIT,
      JSON({
          "message": "Where?",
          "requestedSchema": {"type": "object", "properties": {"address": {"type": "object", "properties": {}}}}
      })},
-    {"bad url", MCPL_ASK_ELICIT, JSON({"mode": "url", "message": "Go", "url": "not a url"})},
-    {"lonely result", MCPL_ASK_SAMPLE,
+    {"bad url", MCPL_INPUT_REQUEST_METHOD_ELICIT, JSON({"mode": "url", "message": "Go", "url": "not a url"})},
+    {"lonely result", MCPL_INPUT_REQUEST_METHOD_SAMPLE,
      JSON({
          "messages": [{"role": "user", "content": [{"type": "tool_result", "toolUseId": "a", "content": []}]}],
          "maxTokens": 1
      })},
-    {"priority", MCPL_ASK_SAMPLE, "{" HI ", \"modelPreferences\": {\"costPriority\": 2}}"},
-    {"context", MCPL_ASK_SAMPLE, "{" HI ", \"includeContext\": \"thisServer\"}"},
+    {"priority", MCPL_INPUT_REQUEST_METHOD_SAMPLE, "{" HI ", \"modelPreferences\": {\"costPriority\": 2}}"},
+    {"context", MCPL_INPUT_REQUEST_METHOD_SAMPLE, "{" HI ", \"includeContext\": \"thisServer\"}"},
 };
 
 static void mistake(mcpl_call *call, const char *arguments, size_t length, void *user) {
@@ -56,7 +56,7 @@ static void mistake(mcpl_call *call, const char *arguments, size_t length, void 
             continue;
         }
         char *answer = NULL;
-        if (mcpl_call_ask_wait(call, "wrong", MISTAKES[index].what, MISTAKES[index].params, MCPL_AUTO_LENGTH, &answer,
+        if (mcpl_call_request_input_wait(call, "wrong", MISTAKES[index].what, MISTAKES[index].params, MCPL_AUTO_LENGTH, &answer,
                                NULL) == MCPL_OK) {
             mcpl_call_reply_text(call, "answered", MCPL_AUTO_LENGTH);
         } else {

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "fixtures.h"
-#include "questions.h"
-#include "returned.h"
+#include "input_request_params.h"
+#include "returned_input_requests.h"
 
 #define SECRET "secret-detail-7c1f"
 #define CANDIDATES 150
@@ -32,7 +32,7 @@ static void sampling_with_media(mcpl_call *call, const char *arguments, size_t l
         "{\"role\":\"user\",\"content\":{\"type\":\"audio\",\"data\":\"" WAV "\",\"mimeType\":\"audio/wav\"}}"
         "],\"maxTokens\":100}";
     size_t size = 0;
-    char *answer = ask(call, "sample", MCPL_ASK_SAMPLE, params, &size);
+    char *answer = request_input(call, "sample", MCPL_INPUT_REQUEST_METHOD_SAMPLE, params, &size);
     if (answer == NULL) {
         return;
     }
@@ -109,7 +109,7 @@ static void sampling_in_rounds(mcpl_call *call, const char *arguments, size_t le
             messages);
         char *key = formatted("sample%d", round);
         size_t size = 0;
-        char *answer = ask(call, key, MCPL_ASK_SAMPLE, params, &size);
+        char *answer = request_input(call, key, MCPL_INPUT_REQUEST_METHOD_SAMPLE, params, &size);
         char *blocks = answer == NULL ? NULL : blocks_of(answer, size);
         char *results = blocks == NULL ? NULL : results_of(blocks);
         char *longer = NULL;
@@ -176,11 +176,11 @@ static void described_resource(mcpl_call *call, const char *arguments, size_t le
     mcpl_call_reply_text(call, "described", MCPL_AUTO_LENGTH);
 }
 
-static void asking_resource(mcpl_call *call, const char *arguments, size_t length, void *user) {
+static void requesting_resource(mcpl_call *call, const char *arguments, size_t length, void *user) {
     (void)arguments, (void)length, (void)user;
     char *params = form("Which version?", FORM("version", "string"));
     size_t size = 0;
-    char *answer = ask(call, "user", MCPL_ASK_ELICIT, params, &size);
+    char *answer = request_input(call, "user", MCPL_INPUT_REQUEST_METHOD_ELICIT, params, &size);
     if (answer != NULL) {
         char *version = NULL;
         mcpl_json_string(answer, size, "/content/version", &version, NULL);
@@ -191,7 +191,7 @@ static void asking_resource(mcpl_call *call, const char *arguments, size_t lengt
     free(params);
 }
 
-static void asking_template(mcpl_call *call, const char *arguments, size_t length, void *user) {
+static void requesting_template(mcpl_call *call, const char *arguments, size_t length, void *user) {
     (void)user;
     char *id = text_argument(call, arguments, length, "/id");
     if (id == NULL) {
@@ -202,7 +202,7 @@ static void asking_template(mcpl_call *call, const char *arguments, size_t lengt
     if (reason == NULL) {
         char *message = formatted("Why %s?", id);
         char *params = form(message, FORM("reason", "string"));
-        ask_again(&round, &(input_request){"user", "elicitation/create", params}, 1, NULL);
+        return_input_requests(&round, &(input_request){"user", "elicitation/create", params}, 1, NULL);
         free(params);
         free(message);
     } else {
@@ -260,7 +260,7 @@ void add_more(everything *everything) {
             "description": "Asks the user in mid-call",
             "mimeType": "text/plain"
         }),
-        asking_resource);
+        requesting_resource);
     add(everything, mcpl_server_add_resource_with,
         JSON({
             "uri": "test://failing-resource",
@@ -278,5 +278,5 @@ void add_more(everything *everything) {
             "mimeType": "text/plain",
             "icons": [{"src": "https://example.com/icon.png", "mimeType": "image/png", "sizes": ["48x48"]}]
         }),
-        asking_template);
+        requesting_template);
 }

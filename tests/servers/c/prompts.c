@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "fixtures.h"
-#include "questions.h"
-#include "returned.h"
+#include "input_request_params.h"
+#include "returned_input_requests.h"
 
 static void simple(mcpl_call *call, const char *arguments, size_t length, void *user) {
     (void)arguments, (void)length, (void)user;
@@ -98,7 +98,7 @@ static void input_required(mcpl_call *call, const char *arguments, size_t length
     char *context = accepted_text(&round, "user_context", "context");
     if (context == NULL) {
         char *params = form("What context should the prompt use?", FORM("context", "string"));
-        ask_again(&round, &(input_request){"user_context", "elicitation/create", params}, 1, NULL);
+        return_input_requests(&round, &(input_request){"user_context", "elicitation/create", params}, 1, NULL);
         free(params);
     } else {
         reply_formatted(call, "Use this context: %s", context);

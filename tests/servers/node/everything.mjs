@@ -1,7 +1,7 @@
 // The features of the everything-server; each family of tools has a module here.
 import { Server } from "mcpline";
 
-import { addAskingTools } from "./asking.mjs";
+import { addInputRequestTools } from "./input_requests.mjs";
 import { addCallerTools } from "./caller.mjs";
 import { addChangingTools } from "./changing.mjs";
 import { addContentTools } from "./content.mjs";
@@ -12,11 +12,11 @@ import { addFailureTools } from "./failures.mjs";
 import { addMore } from "./more.mjs";
 import { addPrompts } from "./prompts.mjs";
 import { addResources } from "./resources.mjs";
-import { addReturningTools } from "./returned.mjs";
+import { addReturningTools } from "./returned_input_requests.mjs";
 import { addRunningTools } from "./running.mjs";
 import { addSchemaTools } from "./schemas.mjs";
 import { SMALL } from "./small.mjs";
-import { addUrlElicitationTools } from "./visits.mjs";
+import { addUrlElicitationTools } from "./url_elicitations.mjs";
 
 /** Creates the server of ../README.md with these settings and the `parts` of its command line. */
 export function everything(settings, parts) {
@@ -38,7 +38,7 @@ export function everything(settings, parts) {
   addSchemaTools(server);
   addFailureTools(server);
   addRunningTools(server);
-  addAskingTools(server);
+  addInputRequestTools(server);
   addUrlElicitationTools(server);
   addReturningTools(server);
   addCallerTools(server);

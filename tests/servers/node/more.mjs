@@ -1,9 +1,9 @@
 // Features of `--more 1`, which most tests do not need.
 import { InputRequired, elicitForm, resourceLink, text } from "mcpline";
 
-import { GET_WEATHER, blocks, said, user } from "./asking.mjs";
+import { GET_WEATHER, blocks, said, user } from "./input_requests.mjs";
 import { PNG, WAV, object, string } from "./fixtures.mjs";
-import { accepted } from "./returned.mjs";
+import { accepted } from "./returned_input_requests.mjs";
 
 const SECRET = "secret-detail-7c1f";
 const ICONS = [{ src: "https://example.com/icon.png", mimeType: "image/png", sizes: ["48x48"] }];

@@ -2,7 +2,7 @@
 import { InputRequired, elicitForm, embedded, image, text } from "mcpline";
 
 import { PNG, object, string } from "./fixtures.mjs";
-import { accepted } from "./returned.mjs";
+import { accepted } from "./returned_input_requests.mjs";
 
 export function addPrompts(server) {
   server.prompt(

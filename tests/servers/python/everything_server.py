@@ -561,7 +561,7 @@ class Color:
     color: str
 
 
-ASK_NAME = ElicitRequest("What is your name?", Name)
+NAME_FORM = ElicitRequest("What is your name?", Name)
 CONFIRM = ElicitRequest("Please confirm", Confirmation)
 
 
@@ -570,7 +570,7 @@ async def test_input_required_result_elicitation(ctx: Context) -> str | InputReq
     """Returns a question to the user."""
     answer = ctx.elicited("user_name", Name)
     if answer is None or not answer.accepted:
-        return InputRequired({"user_name": ASK_NAME})
+        return InputRequired({"user_name": NAME_FORM})
     return f"Hello, {answer.data.name}!"
 
 
@@ -609,7 +609,7 @@ async def test_input_required_result_multiple_inputs(ctx: Context) -> str | Inpu
     if None in answered:
         return InputRequired(
             {
-                "user_name": ASK_NAME,
+                "user_name": NAME_FORM,
                 "greeting": SampleRequest(messages="Generate a greeting", max_tokens=50),
                 "client_roots": RootsRequest(),
             },
@@ -651,7 +651,7 @@ async def test_input_required_result_capabilities(ctx: Context) -> str | InputRe
     if "sampling" in ctx.client_capabilities and ctx.sampled("sample") is None:
         requests["sample"] = SampleRequest(messages="Say hello", max_tokens=50)
     if "elicitation" in ctx.client_capabilities and ctx.elicited("ask", Name) is None:
-        requests["ask"] = ASK_NAME
+        requests["ask"] = NAME_FORM
     if requests:
         return InputRequired(requests, "capability-gated")
     return f"capabilities respected: {','.join(sorted(ctx.input_responses or {}))}"
@@ -1017,7 +1017,7 @@ if options.more:
         version: str
 
     @server.resource("test://asking-resource", name="asking-resource", mime_type="text/plain")
-    async def asking_resource(ctx: Context) -> str:
+    async def requesting_resource(ctx: Context) -> str:
         """Asks the user in mid-call."""
         answer = await ctx.elicit("Which version?", Version, key="user")
         return f"Version {answer.data.version if answer.accepted else 'none'}"
@@ -1034,7 +1034,7 @@ if options.more:
     @server.resource(
         "test://asking/{id}", name="asking-template", title="Asking template", mime_type="text/plain", icons=ICONS
     )
-    async def asking_template(id: str, ctx: Context) -> str | InputRequired:
+    async def requesting_template(id: str, ctx: Context) -> str | InputRequired:
         """Returns a question to the user."""
         answer = ctx.elicited("user", Reason)
         if answer is None or not answer.accepted:

@@ -40,7 +40,7 @@ package func everything(_ settings: ServerSettings, parts: Set<String>) throws -
     try server.addContentTools()
     try server.addFailureTools()
     try server.addRunningTools()
-    try server.addAskingTools()
+    try server.addInputRequestTools()
     try server.addURLElicitationTools()
     try server.addReturningTools()
     try server.addCallerTools()

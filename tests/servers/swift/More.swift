@@ -37,7 +37,7 @@ extension Server {
             return "\(shown(answer.content.first)), stopped by \(answer.stopReason ?? "none")"
         }
         try tool("test_sampling_in_rounds", description: "Asks the client's model until it uses no tool") { call in
-            var question = ask("What is the weather in Oslo and Rome?", maxTokens: 100, tools: [try getWeather()])
+            var question = samplingRequest("What is the weather in Oslo and Rome?", maxTokens: 100, tools: [try getWeather()])
             var round = 1
             while true {
                 let answer = try await call.sample(question, key: "sample\(round)")
@@ -120,11 +120,11 @@ extension Server {
                 let message = SamplingMessage(role: .user, content: [result])
                 _ = try await call.sample(CreateMessageParams(messages: [message], maxTokens: 1), key: "wrong")
             case "priority":
-                var hi = ask("hi", maxTokens: 1)
+                var hi = samplingRequest("hi", maxTokens: 1)
                 hi.modelPreferences = ModelPreferences(costPriority: 2)
                 _ = try await call.sample(hi, key: "wrong")
             case "context":
-                var hi = ask("hi", maxTokens: 1)
+                var hi = samplingRequest("hi", maxTokens: 1)
                 hi.includeContext = "thisServer"
                 _ = try await call.sample(hi, key: "wrong")
             default: break

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use mcpline::transport::http::{Body, HttpOptions, HttpService};
-use mcpline::{Ask, AskMethod, Context, Server};
+use mcpline::{Context, InputRequest, InputRequestMethod, Server};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
@@ -54,8 +54,8 @@ impl Scenario {
     /// If an answer is wrong.
     pub(crate) async fn round(self, client: &Client, number: u64) {
         match self {
-            Self::Retry => client.ask_and_retry("ask", number).await,
-            Self::EarlyResult => client.ask_and_retry("hurry", number).await,
+            Self::Retry => client.call_and_retry("ask", number).await,
+            Self::EarlyResult => client.call_and_retry("hurry", number).await,
             Self::Cancel => client.cancel(number).await,
             Self::CancelInBatch => client.cancel_in_batch(number).await,
             Self::Answer => client.answer(number).await,
@@ -71,38 +71,36 @@ pub(crate) struct Rig {
 impl Rig {
     /// Creates the server. Must be called within a runtime.
     pub(crate) fn new() -> Self {
-        let list_roots = || Ask::new(AskMethod::ListRoots, None);
-        let server =
-            Server::new("stress", "1")
-                .tool(
-                    "ask",
-                    "Asks and answers",
-                    move |_: Value, ctx: Context| async move {
-                        ctx.ask(list_roots()).await.map(|_| "done")
-                    },
-                )
-                .tool(
-                    "hurry",
-                    "Asks and answers without waiting for the client's answer",
-                    move |_: Value, ctx: Context| async move {
-                        let (sender, mut answered) = oneshot::channel::<()>();
-                        ctx.ask_with(list_roots(), move |_| drop(sender));
-                        // The call may be suspended and resumed before this check.
-                        while !ctx.is_suspended() && answered.try_recv() == Err(TryRecvError::Empty)
-                        {
-                            tokio::task::yield_now().await;
-                        }
-                        "done"
-                    },
-                )
-                .tool(
-                    "yield",
-                    "Answers a moment later",
-                    |_: Value, _: Context| async {
+        let list_roots = || InputRequest::new(InputRequestMethod::ListRoots, None);
+        let server = Server::new("stress", "1")
+            .tool(
+                "ask",
+                "Asks and answers",
+                move |_: Value, ctx: Context| async move {
+                    ctx.request_input(list_roots()).await.map(|_| "done")
+                },
+            )
+            .tool(
+                "hurry",
+                "Asks and answers without waiting for the client's answer",
+                move |_: Value, ctx: Context| async move {
+                    let (sender, mut answered) = oneshot::channel::<()>();
+                    ctx.request_input_with(list_roots(), move |_| drop(sender));
+                    // The call may be suspended and resumed before this check.
+                    while !ctx.is_suspended() && answered.try_recv() == Err(TryRecvError::Empty) {
                         tokio::task::yield_now().await;
-                        "done"
-                    },
-                );
+                    }
+                    "done"
+                },
+            )
+            .tool(
+                "yield",
+                "Answers a moment later",
+                |_: Value, _: Context| async {
+                    tokio::task::yield_now().await;
+                    "done"
+                },
+            );
         Self {
             service: server.http_service(HttpOptions::default()),
         }
@@ -151,7 +149,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    async fn ask_and_retry(&self, tool: &str, number: u64) {
+    async fn call_and_retry(&self, tool: &str, number: u64) {
         let round = self.modern_call(tool, number, json!({})).await;
         let state = &round["result"]["requestState"];
         assert!(state.is_string(), "{round}");

@@ -18,7 +18,7 @@ use crate::client_error::ClientError;
 
 use super::address::Address;
 use super::extension::{self, Extension, check_identifiers};
-use super::handlers::{self, Answerer, Handlers};
+use super::handlers::{self, Handlers, HostRequestHandler};
 use super::inner::Inner;
 use super::metrics::ClientMetrics;
 use super::middleware::ClientMiddleware;
@@ -82,8 +82,12 @@ impl ClientBuilder {
     /// Handles results of a type that a separately declared extension defines; see [`Extension::result_type_with`]. For
     /// bindings.
     #[must_use]
-    pub fn result_type_with(mut self, result_type: impl Into<String>, answerer: Answerer) -> Self {
-        let resolver = extension::asking(answerer);
+    pub fn result_type_with(
+        mut self,
+        result_type: impl Into<String>,
+        request_handler: HostRequestHandler,
+    ) -> Self {
+        let resolver = extension::host_resolver(request_handler);
         self.handlers
             .register_resolver(result_type.into(), resolver);
         self
@@ -105,12 +109,12 @@ impl ClientBuilder {
 
     /// Like [`on_elicit`](Self::on_elicit), with raw JSON. For bindings.
     #[must_use]
-    pub fn elicit_with(mut self, answerer: Answerer) -> Self {
+    pub fn elicit_with(mut self, request_handler: HostRequestHandler) -> Self {
         let both = ElicitationCapability::default()
             .with_form(JsonObject::new())
             .with_url(JsonObject::new());
         self.handlers.capabilities.elicitation.get_or_insert(both);
-        self.handlers.elicit = Some(answerer);
+        self.handlers.elicit = Some(request_handler);
         self
     }
 
@@ -131,12 +135,12 @@ impl ClientBuilder {
 
     /// Like [`on_sample`](Self::on_sample), with raw JSON. For bindings.
     #[must_use]
-    pub fn sample_with(mut self, answerer: Answerer) -> Self {
+    pub fn sample_with(mut self, request_handler: HostRequestHandler) -> Self {
         self.handlers
             .capabilities
             .sampling
             .get_or_insert_with(SamplingCapability::default);
-        self.handlers.sample = Some(answerer);
+        self.handlers.sample = Some(request_handler);
         self
     }
 
@@ -153,10 +157,10 @@ impl ClientBuilder {
     /// Absolute paths are sent as `file://` URIs. If another value is not a root, the server receives an internal error
     /// and a warning is logged ([`root_uri`](mcpline_protocol::root_uri)).
     #[must_use]
-    pub fn list_roots_with(mut self, answerer: Answerer) -> Self {
+    pub fn list_roots_with(mut self, request_handler: HostRequestHandler) -> Self {
         let roots = RootsCapability::default().with_list_changed(true);
         self.handlers.capabilities.roots.get_or_insert(roots);
-        self.handlers.list_roots = Some(answerer);
+        self.handlers.list_roots = Some(request_handler);
         self
     }
 
@@ -177,8 +181,8 @@ impl ClientBuilder {
 
     /// Like [`on_request`](Self::on_request), with raw parameters. For bindings.
     #[must_use]
-    pub fn request_with(mut self, method: &str, answerer: Answerer) -> Self {
-        self.handlers.serve_request(method, answerer);
+    pub fn request_with(mut self, method: &str, request_handler: HostRequestHandler) -> Self {
+        self.handlers.serve_request(method, request_handler);
         self
     }
 
@@ -217,7 +221,7 @@ impl ClientBuilder {
     /// Like [`on_tool_call`](Self::on_tool_call), with a [`ToolCall`] as JSON. For bindings. The message of an error is
     /// the reason for the refusal.
     #[must_use]
-    pub fn tool_call_with(mut self, hook: Answerer) -> Self {
+    pub fn tool_call_with(mut self, hook: HostRequestHandler) -> Self {
         self.handlers.tool_calls.before = Some(hook);
         self
     }
@@ -245,7 +249,7 @@ impl ClientBuilder {
     /// Like [`on_tool_outcome`](Self::on_tool_outcome), with a [`ToolCallOutcome`] as JSON. For bindings. The result is
     /// ignored.
     #[must_use]
-    pub fn tool_outcome_with(mut self, hook: Answerer) -> Self {
+    pub fn tool_outcome_with(mut self, hook: HostRequestHandler) -> Self {
         self.handlers.tool_calls.after = Some(hook);
         self
     }

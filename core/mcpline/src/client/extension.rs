@@ -16,7 +16,7 @@ use crate::background;
 use crate::client_error::ClientError;
 use crate::sync::atomic::Ordering;
 
-use super::handlers::{self, Answerer, Handlers};
+use super::handlers::{self, Handlers, HostRequestHandler};
 use super::inner::Inner;
 use super::request::AbortOnDrop;
 use super::resolver_error;
@@ -31,7 +31,7 @@ use super::settings::RequestOptions;
 pub struct Extension {
     identifier: String,
     settings: JsonObject,
-    requests: Vec<(String, Answerer)>,
+    requests: Vec<(String, HostRequestHandler)>,
     result_types: Vec<(String, Resolver)>,
 }
 
@@ -88,8 +88,12 @@ impl Extension {
 
     /// Like [`on_request`](Self::on_request), with raw parameters. For bindings.
     #[must_use]
-    pub fn request_with(mut self, method: impl Into<String>, answerer: Answerer) -> Self {
-        self.requests.push((method.into(), answerer));
+    pub fn request_with(
+        mut self,
+        method: impl Into<String>,
+        request_handler: HostRequestHandler,
+    ) -> Self {
+        self.requests.push((method.into(), request_handler));
         self
     }
 
@@ -115,11 +119,15 @@ impl Extension {
     /// "result": …}`. For bindings. The error of a request that the handler sent keeps its kind if the answer contains its
     /// facts; others become [`ClientError::InputRequestFailed`].
     #[must_use]
-    pub fn result_type_with(self, result_type: impl Into<String>, answerer: Answerer) -> Self {
+    pub fn result_type_with(
+        self,
+        result_type: impl Into<String>,
+        request_handler: HostRequestHandler,
+    ) -> Self {
         let mut extension = self;
         extension
             .result_types
-            .push((result_type.into(), asking(answerer)));
+            .push((result_type.into(), host_resolver(request_handler)));
         extension
     }
 
@@ -128,8 +136,8 @@ impl Extension {
         for (name, resolver) in self.result_types {
             handlers.register_resolver(name, resolver);
         }
-        for (method, answerer) in self.requests {
-            handlers.serve_request(&method, answerer);
+        for (method, request_handler) in self.requests {
+            handlers.serve_request(&method, request_handler);
         }
         let declared = handlers
             .capabilities
@@ -146,11 +154,11 @@ impl Extension {
     }
 }
 
-/// Makes a resolver of an answerer that receives an [`ExtendedResult`] as JSON.
-pub(super) fn asking(answerer: Answerer) -> Resolver {
+/// Makes a resolver of an request_handler that receives an [`ExtendedResult`] as JSON.
+pub(super) fn host_resolver(request_handler: HostRequestHandler) -> Resolver {
     Arc::new(move |extended| {
         let written = extended.to_json();
-        let answer = handlers::ask_host(answerer.clone(), written.into(), extended);
+        let answer = handlers::call_host(request_handler.clone(), written.into(), extended);
         Box::pin(async move { answer.await.map_err(resolver_error::error_of_answer) })
     })
 }

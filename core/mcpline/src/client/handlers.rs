@@ -38,10 +38,10 @@ use super::request_log::RequestLog;
 use super::tool_call_hooks::ToolCallHooks;
 
 /// A pending answer. Dropped when the server cancels the request or the caller cancels its own.
-pub type Answer = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
+pub type HostResponseFuture = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
 
 /// Answers requests of one kind with raw JSON. For bindings.
-pub type Answerer = Arc<dyn Fn(HostRequest) -> Answer + Send + Sync>;
+pub type HostRequestHandler = Arc<dyn Fn(HostRequest) -> HostResponseFuture + Send + Sync>;
 
 /// A request of a server or of the library to the host.
 #[derive(Debug, Clone, Default)]
@@ -74,11 +74,11 @@ pub type Listener = Arc<dyn Fn(&Notification) + Send + Sync>;
 #[derive(Clone, Default)]
 pub struct Handlers {
     pub(super) capabilities: ClientCapabilities,
-    pub(super) sample: Option<Answerer>,
-    pub(super) elicit: Option<Answerer>,
-    pub(super) list_roots: Option<Answerer>,
+    pub(super) sample: Option<HostRequestHandler>,
+    pub(super) elicit: Option<HostRequestHandler>,
+    pub(super) list_roots: Option<HostRequestHandler>,
     /// Custom requests, by method.
-    pub(super) requests: BTreeMap<Box<str>, Answerer>,
+    pub(super) requests: BTreeMap<Box<str>, HostRequestHandler>,
     /// Resolvers of extension results, by `resultType`.
     pub(super) result_types: BTreeMap<Box<str>, Resolver>,
     /// The first error in the registration of an extension or a custom request.
@@ -112,14 +112,14 @@ impl Handlers {
     }
 
     /// Registers the handler of a custom request.
-    pub(super) fn serve_request(&mut self, method: &str, answerer: Answerer) {
+    pub(super) fn serve_request(&mut self, method: &str, request_handler: HostRequestHandler) {
         let outcome = match check_custom_request(method) {
             Ok(()) if self.requests.contains_key(method) => Err("it has one already"),
             checked => checked,
         };
         match outcome {
             Ok(()) => {
-                self.requests.insert(method.into(), answerer);
+                self.requests.insert(method.into(), request_handler);
             }
             Err(reason) => {
                 self.unusable.get_or_insert_with(|| {
@@ -149,9 +149,9 @@ impl Handlers {
     }
 
     /// Answers one input request. A handler that panics becomes an internal error.
-    pub(super) fn answer(&self, method: &str, mut request: HostRequest) -> Answer {
+    pub(super) fn answer(&self, method: &str, mut request: HostRequest) -> HostResponseFuture {
         let params = &mut request.params;
-        let answerer = match InputMethod::parse(method) {
+        let request_handler = match InputMethod::parse(method) {
             Some(InputMethod::Sample) => self.sample.as_ref(),
             Some(InputMethod::Elicit) => self.elicit.as_ref(),
             Some(InputMethod::ListRoots) => self.list_roots.as_ref(),
@@ -172,7 +172,7 @@ impl Handlers {
                 self.requests.get(method)
             }
         };
-        let Some(answerer) = answerer.cloned() else {
+        let Some(request_handler) = request_handler.cloned() else {
             let error = RpcError::method_not_found(method);
             return Box::pin(async move { Err(error) });
         };
@@ -189,7 +189,7 @@ impl Handlers {
             };
             let checked = compute_or_offload(peer, check).await?;
             checked.map_err(|error| refused(&method, error))?;
-            let answer = ask_host(answerer, request, alive).await?;
+            let answer = call_host(request_handler, request, alive).await?;
             if answer.kind() != Kind::Object {
                 return Err(invalid(&method, "must be an object"));
             }
@@ -254,14 +254,14 @@ async fn compute_or_offload<T: Send + 'static>(
 
 /// Runs a handler in a task of its own, so that a panic ends only that task and becomes an internal error. The task
 /// holds `held` until it ends, and runs in the current span.
-pub(super) async fn ask_host(
-    answerer: Answerer,
+pub(super) async fn call_host(
+    request_handler: HostRequestHandler,
     request: HostRequest,
     held: impl Send + 'static,
 ) -> Result<Raw, RpcError> {
     let answering = async move {
         let _held = held;
-        answerer(request).await
+        request_handler(request).await
     };
     let scope = SpanScope::current();
     let mut running = AbortOnDropHandle(background::spawn_here(scope.run(answering)));
@@ -276,9 +276,9 @@ pub(super) async fn ask_host(
 pub(super) fn adapt_answer(
     peer: PeerId,
     method: &str,
-    answer: Answer,
+    answer: HostResponseFuture,
     revision: Revision,
-) -> Answer {
+) -> HostResponseFuture {
     if !adapt::needs_adapting(method, revision) {
         return answer;
     }
@@ -320,8 +320,8 @@ impl std::fmt::Debug for Handlers {
     }
 }
 
-/// Wraps a typed handler in an [`Answerer`].
-pub(super) fn typed<P, R, F, Fut>(handler: F) -> Answerer
+/// Wraps a typed handler in an [`HostRequestHandler`].
+pub(super) fn typed<P, R, F, Fut>(handler: F) -> HostRequestHandler
 where
     P: DeserializeOwned + Send + 'static,
     R: Serialize + Send + 'static,
@@ -351,8 +351,8 @@ fn closing_error() -> RpcError {
     RpcError::internal_error("the client is closing")
 }
 
-/// Returns an answerer with fixed roots.
-pub(super) fn fixed_roots(roots: Vec<Root>) -> Answerer {
+/// Returns an request_handler with fixed roots.
+pub(super) fn fixed_roots(roots: Vec<Root>) -> HostRequestHandler {
     let result = ListRootsResult::new(roots);
     typed(move |_: serde_json::Value| {
         let result = result.clone();

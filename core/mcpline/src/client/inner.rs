@@ -376,11 +376,11 @@ impl Inner {
             }));
         }
         for (method, params) in requests {
-            let ask = OutgoingClientRequest {
+            let outgoing = OutgoingClientRequest {
                 timeouts: self.settings.timeouts,
                 ..OutgoingClientRequest::new(method, Some(&params))
             };
-            let answer = session.send_request(&ask, None, Vec::new());
+            let answer = session.send_request(&outgoing, None, Vec::new());
             let repeating = self.handlers.tasks.until_closed(async move {
                 if let Err(error) = answer.await {
                     tracing::warn!("reconnected, but the log level or a subscription was not restored: {method} failed: {error:#}");

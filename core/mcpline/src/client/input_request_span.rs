@@ -6,7 +6,7 @@ use tracing::Instrument as _;
 use crate::span::{self, NetworkAddress, NetworkAttributes, SpanStart};
 use crate::trace_context::TraceContext;
 
-use super::handlers::{Answer, Handlers, HostRequest};
+use super::handlers::{Handlers, HostRequest, HostResponseFuture};
 use super::request_log::RunningRequest;
 use super::session::Session;
 
@@ -27,7 +27,7 @@ impl Handlers {
         method: &str,
         params: Option<Raw>,
         origin: &InputRequestOrigin<'_>,
-    ) -> Answer {
+    ) -> HostResponseFuture {
         if !self.request_log.is_wanted() {
             return self.answer_in_span(method, params, origin);
         }
@@ -47,7 +47,7 @@ impl Handlers {
         method: &str,
         params: Option<Raw>,
         origin: &InputRequestOrigin<'_>,
-    ) -> Answer {
+    ) -> HostResponseFuture {
         let InputRequestOrigin {
             session, server, ..
         } = *origin;

@@ -81,7 +81,9 @@ pub use config_file::ConfiguredServer;
 pub use connection_events::{ConnectionEvent, ConnectionEvents};
 pub use cursors::Cursors;
 pub use extension::{ExtendedResult, Extension};
-pub use handlers::{Answer, Answerer, Handlers, HostRequest, Listener, sampling_refused};
+pub use handlers::{
+    Handlers, HostRequest, HostRequestHandler, HostResponseFuture, Listener, sampling_refused,
+};
 pub use notifications::Notifications;
 pub use request_log::{
     ClientRequestOutcome, ClientRequestRecord, RequestDirection, RequestListener,

@@ -162,7 +162,10 @@ impl Inner {
             }
             let generation = if cached { self.cache().generation() } else { 0 };
             let sent_params = retry.as_ref().or(params);
-            match self.ask(&session, &name, sent_params, options).await {
+            match self
+                .request_once(&session, &name, sent_params, options)
+                .await
+            {
                 Ok(result) => {
                     let has_types = session.revision().features().result_type;
                     let resolver = match has_types && !options.manual_results {
@@ -243,7 +246,7 @@ impl Inner {
     }
 
     /// Sends one request over one connection.
-    async fn ask(
+    async fn request_once(
         &self,
         session: &Arc<Session>,
         method: &Method,
@@ -265,7 +268,7 @@ impl Inner {
                 .then(|| self.log_level())
                 .flatten()
         });
-        let ask = OutgoingClientRequest {
+        let outgoing = OutgoingClientRequest {
             method: method.as_str(),
             params,
             meta: options.meta.as_ref(),
@@ -275,7 +278,7 @@ impl Inner {
         };
         // Pinned, because a future that is moved before it is awaited takes its size twice.
         let response =
-            std::pin::pin!(session.send_request(&ask, options.progress.clone(), headers));
+            std::pin::pin!(session.send_request(&outgoing, options.progress.clone(), headers));
         if let (Some(sent), Some(number)) = (&options.sent, response.number()) {
             sent.set(session, number);
         }
@@ -310,7 +313,7 @@ impl Inner {
             return Ok(None);
         }
         let needed = match is_input_required(result) {
-            Ok(true) if may_ask(method, revision) && !options.manual_results => {
+            Ok(true) if may_require_input(method, revision) && !options.manual_results => {
                 InputRequiredResult::of(result)
             }
             known => known.map(|_| None),
@@ -604,7 +607,8 @@ impl Inner {
                 }),
                 ..RequestOptions::default()
             };
-            let listing = self.ask(&session, &Method::ToolsList, params.as_ref(), &options);
+            let listing =
+                self.request_once(&session, &Method::ToolsList, params.as_ref(), &options);
             let page = match listing.await {
                 Ok(page) => page,
                 Err(ClientError::RequestTimedOut { waited, in_all }) => {
@@ -720,9 +724,9 @@ fn is_list(method: &Method) -> bool {
 
 /// Whether a result of this method may contain input requests (2026-07-28, `basic/patterns/mrtr`, supported requests).
 /// Results of custom methods may.
-fn may_ask(method: &Method, revision: Revision) -> bool {
+fn may_require_input(method: &Method, revision: Revision) -> bool {
     let is_retried = method.is_retried_with_input(revision);
-    is_retried && (method.is_custom_in(revision) || method.is(|spec| spec.may_ask))
+    is_retried && (method.is_custom_in(revision) || method.is(|spec| spec.may_require_input))
 }
 
 /// Returns a JSON-RPC error in the body of an HTTP error status as the server's response.

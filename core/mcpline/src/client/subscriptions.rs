@@ -349,7 +349,7 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
         let (filter, version) = client.subscriptions.filter(&client, &session);
         let wanted = filter != SubscriptionFilter::default();
         let mut left_out = BTreeSet::new();
-        let mut next = wanted.then(|| ask(&session, &filter));
+        let mut next = wanted.then(|| send_listen(&session, &filter));
         let mut ended = match &mut next {
             Some((next, acknowledgement)) => tokio::select! {
                 biased;
@@ -472,14 +472,14 @@ async fn unacknowledged_resources(
     left_out
 }
 
-fn ask(
+fn send_listen(
     session: &Arc<Session>,
     filter: &SubscriptionFilter,
 ) -> (ResponseFuture, mpsc::Receiver<Notification>) {
     let filter = Raw::from_serialize(filter).unwrap_or_else(|_| Raw::from_trusted("{}"));
     let params = Raw::from_trusted(format!(r#"{{"notifications":{}}}"#, filter.as_str()));
     let method = "subscriptions/listen";
-    let ask = OutgoingClientRequest {
+    let outgoing = OutgoingClientRequest {
         // It lasts as long as the client wants.
         timeouts: CallTimeouts {
             idle: Duration::MAX,
@@ -487,7 +487,10 @@ fn ask(
         },
         ..OutgoingClientRequest::new(method, Some(&params))
     };
-    session.listen(&ask, vec![("Mcp-Method".to_owned(), method.to_owned())])
+    session.listen(
+        &outgoing,
+        vec![("Mcp-Method".to_owned(), method.to_owned())],
+    )
 }
 
 /// Returns the error with which the server refused a listen request, if the same request would be refused again. A

@@ -14,7 +14,7 @@ use crate::client_error::ClientError;
 use crate::client_tasks::{TaskGuard, Tasks};
 use crate::error_kind::ErrorKind;
 
-use super::handlers::{Answerer, ask_host};
+use super::handlers::{HostRequestHandler, call_host};
 use super::inner::Inner;
 use super::settings::{Approval, RequestOptions};
 
@@ -63,9 +63,9 @@ pub struct ToolCallError {
 #[derive(Clone, Default)]
 pub(super) struct ToolCallHooks {
     /// Any result permits the call. An error refuses it; its message is the reason.
-    pub(super) before: Option<Answerer>,
+    pub(super) before: Option<HostRequestHandler>,
     /// Receives the outcome. Its answer is ignored.
-    pub(super) after: Option<Answerer>,
+    pub(super) after: Option<HostRequestHandler>,
 }
 
 impl Inner {
@@ -101,7 +101,7 @@ impl Inner {
         };
         let consent = match (&hooks.before, options.approval) {
             (_, Approval::Needless) | (None, Approval::Undecided) => Ok(()),
-            (Some(before), _) => ask_consent(&self.handlers.tasks, before.clone(), call).await,
+            (Some(before), _) => request_consent(&self.handlers.tasks, before.clone(), call).await,
             (None, Approval::Needed) => Err(ClientError::ToolCallRefused {
                 reason: "the tool policy of this client demands approval, but no hook gives it: set `on_tool_call`"
                     .to_owned(),
@@ -136,8 +136,12 @@ impl Inner {
 }
 
 /// Runs the hook before a call. Closing the client ends it.
-async fn ask_consent(tasks: &Tasks, before: Answerer, call: Raw) -> Result<(), ClientError> {
-    match tasks.until_closed(ask_host(before, call.into(), ())).await {
+async fn request_consent(
+    tasks: &Tasks,
+    before: HostRequestHandler,
+    call: Raw,
+) -> Result<(), ClientError> {
+    match tasks.until_closed(call_host(before, call.into(), ())).await {
         Some(Ok(_)) => Ok(()),
         Some(Err(refusal)) => Err(ClientError::ToolCallRefused {
             reason: refusal.message.into_owned(),
@@ -148,7 +152,7 @@ async fn ask_consent(tasks: &Tasks, before: Answerer, call: Raw) -> Result<(), C
 
 /// Reports the outcome of a call once; if dropped before, that the caller cancelled it.
 struct ToolOutcomeReporter {
-    after: Option<Answerer>,
+    after: Option<HostRequestHandler>,
     call: Raw,
     runtime: tokio::runtime::Handle,
     /// Keeps the client's `close` waiting until the outcome is reported.
@@ -190,9 +194,9 @@ fn failed(kind: &str, message: &str) -> String {
     format!(r#""error":{{"kind":"{kind}","message":{message}}}"#)
 }
 
-async fn report_outcome(after: Answerer, call: Raw, outcome: String, _alive: TaskGuard) {
+async fn report_outcome(after: HostRequestHandler, call: Raw, outcome: String, _alive: TaskGuard) {
     let params = Raw::from_trusted(format!(r#"{{"call":{call},{outcome}}}"#));
-    if let Err(error) = ask_host(after, params.into(), ()).await {
+    if let Err(error) = call_host(after, params.into(), ()).await {
         tracing::warn!("the tool outcome hook failed: {error}");
     }
 }

@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 use crate::background;
 use crate::quota::{Charge, UNCHARGED_BYTES};
-use crate::server::{Ask, Call, Context, HandlerError, Reply};
+use crate::server::{Call, Context, HandlerError, InputRequest, Reply};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,7 +15,7 @@ pub enum IoAction {
     /// Ends a call.
     Reply(Call, Result<Reply, HandlerError>),
     /// Sends an input request of a handler.
-    Ask(Context, Ask, InputResponseCallback),
+    InputRequest(Context, InputRequest, InputResponseCallback),
     /// Anything else that the I/O thread has to do, in order with the rest.
     Run(Box<dyn FnOnce() + Send>),
 }
@@ -72,8 +72,8 @@ impl From<IoAction> for QueuedAction {
                 }
                 _ => None,
             },
-            IoAction::Ask(context, ask, _) => {
-                let bytes = ask
+            IoAction::InputRequest(context, input_request, _) => {
+                let bytes = input_request
                     .params
                     .as_ref()
                     .map_or(0, |params| params.as_bytes().len());
@@ -250,7 +250,9 @@ impl IoAction {
     pub fn run(self) {
         match self {
             Self::Reply(call, outcome) => call.reply(outcome),
-            Self::Ask(context, ask, sink) => context.ask_with(ask, sink),
+            Self::InputRequest(context, input_request, sink) => {
+                context.request_input_with(input_request, sink)
+            }
             Self::Run(run) => run(),
         }
     }

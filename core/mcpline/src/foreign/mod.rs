@@ -182,6 +182,7 @@ pub fn peer_of_context(context: &crate::server::Context) -> PeerId {
     context.client().peer
 }
 
-/// Returns the answerer of a method; `None` if the host cannot answer requests.
+/// Returns the request_handler of a method; `None` if the host cannot answer requests.
 #[cfg(feature = "client")]
-pub type Answerers<'a> = Option<&'a dyn Fn(&'static str) -> crate::client::Answerer>;
+pub type HostRequestHandlers<'a> =
+    Option<&'a dyn Fn(&'static str) -> crate::client::HostRequestHandler>;

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::server::{
-    AskMethod, CallKind, CompletionReply, HandlerError, InputRequest, InputRequired, PromptReply,
-    Reply, ResourceReply, ToolReply,
+    CallKind, CompletionReply, HandlerError, InputRequestMethod, InputRequired, KeyedInputRequest,
+    PromptReply, Reply, ResourceReply, ToolReply,
 };
 
 use super::options::read;
@@ -234,9 +234,9 @@ pub fn input_required(json: &[u8]) -> Result<Reply, Error> {
         .into_iter()
         .map(|(key, method, params)| {
             let params = params.as_ref().map(Raw::from_serialize).transpose();
-            Ok(InputRequest {
+            Ok(KeyedInputRequest {
                 key,
-                method: AskMethod::parse(&method)?,
+                method: InputRequestMethod::parse(&method)?,
                 params: params.map_err(|error| Error::usage(error.to_string()))?,
             })
         });

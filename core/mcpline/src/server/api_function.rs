@@ -12,11 +12,11 @@ use tokio::sync::oneshot;
 
 use crate::sync::{Arc, Mutex, PoisonError};
 
-use super::asking::InputRecord;
 use super::call::{CallState, Target};
 use super::call_kind::CallKind;
 use super::context::Context;
 use super::handler::Handler;
+use super::input_requests::InputRecord;
 use super::reply::{HandlerError, Reply};
 
 /// What a function is called for.

@@ -11,8 +11,8 @@ use mcpline_protocol::{Printable, VisibleJson};
 
 use crate::sync::Arc;
 
-use super::asking::{self, Ask};
 use super::call::{Call, CallState};
+use super::input_requests::{self, InputRequest};
 use super::reply::HandlerError;
 
 /// The key of the elicitation. A handler's own key of the same name gets a counter, because it comes later.
@@ -26,18 +26,18 @@ const MAX_SHOWN_CHARS: usize = 4_000;
 const MIN_SHARE_CHARS: usize = 100;
 
 /// Asks the user, and runs the handler or ends the call.
-pub(super) fn ask_then_run(call: &Arc<CallState>) {
+pub(super) fn request_approval_then_run(call: &Arc<CallState>) {
     let params = ElicitParams::form(message(call), FormSchema::new());
-    let asking = call.clone();
+    let waiting_call = call.clone();
     let callback = Box::new(move |answer: Result<Raw, InputRequestError>| {
-        match check_approval(&asking, answer) {
+        match check_approval(&waiting_call, answer) {
             // Dropped, because nothing else ends the call.
-            Ok(()) if asking.is_cancelled() => drop(Call::new(asking)),
-            Ok(()) => asking.run(),
-            Err(error) => Call::new(asking).reply(Err(error)),
+            Ok(()) if waiting_call.is_cancelled() => drop(Call::new(waiting_call)),
+            Ok(()) => waiting_call.run(),
+            Err(error) => Call::new(waiting_call).reply(Err(error)),
         }
     });
-    asking::ask(call, Ask::elicit(&params).with_key(KEY), callback);
+    input_requests::send_input_request(call, InputRequest::elicit(&params).with_key(KEY), callback);
 }
 
 fn check_approval(

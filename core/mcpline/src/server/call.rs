@@ -24,7 +24,6 @@ use super::Inner;
 use super::api_function::{ApiFunctionCall, ApiRequest};
 use super::approval;
 use super::argument_map::ArgumentMap;
-use super::asking::InputRecord;
 use super::call_kind::CallKind;
 use super::call_timeout::CallTimeout;
 use super::client_notifications::ClientNotification;
@@ -32,6 +31,7 @@ use super::connection::Connection;
 use super::context::Context;
 use super::custom::MethodEntry;
 use super::feature_entries::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
+use super::input_requests::InputRecord;
 use super::middleware::{
     self, AwaitedOutcome, MessageQueue, MiddlewareCall, NextCallback, WaitingMessage,
 };
@@ -124,7 +124,7 @@ pub(crate) struct CallState {
     pub(crate) input: Option<InputResponses>,
     pub(crate) record: Mutex<InputRecord>,
     /// Number of input requests sent to a client of a handshake revision.
-    asked: AtomicU32,
+    input_request_count: AtomicU32,
     /// An `Arc`, because code that sends messages keeps a copy after it releases the lock.
     current_request: Mutex<Arc<CurrentRequest>>,
     /// The handler's outcome, if it ended while the call was suspended; the client's retry gets it. Locked within
@@ -379,7 +379,7 @@ impl CallState {
             arguments,
             input,
             record: Mutex::new(record),
-            asked: AtomicU32::new(0),
+            input_request_count: AtomicU32::new(0),
             current_request: Mutex::new(current_request),
             outcome: Mutex::new(None),
             needs_approval: AtomicBool::new(false),
@@ -522,7 +522,7 @@ impl CallState {
             let _ = self.message_servers();
         }
         match self.needs_approval.load(Ordering::Acquire) {
-            true => approval::ask_then_run(self),
+            true => approval::request_approval_then_run(self),
             false => self.run(),
         }
     }
@@ -603,7 +603,7 @@ impl CallState {
 
     /// Counts an input request to a client of a handshake revision. Returns whether it may still be sent.
     pub(super) fn try_count_input_request(&self) -> bool {
-        self.asked.fetch_add(1, Ordering::Relaxed)
+        self.input_request_count.fetch_add(1, Ordering::Relaxed)
             < self.server.settings.max_input_requests_per_call
     }
 
@@ -647,7 +647,7 @@ impl CallState {
             callback();
         }
         self.messages.close();
-        super::asking::fail_pending(self, &InputRequestError::Cancelled);
+        super::input_requests::fail_pending(self, &InputRequestError::Cancelled);
     }
 
     /// Ends the call because its handler took too long: answers with a tool error and cancels the handler, whose own outcome
@@ -739,7 +739,7 @@ impl CallState {
         if current.key.is_none() {
             *self.lock_outcome() = Some(Box::new(outcome));
             drop(current);
-            super::asking::fail_pending(self, &InputRequestError::Cancelled);
+            super::input_requests::fail_pending(self, &InputRequestError::Cancelled);
             return;
         }
         drop(current);

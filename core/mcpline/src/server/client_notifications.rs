@@ -18,10 +18,10 @@ use tokio::sync::watch;
 use crate::middleware::{MessageKind, MiddlewareFuture, MiddlewareRequest};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::asking::InputRecord;
 use super::call::{CallState, CurrentRequest, Target};
 use super::connection::Connection;
 use super::custom;
+use super::input_requests::InputRecord;
 use super::middleware::{self, Message, MessageMiddlewares};
 use super::offloaded_validation;
 use super::permission;

@@ -27,10 +27,10 @@ use crate::timers::{Alarm, Timed};
 use crate::warning_limit::{warn_limited, warn_of_limit};
 
 use super::Inner;
-use super::asking::InputResponseCallback;
 use super::call::CallState;
 use super::client_notifications::{self, ClientNotification, RunningNotificationHandlers};
 use super::dispatch;
+use super::input_requests::InputResponseCallback;
 use super::matching::{InterruptOnDrop, Subscribable, SubscribedUris};
 use super::open_session::OpenSession;
 use super::permission;
@@ -976,19 +976,19 @@ impl Connection {
 
     fn close_with(&self, error: &InputRequestError) {
         self.events.close();
-        let (served, asks) = self.lock_session().close();
+        let (served, input_requests) = self.lock_session().close();
         for served in served {
             stop(Some(served), Vec::new(), error);
         }
-        for callback in asks {
+        for callback in input_requests {
             callback(Err(error.clone()));
         }
     }
 
     /// Fails every open input request, because no client is left to answer. Calls in flight go on.
-    pub(crate) fn fail_asks(&self) {
-        let asks = self.lock_session().drop_server_requests();
-        for callback in asks {
+    pub(crate) fn fail_input_requests(&self) {
+        let input_requests = self.lock_session().drop_server_requests();
+        for callback in input_requests {
             callback(Err(InputRequestError::ConnectionLost));
         }
     }
@@ -999,7 +999,7 @@ impl Connection {
     pub(crate) fn wind_down(&self) {
         self.lock_session().refuse_requests();
         self.end_listening();
-        self.fail_asks();
+        self.fail_input_requests();
     }
 
     /// Whether nothing is in flight, every response is written and every custom notification handled.
@@ -1156,10 +1156,10 @@ impl Timed for Connection {
 
 fn stop(
     served: Option<RequestHandle>,
-    asks: Vec<InputResponseCallback>,
+    input_requests: Vec<InputResponseCallback>,
     error: &InputRequestError,
 ) {
-    for callback in asks {
+    for callback in input_requests {
         callback(Err(error.clone()));
     }
     if let Some(served) = served {

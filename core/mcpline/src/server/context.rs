@@ -20,11 +20,11 @@ use crate::trace_context::TraceContext;
 use crate::warning_limit::warn_limited;
 
 use super::Inner;
-use super::asking::{self, Ask};
 use super::call::{CallState, CurrentRequest};
 use super::call_kind::CallKind;
 use super::connection::{Connection, SessionGuard};
 use super::custom;
+use super::input_requests::{self, InputRequest};
 use super::middleware::{MessageMiddlewares, NextCallback};
 use super::permission;
 use super::request_info::HttpInfo;
@@ -33,7 +33,7 @@ use super::sent_notifications::{self, LogRecord, ProgressReport, SentNotificatio
 
 /// The context of the request that a handler serves. Cheap to clone, usable on any thread.
 ///
-/// On 2026-07-28 the client answers input requests with a new request (see [`Context::ask`]); from then on the context
+/// On 2026-07-28 the client answers input requests with a new request (see [`Context::request_input`]); from then on the context
 /// describes that one.
 #[derive(Clone)]
 pub struct Context {
@@ -261,31 +261,37 @@ impl Context {
     /// multi-threaded runtime they may take two rounds.
     ///
     /// `sink` is called once, on any thread, with the client's result.
-    pub fn ask_with(
+    pub fn request_input_with(
         &self,
-        ask: Ask,
+        input_request: InputRequest,
         sink: impl FnOnce(Result<Raw, InputRequestError>) + Send + 'static,
     ) {
-        asking::ask(&self.call, ask, Box::new(sink));
+        input_requests::send_input_request(&self.call, input_request, Box::new(sink));
     }
 
-    /// Sends an input request and waits for the answer; see [`Context::ask_with`].
+    /// Sends an input request and waits for the answer; see [`Context::request_input_with`].
     ///
     /// # Errors
     ///
     /// [`InputRequestError`]: the client does not support the request, answered with an error, or took too long; or the
     /// call was cancelled.
-    pub async fn ask(&self, ask: Ask) -> Result<Raw, InputRequestError> {
+    pub async fn request_input(
+        &self,
+        input_request: InputRequest,
+    ) -> Result<Raw, InputRequestError> {
         match span::is_wanted() {
-            true => Box::pin(self.ask_in_span(ask)).await,
-            false => self.ask_without_span(ask).await,
+            true => Box::pin(self.request_input_in_span(input_request)).await,
+            false => self.request_input_without_span(input_request).await,
         }
     }
 
     /// Sends an input request without a span.
-    pub(super) async fn ask_without_span(&self, ask: Ask) -> Result<Raw, InputRequestError> {
+    pub(super) async fn request_input_without_span(
+        &self,
+        input_request: InputRequest,
+    ) -> Result<Raw, InputRequestError> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
-        self.ask_with(ask, move |outcome| {
+        self.request_input_with(input_request, move |outcome| {
             // The handler may have dropped the future.
             let _ = sender.send(outcome);
         });

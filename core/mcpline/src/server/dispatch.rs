@@ -21,12 +21,12 @@ use crate::middleware::{MiddlewareOrigin, ToolRule, unknown_tool};
 use crate::quota::{Level, Limit};
 use crate::warning_limit::warn_of_limit;
 
-use super::asking::{self, InputRecord, Retry, RetryDisposition};
 use super::call::{CallState, CurrentRequest, Target};
 use super::connection::Connection;
 use super::custom::{self, MethodEntry};
 use super::feature_entries::ToolEntry;
 use super::finish_call::{respond_error, respond_result};
+use super::input_requests::{self, InputRecord, Retry, RetryDisposition};
 use super::item_list::Item;
 use super::listing;
 use super::matching::{self, Matched};
@@ -248,7 +248,7 @@ fn begin(
         && !matches!(target, Target::Completion(_))
         && let Some(retry) = Retry::of(params.as_ref()).map_err(Refusal::Request)?
     {
-        match asking::resume(
+        match input_requests::resume(
             current_request,
             &target,
             method.as_str(),

@@ -12,9 +12,9 @@ use mcpline_protocol::{ErrorCode, Printable, Quoted, Revision, RpcError};
 use crate::message_sink::{self, MessageKind, ResponseStatus};
 use crate::span::shown_failure;
 
-use super::asking::{self, InputResponseCallback};
 use super::call::{CallState, CurrentRequest, Target};
 use super::call_kind::CallKind;
+use super::input_requests::{self, InputResponseCallback};
 use super::offloaded_validation;
 use super::reply::{self, HandlerError, Reply, ResourceReply, ResultEnvelope, ToolReply};
 use super::request_log::RequestOutcome;
@@ -32,7 +32,7 @@ pub(super) fn complete(call: &Arc<CallState>, outcome: Result<Reply, HandlerErro
     }
     match outcome {
         Ok(Reply::InputRequired(input_required)) => {
-            asking::send_returned_requests(call, input_required)
+            input_requests::send_returned_requests(call, input_required)
         }
         // By reference, because a reply is large.
         Ok(ref reply) => match check_output(call, reply) {
@@ -84,14 +84,14 @@ fn fail_call(call: &Arc<CallState>, error: HandlerError) {
     };
     match error {
         HandlerError::InputRequired(input_required) => {
-            asking::send_returned_requests(call, input_required)
+            input_requests::send_returned_requests(call, input_required)
         }
         error => answer(call, as_reply(call, error).as_ref()),
     }
 }
 
 fn answer(call: &CallState, outcome: Result<&Reply, &RpcError>) {
-    asking::fail_pending(call, &InputRequestError::Cancelled);
+    input_requests::fail_pending(call, &InputRequestError::Cancelled);
     let current_request = call.current_request();
     match outcome {
         Ok(reply) => {

@@ -9,19 +9,22 @@ use crate::error_kind::ErrorKind;
 use crate::span::SpanScope;
 use crate::span::{self, SpanStart, shortened};
 
-use super::asking::Ask;
 use super::context::Context;
+use super::input_requests::InputRequest;
 use super::request_span::network_of;
 
 impl Context {
     /// Sends an input request in a span, a child of the handler's, which the client gets as the parent if the program exports its
     /// spans.
-    pub(super) async fn ask_in_span(&self, ask: Ask) -> Result<Raw, InputRequestError> {
+    pub(super) async fn request_input_in_span(
+        &self,
+        input_request: InputRequest,
+    ) -> Result<Raw, InputRequestError> {
         let origin = self.current_request();
         let connection = &origin.connection;
         let start = SpanStart {
             kind: "client",
-            method: ask.method.as_str(),
+            method: input_request.method.as_str(),
             target: None,
             session: connection.session_id().map(shortened),
             revision: Some(self.peer().revision.as_str()),
@@ -32,8 +35,11 @@ impl Context {
         };
         let span = start.span();
         #[cfg(feature = "opentelemetry")]
-        let ask = with_context(&SpanScope::new(span.clone(), None), ask);
-        let outcome = self.ask_without_span(ask).instrument(span.clone()).await;
+        let input_request = with_context(&SpanScope::new(span.clone(), None), input_request);
+        let outcome = self
+            .request_input_without_span(input_request)
+            .instrument(span.clone())
+            .await;
         if let Err(error) = &outcome {
             span::describe_failure(&span, &error.to_string());
             match error {
@@ -66,11 +72,11 @@ impl Context {
 }
 
 #[cfg(feature = "opentelemetry")]
-fn with_context(scope: &SpanScope, mut ask: Ask) -> Ask {
-    let params = ask.params.clone().unwrap_or(Raw::EMPTY_OBJECT);
+fn with_context(scope: &SpanScope, mut input_request: InputRequest) -> InputRequest {
+    let params = input_request.params.clone().unwrap_or(Raw::EMPTY_OBJECT);
     let given = params.member("_meta");
     if let Some(meta) = crate::open_telemetry::meta_with_context(scope, given) {
-        ask.params = Some(params.with("_meta", &meta));
+        input_request.params = Some(params.with("_meta", &meta));
     }
-    ask
+    input_request
 }

@@ -5,7 +5,7 @@ use mcpline_protocol::schema::{Budget, CompiledSchema};
 use mcpline_protocol::wire::{Kind, Raw};
 use serde_json::Value;
 
-use super::asking::AskMethod;
+use super::input_requests::InputRequestMethod;
 
 /// Checks a response against its input request: its shape, and the content of an accepted elicitation against the
 /// requested schema, within [`MAX_ANSWER_STEPS`] steps.
@@ -13,7 +13,11 @@ use super::asking::AskMethod;
 /// # Errors
 ///
 /// A description of the violation.
-pub(super) fn check(method: &AskMethod, params: Option<&Raw>, answer: &Raw) -> Result<(), String> {
+pub(super) fn check(
+    method: &InputRequestMethod,
+    params: Option<&Raw>,
+    answer: &Raw,
+) -> Result<(), String> {
     check_within(method, params, answer, &mut budget())
 }
 
@@ -28,13 +32,13 @@ pub(super) fn budget() -> Budget<'static> {
 ///
 /// A description of the violation.
 pub(super) fn check_within(
-    method: &AskMethod,
+    method: &InputRequestMethod,
     params: Option<&Raw>,
     answer: &Raw,
     budget: &mut Budget<'_>,
 ) -> Result<(), String> {
     check_shape(method, answer)?;
-    if *method != AskMethod::Elicit || action(answer).as_deref() != Some("accept") {
+    if *method != InputRequestMethod::Elicit || action(answer).as_deref() != Some("accept") {
         return Ok(());
     }
     let Some(schema) = params.and_then(|params| params.member("requestedSchema")) else {
@@ -54,7 +58,7 @@ pub(super) fn check_within(
 /// # Errors
 ///
 /// A description of the violation.
-pub(super) fn check_shape(method: &AskMethod, answer: &Raw) -> Result<(), String> {
+pub(super) fn check_shape(method: &InputRequestMethod, answer: &Raw) -> Result<(), String> {
     if answer.kind() != Kind::Object {
         return Err("must be an object".into());
     }
@@ -63,7 +67,7 @@ pub(super) fn check_shape(method: &AskMethod, answer: &Raw) -> Result<(), String
         Some(_) | None => Err(format!("{name} must be {}", named(kind))),
     };
     match method {
-        AskMethod::Elicit => match action(answer).as_deref() {
+        InputRequestMethod::Elicit => match action(answer).as_deref() {
             Some("accept" | "decline" | "cancel") => match answer.member("content") {
                 Some(content) if !matches!(content.kind(), Kind::Object | Kind::Null) => {
                     Err("content must be an object with the values of the form".into())
@@ -72,7 +76,7 @@ pub(super) fn check_shape(method: &AskMethod, answer: &Raw) -> Result<(), String
             },
             _ => Err("action must be accept, decline or cancel".into()),
         },
-        AskMethod::Sample => {
+        InputRequestMethod::Sample => {
             let role = answer.member("role");
             let role = role.as_ref().and_then(Raw::string_value);
             if !matches!(role.as_deref(), Some("user" | "assistant")) {
@@ -84,8 +88,8 @@ pub(super) fn check_shape(method: &AskMethod, answer: &Raw) -> Result<(), String
                 _ => Err("`content` of the sampling response must be an object or an array".into()),
             }
         }
-        AskMethod::ListRoots => member("roots", Kind::Array),
-        AskMethod::Custom(_) => Ok(()),
+        InputRequestMethod::ListRoots => member("roots", Kind::Array),
+        InputRequestMethod::Custom(_) => Ok(()),
     }
 }
 

@@ -12,7 +12,6 @@ mod approval;
 mod args;
 mod argument_map;
 mod argument_suggestions;
-mod asking;
 mod builder;
 mod call;
 mod call_kind;
@@ -36,6 +35,7 @@ mod handler;
 mod handler_function;
 mod inner;
 mod input_request_span;
+mod input_requests;
 mod input_response_check;
 mod item_list;
 mod listing;
@@ -100,7 +100,6 @@ pub(crate) use api_function::{ApiFunction, ApiRequest, call_api_function};
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 pub use args::Args;
-pub use asking::{Ask, AskMethod, CustomMethod};
 pub use builder::ServerBuilder;
 pub use call::Call;
 pub use call_kind::CallKind;
@@ -117,12 +116,13 @@ pub use handler::Handler;
 #[cfg(feature = "openapi")]
 pub(crate) use handler::handler;
 pub use handler_function::{Blocking, BlockingCall, HandlerFunction, NoArguments};
+pub use input_requests::{CustomMethod, InputRequest, InputRequestMethod};
 pub use middleware::MiddlewareScope;
 pub use mounts::MountOptions;
 pub use registry::Completer;
 pub use reply::{
-    CompletionReply, HandlerError, InputRequest, InputRequired, PromptReply, Reply, ResourceReply,
-    ToolReply,
+    CompletionReply, HandlerError, InputRequired, KeyedInputRequest, PromptReply, Reply,
+    ResourceReply, ToolReply,
 };
 #[cfg(feature = "http")]
 #[cfg_attr(docsrs, doc(cfg(feature = "http")))]

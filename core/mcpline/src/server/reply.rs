@@ -11,8 +11,8 @@ use mcpline_protocol::{Revision, RpcError};
 
 use crate::sharing::SharingReply;
 
-use super::asking::AskMethod;
 use super::call_kind::CallKind;
+use super::input_requests::InputRequestMethod;
 
 /// Result of a handler.
 #[derive(Debug, Clone)]
@@ -97,7 +97,7 @@ pub struct CompletionReply {
 #[derive(Debug, Clone)]
 pub struct InputRequired {
     /// Input requests: `elicitation/create`, `sampling/createMessage` or `roots/list` with their parameters.
-    pub requests: Vec<InputRequest>,
+    pub requests: Vec<KeyedInputRequest>,
     /// State for the next run, returned by [`Context::request_state`](super::Context::request_state). The client can
     /// neither read nor change it.
     pub state: Option<String>,
@@ -105,11 +105,11 @@ pub struct InputRequired {
 
 /// One input request of an [`InputRequired`].
 #[derive(Debug, Clone)]
-pub struct InputRequest {
+pub struct KeyedInputRequest {
     /// Key of the answer.
     pub key: String,
     /// The method.
-    pub method: AskMethod,
+    pub method: InputRequestMethod,
     /// Its parameters.
     pub params: Option<Raw>,
 }

@@ -14,10 +14,10 @@ use crate::sharing::{SharingReply, SharingRequest};
 use crate::sync::{Arc, Mutex, PoisonError};
 
 use super::Inner;
-use super::asking::InputRecord;
 use super::call::{CallState, CurrentRequest, Target};
 use super::connection::{Connection, ConnectionOptions};
 use super::handler::Handler;
+use super::input_requests::InputRecord;
 use super::reply::{HandlerError, Reply};
 use super::traffic::TransportKind;
 

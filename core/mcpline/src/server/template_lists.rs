@@ -15,11 +15,11 @@ use crate::sync::{Arc, Mutex, PoisonError};
 use crate::warning_limit::warn_limited;
 
 use super::Server;
-use super::asking::InputRecord;
 use super::call::{Call, CallState, CurrentRequest, Target};
 use super::feature_entries::TemplateEntry;
 use super::finish_call;
 use super::handler::Handler;
+use super::input_requests::InputRecord;
 use super::item_list::Item;
 use super::middleware;
 use super::registry::Registry;

@@ -11,39 +11,39 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::asking::{Ask, AskMethod};
+use super::input_requests::{InputRequest, InputRequestMethod};
 use crate::error::Error;
 
 use super::context::Context;
 
-impl Ask {
+impl InputRequest {
     /// Creates an elicitation (`client/elicitation`), in form or URL mode.
     pub fn elicit(params: &ElicitParams) -> Self {
-        Self::new(AskMethod::Elicit, written(params))
+        Self::new(InputRequestMethod::Elicit, written(params))
     }
 
     /// Creates a sampling request (`client/sampling`).
     pub fn sample(params: &CreateMessageParams) -> Self {
-        Self::new(AskMethod::Sample, written(params))
+        Self::new(InputRequestMethod::Sample, written(params))
     }
 
     /// Creates a request for the client's root directories (`client/roots`).
     pub fn list_roots() -> Self {
-        Self::new(AskMethod::ListRoots, None)
+        Self::new(InputRequestMethod::ListRoots, None)
     }
 
     /// Creates a custom request: see [`Context::send_request`].
     ///
     /// # Errors
     ///
-    /// As for [`AskMethod::custom`].
+    /// As for [`InputRequestMethod::custom`].
     pub fn custom(method: &str, params: Option<Raw>) -> Result<Self, Error> {
-        Ok(Self::new(AskMethod::custom(method)?, params))
+        Ok(Self::new(InputRequestMethod::custom(method)?, params))
     }
 }
 
 impl Context {
-    /// Asks the user for input, in form or URL mode, and waits; see [`Context::ask_with`]. The content of an accepted
+    /// Asks the user for input, in form or URL mode, and waits; see [`Context::request_input_with`]. The content of an accepted
     /// form matches the requested schema.
     ///
     /// # Errors
@@ -51,7 +51,10 @@ impl Context {
     /// [`InputRequestError`]: the client does not support the request, answered with an error, or took too long; or the
     /// call was cancelled. A user who declines is not an error.
     pub async fn elicit(&self, params: &ElicitParams) -> Result<ElicitResult, InputRequestError> {
-        read(&AskMethod::Elicit, &self.ask(Ask::elicit(params)).await?)
+        read(
+            &InputRequestMethod::Elicit,
+            &self.request_input(InputRequest::elicit(params)).await?,
+        )
     }
 
     /// Asks the user to fill in a form with the fields of a type: strings, numbers, booleans, enumerations and lists of
@@ -78,7 +81,7 @@ impl Context {
         let content = serde_json::Value::Object(answer.content.unwrap_or_default());
         serde_json::from_value(content)
             .map(Some)
-            .map_err(|error| invalid(&AskMethod::Elicit, &error))
+            .map_err(|error| invalid(&InputRequestMethod::Elicit, &error))
     }
 
     /// Requests a completion from the client's model and waits for it.
@@ -92,10 +95,13 @@ impl Context {
         &self,
         params: &CreateMessageParams,
     ) -> Result<CreateMessageResult, InputRequestError> {
-        read(&AskMethod::Sample, &self.ask(Ask::sample(params)).await?)
+        read(
+            &InputRequestMethod::Sample,
+            &self.request_input(InputRequest::sample(params)).await?,
+        )
     }
 
-    /// Sends a custom request to the client and waits for its result, a JSON object; see [`Context::ask_with`].
+    /// Sends a custom request to the client and waits for its result, a JSON object; see [`Context::request_input_with`].
     /// `params` is a JSON object.
     ///
     /// No capability says whether a client supports the method, and a 2026-07-28 client that does not know it fails the
@@ -103,15 +109,17 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// As for [`Context::elicit`]; also if the method cannot be custom ([`AskMethod::custom`]).
+    /// As for [`Context::elicit`]; also if the method cannot be custom ([`InputRequestMethod::custom`]).
     pub async fn send_request(
         &self,
         method: &str,
         params: Option<&Raw>,
     ) -> Result<Raw, InputRequestError> {
-        let ask = Ask::custom(method, params.cloned());
-        self.ask(ask.map_err(|error| InputRequestError::InvalidParams(error.to_string()))?)
-            .await
+        let input_request = InputRequest::custom(method, params.cloned());
+        self.request_input(
+            input_request.map_err(|error| InputRequestError::InvalidParams(error.to_string()))?,
+        )
+        .await
     }
 
     /// Requests the client's root directories and waits for them.
@@ -122,8 +130,8 @@ impl Context {
     ///
     /// As for [`Context::elicit`].
     pub async fn list_roots(&self) -> Result<Vec<Root>, InputRequestError> {
-        let answer = self.ask(Ask::list_roots()).await?;
-        let listed: ListRootsResult = read(&AskMethod::ListRoots, &answer)?;
+        let answer = self.request_input(InputRequest::list_roots()).await?;
+        let listed: ListRootsResult = read(&InputRequestMethod::ListRoots, &answer)?;
         Ok(listed.roots)
     }
 }
@@ -171,11 +179,14 @@ fn written(params: &impl Serialize) -> Option<Raw> {
     Raw::from_serialize(params).ok()
 }
 
-fn read<T: DeserializeOwned>(method: &AskMethod, answer: &Raw) -> Result<T, InputRequestError> {
+fn read<T: DeserializeOwned>(
+    method: &InputRequestMethod,
+    answer: &Raw,
+) -> Result<T, InputRequestError> {
     answer.decode().map_err(|error| invalid(method, &error))
 }
 
-fn invalid(method: &AskMethod, error: &dyn std::fmt::Display) -> InputRequestError {
+fn invalid(method: &InputRequestMethod, error: &dyn std::fmt::Display) -> InputRequestError {
     InputRequestError::InvalidResponse {
         method: method.name(),
         reason: error.to_string(),

@@ -10,9 +10,9 @@ use mcpline_protocol::wire::Raw;
 use mcpline_protocol::{ErrorCode, RpcError};
 use mcpline_runtime::clock;
 
-use super::asking::AskMethod;
 use super::call::{CallState, CurrentRequest};
-use super::reply::{HandlerError, InputRequest, InputRequired};
+use super::input_requests::InputRequestMethod;
+use super::reply::{HandlerError, InputRequired, KeyedInputRequest};
 
 /// Converts [`HandlerError::UrlElicitationRequired`] into the error for this client's revision.
 pub(super) fn into_handler_error(
@@ -82,12 +82,12 @@ pub(super) fn warn_of(url: &str) {
 }
 
 fn as_input_required(url_elicitations: &[ElicitParams]) -> InputRequired {
-    let request = |(index, elicitation): (usize, &ElicitParams)| InputRequest {
+    let request = |(index, elicitation): (usize, &ElicitParams)| KeyedInputRequest {
         key: elicitation
             .elicitation_id
             .clone()
             .unwrap_or_else(|| format!("visit-{}", index + 1)),
-        method: AskMethod::Elicit,
+        method: InputRequestMethod::Elicit,
         params: Raw::from_serialize(elicitation).ok(),
     };
     InputRequired {

@@ -16,7 +16,7 @@ use mcpline::client::{Address, Client, ClientError, HttpSettings, Proxy as Proxy
 use mcpline::protocol::Raw;
 use mcpline::protocol::vocabulary::{ElicitAction, ElicitResult, Resource};
 use mcpline::transport::http::{HttpOptions, http};
-use mcpline::{Ask, AskMethod, Context, HandlerError, Revision, Server};
+use mcpline::{Context, HandlerError, InputRequest, InputRequestMethod, Revision, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Handle, Runtime};
@@ -210,8 +210,11 @@ async fn serve() -> SocketAddr {
         let asks = |_: Nothing, ctx: Context| async move {
             let form = serde_json::json!({"message": "Sure?", "requestedSchema": {
                 "type": "object", "properties": {}}});
-            ctx.ask(Ask::new(AskMethod::Elicit, Raw::from_serialize(&form).ok()))
-                .await?;
+            ctx.request_input(InputRequest::new(
+                InputRequestMethod::Elicit,
+                Raw::from_serialize(&form).ok(),
+            ))
+            .await?;
             Ok::<_, HandlerError>("asked")
         };
         let announcer = server.clone();

@@ -20,7 +20,9 @@ use mcpline::protocol::Raw;
 use mcpline::protocol::vocabulary::{ResourceTemplate, Tool};
 use mcpline::server::{Handler, ToolOptions};
 use mcpline::transport::http::{Body, HttpOptions, HttpService, RemoteAddress};
-use mcpline::{Ask, AskMethod, Call, Context, Reply, Server, Settings, ToolReply};
+use mcpline::{
+    Call, Context, InputRequest, InputRequestMethod, Reply, Server, Settings, ToolReply,
+};
 use serde_json::{Value, json};
 
 const GREEDY: &str = "192.0.2.1";
@@ -598,9 +600,10 @@ impl Handler for Foreign {
         let params = json!({"message": text, "requestedSchema": schema});
         let params = Raw::from_serialize(&params).expect("JSON");
         let context = call.context();
-        let ask = Ask::new(AskMethod::Elicit, Some(params));
+        let input_request = InputRequest::new(InputRequestMethod::Elicit, Some(params));
         let sink = Box::new(move |_| call.reply(Ok(Reply::Tool(ToolReply::text("asked")))));
-        self.completions.push(IoAction::Ask(context, ask, sink));
+        self.completions
+            .push(IoAction::InputRequest(context, input_request, sink));
     }
 }
 

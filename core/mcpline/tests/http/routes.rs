@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use mcpline::auth::{Caller, ResourceServer};
-use mcpline::server::{Ask, AskMethod, PathVariables, Principal, Route};
+use mcpline::server::{InputRequest, InputRequestMethod, PathVariables, Principal, Route};
 use mcpline::transport::Stop;
 use mcpline::transport::http::{HttpOptions, MountPrefix, http};
 use mcpline::{Context, Error, Server, Settings};
@@ -337,7 +337,9 @@ async fn failures_are_answered_without_their_reason() {
         .route(
             Route::new("/asks"),
             |_: Request<Bytes>, ctx: Context| async move {
-                let asked = ctx.ask(Ask::new(AskMethod::ListRoots, None)).await;
+                let asked = ctx
+                    .request_input(InputRequest::new(InputRequestMethod::ListRoots, None))
+                    .await;
                 let refused = asked.expect_err("there is no client").to_string();
                 Response::new(refused)
             },

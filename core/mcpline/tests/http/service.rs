@@ -14,7 +14,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full};
 use mcpline::transport::http::{Body, HttpOptions, HttpService, MountPrefix, Principal};
-use mcpline::{Ask, AskMethod, Context, Revision, Server, Settings};
+use mcpline::{Context, InputRequest, InputRequestMethod, Revision, Server, Settings};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -714,8 +714,8 @@ async fn sends_an_early_input_request_after_the_handshake() {
         "asks",
         "Asks before it answers",
         |_: Nothing, ctx: Context| async move {
-            let input_request = Ask::new(AskMethod::ListRoots, None);
-            ctx.ask(input_request).await.map(|_| "done")
+            let input_request = InputRequest::new(InputRequestMethod::ListRoots, None);
+            ctx.request_input(input_request).await.map(|_| "done")
         },
     );
     let service = server.http_service(HttpOptions::default());

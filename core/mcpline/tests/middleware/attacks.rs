@@ -11,7 +11,7 @@ use mcpline::middleware::*;
 use mcpline::protocol::vocabulary::*;
 use mcpline::protocol::{ErrorCode, Raw, RpcError};
 use mcpline::server::*;
-use mcpline::{Ask, AskMethod, Call, Context, Handler, HandlerError, Server};
+use mcpline::{Call, Context, Handler, HandlerError, InputRequest, InputRequestMethod, Server};
 use serde_json::{Value, json};
 
 type Out = Pin<Box<dyn Future<Output = MiddlewareOutcome> + Send>>;
@@ -324,9 +324,9 @@ async fn a_retry_with_a_number_out_of_range_cannot_change_other_arguments() {
                 ))));
             }
             let params = json!({"message": "Pay 1?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}});
-            let request = mcpline::server::InputRequest {
+            let request = mcpline::server::KeyedInputRequest {
                 key: "ask-1".into(),
-                method: AskMethod::Elicit,
+                method: InputRequestMethod::Elicit,
                 params: Raw::from_serialize(&params).ok(),
             };
             call.reply(Ok(mcpline::Reply::InputRequired(InputRequired {
@@ -775,7 +775,7 @@ fn asking() -> Server {
     server
         .add_tool_fn(Tool::new("ask", schema), ToolOptions::default(), |a: Value, ctx: Context| async move {
             let params = json!({"message": "Name?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}});
-            let answer = ctx.ask(Ask::new(AskMethod::Elicit, Raw::from_serialize(&params).ok())).await?;
+            let answer = ctx.request_input(InputRequest::new(InputRequestMethod::Elicit, Raw::from_serialize(&params).ok())).await?;
             Ok::<_, HandlerError>(format!("{a} {}", answer.as_str()))
         })
         .expect("a tool");

@@ -14,7 +14,9 @@ use mcpline::server::{
     CallKind, Completer, FeatureSelection, MethodOptions, MiddlewareScope, MountOptions,
     RequestOutcome, ToolOptions,
 };
-use mcpline::{Ask, AskMethod, Call, Context, ErrorKind, Handler, HandlerError, Server};
+use mcpline::{
+    Call, Context, ErrorKind, Handler, HandlerError, InputRequest, InputRequestMethod, Server,
+};
 use serde_json::{Value, json};
 
 /// What happened, in order.
@@ -561,7 +563,9 @@ fn asking() -> Server {
         let params = json!({"message": "Name?", "requestedSchema": {
             "type": "object", "properties": {"name": {"type": "string"}}}});
         let params = Raw::from_serialize(&params).ok();
-        let answer = ctx.ask(Ask::new(AskMethod::Elicit, params)).await?;
+        let answer = ctx
+            .request_input(InputRequest::new(InputRequestMethod::Elicit, params))
+            .await?;
         Ok::<_, HandlerError>(answer.as_str().to_owned())
     })
 }

@@ -13,9 +13,12 @@ use mcpline::middleware::{
 use mcpline::protocol::vocabulary::{LoggingLevel, Tool};
 use mcpline::protocol::{ErrorCode, Raw, RpcError};
 use mcpline::server::{
-    CallKind, FeatureSelection, InputRequest, MiddlewareScope, MountOptions, ToolOptions,
+    CallKind, FeatureSelection, KeyedInputRequest, MiddlewareScope, MountOptions, ToolOptions,
 };
-use mcpline::{Ask, AskMethod, Call, Context, Handler, HandlerError, InputRequired, Reply, Server};
+use mcpline::{
+    Call, Context, Handler, HandlerError, InputRequest, InputRequestMethod, InputRequired, Reply,
+    Server,
+};
 use serde_json::{Value, json};
 
 fn raw(value: &Value) -> Raw {
@@ -45,7 +48,10 @@ fn server() -> Server {
             let form = json!({"type": "object", "properties": {"pin": {"type": "string"}}});
             let params = json!({"message": "Is ann there?", "requestedSchema": form});
             let answer = ctx
-                .ask(Ask::new(AskMethod::Elicit, Some(raw(&params))))
+                .request_input(InputRequest::new(
+                    InputRequestMethod::Elicit,
+                    Some(raw(&params)),
+                ))
                 .await;
             match answer {
                 Ok(answer) => answer.as_str().to_owned(),
@@ -60,7 +66,7 @@ fn server() -> Server {
                 let params =
                     json!({"messages": [message], "maxTokens": 5, "systemPrompt": "for ann"});
                 let params = Some(raw(&params));
-                ctx.ask(Ask::new(AskMethod::Sample, params))
+                ctx.request_input(InputRequest::new(InputRequestMethod::Sample, params))
                     .await
                     .is_ok()
                     .to_string()
@@ -682,9 +688,9 @@ async fn input_requests_that_a_handler_returns_are_seen() {
                 }
                 let form = json!({"type": "object", "properties": {}});
                 let params = json!({"message": "for ann", "requestedSchema": form});
-                let request = InputRequest {
+                let request = KeyedInputRequest {
                     key: "key".to_owned(),
-                    method: AskMethod::Elicit,
+                    method: InputRequestMethod::Elicit,
                     params: Some(raw(&params)),
                 };
                 Err(HandlerError::InputRequired(InputRequired {
@@ -880,12 +886,15 @@ async fn a_result_does_not_time_out_behind_the_messages_of_its_handler() {
 async fn input_requests_have_the_keys_of_their_order_however_long_middleware_takes() {
     let server =
         Server::new("asks", "1").tool("both", "Both", |_: Nothing, ctx: Context| async move {
-            let ask = |message: &str| {
+            let elicitation = |message: &str| {
                 let form = json!({"type": "object", "properties": {}});
                 let params = json!({"message": message, "requestedSchema": form});
-                Ask::new(AskMethod::Elicit, Some(raw(&params)))
+                InputRequest::new(InputRequestMethod::Elicit, Some(raw(&params)))
             };
-            let (first, second) = tokio::join!(ctx.ask(ask("first")), ctx.ask(ask("second")));
+            let (first, second) = tokio::join!(
+                ctx.request_input(elicitation("first")),
+                ctx.request_input(elicitation("second"))
+            );
             (first.is_ok() && second.is_ok()).to_string()
         });
     add(

@@ -12,10 +12,12 @@ use mcpline::protocol::vocabulary::{
     ResourceContents, ResourceTemplate, Role, TextContent, Tool, ToolExecution,
 };
 use mcpline::protocol::{ErrorCode, Raw, RpcError};
-use mcpline::server::{InputRequest, PromptReply, ResourceOptions, ResourceReply, ToolOptions};
+use mcpline::server::{
+    KeyedInputRequest, PromptReply, ResourceOptions, ResourceReply, ToolOptions,
+};
 use mcpline::{
-    Ask, AskMethod, Context, Error, ErrorKind, HandlerError, InputRequired, Reply, Server,
-    Settings, ToolReply,
+    Context, Error, ErrorKind, HandlerError, InputRequest, InputRequestMethod, InputRequired,
+    Reply, Server, Settings, ToolReply,
 };
 use serde_json::{Value, json};
 
@@ -278,12 +280,12 @@ fn warns_of_tool_names_that_clients_may_refuse() {
 }
 
 /// A server whose tool `ask` sends this input request and returns the answer or the error as text.
-fn asking_server(method: AskMethod, params: &Value) -> Server {
+fn requesting_server(method: InputRequestMethod, params: &Value) -> Server {
     let params = raw(params);
     Server::new("authors", "1").tool("ask", "Asks", move |_: Nothing, ctx: Context| {
-        let ask = Ask::new(method.clone(), Some(params.clone()));
+        let input_request = InputRequest::new(method.clone(), Some(params.clone()));
         async move {
-            match ctx.ask(ask).await {
+            match ctx.request_input(input_request).await {
                 Ok(answer) => answer.to_string(),
                 Err(InputRequestError::InvalidParams(reason)) => format!("invalid: {reason}"),
                 Err(error) => format!("other: {error}"),
@@ -341,41 +343,53 @@ async fn invalid_input_requests_fail_in_the_handler_that_sends_them() {
     marked["_meta"] = json!({"dev.mcp/a": 1});
     for (method, params, place) in [
         (
-            AskMethod::Elicit,
+            InputRequestMethod::Elicit,
             form(json!({"address": {"type": "object"}})),
             "requestedSchema.properties.address",
         ),
         (
-            AskMethod::Elicit,
+            InputRequestMethod::Elicit,
             form(json!({"rows": {"type": "array", "items": {"type": "object"}}})),
             "requestedSchema.properties.rows",
         ),
         (
-            AskMethod::Elicit,
+            InputRequestMethod::Elicit,
             json!({"message": "?"}),
             "requestedSchema",
         ),
-        (AskMethod::Elicit, url_elicitation("not a url"), "url"),
-        (AskMethod::Elicit, url_elicitation("https://"), "url"),
-        (AskMethod::Elicit, marked, "the key \"dev.mcp/a\""),
-        (AskMethod::Sample, unlikely, "modelPreferences.costPriority"),
         (
-            AskMethod::Sample,
+            InputRequestMethod::Elicit,
+            url_elicitation("not a url"),
+            "url",
+        ),
+        (
+            InputRequestMethod::Elicit,
+            url_elicitation("https://"),
+            "url",
+        ),
+        (InputRequestMethod::Elicit, marked, "the key \"dev.mcp/a\""),
+        (
+            InputRequestMethod::Sample,
+            unlikely,
+            "modelPreferences.costPriority",
+        ),
+        (
+            InputRequestMethod::Sample,
             messages(json!([{"role": "system", "content": said}])),
             "messages[0]",
         ),
         (
-            AskMethod::Sample,
+            InputRequestMethod::Sample,
             messages(json!([used, given("b")])),
             "messages[1]",
         ),
         (
-            AskMethod::Sample,
+            InputRequestMethod::Sample,
             messages(json!([given("a")])),
             "messages[0]",
         ),
     ] {
-        let server = asking_server(method.clone(), &params);
+        let server = requesting_server(method.clone(), &params);
         for revision in ["2025-11-25", "2026-07-28"] {
             let result = input_request_or_result(&server, revision, &everything()).await;
             let expected = format!("invalid: {}: {place}", method.as_str());
@@ -388,7 +402,10 @@ async fn invalid_input_requests_fail_in_the_handler_that_sends_them() {
         let result = input_request_or_result(&server, "2025-06-18", &json!({})).await;
         assert!(text(&result).starts_with("invalid: "), "{result}");
     }
-    let server = asking_server(AskMethod::Sample, &messages(json!([used, given("a")])));
+    let server = requesting_server(
+        InputRequestMethod::Sample,
+        &messages(json!([used, given("a")])),
+    );
     for revision in ["2025-11-25", "2026-07-28"] {
         let input_request = input_request_or_result(&server, revision, &everything()).await;
         assert_eq!(
@@ -407,7 +424,7 @@ async fn adds_the_string_type_to_choices_of_a_form() {
     });
     let several = json!({"units": {"type": "array", "items": {"enum": ["C", "F"]}}});
     let sent_fields = async |fields: &Value, revision| {
-        let server = asking_server(AskMethod::Elicit, &form(fields.clone()));
+        let server = requesting_server(InputRequestMethod::Elicit, &form(fields.clone()));
         let input_request = input_request_or_result(&server, revision, &everything()).await;
         input_request["params"]["requestedSchema"]["properties"].clone()
     };
@@ -435,7 +452,7 @@ async fn sends_include_context_only_to_clients_that_declare_it() {
     };
     let without = json!({"sampling": {}});
     for context in ["thisServer", "allServers"] {
-        let server = asking_server(AskMethod::Sample, &params(context));
+        let server = requesting_server(InputRequestMethod::Sample, &params(context));
         for revision in ["2025-11-25", "2026-07-28"] {
             let input_request = input_request_or_result(&server, revision, &everything()).await;
             assert_eq!(
@@ -454,7 +471,7 @@ async fn sends_include_context_only_to_clients_that_declare_it() {
         let input_request = input_request_or_result(&server, "2025-06-18", &without).await;
         assert_eq!(input_request["params"]["includeContext"], context);
     }
-    let server = asking_server(AskMethod::Sample, &params("none"));
+    let server = requesting_server(InputRequestMethod::Sample, &params("none"));
     let input_request = input_request_or_result(&server, "2026-07-28", &without).await;
     assert_eq!(input_request["params"]["includeContext"], "none");
 }
@@ -472,7 +489,7 @@ async fn warns_of_elicitation_urls_that_are_neither_https_nor_local() {
         let _guard = tracing::subscriber::set_default(log.clone());
         let params = json!({"message": "?", "mode": "url", "url": url});
         let input_request = input_request_or_result(
-            &asking_server(AskMethod::Elicit, &params),
+            &requesting_server(InputRequestMethod::Elicit, &params),
             "2025-11-25",
             &everything(),
         )
@@ -505,7 +522,7 @@ async fn warns_once_of_an_insecure_elicitation_url_without_its_secrets() {
 }
 
 /// A server whose tool and prompt, both named `ask`, return these input requests.
-fn returning_server(requests: Vec<InputRequest>) -> Server {
+fn returning_server(requests: Vec<KeyedInputRequest>) -> Server {
     let input_required = InputRequired {
         requests,
         state: None,
@@ -522,10 +539,10 @@ fn returning_server(requests: Vec<InputRequest>) -> Server {
         })
 }
 
-fn input_request(key: &str, fields: Value) -> InputRequest {
-    InputRequest {
+fn input_request(key: &str, fields: Value) -> KeyedInputRequest {
+    KeyedInputRequest {
         key: key.to_owned(),
-        method: AskMethod::Elicit,
+        method: InputRequestMethod::Elicit,
         params: Some(raw(&form(fields))),
     }
 }
@@ -867,7 +884,7 @@ async fn sends_results_with_malformed_meta_or_annotations_with_one_warning() {
 #[runtimes::test]
 async fn rejects_sampling_results_with_an_unknown_role() {
     let params = messages(json!([{"role": "user", "content": {"type": "text", "text": "hi"}}]));
-    let server = asking_server(AskMethod::Sample, &params);
+    let server = requesting_server(InputRequestMethod::Sample, &params);
     for (role, expected) in [
         ("assistant", "{"),
         (

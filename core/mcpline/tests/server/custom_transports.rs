@@ -12,7 +12,9 @@ use mcpline::server::{
     Caller, Handler, HandlerError, MethodOptions, PromptOptions, PromptReply, ResourceOptions,
     ResourceReply, ToolOptions,
 };
-use mcpline::{Ask, AskMethod, Call, Context, Reply, Server, Settings, transport};
+use mcpline::{
+    Call, Context, InputRequest, InputRequestMethod, Reply, Server, Settings, transport,
+};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc::unbounded_channel;
@@ -299,7 +301,8 @@ async fn binds_suspended_calls_to_the_principal() {
                 let form = json!({"message": "Name?", "requestedSchema": {
                     "type": "object", "properties": {"name": {"type": "string"}}}});
                 let form = Raw::from_serialize(&form).ok();
-                ctx.ask(Ask::new(AskMethod::Elicit, form)).await?;
+                ctx.request_input(InputRequest::new(InputRequestMethod::Elicit, form))
+                    .await?;
                 Ok::<_, HandlerError>("answered")
             }
         },

@@ -10,9 +10,10 @@ use mcpline::protocol::session::InputRequestError;
 use mcpline::protocol::vocabulary::{
     CacheHints, CacheScope, Prompt, PromptArgument, Resource, Tool,
 };
-use mcpline::server::{Call, Completer, CompletionReply, Handler, InputRequest, ToolOptions};
+use mcpline::server::{Call, Completer, CompletionReply, Handler, KeyedInputRequest, ToolOptions};
 use mcpline::{
-    Ask, AskMethod, Context, HandlerError, InputRequired, Reply, Server, Settings, ToolReply,
+    Context, HandlerError, InputRequest, InputRequestMethod, InputRequired, Reply, Server,
+    Settings, ToolReply,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -56,12 +57,17 @@ fn two_requests_with(runs: &Arc<AtomicU32>, options: ToolOptions, settings: Sett
                         )
                 };
                 let name = ctx
-                    .ask(Ask::new(AskMethod::Elicit, form("Name?", "name")))
+                    .request_input(InputRequest::new(
+                        InputRequestMethod::Elicit,
+                        form("Name?", "name"),
+                    ))
                     .await?;
                 let name = text(name, "name");
                 let params = form(&format!("Colour, {name}?"), "colour");
                 let colour = ctx
-                    .ask(Ask::new(AskMethod::Elicit, params).with_key("colour"))
+                    .request_input(
+                        InputRequest::new(InputRequestMethod::Elicit, params).with_key("colour"),
+                    )
                     .await?;
                 Ok::<_, HandlerError>(format!("{name} likes {}", text(colour, "colour")))
             }
@@ -131,7 +137,10 @@ fn samples_for_ever(change: impl FnOnce(&mut Settings)) -> Server {
             let mut answers = 0;
             loop {
                 let params = Raw::from_serialize(&params).ok();
-                match ctx.ask(Ask::new(AskMethod::Sample, params)).await {
+                match ctx
+                    .request_input(InputRequest::new(InputRequestMethod::Sample, params))
+                    .await
+                {
                     Ok(_) => answers += 1,
                     Err(error) => break format!("after {answers}: {error}"),
                 }
@@ -378,8 +387,11 @@ async fn cancels_a_suspended_handler_when_its_connection_closes() {
                 .expect("one call");
             ctx.on_cancel(move || cancel_sender.send(()).expect("somebody hears"));
             async move {
-                ctx.ask(Ask::new(AskMethod::Elicit, form("Name?", "name")))
-                    .await?;
+                ctx.request_input(InputRequest::new(
+                    InputRequestMethod::Elicit,
+                    form("Name?", "name"),
+                ))
+                .await?;
                 Ok::<_, HandlerError>("done")
             }
         });
@@ -401,7 +413,10 @@ async fn concurrent_input_requests_share_a_round() {
             "Asks twice at once",
             |_: support::Nothing, ctx: Context| async move {
                 let ask = |key: &str| {
-                    ctx.ask(Ask::new(AskMethod::Elicit, form(key, "name")).with_key(key))
+                    ctx.request_input(
+                        InputRequest::new(InputRequestMethod::Elicit, form(key, "name"))
+                            .with_key(key),
+                    )
                 };
                 let (one, two) = tokio::join!(ask("one"), ask("two"));
                 one.and(two).map(|_| "both").map_err(HandlerError::from)
@@ -440,7 +455,10 @@ async fn input_requests_made_during_a_round_go_into_the_next() {
                 let late = late.clone();
                 async move {
                     let ask = |key: &str| {
-                        ctx.ask(Ask::new(AskMethod::Elicit, form(key, "name")).with_key(key))
+                        ctx.request_input(
+                            InputRequest::new(InputRequestMethod::Elicit, form(key, "name"))
+                                .with_key(key),
+                        )
                     };
                     let second = async {
                         late.notified().await;
@@ -479,7 +497,10 @@ async fn a_replay_with_different_input_requests_fails_with_a_typed_error() {
                 "Asks",
                 move |_: support::Nothing, ctx: Context| async move {
                     let answer = ctx
-                        .ask(Ask::new(AskMethod::Elicit, form(message, "name")))
+                        .request_input(InputRequest::new(
+                            InputRequestMethod::Elicit,
+                            form(message, "name"),
+                        ))
                         .await;
                     answer
                         .map(|_| "answered")
@@ -515,9 +536,9 @@ fn returning() -> Server {
                     return Reply::Tool(ToolReply::text(&format!("{state}: {}", answer.as_str())));
                 }
                 Reply::InputRequired(InputRequired {
-                    requests: vec![InputRequest {
+                    requests: vec![KeyedInputRequest {
                         key: "name".into(),
-                        method: AskMethod::Elicit,
+                        method: InputRequestMethod::Elicit,
                         params: form("Name?", "name"),
                     }],
                     state: Some("mine".into()),
@@ -551,8 +572,9 @@ async fn input_required_results_have_no_caching_hints() {
         .build()
         .expect("builds")
         .resource(Resource::new("test://a", "a"), |ctx: Context| async move {
-            let input_request = Ask::new(AskMethod::Elicit, form("Name?", "name"));
-            ctx.ask(input_request)
+            let input_request =
+                InputRequest::new(InputRequestMethod::Elicit, form("Name?", "name"));
+            ctx.request_input(input_request)
                 .await
                 .map(|answer| answer.as_str().to_owned())
         });
@@ -666,9 +688,10 @@ async fn completers_can_not_send_input_requests() {
     struct Asks;
     impl Handler for Asks {
         fn call(&self, call: Call) {
-            let input_request = Ask::new(AskMethod::Elicit, form("Name?", "name"));
+            let input_request =
+                InputRequest::new(InputRequestMethod::Elicit, form("Name?", "name"));
             let context = call.context();
-            context.ask_with(input_request, move |outcome| {
+            context.request_input_with(input_request, move |outcome| {
                 let said = match outcome {
                     Err(InputRequestError::OutsideCall) => "refused".to_owned(),
                     other => format!("{other:?}"),
@@ -712,7 +735,9 @@ async fn a_session_sends_input_requests_outside_of_calls_until_it_ends() {
             async move {
                 let _ended = sender.clone();
                 for _ in 0..2 {
-                    let answer = ctx.ask(Ask::new(AskMethod::ListRoots, None)).await;
+                    let answer = ctx
+                        .request_input(InputRequest::new(InputRequestMethod::ListRoots, None))
+                        .await;
                     let answer = answer.map(|roots| roots.as_str().to_owned());
                     // The test may be over.
                     let _ = sender.send(answer.map_err(|error| error.to_string()));

@@ -83,8 +83,9 @@ async fn input_requests_are_measured_until_they_are_answered() {
             let schema = json!({"type": "object", "properties": {}});
             let params = json!({"message": "Sure?", "requestedSchema": schema});
             let params = mcpline::protocol::Raw::from_serialize(&params).expect("JSON");
-            let ask = mcpline::Ask::new(mcpline::AskMethod::Elicit, Some(params));
-            ctx.ask(ask).await.is_ok().to_string()
+            let input_request =
+                mcpline::InputRequest::new(mcpline::InputRequestMethod::Elicit, Some(params));
+            ctx.request_input(input_request).await.is_ok().to_string()
         });
         let client = mcpline::client::Client::builder("test", "1")
             .configure(|settings| settings.revisions = vec![revision.parse().expect("a revision")])

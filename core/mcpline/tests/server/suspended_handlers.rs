@@ -9,14 +9,16 @@ use crate::support::{Client, Nothing};
 use mcpline::protocol::Raw;
 use mcpline::protocol::session::InputRequestError;
 use mcpline::protocol::vocabulary::LoggingLevel;
-use mcpline::{Ask, AskMethod, Context, HandlerError, Server, Settings, transport};
+use mcpline::{
+    Context, HandlerError, InputRequest, InputRequestMethod, Server, Settings, transport,
+};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-fn name_request() -> Ask {
+fn name_request() -> InputRequest {
     let form = json!({"message": "Name?", "requestedSchema": {
         "type": "object", "properties": {"name": {"type": "string"}}}});
-    Ask::new(AskMethod::Elicit, Raw::from_serialize(&form).ok())
+    InputRequest::new(InputRequestMethod::Elicit, Raw::from_serialize(&form).ok())
 }
 
 /// The parameters of a retried call of `ask`, with an answer.
@@ -35,7 +37,7 @@ async fn a_resumed_handler_uses_the_token_and_log_level_of_the_retry() {
                 ctx.log(LoggingLevel::Info, None, format!("step {step}"));
             };
             report(&ctx, 1.0);
-            ctx.ask(name_request()).await?;
+            ctx.request_input(name_request()).await?;
             report(&ctx, 2.0);
             Ok::<_, HandlerError>(format!("{:?}", ctx.meta().map(|meta| meta.member("mine"))))
         });
@@ -69,8 +71,8 @@ async fn a_resumed_handler_uses_the_capabilities_of_the_retry() {
         "ask",
         "Asks twice",
         |_: Nothing, ctx: Context| async move {
-            ctx.ask(name_request()).await?;
-            Ok::<_, HandlerError>(match ctx.ask(name_request()).await {
+            ctx.request_input(name_request()).await?;
+            Ok::<_, HandlerError>(match ctx.request_input(name_request()).await {
                 Err(InputRequestError::NotSupported(_)) => "can't be asked".to_owned(),
                 other => format!("{other:?}"),
             })
@@ -106,7 +108,7 @@ async fn cancels_a_handler_that_is_not_retried_in_time() {
         .tool("ask", "Asks", move |_: Nothing, ctx: Context| {
             let held = Dropped(sender.clone());
             async move {
-                let answer = ctx.ask(name_request()).await;
+                let answer = ctx.request_input(name_request()).await;
                 drop(held);
                 answer.map(|_| "answered").map_err(HandlerError::from)
             }
@@ -129,7 +131,7 @@ async fn a_client_that_leaves_does_not_cancel_handlers_of_others() {
         Server::new("resuming", "1").tool("ask", "Asks", move |_: Nothing, ctx: Context| {
             counted.fetch_add(1, Ordering::SeqCst);
             async move {
-                ctx.ask(name_request()).await?;
+                ctx.request_input(name_request()).await?;
                 Ok::<_, HandlerError>("answered")
             }
         });

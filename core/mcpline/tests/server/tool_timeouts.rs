@@ -10,8 +10,8 @@ use mcpline::protocol::Raw;
 use mcpline::protocol::vocabulary::Tool;
 use mcpline::server::{Call, ToolDefinition, ToolOptions};
 use mcpline::{
-    Ask, AskMethod, Context, ErrorKind, HandlerError, InputRequired, Reply, Server, Settings,
-    ToolReply,
+    Context, ErrorKind, HandlerError, InputRequest, InputRequestMethod, InputRequired, Reply,
+    Server, Settings, ToolReply,
 };
 use serde_json::{Value, json};
 
@@ -59,10 +59,13 @@ fn assert_text(result: &Value, text: &str) {
     assert_eq!(result["content"][0]["text"], text, "{result}");
 }
 
-fn ask() -> Ask {
+fn elicitation() -> InputRequest {
     let params = json!({"message": "Name?", "requestedSchema": {
         "type": "object", "properties": {"name": {"type": "string"}}}});
-    Ask::new(AskMethod::Elicit, Raw::from_serialize(&params).ok())
+    InputRequest::new(
+        InputRequestMethod::Elicit,
+        Raw::from_serialize(&params).ok(),
+    )
 }
 
 fn answer() -> Value {
@@ -145,7 +148,10 @@ async fn the_timeout_cancels_the_handler_and_drops_its_future() {
         counted.fetch_add(1, Ordering::SeqCst);
     });
     assert_eq!(cancelled.load(Ordering::SeqCst), 2);
-    context.ask(ask()).await.expect_err("the call is over");
+    context
+        .request_input(elicitation())
+        .await
+        .expect_err("the call is over");
 }
 
 /// Keeps its calls, as handlers on threads that cannot be stopped do.
@@ -192,10 +198,10 @@ async fn a_request_that_its_client_cancels_is_not_answered_by_the_timeout() {
 }
 
 /// A tool that works for half of its time, asks, works for the rest of its time but a second, and for `longer`.
-fn asking(longer: Duration) -> Server {
+fn requesting_server(longer: Duration) -> Server {
     server(move |ctx: Context| async move {
         tokio::time::sleep(HALF).await;
-        ctx.ask(ask()).await?;
+        ctx.request_input(elicitation()).await?;
         tokio::time::sleep(HALF - Duration::from_secs(1)).await;
         tokio::time::sleep(longer).await;
         Ok("done".to_owned())
@@ -205,7 +211,7 @@ fn asking(longer: Duration) -> Server {
 #[tokio::test(start_paused = true)]
 async fn time_in_which_an_input_request_is_open_does_not_count_on_handshake_revisions() {
     for (longer, is_in_time) in [(Duration::ZERO, true), (HALF, false)] {
-        let server = asking(longer);
+        let server = requesting_server(longer);
         let mut client = Client::legacy(&server, "2025-11-25").await;
         let id = client.begin("tools/call", call());
         let input_request = client.next().await;
@@ -228,7 +234,7 @@ async fn time_in_which_an_input_request_is_open_does_not_count_on_handshake_revi
 #[tokio::test(start_paused = true)]
 async fn time_in_which_a_handler_is_suspended_does_not_count() {
     for (longer, is_in_time) in [(Duration::ZERO, true), (HALF, false)] {
-        let server = asking(longer);
+        let server = requesting_server(longer);
         let mut client = Client::modern(&server);
         let asked = client
             .call_modern("work", json!({}))
@@ -256,8 +262,8 @@ async fn time_in_which_a_handler_is_suspended_does_not_count() {
 async fn the_time_is_held_until_the_last_of_several_input_requests_is_answered() {
     let server = server(|ctx: Context| async move {
         let (one, other) = tokio::join!(
-            ctx.ask(ask().with_key("one")),
-            ctx.ask(ask().with_key("other"))
+            ctx.request_input(elicitation().with_key("one")),
+            ctx.request_input(elicitation().with_key("other"))
         );
         one.and(other)?;
         never(ctx).await
@@ -292,7 +298,7 @@ async fn a_suspended_handler_that_gets_no_answer_ends_with_its_request_state() {
         .add_tool_fn(tool, options(), move |_: Value, ctx: Context| {
             let running = held.clone();
             async move {
-                ctx.ask(ask()).await?;
+                ctx.request_input(elicitation()).await?;
                 drop(running);
                 Ok::<_, HandlerError>("done".to_owned())
             }
@@ -321,10 +327,10 @@ async fn a_handler_that_is_called_again_with_answers_has_the_whole_time_again() 
         match ctx.input_responses() {
             Some(_) => Ok("done".to_owned()),
             None => Err(HandlerError::InputRequired(InputRequired {
-                requests: vec![mcpline::server::InputRequest {
+                requests: vec![mcpline::server::KeyedInputRequest {
                     key: "name".to_owned(),
-                    method: AskMethod::Elicit,
-                    params: ask().params,
+                    method: InputRequestMethod::Elicit,
+                    params: elicitation().params,
                 }],
                 state: None,
             })),

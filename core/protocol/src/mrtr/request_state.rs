@@ -33,7 +33,7 @@ pub struct RequestState {
     pub round: u32,
     /// The input requests of this round.
     #[serde(rename = "q", skip_serializing_if = "Vec::is_empty")]
-    pub asked: Vec<AskedInputRequest>,
+    pub asked: Vec<SentInputRequest>,
     /// The input responses of earlier rounds, for a replay in another process.
     #[serde(rename = "a", skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<EarlierResponse>,
@@ -44,7 +44,7 @@ pub struct RequestState {
 
 /// One input request of the round.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Members)]
-pub struct AskedInputRequest {
+pub struct SentInputRequest {
     /// Its key in `inputRequests`.
     #[serde(rename = "k")]
     pub key: String,
@@ -148,7 +148,7 @@ mod tests {
             expires: 1_000,
             ticket: "t".into(),
             round: 1,
-            asked: vec![AskedInputRequest {
+            asked: vec![SentInputRequest {
                 key: "name".into(),
                 method: "elicitation/create".into(),
                 request: "q".into(),

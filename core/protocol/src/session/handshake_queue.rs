@@ -15,7 +15,7 @@ pub(super) struct HandshakeQueue {
 /// A message, with its key if it is a request to the client.
 #[derive(Debug)]
 pub(super) struct QueuedMessage {
-    pub(super) ask: Option<ServerRequestKey>,
+    pub(super) server_request: Option<ServerRequestKey>,
     pub(super) outgoing: Outgoing,
 }
 
@@ -23,13 +23,13 @@ impl HandshakeQueue {
     /// Queues a request to the client. Drops those that are no longer open.
     pub(super) fn push_server_request<A>(
         &mut self,
-        ask: ServerRequestKey,
+        server_request: ServerRequestKey,
         outgoing: Outgoing,
         server_requests: &ServerRequests<A>,
     ) {
         self.drop_closed(server_requests);
         self.messages.push(QueuedMessage {
-            ask: Some(ask),
+            server_request: Some(server_request),
             outgoing,
         });
     }
@@ -38,7 +38,7 @@ impl HandshakeQueue {
     pub(super) fn push_notification(&mut self, outgoing: Outgoing) {
         if !self.messages.iter().any(|held| held.outgoing == outgoing) {
             self.messages.push(QueuedMessage {
-                ask: None,
+                server_request: None,
                 outgoing,
             });
         }
@@ -66,8 +66,8 @@ impl HandshakeQueue {
 
     fn drop_closed<A>(&mut self, server_requests: &ServerRequests<A>) {
         self.messages.retain(|held| {
-            held.ask
-                .is_none_or(|ask| server_requests.open.contains_key(&ask))
+            held.server_request
+                .is_none_or(|server_request| server_requests.open.contains_key(&server_request))
         });
     }
 }

@@ -482,10 +482,10 @@ impl<C, A> ServerSession<C, A> {
         let token: Option<u64> = params
             .and_then(|params| params.get("progressToken"))
             .and_then(|token| token.decode().ok());
-        if let Some(ask) =
+        if let Some(server_request) =
             token.and_then(|token| self.server_requests.open.get_mut(&ServerRequestKey(token)))
         {
-            ask.idle_deadline = now + ask.timeouts.idle;
+            server_request.idle_deadline = now + server_request.timeouts.idle;
         }
     }
 
@@ -504,13 +504,13 @@ impl<C, A> ServerSession<C, A> {
             self.pings_missed = 0;
             return ReceiveOutcome::Ignored("the answer to a ping");
         }
-        let Some(ask) = self.server_requests.open.remove(&key) else {
+        let Some(server_request) = self.server_requests.open.remove(&key) else {
             return ReceiveOutcome::Ignored("a response to nothing that was asked");
         };
         ReceiveOutcome::Answer {
-            handle: ask.handle,
+            handle: server_request.handle,
             outcome: response.outcome.map_err(|error| InputRequestError::Rpc {
-                method: ask.method,
+                method: server_request.method,
                 error,
             }),
         }

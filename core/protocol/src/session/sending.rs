@@ -159,14 +159,14 @@ impl<C, A> ServerSession<C, A> {
     )]
     pub fn begin_server_request(
         &mut self,
-        ask: ServerRequest,
+        server_request: ServerRequest,
         handle: A,
         now: Duration,
     ) -> Result<(ServerRequestKey, Option<Outgoing>), (InputRequestError, A)> {
         let Some(peer) = self.peer() else {
             return Err((InputRequestError::ConnectionLost, handle));
         };
-        let need = RequiredCapability::of(&ask.method, ask.params.as_ref());
+        let need = RequiredCapability::of(&server_request.method, server_request.params.as_ref());
         if !peer.accepts(need) {
             return Err((InputRequestError::NotSupported(need), handle));
         }
@@ -178,21 +178,21 @@ impl<C, A> ServerSession<C, A> {
                 handle,
             ));
         }
-        if ask
+        if server_request
             .related
             .is_some_and(|key| self.requests.get_mut(key).is_none())
         {
             return Err((InputRequestError::Cancelled, handle));
         }
         if need == RequiredCapability::ElicitUrl
-            && let Some(id) = elicitation_id(ask.params.as_ref())
+            && let Some(id) = elicitation_id(server_request.params.as_ref())
         {
-            self.url_elicitations.remember(id, ask.related);
+            self.url_elicitations.remember(id, server_request.related);
         }
-        let related = ask.related;
-        let method = ask.method.clone();
-        let params = ask.params.clone();
-        let key = self.server_requests.insert(ask, handle, now);
+        let related = server_request.related;
+        let method = server_request.method.clone();
+        let params = server_request.params.clone();
+        let key = self.server_requests.insert(server_request, handle, now);
         let params = with_progress_token(params.as_ref(), key);
         let mut message = Vec::with_capacity(128);
         encode::request(
@@ -241,9 +241,9 @@ impl<C, A> ServerSession<C, A> {
         key: ServerRequestKey,
         reason: &str,
     ) -> Option<(A, Outgoing)> {
-        let ask = self.server_requests.open.remove(&key)?;
-        let outgoing = cancellation(key, ask.related, reason);
-        Some((ask.handle, outgoing))
+        let server_request = self.server_requests.open.remove(&key)?;
+        let outgoing = cancellation(key, server_request.related, reason);
+        Some((server_request.handle, outgoing))
     }
 
     /// Notifies subscribers of a change.

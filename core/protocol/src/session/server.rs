@@ -381,10 +381,10 @@ impl<C, A> ServerSession<C, A> {
             self.server_requests
                 .take_related(key)
                 .into_iter()
-                .map(|(ask, table)| {
+                .map(|(server_request, table)| {
                     (
                         table.handle,
-                        cancellation(ask, Some(key), "no longer needed"),
+                        cancellation(server_request, Some(key), "no longer needed"),
                     )
                 })
                 .collect()
@@ -414,8 +414,9 @@ impl<C, A> ServerSession<C, A> {
             self.server_requests
                 .take_related(key)
                 .into_iter()
-                .map(|(ask, table)| {
-                    let cancel = || cancellation(ask, Some(key), "the request was cancelled");
+                .map(|(server_request, table)| {
+                    let cancel =
+                        || cancellation(server_request, Some(key), "the request was cancelled");
                     (table.handle, was_sent.then(cancel))
                 });
         Some((handle, server_requests.collect()))
@@ -457,7 +458,7 @@ impl<C, A> ServerSession<C, A> {
         let server_requests = std::mem::take(&mut self.server_requests.open);
         server_requests
             .into_values()
-            .map(|ask| ask.handle)
+            .map(|server_request| server_request.handle)
             .collect()
     }
 }

@@ -148,7 +148,7 @@ impl<A> ServerRequests<A> {
 
     pub(super) fn insert(
         &mut self,
-        ask: ServerRequest,
+        server_request: ServerRequest,
         handle: A,
         now: Duration,
     ) -> ServerRequestKey {
@@ -157,11 +157,11 @@ impl<A> ServerRequests<A> {
         self.open.insert(
             key,
             OpenServerRequest {
-                method: ask.method,
-                related: ask.related,
-                timeouts: ask.timeouts,
-                idle_deadline: now + ask.timeouts.idle,
-                total_deadline: now + ask.timeouts.total,
+                method: server_request.method,
+                related: server_request.related,
+                timeouts: server_request.timeouts,
+                idle_deadline: now + server_request.timeouts.idle,
+                total_deadline: now + server_request.timeouts.total,
                 handle,
             },
         );
@@ -175,7 +175,7 @@ impl<A> ServerRequests<A> {
         let related: Vec<ServerRequestKey> = self
             .open
             .iter()
-            .filter(|(_, ask)| ask.related == Some(key))
+            .filter(|(_, server_request)| server_request.related == Some(key))
             .map(|(key, _)| *key)
             .collect();
         related
@@ -191,7 +191,7 @@ impl<A> ServerRequests<A> {
         let late: Vec<ServerRequestKey> = self
             .open
             .iter()
-            .filter(|(_, ask)| ask.deadline() <= now)
+            .filter(|(_, server_request)| server_request.deadline() <= now)
             .map(|(key, _)| *key)
             .collect();
         late.into_iter()

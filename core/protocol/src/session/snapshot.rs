@@ -30,10 +30,10 @@ pub struct SessionSnapshot {
     scope: SessionScope,
     state: SessionState,
     requests: Vec<RequestSnapshot>,
-    asks: Vec<ServerRequestSnapshot>,
+    server_requests: Vec<ServerRequestSnapshot>,
     #[serde(default)]
     url_elicitations: Vec<SentUrlElicitation>,
-    next_ask: u64,
+    next_server_request: u64,
     held: Vec<QueuedMessageSnapshot>,
     last_heard: Duration,
     next_ping: Option<Duration>,
@@ -66,7 +66,7 @@ struct ServerRequestSnapshot {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct QueuedMessageSnapshot {
     #[serde(default)]
-    ask: Option<u64>,
+    server_request: Option<u64>,
     related: Option<usize>,
     message: String,
 }
@@ -112,27 +112,27 @@ impl<C, A> ServerSession<C, A> {
                         .map(|listen| listen.filter.clone()),
                 })
                 .collect(),
-            asks: self
+            server_requests: self
                 .server_requests
                 .open
                 .iter()
-                .map(|(key, ask)| ServerRequestSnapshot {
+                .map(|(key, server_request)| ServerRequestSnapshot {
                     key: key.0,
-                    method: ask.method.clone().into_owned(),
-                    related: place(ask.related),
-                    idle: ask.timeouts.idle,
-                    total: ask.timeouts.total,
-                    idle_at: ask.idle_deadline,
-                    total_at: ask.total_deadline,
+                    method: server_request.method.clone().into_owned(),
+                    related: place(server_request.related),
+                    idle: server_request.timeouts.idle,
+                    total: server_request.timeouts.total,
+                    idle_at: server_request.idle_deadline,
+                    total_at: server_request.total_deadline,
                 })
                 .collect(),
             url_elicitations: self.url_elicitations.all(),
-            next_ask: self.server_requests.next,
+            next_server_request: self.server_requests.next,
             held: self
                 .held
                 .iter()
                 .map(|held| QueuedMessageSnapshot {
-                    ask: held.ask.map(|ask| ask.0),
+                    server_request: held.server_request.map(|server_request| server_request.0),
                     related: place(held.outgoing.related),
                     message: String::from_utf8_lossy(&held.outgoing.message).into_owned(),
                 })
@@ -150,7 +150,7 @@ impl<C, A> ServerSession<C, A> {
         snapshot: &SessionSnapshot,
         limits: SessionLimits,
         mut call: impl FnMut(RequestKey) -> Option<C>,
-        mut ask: impl FnMut(ServerRequestKey) -> A,
+        mut server_request: impl FnMut(ServerRequestKey) -> A,
     ) -> Self {
         let mut session = Self::new(snapshot.scope, limits);
         // A new session has queued nothing yet; the queued messages are restored below.
@@ -181,7 +181,7 @@ impl<C, A> ServerSession<C, A> {
         let key_at =
             |index: Option<usize>| index.and_then(|index| order.get(index).copied().flatten());
         session.server_requests = ServerRequests::new();
-        for saved in &snapshot.asks {
+        for saved in &snapshot.server_requests {
             // Uses static names, as for a new request.
             let ping = (saved.method == "ping").then_some("ping");
             let known = InputMethod::parse(&saved.method).map(InputMethod::as_str);
@@ -205,23 +205,23 @@ impl<C, A> ServerSession<C, A> {
             session.server_requests.next = saved.key;
             session
                 .server_requests
-                .insert(request, ask(key), Duration::ZERO);
+                .insert(request, server_request(key), Duration::ZERO);
             if let Some(open) = session.server_requests.open.get_mut(&key) {
                 open.idle_deadline = saved.idle_at;
                 open.total_deadline = saved.total_at;
             }
         }
-        session.server_requests.next = snapshot.next_ask;
+        session.server_requests.next = snapshot.next_server_request;
         session.server_requests.first = session
             .server_requests
             .open
             .keys()
             .next()
-            .map_or(snapshot.next_ask, |oldest| oldest.0);
+            .map_or(snapshot.next_server_request, |oldest| oldest.0);
         session.url_elicitations = SentUrlElicitations::restore(&snapshot.url_elicitations);
         for held in &snapshot.held {
             session.held.restore(QueuedMessage {
-                ask: held.ask.map(ServerRequestKey),
+                server_request: held.server_request.map(ServerRequestKey),
                 outgoing: Outgoing {
                     related: key_at(held.related),
                     message: held.message.clone().into_bytes(),

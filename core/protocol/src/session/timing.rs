@@ -26,18 +26,18 @@ impl<C, A> ServerSession<C, A> {
     /// Handles the deadlines that have passed at `now`.
     pub fn handle_timeout(&mut self, now: Duration) -> Vec<TimeoutEvent<A>> {
         let mut due = Vec::new();
-        for (key, ask) in self.server_requests.take_timed_out(now) {
-            let in_all = ask.total_deadline <= now;
+        for (key, server_request) in self.server_requests.take_timed_out(now) {
+            let in_all = server_request.total_deadline <= now;
             let waited = if in_all {
-                ask.timeouts.total
+                server_request.timeouts.total
             } else {
-                ask.timeouts.idle
+                server_request.timeouts.idle
             };
             due.push(TimeoutEvent::ServerRequest {
-                cancel: cancellation(key, ask.related, "timed out"),
-                handle: ask.handle,
+                cancel: cancellation(key, server_request.related, "timed out"),
+                handle: server_request.handle,
                 error: InputRequestError::TimedOut {
-                    method: ask.method,
+                    method: server_request.method,
                     waited,
                     in_all,
                 },

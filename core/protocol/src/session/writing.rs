@@ -42,11 +42,11 @@ pub(super) fn change_message(change: &Change, subscription: Option<&RequestId>) 
 }
 
 pub(super) fn cancellation(
-    ask: ServerRequestKey,
+    server_request: ServerRequestKey,
     related: Option<RequestKey>,
     reason: &str,
 ) -> Outgoing {
-    let mut params = format!("{{\"requestId\":{},\"reason\":", ask.0).into_bytes();
+    let mut params = format!("{{\"requestId\":{},\"reason\":", server_request.0).into_bytes();
     json_string(&mut params, reason);
     params.push(b'}');
     Outgoing {

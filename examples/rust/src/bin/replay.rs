@@ -14,7 +14,8 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mcpline::client::{
-    Address, Answerer, Client, ClientBuilder, ClientError, Command, HostRequest, RequestOptions,
+    Address, Client, ClientBuilder, ClientError, Command, HostRequest, HostRequestHandler,
+    RequestOptions,
 };
 use mcpline::protocol::Raw;
 use mcpline::traffic::{Direction, Role, TrafficContent, TrafficEntry, TrafficReader};
@@ -124,12 +125,12 @@ impl RecordedClient {
             settings.check_output = false;
         });
         for (method, answers) in std::mem::take(&mut self.answers) {
-            let answerer = answerer(answers);
+            let request_handler = request_handler(answers);
             builder = match method.as_str() {
-                "elicitation/create" => builder.elicit_with(answerer),
-                "sampling/createMessage" => builder.sample_with(answerer),
-                "roots/list" => builder.list_roots_with(answerer),
-                custom => builder.request_with(custom, answerer),
+                "elicitation/create" => builder.elicit_with(request_handler),
+                "sampling/createMessage" => builder.sample_with(request_handler),
+                "roots/list" => builder.list_roots_with(request_handler),
+                custom => builder.request_with(custom, request_handler),
             };
         }
         builder
@@ -177,7 +178,7 @@ impl RecordedClient {
 }
 
 /// Returns a handler of input requests that gives the recorded answers one after another.
-fn answerer(answers: VecDeque<Value>) -> Answerer {
+fn request_handler(answers: VecDeque<Value>) -> HostRequestHandler {
     let answers = Mutex::new(answers);
     Arc::new(move |_: HostRequest| {
         let answer = answers

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use mcpline::protocol::wire::Raw;
 use mcpline::protocol::{ErrorCode, RpcError};
 use mcpline::server::MethodOptions;
-use mcpline::{Ask, AskMethod, Context, Error, HandlerError, Server};
+use mcpline::{Context, Error, HandlerError, InputRequest, InputRequestMethod, Server};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::asking::{form, raw};
 use crate::failures::SECRET;
+use crate::input_requests::{form, raw};
 use crate::state::State;
 
 #[derive(Deserialize, JsonSchema)]
@@ -45,7 +45,7 @@ pub(crate) fn add(server: &Server, state: &Arc<State>) -> Result<(), Error> {
             Ok::<_, HandlerError>(json!({"params": params}))
         })
         .on_request("acme/ask", |_: Value, ctx: Context| async move {
-            ask(ctx).await
+            elicit_name(ctx).await
         })
         .on_request("acme/wait", move |params: Label, ctx: Context| {
             let recorded = cancelled.clone();
@@ -90,20 +90,20 @@ fn add_scoped(server: &Server, state: &Arc<State>) -> Result<(), Error> {
 }
 
 async fn choose(ctx: Context) -> Result<Value, HandlerError> {
-    let request = Ask::custom("acme/pick", raw(&json!({"from": [1, 2, 3]})));
+    let request = InputRequest::custom("acme/pick", raw(&json!({"from": [1, 2, 3]})));
     let request = request.map_err(|error| HandlerError::Internal(error.to_string()))?;
-    let result: Raw = ctx.ask(request.with_key("pick")).await?;
+    let result: Raw = ctx.request_input(request.with_key("pick")).await?;
     let result: Value = result
         .decode()
         .map_err(|error| HandlerError::Internal(error.to_string()))?;
     Ok(json!({"picked": result["picked"]}))
 }
 
-async fn ask(ctx: Context) -> Result<Value, HandlerError> {
+async fn elicit_name(ctx: Context) -> Result<Value, HandlerError> {
     let params = form("Who?", json!({"name": {"type": "string"}}), &["name"]);
-    let mut elicitation = Ask::new(AskMethod::Elicit, raw(&params));
+    let mut elicitation = InputRequest::new(InputRequestMethod::Elicit, raw(&params));
     elicitation.key = Some("user".to_owned());
-    let answer: Raw = ctx.ask(elicitation).await?;
+    let answer: Raw = ctx.request_input(elicitation).await?;
     let answer: Value = answer
         .decode()
         .map_err(|error| HandlerError::Internal(error.to_string()))?;

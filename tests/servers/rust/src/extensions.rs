@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::asking::raw;
 use crate::content::Nothing;
+use crate::input_requests::raw;
 use crate::state::State;
 
 const STAMPS: &str = "com.example/stamps";

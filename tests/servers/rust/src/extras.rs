@@ -5,7 +5,7 @@ use mcpline::protocol::vocabulary::{LoggingLevel, Resource, ResourceTemplate};
 use mcpline::protocol::wire::Raw;
 use mcpline::protocol::{ErrorCode, RpcError};
 use mcpline::server::resource_list_handler;
-use mcpline::{Ask, AskMethod, Context, Error, HandlerError, Server};
+use mcpline::{Context, Error, HandlerError, InputRequest, InputRequestMethod, Server};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -33,32 +33,33 @@ async fn mistake(kind: &str, ctx: &Context) -> Result<&'static str, HandlerError
             let fields = json!({"address": {"type": "object", "properties": {}}});
             let form = json!({"type": "object", "properties": fields});
             (
-                AskMethod::Elicit,
+                InputRequestMethod::Elicit,
                 json!({"message": "Where?", "requestedSchema": form}),
             )
         }
         "bad url" => {
             let elicitation = json!({"mode": "url", "message": "Go", "url": "not a url"});
-            (AskMethod::Elicit, elicitation)
+            (InputRequestMethod::Elicit, elicitation)
         }
         "lonely result" => {
             let result = json!({"type": "tool_result", "toolUseId": "a", "content": []});
-            (AskMethod::Sample, say(json!([result])))
+            (InputRequestMethod::Sample, say(json!([result])))
         }
         "priority" => {
             let mut params = hi();
             params["modelPreferences"] = json!({"costPriority": 2});
-            (AskMethod::Sample, params)
+            (InputRequestMethod::Sample, params)
         }
         "context" => {
             let mut params = hi();
             params["includeContext"] = "thisServer".into();
-            (AskMethod::Sample, params)
+            (InputRequestMethod::Sample, params)
         }
         other => return Err(RpcError::invalid_params(format!("no mistake: {other}")).into()),
     };
     let params = Raw::from_serialize(&params).ok();
-    ctx.ask(Ask::new(method, params).with_key("wrong")).await?;
+    ctx.request_input(InputRequest::new(method, params).with_key("wrong"))
+        .await?;
     Ok("answered")
 }
 

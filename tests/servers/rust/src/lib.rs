@@ -1,7 +1,6 @@
 //! The Rust everything-server, for the conformance suite, the official clients and the recorded exchanges.
 //! `../../README.md` is its specification; [`build`] is the entry point.
 
-mod asking;
 pub mod channel;
 mod content;
 mod custom;
@@ -9,14 +8,15 @@ mod extensions;
 mod extras;
 mod failures;
 mod info;
+mod input_requests;
 mod more;
 pub mod mounted;
 mod others;
-mod returned;
+mod returned_input_requests;
 mod running;
 mod small;
 mod state;
-mod visits;
+mod url_elicitations;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,12 +114,12 @@ pub fn build(arguments: &Arguments) -> Result<Server, Error> {
     content::add(&server)?;
     failures::add(&server)?;
     running::add(&server, &state)?;
-    asking::add(&server)?;
-    visits::add(&server, &state);
-    returned::add(&server)?;
+    input_requests::add(&server)?;
+    url_elicitations::add(&server, &state);
+    returned_input_requests::add(&server)?;
     info::add(&server, &state)?;
     others::add(&server, &state)?;
-    returned::add_prompt(&server);
+    returned_input_requests::add_prompt(&server);
     custom::add(&server, &state)?;
     if arguments.has_more {
         more::add(&server)?;

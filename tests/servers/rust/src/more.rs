@@ -4,14 +4,14 @@ use mcpline::protocol::vocabulary::{
     Annotations, Icon, Prompt, PromptArgument, PromptMessage, Resource, ResourceTemplate, Role,
     TextContent,
 };
-use mcpline::{AskMethod, Context, Error, HandlerError, InputRequired, Server};
+use mcpline::{Context, Error, HandlerError, InputRequestMethod, InputRequired, Server};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::asking::{ask, form, get_weather, sampled_blocks, sampled_text};
 use crate::content::{AUDIO, IMAGE, Nothing, static_text_link};
 use crate::failures::SECRET;
-use crate::returned::{InputRequests, accepted_text};
+use crate::input_requests::{form, get_weather, request_input, sampled_blocks, sampled_text};
+use crate::returned_input_requests::{InputRequests, accepted_text};
 
 #[derive(Deserialize)]
 struct Variables {
@@ -68,7 +68,7 @@ async fn sample_in_rounds(ctx: &Context) -> Result<String, HandlerError> {
             "toolChoice": {"mode": "auto"}
         });
         let key = format!("sample{round}");
-        let answer = ask(ctx, AskMethod::Sample, &key, Some(&params)).await?;
+        let answer = request_input(ctx, InputRequestMethod::Sample, &key, Some(&params)).await?;
         let blocks = sampled_blocks(&answer);
         let uses = blocks.iter().filter(|block| block["type"] == "tool_use");
         let results: Vec<Value> = uses.map(weather_result).collect();
@@ -103,7 +103,7 @@ fn add_tools(server: &Server) {
                     ],
                     "maxTokens": 100
                 });
-                let answer = ask(&ctx, AskMethod::Sample, "sample", Some(&params)).await?;
+                let answer = request_input(&ctx, InputRequestMethod::Sample, "sample", Some(&params)).await?;
                 Ok::<_, HandlerError>(described(&answer))
             },
         )
@@ -167,7 +167,8 @@ fn add_resources(server: &Server) {
                     json!({"version": {"type": "string"}}),
                     &["version"],
                 );
-                let answer = ask(&ctx, AskMethod::Elicit, "user", Some(&params)).await?;
+                let answer =
+                    request_input(&ctx, InputRequestMethod::Elicit, "user", Some(&params)).await?;
                 let version = answer["content"]["version"].as_str().unwrap_or("none");
                 Ok::<_, HandlerError>(format!("Version {version}"))
             },

@@ -10,9 +10,9 @@ use mcpline::{Context, Error, Server};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::asking;
 use crate::content::{IMAGE, Nothing};
 use crate::info::WATCHED;
+use crate::input_requests;
 use crate::more;
 use crate::state::State;
 
@@ -50,7 +50,7 @@ pub(crate) fn add(server: &Server, state: &Arc<State>) -> Result<(), Error> {
     let _ = server
         .clone()
         .completion(|params: Value, _: Context| async move { complete(&params) })
-        .on_roots_changed(asking::tell_roots);
+        .on_roots_changed(input_requests::tell_roots);
     Ok(())
 }
 

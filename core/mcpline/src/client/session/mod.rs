@@ -183,27 +183,27 @@ impl Session {
     /// Sends a request and returns its response. Dropping the future cancels the request.
     pub(super) fn send_request(
         self: &Arc<Self>,
-        ask: &OutgoingClientRequest<'_>,
+        outgoing: &OutgoingClientRequest<'_>,
         progress: Option<ProgressListener>,
         headers: Vec<(String, String)>,
     ) -> ResponseFuture {
-        self.begin(ask, progress, None, headers)
+        self.begin(outgoing, progress, None, headers)
     }
 
     /// Sends `subscriptions/listen`. Returns its response and its acknowledgment.
     pub(super) fn listen(
         self: &Arc<Self>,
-        ask: &OutgoingClientRequest<'_>,
+        outgoing: &OutgoingClientRequest<'_>,
         headers: Vec<(String, String)>,
     ) -> (ResponseFuture, mpsc::Receiver<Notification>) {
         let (acknowledged, acknowledgement) = mpsc::channel(1);
-        let pending = self.begin(ask, None, Some(acknowledged), headers);
+        let pending = self.begin(outgoing, None, Some(acknowledged), headers);
         (pending, acknowledgement)
     }
 
     fn begin(
         self: &Arc<Self>,
-        ask: &OutgoingClientRequest<'_>,
+        outgoing: &OutgoingClientRequest<'_>,
         progress: Option<ProgressListener>,
         acknowledged: Option<mpsc::Sender<Notification>>,
         headers: Vec<(String, String)>,
@@ -220,7 +220,7 @@ impl Session {
             if let Some(error) = &state.ended {
                 return ResponseFuture::failed(unsent(error));
             }
-            let (key, message) = state.conversation.begin_request(ask, waiter, now);
+            let (key, message) = state.conversation.begin_request(outgoing, waiter, now);
             (key, message, state.conversation.poll_deadline())
         };
         self.schedule(timer);

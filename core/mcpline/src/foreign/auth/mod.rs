@@ -1,4 +1,4 @@
-//! Authorization for hosts in other languages: their part of it, as JSON requests to the same [`Answerer`]s that answer
+//! Authorization for hosts in other languages: their part of it, as JSON requests to the same [`HostRequestHandler`]s that answer
 //! input requests of servers.
 //!
 //! | method | parameters | result |
@@ -29,23 +29,26 @@ use mcpline_protocol::wire::Raw;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::client::Answerer;
+use crate::client::HostRequestHandler;
 use crate::error::Error;
 
 pub(super) use store::HostStore;
 
-pub use super::Answerers;
+pub use super::HostRequestHandlers;
 
 /// A request to the host.
 pub(super) struct HostRequest {
-    answerer: Answerer,
+    request_handler: HostRequestHandler,
 }
 
 impl HostRequest {
-    pub(super) fn new(answerers: Answerers<'_>, method: &'static str) -> Result<Arc<Self>, Error> {
-        match answerers {
-            Some(answerers) => Ok(Arc::new(Self {
-                answerer: answerers(method),
+    pub(super) fn new(
+        request_handlers: HostRequestHandlers<'_>,
+        method: &'static str,
+    ) -> Result<Arc<Self>, Error> {
+        match request_handlers {
+            Some(request_handlers) => Ok(Arc::new(Self {
+                request_handler: request_handlers(method),
             })),
             None => Err(no_answerer_error(method)),
         }
@@ -58,7 +61,7 @@ impl HostRequest {
     ) -> Result<T, RpcError> {
         let params = serde_json::to_string(&params)
             .map_err(|error| RpcError::internal_error(error.to_string()))?;
-        let answer = (self.answerer)(Raw::from_trusted(params).into()).await?;
+        let answer = (self.request_handler)(Raw::from_trusted(params).into()).await?;
         // The answer may be a secret, so the error does not repeat it.
         serde_json::from_slice(answer.as_bytes()).map_err(|_| {
             RpcError::internal_error("the callback returned a value of the wrong form")

@@ -13,7 +13,7 @@ use crate::auth::{BoxFuture, MemoryStore, StoreError, TokenStore};
 use crate::background;
 use crate::error::Error;
 
-use super::{Answerers, HostRequest, IgnoredAnswer};
+use super::{HostRequest, HostRequestHandlers, IgnoredAnswer};
 
 /// Stores tokens with requests to the host. Within this process, operations of one group exclude each other; across
 /// processes the host's own locks do, if it has any.
@@ -35,13 +35,13 @@ struct HostLocks {
 
 impl HostStore {
     pub(in crate::foreign) fn new(
-        answerers: Answerers<'_>,
+        request_handlers: HostRequestHandlers<'_>,
         has_locks: bool,
         group: Option<String>,
     ) -> Result<Self, Error> {
         /// The locks of all groups.
         static LINES: LazyLock<MemoryStore> = LazyLock::new(MemoryStore::new);
-        let request = |method| HostRequest::new(answerers, method);
+        let request = |method| HostRequest::new(request_handlers, method);
         let locks = has_locks.then(|| -> Result<_, Error> {
             Ok(HostLocks {
                 lock: request("auth/store/lock")?,

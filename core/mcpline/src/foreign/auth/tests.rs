@@ -14,12 +14,12 @@ use crate::foreign::options::{AuthOptions, HttpClientOptions, read};
 fn host(
     answer: impl Fn(&str, &Value) -> Result<Value, RpcError> + Send + Sync + 'static,
 ) -> (
-    impl Fn(&'static str) -> Answerer,
+    impl Fn(&'static str) -> HostRequestHandler,
     mpsc::UnboundedReceiver<String>,
 ) {
     let (sender, methods) = mpsc::unbounded_channel();
     let answer = Arc::new(answer);
-    let answerers = move |method: &'static str| -> Answerer {
+    let request_handlers = move |method: &'static str| -> HostRequestHandler {
         let (answer, sender) = (answer.clone(), sender.clone());
         Arc::new(move |request| {
             let params = request.params.expect("params");
@@ -29,7 +29,7 @@ fn host(
             Box::pin(async move { answered.map(|value| Raw::from_trusted(value.to_string())) })
         })
     };
-    (answerers, methods)
+    (request_handlers, methods)
 }
 
 /// Implements `auth/store` with a map.
@@ -59,8 +59,8 @@ fn keeping() -> impl Fn(&str, &Value) -> Result<Value, RpcError> + Send + Sync +
 
 #[runtimes::test]
 async fn a_host_store_keeps_bytes() {
-    let (answerers, mut methods) = host(keeping());
-    let store = HostStore::new(Some(&answerers), true, None).expect("made");
+    let (request_handlers, mut methods) = host(keeping());
+    let store = HostStore::new(Some(&request_handlers), true, None).expect("made");
     assert_eq!(store.load("k").await.expect("loaded"), None);
     store.save("k", b"\0\xff").await.expect("saved");
     let loaded = store.load("k").await.expect("loaded");
@@ -76,11 +76,11 @@ async fn a_host_store_keeps_bytes() {
 
 #[runtimes::test]
 async fn a_host_without_locks_still_has_one_at_a_time_refresh() {
-    let (answerers, mut methods) = host(keeping());
+    let (request_handlers, mut methods) = host(keeping());
     let group = || Some("a store of the test".to_owned());
-    let store = HostStore::new(Some(&answerers), false, group()).expect("made");
-    let same = HostStore::new(Some(&answerers), false, group()).expect("made");
-    let other = HostStore::new(Some(&answerers), false, None).expect("made");
+    let store = HostStore::new(Some(&request_handlers), false, group()).expect("made");
+    let same = HostStore::new(Some(&request_handlers), false, group()).expect("made");
+    let other = HostStore::new(Some(&request_handlers), false, None).expect("made");
     let held = store.lock("k").await.expect("locked");
     other.lock("k").await.expect("another store's");
     let mut second = same.lock("k");
@@ -98,8 +98,8 @@ async fn a_host_without_locks_still_has_one_at_a_time_refresh() {
 // On one thread, where the host cannot have answered within the first poll.
 #[tokio::test]
 async fn a_lock_that_arrives_after_its_caller_has_gone_is_released() {
-    let (answerers, mut methods) = host(keeping());
-    let store = HostStore::new(Some(&answerers), true, None).expect("made");
+    let (request_handlers, mut methods) = host(keeping());
+    let store = HostStore::new(Some(&request_handlers), true, None).expect("made");
     let mut locking = store.lock("k");
     tokio::select! {
         biased;
@@ -115,12 +115,12 @@ async fn a_lock_that_arrives_after_its_caller_has_gone_is_released() {
 
 #[runtimes::test]
 async fn errors_contain_the_message_of_the_host_but_never_its_answers() {
-    let (answerers, _methods) = host(|method, _| match method {
+    let (request_handlers, _methods) = host(|method, _| match method {
         "auth/store/load" => Ok(json!({ "value": "not/base64/secret" })),
         "auth/store/lock" => Ok(json!({ "secret": 1 })),
         _ => Err(RpcError::internal_error("the disk is full")),
     });
-    let store = HostStore::new(Some(&answerers), true, None).expect("made");
+    let store = HostStore::new(Some(&request_handlers), true, None).expect("made");
     let failed = store.save("k", b"v").await.expect_err("failed");
     assert_eq!(failed.to_string(), "the disk is full");
     let failed = store.load("k").await.expect_err("failed");
@@ -148,7 +148,7 @@ fn rejects_options_that_need_a_host_without_answerers() {
 
 #[test]
 fn options_of_every_kind_are_read_and_shown_without_secrets() {
-    let (answerers, _methods) = host(|_, _| Ok(Value::Null));
+    let (request_handlers, _methods) = host(|_, _| Ok(Value::Null));
     for options in [
         json!({ "bearer": "hush" }),
         json!({ "source": {} }),
@@ -178,7 +178,7 @@ fn options_of_every_kind_are_read_and_shown_without_secrets() {
         let read: HttpClientOptions =
             read("the settings of HTTP", text.as_bytes()).expect("options");
         assert!(!format!("{read:?}").contains("hush"));
-        let address = read.address("https://h.example/mcp".to_owned(), Some(&answerers));
+        let address = read.address("https://h.example/mcp".to_owned(), Some(&request_handlers));
         let crate::client::Address::Url(_, settings) = address.expect(&text) else {
             unreachable!("a URL");
         };
@@ -189,7 +189,7 @@ fn options_of_every_kind_are_read_and_shown_without_secrets() {
 
 #[test]
 fn invalid_options_are_usage_errors() {
-    let (answerers, _methods) = host(|_, _| Ok(Value::Null));
+    let (request_handlers, _methods) = host(|_, _| Ok(Value::Null));
     for options in [
         json!({ "oauth": { "client_name": "c", "user_agent": { "loopback": { "redirect_uri": "https://h.example" } } } }),
         json!({ "oauth": { "client_name": "c", "user_agent": { "loopback": { "timeout": -1 } } } }),
@@ -197,7 +197,7 @@ fn invalid_options_are_usage_errors() {
     ] {
         let text = options.to_string();
         let read: AuthOptions = read("auth", text.as_bytes()).expect("options");
-        read.auth(Some(&answerers)).expect_err(&text);
+        read.auth(Some(&request_handlers)).expect_err(&text);
     }
     for unread in [
         json!({ "bearer": "hush", "source": {} }),

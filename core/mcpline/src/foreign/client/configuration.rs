@@ -1,6 +1,6 @@
 //! The configuration of a client, which may change until it connects.
 
-use crate::client::{Address, Answerer, ClientBuilder, ClientSettings, RequestListener};
+use crate::client::{Address, ClientBuilder, ClientSettings, HostRequestHandler, RequestListener};
 use crate::error::Error;
 use crate::foreign::options::{CallOptions, HostOptions};
 use crate::sync::Arc;
@@ -60,8 +60,9 @@ impl ClientConfiguration {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a capability is not one of the protocol, or a custom request has
     /// a name that is reserved for the library.
     pub fn check_host(&self) -> Result<(), Error> {
-        let never =
-            |_: &str| -> Answerer { Arc::new(|_| Box::pin(async { Err(host_gone_error()) })) };
+        let never = |_: &str| -> HostRequestHandler {
+            Arc::new(|_| Box::pin(async { Err(host_gone_error()) }))
+        };
         self.host.builder(self.settings.clone(), never).map(drop)
     }
 
@@ -79,15 +80,15 @@ impl ClientConfiguration {
             .target
             .as_ref()
             .ok_or_else(|| Error::usage("the client has no server: set its address first"))?;
-        let answerers = |method: &str| host.input_requests.answerer(method);
-        let authorizers = |method: &'static str| answerers(method);
+        let request_handlers = |method: &str| host.input_requests.request_handler(method);
+        let authorizers = |method: &'static str| request_handlers(method);
         let address = target.address(
             self.authorizes
-                .then_some(&authorizers as &dyn Fn(&'static str) -> Answerer),
+                .then_some(&authorizers as &dyn Fn(&'static str) -> HostRequestHandler),
             self.host.stderr.then(|| host.stderr_listener()),
         )?;
         let address = self.target_settings.apply(address);
-        let mut builder = self.host.builder(self.settings.clone(), answerers)?;
+        let mut builder = self.host.builder(self.settings.clone(), request_handlers)?;
         if self.host.notifications {
             builder = builder.on_notification(host.notification_listener());
         } else if self.host.logs {

@@ -8,7 +8,7 @@ use crate::client::{ConnectionEvent, ProgressListener};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-use super::input_requests::{InputRequest, InputRequests};
+use super::input_requests::{HostInputRequest, InputRequests};
 
 /// Maximum number of notifications, progress reports and stderr lines of one server that wait for the client's
 /// listeners: any burst of a well-behaved server.
@@ -51,7 +51,7 @@ pub fn listener_backlog() -> Backlog {
 pub trait ClientEvents: Send + Sync + 'static {
     /// Passes an input request of the server, or of the library (`auth/…`, `host/…`), to the host. Answer with
     /// [`InputRequests::answer`] from any thread, now or later. Drop its slot when the host has taken it.
-    fn input_request(&self, requests: &Arc<InputRequests>, request: InputRequest);
+    fn input_request(&self, requests: &Arc<InputRequests>, request: HostInputRequest);
 
     /// The answer to this input request is no longer needed.
     fn withdrawn(&self, number: u64);

@@ -7,7 +7,7 @@ use mcpline_protocol::wire::Raw;
 use tokio::sync::oneshot;
 
 use crate::backlog::{Backlog, BacklogSlot};
-use crate::client::{Answer, Answerer, HostRequest};
+use crate::client::{HostRequest, HostRequestHandler, HostResponseFuture};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::trace_context::TraceContext;
 
@@ -15,7 +15,7 @@ use super::events::{ClientEvents, INPUT_REQUEST_LIMITS};
 
 /// An input request on its way to the host.
 #[derive(Debug)]
-pub struct InputRequest {
+pub struct HostInputRequest {
     /// Identifies it among those of its client.
     pub number: u64,
     /// `elicitation/create`, `sampling/createMessage`, `roots/list`, a custom method, or one of the library's own (`auth/…`,
@@ -78,13 +78,17 @@ impl InputRequests {
         })
     }
 
-    /// Returns an answerer that passes input requests of this method to the host.
-    pub fn answerer(self: &Arc<Self>, method: &str) -> Answerer {
+    /// Returns an request_handler that passes input requests of this method to the host.
+    pub fn request_handler(self: &Arc<Self>, method: &str) -> HostRequestHandler {
         let (requests, method) = (self.clone(), Arc::<str>::from(method));
-        Arc::new(move |request| requests.ask(&method, request))
+        Arc::new(move |request| requests.send_to_host(&method, request))
     }
 
-    fn ask(self: &Arc<Self>, method: &Arc<str>, request: HostRequest) -> Answer {
+    fn send_to_host(
+        self: &Arc<Self>,
+        method: &Arc<str>,
+        request: HostRequest,
+    ) -> HostResponseFuture {
         let HostRequest {
             mut params,
             session,
@@ -129,7 +133,7 @@ impl InputRequests {
             requests: self.clone(),
             number,
         };
-        let request = InputRequest {
+        let request = HostInputRequest {
             number,
             method: method.clone(),
             params,

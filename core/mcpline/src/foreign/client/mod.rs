@@ -45,7 +45,7 @@ pub use events::{
     listener_backlog, notification_listener, progress_listener, stderr_listener,
 };
 pub use handle::ClientHandle;
-pub use input_requests::{InputRequest, InputRequestSpan, InputRequests};
+pub use input_requests::{HostInputRequest, InputRequestSpan, InputRequests};
 #[cfg(feature = "metrics")]
 pub use measurements::client_metrics;
 pub use outcome::{Outcome, OutcomeRecipient, RequestFailure};

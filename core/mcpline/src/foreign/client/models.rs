@@ -201,7 +201,7 @@ struct Events {
 }
 
 impl ClientEvents for Events {
-    fn input_request(&self, _: &Arc<InputRequests>, request: InputRequest) {
+    fn input_request(&self, _: &Arc<InputRequests>, request: HostInputRequest) {
         self.received.add(request.number);
     }
 
@@ -216,7 +216,7 @@ fn answer_races_cancellation_and_end_of_host() {
     check(|| {
         let events = Arc::new(Events::default());
         let requests = InputRequests::new(events.clone());
-        let answer = requests.answerer("roots/list")(HostRequest::default());
+        let answer = requests.request_handler("roots/list")(HostRequest::default());
         let number = events.received.wait_for(0);
         let threads = Threads::default();
         let answering = requests.clone();

@@ -9,7 +9,7 @@ use mcpline_protocol::wire::Raw;
 
 use crate::client::Address;
 use crate::error::Error;
-use crate::foreign::Answerers;
+use crate::foreign::HostRequestHandlers;
 use crate::foreign::channel::{ChannelAddress, OpenChannel};
 #[cfg(feature = "http")]
 use crate::foreign::options::HttpClientOptions;
@@ -135,20 +135,20 @@ impl Target {
         Ok(target)
     }
 
-    /// Creates the address. `answerers` answer requests of authorization, and `stderr` receives the lines of a
+    /// Creates the address. `request_handlers` answer requests of authorization, and `stderr` receives the lines of a
     /// process's stderr.
     pub(super) fn address(
         &self,
-        answerers: Answerers<'_>,
+        request_handlers: HostRequestHandlers<'_>,
         stderr: Option<impl Fn(&str) + Send + Sync + 'static>,
     ) -> Result<Address, Error> {
         // Not used in every build.
-        let _ = (answerers, &stderr, read::<serde_json::Value>);
+        let _ = (request_handlers, &stderr, read::<serde_json::Value>);
         Ok(match &self.0 {
             #[cfg(feature = "http")]
             ServerAddress::Url(url, options) => {
                 let options: HttpClientOptions = read("the settings of HTTP", options)?;
-                options.address(url.clone(), answerers)?
+                options.address(url.clone(), request_handlers)?
             }
             #[cfg(feature = "stdio")]
             ServerAddress::Program(options) => {

@@ -8,7 +8,8 @@ use tokio::runtime::{Builder, Runtime};
 use crate::ErrorKind;
 use crate::backlog::BacklogSlot;
 use crate::client::{
-    Address, Answerer, Client, ClientBuilder, ClientTransport, HostRequest, RequestOptions,
+    Address, Client, ClientBuilder, ClientTransport, HostRequest, HostRequestHandler,
+    RequestOptions,
 };
 use crate::sync::{Arc, Mutex};
 
@@ -430,13 +431,13 @@ fn records_a_call_that_is_cancelled_before_it_is_started() {
 /// Records the input requests and notifications of a client's host.
 #[derive(Default)]
 struct Recorded {
-    input_requests: Mutex<Vec<InputRequest>>,
+    input_requests: Mutex<Vec<HostInputRequest>>,
     cancelled: Mutex<Vec<u64>>,
     notifications: Mutex<Vec<(String, Option<Raw>, BacklogSlot)>>,
 }
 
 impl ClientEvents for Recorded {
-    fn input_request(&self, _: &Arc<InputRequests>, request: InputRequest) {
+    fn input_request(&self, _: &Arc<InputRequests>, request: HostInputRequest) {
         self.input_requests.lock().unwrap().push(request);
     }
 
@@ -456,7 +457,7 @@ impl ClientEvents for Recorded {
 fn an_input_request_is_answered_once() {
     let host = Arc::<Recorded>::default();
     let requests = InputRequests::new(host.clone());
-    let answer = requests.answerer("roots/list")(HostRequest::default());
+    let answer = requests.request_handler("roots/list")(HostRequest::default());
     let number = host.input_requests.lock().unwrap()[0].number;
     requests.answer(number, Ok(Raw::EMPTY_OBJECT));
     requests.answer(number, Err(RpcError::internal_error("too late")));
@@ -469,8 +470,8 @@ fn an_input_request_is_answered_once() {
 fn a_dropped_input_request_is_cancelled() {
     let host = Arc::<Recorded>::default();
     let requests = InputRequests::new(host.clone());
-    let answerer = requests.answerer("elicitation/create");
-    drop(answerer(HostRequest::default()));
+    let request_handler = requests.request_handler("elicitation/create");
+    drop(request_handler(HostRequest::default()));
     let number = host.input_requests.lock().unwrap()[0].number;
     assert_eq!(*host.cancelled.lock().unwrap(), [number]);
     // Answering it has no effect.
@@ -481,16 +482,16 @@ fn a_dropped_input_request_is_cancelled() {
 fn a_gone_host_receives_no_requests_and_is_not_waited_for() {
     let host = Arc::<Recorded>::default();
     let requests = InputRequests::new(host.clone());
-    let answerer = requests.answerer("roots/list");
+    let request_handler = requests.request_handler("roots/list");
     let (open, abandoned) = (
-        answerer(HostRequest::default()),
-        answerer(HostRequest::default()),
+        request_handler(HostRequest::default()),
+        request_handler(HostRequest::default()),
     );
     requests.abandon(2);
     let abandoned = runtime().block_on(abandoned);
     assert!(abandoned.is_err());
     requests.end();
-    let late = answerer(HostRequest::default());
+    let late = request_handler(HostRequest::default());
     runtime().block_on(async {
         assert!(open.await.is_err());
         assert!(late.await.is_err());
@@ -500,8 +501,8 @@ fn a_gone_host_receives_no_requests_and_is_not_waited_for() {
 }
 
 /// Sends an input request of a server to the host, lets it run, and cancels it. Returns whether the host received it.
-fn request_and_cancel(answerer: &Answerer, params: Option<Raw>) -> bool {
-    let mut answer = answerer(HostRequest {
+fn request_and_cancel(request_handler: &HostRequestHandler, params: Option<Raw>) -> bool {
+    let mut answer = request_handler(HostRequest {
         params,
         ..HostRequest::default()
     });
@@ -522,16 +523,22 @@ fn request_and_cancel(answerer: &Answerer, params: Option<Raw>) -> bool {
 fn cancelled_input_requests_that_wait_for_the_host_are_bounded_by_number() {
     let host = Arc::<Recorded>::default();
     let requests = InputRequests::new(host.clone());
-    let elicit = requests.answerer("elicitation/create");
+    let elicit = requests.request_handler("elicitation/create");
     for _ in 0..MAX_WAITING_INPUT_REQUESTS {
         assert!(request_and_cancel(&elicit, None));
     }
     assert!(!request_and_cancel(&elicit, None));
-    assert!(!request_and_cancel(&requests.answerer("acme/pick"), None));
+    assert!(!request_and_cancel(
+        &requests.request_handler("acme/pick"),
+        None
+    ));
     // The library's own requests are bounded by the operations that cause them.
-    assert!(request_and_cancel(&requests.answerer("auth/token"), None));
     assert!(request_and_cancel(
-        &requests.answerer("host/tool_call"),
+        &requests.request_handler("auth/token"),
+        None
+    ));
+    assert!(request_and_cancel(
+        &requests.request_handler("host/tool_call"),
         None
     ));
     host.input_requests.lock().unwrap().remove(0);
@@ -543,7 +550,7 @@ fn cancelled_input_requests_that_wait_for_the_host_are_bounded_by_number() {
 fn cancelled_input_requests_that_wait_for_the_host_are_bounded_by_bytes() {
     let host = Arc::<Recorded>::default();
     let requests = InputRequests::new(host.clone());
-    let sample = requests.answerer("sampling/createMessage");
+    let sample = requests.request_handler("sampling/createMessage");
     let large = Raw::string(&"x".repeat(MAX_WAITING_INPUT_REQUEST_BYTES / 2 - 2));
     assert!(request_and_cancel(&sample, Some(large.clone())));
     assert!(request_and_cancel(&sample, Some(large.clone())));

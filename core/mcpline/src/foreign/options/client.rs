@@ -7,7 +7,7 @@ use mcpline_protocol::vocabulary::{Implementation, JsonObject};
 use mcpline_protocol::{Era, InputMethod, Revision};
 use serde::Deserialize;
 
-use crate::client::{Answerer, Client, ClientBuilder, ClientSettings, Extension};
+use crate::client::{Client, ClientBuilder, ClientSettings, Extension, HostRequestHandler};
 use crate::error::Error;
 
 use super::call::timeouts;
@@ -143,20 +143,23 @@ options! {
 }
 
 impl HostExtensionOptions {
-    /// Converts into an extension whose handlers are the answerers of their methods.
+    /// Converts into an extension whose handlers are the request_handlers of their methods.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a custom request has a name that is reserved for the library.
-    fn extension(&self, answerer: &impl Fn(&str) -> Answerer) -> Result<Extension, Error> {
+    fn extension(
+        &self,
+        request_handler: &impl Fn(&str) -> HostRequestHandler,
+    ) -> Result<Extension, Error> {
         let mut extension =
             Extension::new(self.identifier.clone()).with_settings(self.settings.clone());
         for method in &self.requests {
             check_host_request(method)?;
-            extension = extension.request_with(method.clone(), answerer(method));
+            extension = extension.request_with(method.clone(), request_handler(method));
         }
         for result_type in &self.result_types {
-            let answers = answerer("host/extended_result");
+            let answers = request_handler("host/extended_result");
             extension = extension.result_type_with(result_type.clone(), answers);
         }
         Ok(extension)
@@ -217,7 +220,7 @@ impl HostOptions {
         Ok(())
     }
 
-    /// Returns a builder whose handlers are the answerers of their methods. The caller adds listeners.
+    /// Returns a builder whose handlers are the request_handlers of their methods. The caller adds listeners.
     ///
     /// # Errors
     ///
@@ -226,29 +229,29 @@ impl HostOptions {
     pub fn builder(
         &self,
         settings: ClientSettings,
-        answerer: impl Fn(&str) -> Answerer,
+        request_handler: impl Fn(&str) -> HostRequestHandler,
     ) -> Result<ClientBuilder, Error> {
         let mut builder = Client::builder(self.info.name.clone(), self.info.version.clone())
             .implementation(self.info.clone())
             .settings(settings);
         if self.elicit {
-            builder = builder.elicit_with(answerer(InputMethod::Elicit.as_str()));
+            builder = builder.elicit_with(request_handler(InputMethod::Elicit.as_str()));
         }
         if self.sample {
-            builder = builder.sample_with(answerer(InputMethod::Sample.as_str()));
+            builder = builder.sample_with(request_handler(InputMethod::Sample.as_str()));
         }
         if self.roots {
-            builder = builder.list_roots_with(answerer(InputMethod::ListRoots.as_str()));
+            builder = builder.list_roots_with(request_handler(InputMethod::ListRoots.as_str()));
         }
         for method in &self.requests {
             check_host_request(method)?;
-            builder = builder.request_with(method, answerer(method));
+            builder = builder.request_with(method, request_handler(method));
         }
         if self.tool_call {
-            builder = builder.tool_call_with(answerer("host/tool_call"));
+            builder = builder.tool_call_with(request_handler("host/tool_call"));
         }
         if self.tool_outcome {
-            builder = builder.tool_outcome_with(answerer("host/tool_outcome"));
+            builder = builder.tool_outcome_with(request_handler("host/tool_outcome"));
         }
         for middleware in &self.middleware {
             builder = builder.shared_middleware(middleware.middleware()?);
@@ -265,10 +268,10 @@ impl HostOptions {
             return Err(Error::usage(format!("`capabilities`: {error}")));
         }
         for extension in &self.extensions {
-            builder = builder.extension(extension.extension(&answerer)?);
+            builder = builder.extension(extension.extension(&request_handler)?);
         }
         for result_type in &self.result_types {
-            let answers = answerer("host/extended_result");
+            let answers = request_handler("host/extended_result");
             builder = builder.result_type_with(result_type.clone(), answers);
         }
         Ok(builder)

@@ -14,7 +14,7 @@ use crate::auth::{
 };
 use crate::background;
 use crate::error::Error;
-use crate::foreign::auth::{Answerers, HostRequest, HostStore, IgnoredAnswer};
+use crate::foreign::auth::{HostRequest, HostRequestHandlers, HostStore, IgnoredAnswer};
 
 use super::options_macro::options;
 use super::seconds;
@@ -180,16 +180,16 @@ impl std::fmt::Debug for OAuthOptions {
 }
 
 impl AuthOptions {
-    /// Converts into the core's authorization, which sends requests to the host by `answerers`.
+    /// Converts into the core's authorization, which sends requests to the host by `request_handlers`.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid.
-    pub fn auth(self, answerers: Answerers<'_>) -> Result<Auth, Error> {
+    pub fn auth(self, request_handlers: HostRequestHandlers<'_>) -> Result<Auth, Error> {
         match self {
             Self::Bearer(token) => Ok(Auth::bearer(token)),
-            Self::Source {} => source(answerers),
-            Self::Oauth(options) => options.oauth(answerers).map(Auth::oauth),
+            Self::Source {} => source(request_handlers),
+            Self::Oauth(options) => options.oauth(request_handlers).map(Auth::oauth),
         }
     }
 }
@@ -200,7 +200,7 @@ impl OAuthOptions {
     /// # Errors
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid.
-    pub fn oauth(self, answerers: Answerers<'_>) -> Result<OAuth, Error> {
+    pub fn oauth(self, request_handlers: HostRequestHandlers<'_>) -> Result<OAuth, Error> {
         let misuse = |error: AuthError| Error::usage(error.to_string());
         let mut builder = OAuth::builder(self.client_name.clone());
         if let Some(url) = self.client_id_metadata_url {
@@ -230,15 +230,16 @@ impl OAuthOptions {
         if let Some(require) = self.require_pkce {
             builder = builder.require_pkce(require);
         }
-        builder = builder.store(self.store.store(answerers)?);
+        builder = builder.store(self.store.store(request_handlers)?);
         if let Some(user_agent) = self.user_agent {
-            builder = builder.user_agent(user_agent.user_agent(&self.client_name, answerers)?);
+            builder =
+                builder.user_agent(user_agent.user_agent(&self.client_name, request_handlers)?);
         }
         let builder = match self.grant {
             GrantOptions::User => builder,
             GrantOptions::ClientCredentials => builder.client_credentials(),
             GrantOptions::WorkloadIdentity => {
-                let request = HostRequest::new(answerers, "auth/assertion")?;
+                let request = HostRequest::new(request_handlers, "auth/assertion")?;
                 builder
                     .workload_identity(move |audience| token_from_host(request.clone(), audience))
             }
@@ -247,7 +248,7 @@ impl OAuthOptions {
                 client_id,
                 secret,
             }) => {
-                let request = HostRequest::new(answerers, "auth/id_token")?;
+                let request = HostRequest::new(request_handlers, "auth/id_token")?;
                 let enterprise = Enterprise::new(token_endpoint, client_id, move |audience| {
                     token_from_host(request.clone(), audience)
                 });
@@ -286,7 +287,7 @@ impl UserAgentOptions {
     fn user_agent(
         self,
         client_name: &str,
-        answerers: Answerers<'_>,
+        request_handlers: HostRequestHandlers<'_>,
     ) -> Result<Arc<dyn UserAgent>, Error> {
         let refused = |error: UserAgentError| Error::usage(error.to_string());
         Ok(match self {
@@ -307,7 +308,7 @@ impl UserAgentOptions {
                     BrowserOptions::System => loopback,
                     BrowserOptions::None => loopback.without_browser(),
                     BrowserOptions::Host => {
-                        let request = HostRequest::new(answerers, "auth/browser")?;
+                        let request = HostRequest::new(request_handlers, "auth/browser")?;
                         loopback.browser(move |url| {
                             let request = request.clone();
                             async move {
@@ -322,7 +323,7 @@ impl UserAgentOptions {
                     }
                 };
                 if unopened {
-                    let request = HostRequest::new(answerers, "auth/unopened")?;
+                    let request = HostRequest::new(request_handlers, "auth/unopened")?;
                     loopback = loopback.when_unopened(move |url, reason| {
                         let request = request.clone();
                         let params = json!({ "url": url, "reason": reason });
@@ -351,7 +352,7 @@ impl UserAgentOptions {
                 struct OpenAnswer {
                     url: String,
                 }
-                let request = HostRequest::new(answerers, "auth/open")?;
+                let request = HostRequest::new(request_handlers, "auth/open")?;
                 let callback = FunctionUserAgent::new(redirect_uri, move |url| {
                     let request = request.clone();
                     async move {
@@ -368,13 +369,16 @@ impl UserAgentOptions {
 }
 
 impl StoreOptions {
-    fn store(self, answerers: Answerers<'_>) -> Result<Arc<dyn TokenStore>, Error> {
+    fn store(
+        self,
+        request_handlers: HostRequestHandlers<'_>,
+    ) -> Result<Arc<dyn TokenStore>, Error> {
         Ok(match self {
             Self::Memory => Arc::new(MemoryStore::new()),
             Self::File(path) => Arc::new(FileStore::new(path)),
             Self::Keyring(service) => return keyring(service),
             Self::Host(HostStoreOptions { locks, group }) => {
-                Arc::new(HostStore::new(answerers, locks, group)?)
+                Arc::new(HostStore::new(request_handlers, locks, group)?)
             }
         })
     }
@@ -393,13 +397,13 @@ fn keyring(_service: String) -> Result<Arc<dyn TokenStore>, Error> {
 }
 
 /// Returns authorization with tokens from the host.
-fn source(answerers: Answerers<'_>) -> Result<Auth, Error> {
+fn source(request_handlers: HostRequestHandlers<'_>) -> Result<Auth, Error> {
     #[derive(Deserialize)]
     struct TokenAnswer {
         token: String,
         expires_in: Option<f64>,
     }
-    let request = HostRequest::new(answerers, "auth/token")?;
+    let request = HostRequest::new(request_handlers, "auth/token")?;
     Ok(Auth::source(move |wanted| {
         let request = request.clone();
         async move {

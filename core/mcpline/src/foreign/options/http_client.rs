@@ -2,7 +2,7 @@
 
 use crate::client::{Address, HttpSettings, Proxy};
 use crate::error::Error;
-use crate::foreign::Answerers;
+use crate::foreign::HostRequestHandlers;
 
 #[cfg(feature = "auth")]
 use super::client_auth::AuthOptions;
@@ -40,13 +40,17 @@ impl std::fmt::Debug for HttpClientOptions {
 
 impl HttpClientOptions {
     /// Returns the address of the server at this URL. Authorization sends its requests to the host, listed in
-    /// [`auth`](crate::foreign::auth), by `answerers`.
+    /// [`auth`](crate::foreign::auth), by `request_handlers`.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid, or authorization needs requests that the host
     /// cannot answer.
-    pub fn address(self, url: String, answerers: Answerers<'_>) -> Result<Address, Error> {
+    pub fn address(
+        self,
+        url: String,
+        request_handlers: HostRequestHandlers<'_>,
+    ) -> Result<Address, Error> {
         let mut settings = HttpSettings {
             headers: self.headers,
             proxy: match self.proxy.as_deref() {
@@ -64,7 +68,7 @@ impl HttpClientOptions {
         set_seconds(&mut settings.resume_delay, self.resume_delay)?;
         set_seconds(&mut settings.resume_max_delay, self.resume_max_delay)?;
         set(&mut settings.max_body_bytes, self.max_body_bytes);
-        authorize(&mut settings, self.auth, answerers)?;
+        authorize(&mut settings, self.auth, request_handlers)?;
         Ok(Address::Url(url, settings))
     }
 }
@@ -73,9 +77,9 @@ impl HttpClientOptions {
 fn authorize(
     settings: &mut HttpSettings,
     auth: Option<AuthOptions>,
-    answerers: Answerers<'_>,
+    request_handlers: HostRequestHandlers<'_>,
 ) -> Result<(), Error> {
-    settings.auth = auth.map(|auth| auth.auth(answerers)).transpose()?;
+    settings.auth = auth.map(|auth| auth.auth(request_handlers)).transpose()?;
     Ok(())
 }
 
@@ -83,7 +87,7 @@ fn authorize(
 fn authorize(
     _: &mut HttpSettings,
     auth: Option<AuthOptions>,
-    _: Answerers<'_>,
+    _: HostRequestHandlers<'_>,
 ) -> Result<(), Error> {
     match auth {
         Some(_) => Err(Error::usage(

@@ -155,9 +155,9 @@ fn capabilities_replace_what_handlers_declare_member_by_member() {
         "logs":false,"stderr":false,"capabilities":{"sampling":{"tools":{}},"elicitation":null}}"#;
     let host: HostOptions = read("the handlers", json).unwrap();
     let settings = ClientOptions::default().settings().unwrap();
-    let answerer: crate::client::Answerer =
+    let request_handler: crate::client::HostRequestHandler =
         std::sync::Arc::new(|_| Box::pin(std::future::pending()));
-    let builder = host.builder(settings, |_| answerer.clone()).unwrap();
+    let builder = host.builder(settings, |_| request_handler.clone()).unwrap();
     let _ = builder.capabilities(|capabilities| {
         assert_eq!(
             serde_json::to_value(capabilities).unwrap(),

@@ -12,10 +12,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::middleware::{MiddlewareOrigin, MiddlewareOutcome, MiddlewareRequest, Next};
 use crate::sync::{Arc, Mutex, PoisonError};
 
-use super::super::asking::InputRecord;
 use super::super::call::{CallState, CurrentRequest, Target};
 use super::super::finish_call::as_reply;
 use super::super::handler::Handler;
+use super::super::input_requests::InputRecord;
 use super::super::reply::{self, HandlerError, Reply, ResultEnvelope};
 
 /// Receives the outcome of a request that middleware passed on.

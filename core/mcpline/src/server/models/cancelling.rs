@@ -123,10 +123,11 @@ fn input_response_races_cancellation_and_close() {
         let record = outcomes.clone();
         let server = server(move |call| {
             let record = record.clone();
-            call.context().ask_with(elicitation(), move |outcome| {
-                record.add(outcome.map(|_| ()));
-                call.reply(done("done"));
-            });
+            call.context()
+                .request_input_with(elicitation(), move |outcome| {
+                    record.add(outcome.map(|_| ()));
+                    call.reply(done("done"));
+                });
         });
         let (connection, client) = (session_with_elicitation(&server), Client::new());
         receive(&connection, &client, &legacy_call(1));

@@ -51,10 +51,11 @@ fn shutdown_races_flush() {
         let record = outcomes.clone();
         let server = server(move |call| {
             let record = record.clone();
-            call.context().ask_with(elicitation(), move |outcome| {
-                record.add(outcome.map(|_| ()));
-                call.reply(done("done"));
-            });
+            call.context()
+                .request_input_with(elicitation(), move |outcome| {
+                    record.add(outcome.map(|_| ()));
+                    call.reply(done("done"));
+                });
         });
         let (connection, client) = (exchange(&server), Client::new());
         let ending = connection.clone();

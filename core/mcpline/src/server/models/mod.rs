@@ -18,7 +18,7 @@ use crate::sync::{Arc, Mutex};
 
 use super::connection::Connection;
 use super::test_sink::{self, FnHandler};
-use super::{Ask, AskMethod, Call, Reply, Server, ToolOptions, ToolReply};
+use super::{Call, InputRequest, InputRequestMethod, Reply, Server, ToolOptions, ToolReply};
 
 /// The client's end of an exchange: records what it receives.
 #[derive(Default)]
@@ -163,10 +163,13 @@ pub(crate) fn text(response: &Value) -> &str {
     text.unwrap_or_else(|| panic!("no text in {response}"))
 }
 
-fn elicitation() -> Ask {
+fn elicitation() -> InputRequest {
     let params =
         json!({"message": "Name?", "requestedSchema": {"type": "object", "properties": {}}});
-    Ask::new(AskMethod::Elicit, Raw::from_serialize(&params).ok())
+    InputRequest::new(
+        InputRequestMethod::Elicit,
+        Raw::from_serialize(&params).ok(),
+    )
 }
 
 pub(crate) fn done(text: &str) -> Result<Reply, super::HandlerError> {
@@ -205,9 +208,9 @@ impl Threads {
 type Outcomes = Arc<Record<Result<(), InputRequestError>>>;
 
 /// Sends an input request and records its outcome.
-fn ask(call: &super::Context, outcomes: &Outcomes) {
+fn request_input(call: &super::Context, outcomes: &Outcomes) {
     let outcomes = outcomes.clone();
-    call.ask_with(elicitation(), move |outcome| {
+    call.request_input_with(elicitation(), move |outcome| {
         outcomes.add(outcome.map(|_| ()));
     });
 }

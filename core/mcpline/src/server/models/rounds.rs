@@ -18,10 +18,11 @@ fn retry_races_flush() {
         let others = threads.clone();
         let server = server(move |call| {
             let others = others.clone();
-            call.context().ask_with(elicitation(), move |outcome| {
-                assert!(outcome.is_ok());
-                others.start(move || call.reply(done("done")));
-            });
+            call.context()
+                .request_input_with(elicitation(), move |outcome| {
+                    assert!(outcome.is_ok());
+                    others.start(move || call.reply(done("done")));
+                });
         });
         let (first, second) = (exchange(&server), exchange(&server));
         let (suspended, answered) = (Client::new(), Client::new());
@@ -44,16 +45,18 @@ fn consecutive_rounds_complete() {
         let server = server(move |call| {
             let others = others.clone();
             let context = call.context();
-            context.clone().ask_with(elicitation(), move |outcome| {
-                assert!(outcome.is_ok());
-                // While the retry with the response is still being received.
-                others.start(move || {
-                    context.ask_with(elicitation(), move |outcome| {
-                        assert!(outcome.is_ok());
-                        call.reply(done("done"));
+            context
+                .clone()
+                .request_input_with(elicitation(), move |outcome| {
+                    assert!(outcome.is_ok());
+                    // While the retry with the response is still being received.
+                    others.start(move || {
+                        context.request_input_with(elicitation(), move |outcome| {
+                            assert!(outcome.is_ok());
+                            call.reply(done("done"));
+                        });
                     });
                 });
-            });
         });
         let mut request = modern_call(1);
         for key in ["ask-1", "ask-2"] {
@@ -79,7 +82,7 @@ fn handler_end_races_round_and_retry() {
         let outcomes = Outcomes::default();
         let (others, record) = (threads.clone(), outcomes.clone());
         let server = server(move |call| {
-            ask(&call.context(), &record);
+            request_input(&call.context(), &record);
             others.start(move || call.reply(done("early")));
         });
         let client = Client::new();
@@ -110,7 +113,7 @@ fn disconnect_races_flush() {
         let held: Arc<Record<Arc<Call>>> = Arc::default();
         let holder = held.clone();
         let server = server(move |call| {
-            ask(&call.context(), &record);
+            request_input(&call.context(), &record);
             holder.add(Arc::new(call));
         });
         let (connection, client) = (exchange(&server), Client::new());
@@ -148,10 +151,11 @@ fn transport_end_races_flush_and_retry() {
         let record = outcomes.clone();
         let server = server(move |call| {
             let record = record.clone();
-            call.context().ask_with(elicitation(), move |outcome| {
-                record.add(outcome.map(|_| ()));
-                call.reply(done("done"));
-            });
+            call.context()
+                .request_input_with(elicitation(), move |outcome| {
+                    record.add(outcome.map(|_| ()));
+                    call.reply(done("done"));
+                });
         });
         let (first, client) = (exchange(&server), Client::new());
         let (inner, transport) = (server.inner().clone(), first.transport());
@@ -183,10 +187,11 @@ fn duplicate_retries_race() {
         let record = outcomes.clone();
         let server = server(move |call| {
             let record = record.clone();
-            call.context().ask_with(elicitation(), move |outcome| {
-                record.add(outcome.map(|_| ()));
-                call.reply(done("done"));
-            });
+            call.context()
+                .request_input_with(elicitation(), move |outcome| {
+                    record.add(outcome.map(|_| ()));
+                    call.reply(done("done"));
+                });
         });
         let client = Client::new();
         receive(&exchange(&server), &client, &modern_call(1));
@@ -217,9 +222,10 @@ fn eviction_races_retry() {
             ..crate::Settings::default()
         };
         let server = server_with(settings, move |call| {
-            call.context().ask_with(elicitation(), move |outcome| {
-                call.reply(done(if outcome.is_ok() { "done" } else { "gave up" }));
-            });
+            call.context()
+                .request_input_with(elicitation(), move |outcome| {
+                    call.reply(done(if outcome.is_ok() { "done" } else { "gave up" }));
+                });
         });
         let clients = [Client::new(), Client::new()];
         receive(&exchange(&server), &clients[0], &modern_call(1));
@@ -255,8 +261,8 @@ fn input_request_races_round_and_retry() {
                 }
             };
             let (requesting, answered) = (context.clone(), answer.clone());
-            others.start(move || requesting.ask_with(elicitation(), move |_| answered()));
-            context.ask_with(elicitation(), move |_| answer());
+            others.start(move || requesting.request_input_with(elicitation(), move |_| answered()));
+            context.request_input_with(elicitation(), move |_| answer());
         });
         let mut request = modern_call(1);
         loop {

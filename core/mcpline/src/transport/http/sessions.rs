@@ -437,7 +437,7 @@ impl Session {
 
     /// Ends everything except calls in flight, and the session if there are none: the server shuts down.
     pub(super) fn end_all_but_calls(&self) {
-        self.connection.fail_asks();
+        self.connection.fail_input_requests();
         if self.connection.is_idle() {
             self.end_locally();
         } else if self.general.is_resumable() {

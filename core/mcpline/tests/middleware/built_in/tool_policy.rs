@@ -9,10 +9,10 @@ use mcpline::protocol::Raw;
 use mcpline::protocol::mrtr::KeyRing;
 use mcpline::protocol::vocabulary::{ElicitParams, FormSchema, Tool};
 use mcpline::server::{
-    Caller, FeatureSelection, InputRequest, MiddlewareScope, MountOptions, ToolOptions,
+    Caller, FeatureSelection, KeyedInputRequest, MiddlewareScope, MountOptions, ToolOptions,
     ToolTransform,
 };
-use mcpline::{AskMethod, Context, HandlerError, InputRequired, Server, Settings};
+use mcpline::{Context, HandlerError, InputRequestMethod, InputRequired, Server, Settings};
 use serde_json::{Value, json};
 
 use super::{ask, call, counting, with};
@@ -358,9 +358,9 @@ fn asking(runs: &Arc<AtomicU32>, options: ToolOptions) -> Server {
                 ctx.elicit(&form).await?;
                 let params = Raw::from_serialize(&form).ok();
                 Err(HandlerError::InputRequired(InputRequired {
-                    requests: vec![InputRequest {
+                    requests: vec![KeyedInputRequest {
                         key: "returned".into(),
-                        method: AskMethod::Elicit,
+                        method: InputRequestMethod::Elicit,
                         params,
                     }],
                     state: Some("state".into()),

@@ -41,7 +41,7 @@ fun everything(settings: ServerSettings, parts: Set<String>): Server = server(
     addContentTools()
     addFailureTools()
     addRunningTools()
-    addAskingTools()
+    addInputRequestTools()
     addUrlElicitationTools()
     addReturningTools()
     addCallerTools()

@@ -43,7 +43,7 @@ private func questions(
 }
 
 extension InputRequired {
-    fileprivate mutating func askName(_ key: String) throws {
+    fileprivate mutating func requestName(_ key: String) throws {
         try elicit(key, message: "What is your name?", as: Name.self)
     }
 
@@ -56,12 +56,12 @@ extension Server {
     func addReturningTools() throws {
         try tool("test_input_required_result_elicitation", description: "Returns a question to the user") { call in
             if let name = call.accepted("user_name", "name") { return AnyToolOutput("Hello, \(name)!") }
-            return try questions { try $0.askName("user_name") }
+            return try questions { try $0.requestName("user_name") }
         }
         try tool("test_input_required_result_sampling", description: "Returns a question to the client's model") { call in
             if let text = call.sampled("capital_question") { return AnyToolOutput("Model said: \(text)") }
             return try questions {
-                try $0.sample("capital_question", ask("What is the capital of France?", maxTokens: 100))
+                try $0.sample("capital_question", samplingRequest("What is the capital of France?", maxTokens: 100))
             }
         }
         try tool(
@@ -83,8 +83,8 @@ extension Server {
                 return AnyToolOutput("All inputs received.")
             }
             return try questions(state: "multiple-inputs") {
-                try $0.askName("user_name")
-                try $0.sample("greeting", ask("Generate a greeting", maxTokens: 50))
+                try $0.requestName("user_name")
+                try $0.sample("greeting", samplingRequest("Generate a greeting", maxTokens: 50))
                 $0.listRoots("client_roots")
             }
         }
@@ -109,8 +109,8 @@ extension Server {
                 return AnyToolOutput("capabilities respected: \(keys)")
             }
             return try questions(state: "capability-gated") {
-                if samples { try $0.sample("sample", ask("Say hello", maxTokens: 50)) }
-                if asks { try $0.askName("ask") }
+                if samples { try $0.sample("sample", samplingRequest("Say hello", maxTokens: 50)) }
+                if asks { try $0.requestName("ask") }
             }
         }
     }

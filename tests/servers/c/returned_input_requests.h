@@ -24,6 +24,6 @@ void round_free(round *round);
 char *accepted_text(const round *round, const char *key, const char *member);
 
 /* Ends this round of the call with input requests and a state; NULL for no state. */
-void ask_again(const round *round, const input_request *requests, size_t count, const char *state);
+void return_input_requests(const round *round, const input_request *requests, size_t count, const char *state);
 
 #endif

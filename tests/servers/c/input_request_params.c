@@ -1,4 +1,4 @@
-#include "questions.h"
+#include "input_request_params.h"
 
 #include <stdlib.h>
 
@@ -12,9 +12,9 @@ char *taken(mcpl_json *json) {
     return own;
 }
 
-char *ask(mcpl_call *call, const char *key, mcpl_ask_method what, const char *params, size_t *length) {
+char *request_input(mcpl_call *call, const char *key, mcpl_input_request_method what, const char *params, size_t *length) {
     char *answer = NULL;
-    if (mcpl_call_ask_wait(call, key, what, params, MCPL_AUTO_LENGTH, &answer, length) != MCPL_OK) {
+    if (mcpl_call_request_input_wait(call, key, what, params, MCPL_AUTO_LENGTH, &answer, length) != MCPL_OK) {
         mcpl_call_fail_with(call, mcpl_last_error());
     }
     return answer;

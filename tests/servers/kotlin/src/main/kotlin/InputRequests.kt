@@ -62,7 +62,7 @@ private val ENUMS = obj(
 fun user(text: String) = SamplingMessage(Role.User, text)
 
 /** A request to the model with one message of the user. */
-fun ask(text: String, maxTokens: Long, tools: List<Tool>? = null) =
+fun samplingRequest(text: String, maxTokens: Long, tools: List<Tool>? = null) =
     CreateMessageParams(listOf(user(text)), maxTokens, tools = tools, toolChoice = tools?.let { ToolChoice("auto") })
 
 private fun shown(answer: ElicitResult<JsonObject>): String =
@@ -70,12 +70,12 @@ private fun shown(answer: ElicitResult<JsonObject>): String =
 
 private fun shown(roots: List<Root>): String = roots.joinToString("\n") { it.uri }.ifEmpty { "none" }
 
-fun Server.addAskingTools() {
+fun Server.addInputRequestTools() {
     tool<Prompted>("test_sampling", "Asks the client's model") {
-        "LLM response: ${sample(ask(it.prompt, 100), "sample").text}"
+        "LLM response: ${sample(samplingRequest(it.prompt, 100), "sample").text}"
     }
     tool("test_sampling_with_tools", "Asks the client's model, which may use a tool") {
-        val answer = sample(ask("What is the weather in Oslo?", 100, listOf(GET_WEATHER)), "sample")
+        val answer = sample(samplingRequest("What is the weather in Oslo?", 100, listOf(GET_WEATHER)), "sample")
         val use = answer.content.filterIsInstance<ToolUseContent>().firstOrNull()
         if (use == null) "text ${answer.text}" else "tool_use ${use.name} ${use.input}"
     }

@@ -9,7 +9,7 @@ use mcpline_protocol::mrtr::{
 use mcpline_protocol::wire::{Kind, Params, Raw};
 use mcpline_runtime::clock;
 
-use super::AskMethod;
+use super::InputRequestMethod;
 use crate::server::approval;
 use crate::server::call::{CallState, CurrentRequest, InputResponses, Target};
 use crate::server::input_response_check;
@@ -108,7 +108,8 @@ pub(in crate::server) fn resume(
     for asked in &state.asked {
         let answer = retry.responses.as_ref().and_then(|r| r.member(&asked.key));
         if let Some(answer) = answer {
-            let kind = AskMethod::parse(&asked.method).unwrap_or(AskMethod::Elicit);
+            let kind =
+                InputRequestMethod::parse(&asked.method).unwrap_or(InputRequestMethod::Elicit);
             input_response_check::check_shape(&kind, &answer)
                 .map_err(|reason| invalid(&asked.key, &reason))?;
             given.push(EarlierResponse {
@@ -231,11 +232,11 @@ fn resume_suspended_call(
     }
     call.resume(current_request);
     // Checked only now: input requests made while the call had no request were left pending for this point.
-    let ask_again = {
+    let has_further_requests = {
         let mut record = call.lock_record();
         !record.pending.is_empty() && !std::mem::replace(&mut record.flushing, true)
     };
-    if ask_again {
+    if has_further_requests {
         schedule_flush(call.clone());
     }
     for (callback, answer) in resumed {

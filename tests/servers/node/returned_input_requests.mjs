@@ -1,10 +1,10 @@
 // Tools that return their input requests and are called again with the answers.
 import { InputRequired, elicitForm, listRoots, sample } from "mcpline";
 
-import { said, user } from "./asking.mjs";
+import { said, user } from "./input_requests.mjs";
 import { object, string } from "./fixtures.mjs";
 
-const ASK_NAME = elicitForm("What is your name?", object({ name: string }));
+const NAME_FORM = elicitForm("What is your name?", object({ name: string }));
 const CONFIRM = elicitForm("Please confirm", object({ ok: { type: "boolean" } }));
 
 /** Returns the client's answer to a form, or undefined. */
@@ -32,14 +32,14 @@ function listed(ctx, key) {
   return Array.isArray(roots) ? roots : undefined;
 }
 
-function askModel(text, maxTokens) {
+function sampleText(text, maxTokens) {
   return sample({ messages: [user(text)], maxTokens });
 }
 
 export function addReturningTools(server) {
   server.tool("test_input_required_result_elicitation", { description: "Returns a question to the user" }, (_, ctx) => {
     const name = accepted(ctx, "user_name", "name");
-    return name === undefined ? new InputRequired({ user_name: ASK_NAME }) : `Hello, ${name}!`;
+    return name === undefined ? new InputRequired({ user_name: NAME_FORM }) : `Hello, ${name}!`;
   });
 
   server.tool(
@@ -48,7 +48,7 @@ export function addReturningTools(server) {
     (_, ctx) => {
       const answer = sampled(ctx, "capital_question");
       return answer === undefined
-        ? new InputRequired({ capital_question: askModel("What is the capital of France?", 100) })
+        ? new InputRequired({ capital_question: sampleText("What is the capital of France?", 100) })
         : `Model said: ${said(answer)}`;
     },
   );
@@ -82,7 +82,7 @@ export function addReturningTools(server) {
       const answers = [answered(ctx, "user_name"), sampled(ctx, "greeting"), listed(ctx, "client_roots")];
       if (answers.includes(undefined)) {
         return new InputRequired(
-          { user_name: ASK_NAME, greeting: askModel("Generate a greeting", 50), client_roots: listRoots() },
+          { user_name: NAME_FORM, greeting: sampleText("Generate a greeting", 50), client_roots: listRoots() },
           "multiple-inputs",
         );
       }
@@ -130,10 +130,10 @@ export function addReturningTools(server) {
     (_, ctx) => {
       const requests = {};
       if ("sampling" in ctx.clientCapabilities && sampled(ctx, "sample") === undefined) {
-        requests.sample = askModel("Say hello", 50);
+        requests.sample = sampleText("Say hello", 50);
       }
       if ("elicitation" in ctx.clientCapabilities && answered(ctx, "ask") === undefined) {
-        requests.ask = ASK_NAME;
+        requests.ask = NAME_FORM;
       }
       if (Object.keys(requests).length > 0) {
         return new InputRequired(requests, "capability-gated");

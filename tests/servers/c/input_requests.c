@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "fixtures.h"
-#include "questions.h"
+#include "input_request_params.h"
 
 static void sampling(mcpl_call *call, const char *arguments, size_t length, void *user) {
     (void)user;
@@ -13,7 +13,7 @@ static void sampling(mcpl_call *call, const char *arguments, size_t length, void
     }
     char *params = message_to_model(prompt, 100);
     size_t size = 0;
-    char *answer = ask(call, "sample", MCPL_ASK_SAMPLE, params, &size);
+    char *answer = request_input(call, "sample", MCPL_INPUT_REQUEST_METHOD_SAMPLE, params, &size);
     if (answer != NULL) {
         char *text = said(answer, size);
         reply_formatted(call, "LLM response: %s", text);
@@ -47,7 +47,7 @@ static void sampling_with_tools(mcpl_call *call, const char *arguments, size_t l
         "{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"What is the weather in Oslo?\"}}],"
         "\"maxTokens\":100,\"tools\":[" GET_WEATHER "],\"toolChoice\":{\"mode\":\"auto\"}}";
     size_t size = 0;
-    char *answer = ask(call, "sample", MCPL_ASK_SAMPLE, params, &size);
+    char *answer = request_input(call, "sample", MCPL_INPUT_REQUEST_METHOD_SAMPLE, params, &size);
     if (answer == NULL) {
         return;
     }
@@ -97,9 +97,9 @@ static void reply_action(mcpl_call *call, const mcpl_error *error, const char *r
 }
 
 /* Sends an elicitation; the callback gets this text. */
-static void ask_user(mcpl_call *call, const char *message, const char *schema, mcpl_answer answer, char *text) {
+static void request_user_input(mcpl_call *call, const char *message, const char *schema, mcpl_answer answer, char *text) {
     char *params = form(message, schema);
-    mcpl_call_ask(call, "user", MCPL_ASK_ELICIT, params, MCPL_AUTO_LENGTH, answer, text, NULL);
+    mcpl_call_request_input(call, "user", MCPL_INPUT_REQUEST_METHOD_ELICIT, params, MCPL_AUTO_LENGTH, answer, text, NULL);
     free(params);
 }
 
@@ -112,7 +112,7 @@ static void elicitation(mcpl_call *call, const char *arguments, size_t length, v
     });
     char *message = text_argument(call, arguments, length, "/message");
     if (message != NULL) {
-        ask_user(call, message, schema, reply_answer, "User response: ");
+        request_user_input(call, message, schema, reply_answer, "User response: ");
     }
     mcpl_string_free(message);
 }
@@ -129,7 +129,7 @@ static void elicitation_defaults(mcpl_call *call, const char *arguments, size_t 
             "verified": {"type": "boolean", "default": true}
         }
     });
-    ask_user(call, "Please provide user information", schema, reply_answer, "Elicitation result: ");
+    request_user_input(call, "Please provide user information", schema, reply_answer, "Elicitation result: ");
 }
 
 static void elicitation_enums(mcpl_call *call, const char *arguments, size_t length, void *user) {
@@ -159,7 +159,7 @@ static void elicitation_enums(mcpl_call *call, const char *arguments, size_t len
             ]}}
         }
     });
-    ask_user(call, "Please select options", schema, reply_answer, "Elicitation completed: ");
+    request_user_input(call, "Please select options", schema, reply_answer, "Elicitation completed: ");
 }
 
 static void url_elicitation(mcpl_call *call, const char *arguments, size_t length, void *user) {
@@ -170,13 +170,13 @@ static void url_elicitation(mcpl_call *call, const char *arguments, size_t lengt
         "url": "https://example.com/authorise",
         "elicitationId": "fixture-1"
     });
-    mcpl_call_ask(call, "user", MCPL_ASK_ELICIT, params, MCPL_AUTO_LENGTH, reply_action, "URL elicitation: ", NULL);
+    mcpl_call_request_input(call, "user", MCPL_INPUT_REQUEST_METHOD_ELICIT, params, MCPL_AUTO_LENGTH, reply_action, "URL elicitation: ", NULL);
 }
 
 /* Returns the URIs of the client's roots, one per line; release with free. NULL if the call has ended instead. */
 static char *lines_of_roots(mcpl_call *call) {
     size_t size = 0;
-    char *answer = ask(call, "roots", MCPL_ASK_LIST_ROOTS, NULL, &size);
+    char *answer = request_input(call, "roots", MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS, NULL, &size);
     if (answer == NULL) {
         return NULL;
     }
@@ -247,7 +247,7 @@ static void first_answered(mcpl_call *call, const mcpl_error *error, const char 
     } else {
         char *message = formatted("How old are you, %s?", name);
         char *params = form(message, FORM("age", "integer"));
-        mcpl_call_ask(call, "second", MCPL_ASK_ELICIT, params, MCPL_AUTO_LENGTH, second_answered, name, string_free);
+        mcpl_call_request_input(call, "second", MCPL_INPUT_REQUEST_METHOD_ELICIT, params, MCPL_AUTO_LENGTH, second_answered, name, string_free);
         free(params);
         free(message);
     }
@@ -256,13 +256,13 @@ static void first_answered(mcpl_call *call, const mcpl_error *error, const char 
 static void two_questions(mcpl_call *call, const char *arguments, size_t length, void *user) {
     (void)arguments, (void)length, (void)user;
     char *params = form("What is your name?", FORM("name", "string"));
-    mcpl_call_ask(call, "first", MCPL_ASK_ELICIT, params, MCPL_AUTO_LENGTH, first_answered, NULL, NULL);
+    mcpl_call_request_input(call, "first", MCPL_INPUT_REQUEST_METHOD_ELICIT, params, MCPL_AUTO_LENGTH, first_answered, NULL, NULL);
     free(params);
 }
 
 static void streaming_elicitation(mcpl_call *call, const char *arguments, size_t length, void *user) {
     (void)arguments, (void)length, (void)user;
-    ask_user(call, "Streaming elicitation", FORM("answer", "string"), reply_action, "Streaming elicitation: ");
+    request_user_input(call, "Streaming elicitation", FORM("answer", "string"), reply_action, "Streaming elicitation: ");
 }
 
 static const tool TOOLS[] = {
@@ -294,7 +294,7 @@ static const tool TOOLS[] = {
      .handler = streaming_elicitation},
 };
 
-void add_asking_tools(everything *everything) {
+void add_input_request_tools(everything *everything) {
     add_tools(everything, TOOLS, COUNT(TOOLS));
     must(mcpl_server_on_roots_changed(everything->server, roots_changed, NULL, NULL), "the handler of changed roots");
 }

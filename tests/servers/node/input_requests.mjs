@@ -61,7 +61,7 @@ function shown(answer) {
   return `action=${answer.action}, content=${JSON.stringify(answer.content ?? {})}`;
 }
 
-export function addAskingTools(server) {
+export function addInputRequestTools(server) {
   server.tool(
     "test_sampling",
     { description: "Asks the client's model", input: object({ prompt: string }) },

@@ -55,17 +55,17 @@ static void refuse(mcpl_input_request *input_request, const char *params, size_t
 
 /* ---- the server's side */
 
-static void ask_waiting(mcpl_call *call, const char *arguments, size_t length, void *user) {
+static void request_waiting(mcpl_call *call, const char *arguments, size_t length, void *user) {
   char *form = NULL;
   char *sample = NULL;
   char *roots = NULL;
   size_t form_length = 0;
   char text[1024];
   (void)arguments, (void)length, (void)user;
-  OK(mcpl_call_ask_wait(call, "form", MCPL_ASK_ELICIT, FORM, MCPL_AUTO_LENGTH, &form, &form_length));
+  OK(mcpl_call_request_input_wait(call, "form", MCPL_INPUT_REQUEST_METHOD_ELICIT, FORM, MCPL_AUTO_LENGTH, &form, &form_length));
   CHECK(strlen(form) == form_length);
-  OK(mcpl_call_ask_wait(call, "sample", MCPL_ASK_SAMPLE, SAMPLE, MCPL_AUTO_LENGTH, &sample, NULL));
-  OK(mcpl_call_ask_wait(call, "roots", MCPL_ASK_LIST_ROOTS, NULL, 0, &roots, NULL));
+  OK(mcpl_call_request_input_wait(call, "sample", MCPL_INPUT_REQUEST_METHOD_SAMPLE, SAMPLE, MCPL_AUTO_LENGTH, &sample, NULL));
+  OK(mcpl_call_request_input_wait(call, "roots", MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS, NULL, 0, &roots, NULL));
   snprintf(text, sizeof text, "%s %s %s", form, sample, roots);
   OK(mcpl_call_reply_text(call, text, MCPL_AUTO_LENGTH));
   mcpl_string_free(form);
@@ -79,38 +79,38 @@ static void then_reply(mcpl_call *call, const mcpl_error *error, const char *res
   OK(mcpl_call_reply_text(call, result, length));
 }
 
-static void then_ask_roots(mcpl_call *call, const mcpl_error *error, const char *result, size_t length, void *user) {
+static void then_request_roots(mcpl_call *call, const mcpl_error *error, const char *result, size_t length, void *user) {
   CHECK(error == NULL);
   CHECK(strlen(result) == length);
   CONTAINS(result, "Ada");
-  OK(mcpl_call_ask(call, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, then_reply, user, finalized));
+  OK(mcpl_call_request_input(call, NULL, MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS, NULL, 0, then_reply, user, finalized));
 }
 
-static void ask_continuing(mcpl_call *call, const char *arguments, size_t length, void *user) {
+static void request_continuing(mcpl_call *call, const char *arguments, size_t length, void *user) {
   char *result = NULL;
   (void)arguments, (void)length;
   /* This handler runs on a thread that must not wait. */
-  EXPECT(MCPL_WOULD_DEADLOCK, mcpl_call_ask_wait(call, NULL, MCPL_ASK_ELICIT, FORM, MCPL_AUTO_LENGTH, &result, NULL));
+  EXPECT(MCPL_WOULD_DEADLOCK, mcpl_call_request_input_wait(call, NULL, MCPL_INPUT_REQUEST_METHOD_ELICIT, FORM, MCPL_AUTO_LENGTH, &result, NULL));
   CHECK(result == NULL);
-  OK(mcpl_call_ask(call, NULL, MCPL_ASK_ELICIT, FORM, MCPL_AUTO_LENGTH, then_ask_roots, user, finalized));
+  OK(mcpl_call_request_input(call, NULL, MCPL_INPUT_REQUEST_METHOD_ELICIT, FORM, MCPL_AUTO_LENGTH, then_request_roots, user, finalized));
 }
 
-static void ask_and_pass_on(mcpl_call *call, const char *arguments, size_t length, void *user) {
+static void request_and_pass_on(mcpl_call *call, const char *arguments, size_t length, void *user) {
   char *result = NULL;
   (void)arguments, (void)length;
-  const mcpl_status status = mcpl_call_ask_wait(call, NULL, MCPL_ASK_ELICIT, FORM, MCPL_AUTO_LENGTH, &result, NULL);
+  const mcpl_status status = mcpl_call_request_input_wait(call, NULL, MCPL_INPUT_REQUEST_METHOD_ELICIT, FORM, MCPL_AUTO_LENGTH, &result, NULL);
   EXPECT(*(mcpl_status *)user, status);
   /* A call that the client has cancelled may have ended. */
   const mcpl_status failed = mcpl_call_fail_with(call, mcpl_last_error());
   CHECK(failed == MCPL_OK || (status == MCPL_REQUEST_CANCELLED && failed == MCPL_STALE_HANDLE));
 }
 
-static mcpl_server *asking_server(struct tally *requests) {
+static mcpl_server *requesting_server(struct tally *requests) {
   mcpl_server *server = mcpl_server_new("server", "1");
   mcpl_handler_options options = {.size = sizeof options, .flags = MCPL_HANDLER_INLINE};
-  OK(mcpl_server_add_tool(server, "wait", "Waits", NULL, ask_waiting, NULL, NULL));
+  OK(mcpl_server_add_tool(server, "wait", "Waits", NULL, request_waiting, NULL, NULL));
   OK(mcpl_server_add_tool_with(server, "{\"name\": \"continue\", \"inputSchema\": {\"type\": \"object\"}}",
-                               MCPL_AUTO_LENGTH, &options, ask_continuing, requests, NULL));
+                               MCPL_AUTO_LENGTH, &options, request_continuing, requests, NULL));
   return server;
 }
 
@@ -128,7 +128,7 @@ static mcpl_client *answering_client(mcpl_server *server, const char *options) {
 
 static void a_handler_waits_for_answers(void) {
   struct tally requests = TALLY;
-  mcpl_server *server = asking_server(&requests);
+  mcpl_server *server = requesting_server(&requests);
   mcpl_client *client = answering_client(server, NULL);
   char *result = called(client, "wait", NULL);
   CONTAINS(result, "Ada");
@@ -141,7 +141,7 @@ static void a_handler_waits_for_answers(void) {
 
 static void a_continuation_receives_the_answer(void) {
   struct tally requests = TALLY;
-  mcpl_server *server = asking_server(&requests);
+  mcpl_server *server = requesting_server(&requests);
   mcpl_client *client = answering_client(server, NULL);
   CALLS(client, "continue", NULL, "file:///here");
   CALLS(client, "continue", NULL, "file:///here");
@@ -167,7 +167,7 @@ static void reports_a_client_that_cannot_or_will_not_answer(void) {
     mcpl_status expected = cases[index].status;
     char *result = NULL;
     mcpl_server *server = mcpl_server_new("server", "1");
-    OK(mcpl_server_add_tool(server, "ask", "Asks", NULL, ask_and_pass_on, &expected, NULL));
+    OK(mcpl_server_add_tool(server, "ask", "Asks", NULL, request_and_pass_on, &expected, NULL));
     mcpl_client *client = joined(server);
     OK(mcpl_client_set_options(client, cases[index].revisions, MCPL_AUTO_LENGTH));
     if (cases[index].refuses) {
@@ -184,27 +184,27 @@ static void reports_a_client_that_cannot_or_will_not_answer(void) {
 
 /* Input requests that no client could answer, and the errors that report it. */
 static const struct {
-  mcpl_ask_method what;
+  mcpl_input_request_method what;
   const char *params;
   const char *message;
 } INVALID[] = {
-    {MCPL_ASK_ELICIT,
+    {MCPL_INPUT_REQUEST_METHOD_ELICIT,
      "{\"message\": \"Where?\", \"requestedSchema\": {\"type\": \"object\", \"properties\": {\"address\": "
      "{\"type\": \"object\"}}}}",
      "requestedSchema.properties.address"},
-    {MCPL_ASK_ELICIT, "{\"message\": \"Go\", \"mode\": \"url\", \"url\": \"not a url\"}", "url: "},
-    {MCPL_ASK_SAMPLE,
+    {MCPL_INPUT_REQUEST_METHOD_ELICIT, "{\"message\": \"Go\", \"mode\": \"url\", \"url\": \"not a url\"}", "url: "},
+    {MCPL_INPUT_REQUEST_METHOD_SAMPLE,
      "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"tool_result\", \"toolUseId\": \"a\", "
      "\"content\": []}]}], \"maxTokens\": 1}",
      "messages[0]: "},
 };
 
-static void ask_invalid(mcpl_call *call, const char *arguments, size_t length, void *user) {
+static void request_invalid(mcpl_call *call, const char *arguments, size_t length, void *user) {
   (void)arguments, (void)length, (void)user;
   for (size_t index = 0; index < sizeof INVALID / sizeof *INVALID; index++) {
     char *result = NULL;
     EXPECT(MCPL_USAGE_ERROR,
-           mcpl_call_ask_wait(call, NULL, INVALID[index].what, INVALID[index].params, MCPL_AUTO_LENGTH, &result, NULL));
+           mcpl_call_request_input_wait(call, NULL, INVALID[index].what, INVALID[index].params, MCPL_AUTO_LENGTH, &result, NULL));
     CONTAINS(mcpl_error_message(mcpl_last_error()), INVALID[index].message);
     CHECK(result == NULL);
   }
@@ -213,7 +213,7 @@ static void ask_invalid(mcpl_call *call, const char *arguments, size_t length, v
 
 static void rejects_an_input_request_that_no_client_could_answer(void) {
   mcpl_server *server = mcpl_server_new("server", "1");
-  OK(mcpl_server_add_tool(server, "ask", "Asks", NULL, ask_invalid, NULL, NULL));
+  OK(mcpl_server_add_tool(server, "ask", "Asks", NULL, request_invalid, NULL, NULL));
   mcpl_client *client = answering_client(server, NULL);
   CALLS(client, "ask", NULL, "told");
   mcpl_client_free(client);
@@ -256,9 +256,9 @@ static void then_fail(mcpl_call *call, const mcpl_error *error, const char *resu
 
 static void failing_finalized(void *user) { tally_add(&((struct failing *)user)->finalized); }
 
-static void ask_in_vain(mcpl_call *call, const char *arguments, size_t length, void *user) {
+static void request_in_vain(mcpl_call *call, const char *arguments, size_t length, void *user) {
   (void)arguments, (void)length;
-  OK(mcpl_call_ask(call, NULL, MCPL_ASK_ELICIT, FORM, MCPL_AUTO_LENGTH, then_fail, user, failing_finalized));
+  OK(mcpl_call_request_input(call, NULL, MCPL_INPUT_REQUEST_METHOD_ELICIT, FORM, MCPL_AUTO_LENGTH, then_fail, user, failing_finalized));
 }
 
 /* A call with an open input request that is not answered. */
@@ -275,7 +275,7 @@ struct standstill {
 
 static void stand_still(struct standstill *still) {
   still->server = mcpl_server_new("server", "1");
-  OK(mcpl_server_add_tool(still->server, "ask", "Asks", NULL, ask_in_vain, &still->failing, NULL));
+  OK(mcpl_server_add_tool(still->server, "ask", "Asks", NULL, request_in_vain, &still->failing, NULL));
   still->client = joined(still->server);
   OK(mcpl_client_on_elicit(still->client, keep_input_request, &still->open, NULL));
   OK(mcpl_client_open(still->client));
@@ -320,9 +320,9 @@ struct session {
   struct tally changed;
 };
 
-static void asked_for_roots(mcpl_call *call) {
+static void requested_roots(mcpl_call *call) {
   char *roots = NULL;
-  OK(mcpl_call_ask_wait(call, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, &roots, NULL));
+  OK(mcpl_call_request_input_wait(call, NULL, MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS, NULL, 0, &roots, NULL));
   CONTAINS(roots, "file:///here");
   mcpl_string_free(roots);
   OK(mcpl_call_reply_text(call, "", MCPL_AUTO_LENGTH));
@@ -330,17 +330,17 @@ static void asked_for_roots(mcpl_call *call) {
 
 static void session_begun(mcpl_call *call, const char *arguments, size_t length, void *user) {
   (void)arguments, (void)length;
-  asked_for_roots(call);
+  requested_roots(call);
   tally_add(&((struct session *)user)->begun);
 }
 
 static void roots_changed(mcpl_call *call, const char *arguments, size_t length, void *user) {
   (void)arguments, (void)length;
-  asked_for_roots(call);
+  requested_roots(call);
   tally_add(&((struct session *)user)->changed);
 }
 
-static void a_server_asks_outside_of_calls(void) {
+static void a_server_requests_input_outside_of_calls(void) {
   struct session session = {TALLY, TALLY};
   mcpl_server *server = mcpl_server_new("server", "1");
   OK(mcpl_server_on_initialized(server, session_begun, &session, NULL));
@@ -382,7 +382,7 @@ static const struct test tests[] = {
     TEST(rejects_an_input_request_that_no_client_could_answer),
     TEST(an_input_request_ends_with_the_request_that_led_to_it),
     TEST(an_input_request_ends_with_the_connection),
-    TEST(a_server_asks_outside_of_calls),
+    TEST(a_server_requests_input_outside_of_calls),
     TEST(a_running_event_handler_does_not_delay_closing),
 };
 

@@ -1,14 +1,14 @@
 /* Tools that return their input requests and are called again with the answers. */
-#include "returned.h"
+#include "returned_input_requests.h"
 
 #include <stdlib.h>
 
 #include "fixtures.h"
-#include "questions.h"
+#include "input_request_params.h"
 
 #define ELICIT "elicitation/create"
 #define SAMPLE "sampling/createMessage"
-#define ASK_NAME "{\"message\":\"What is your name?\",\"requestedSchema\":" FORM("name", "string") "}"
+#define NAME_FORM "{\"message\":\"What is your name?\",\"requestedSchema\":" FORM("name", "string") "}"
 #define CONFIRM "{\"message\":\"Please confirm\",\"requestedSchema\":" FORM("ok", "boolean") "}"
 
 round round_of(mcpl_call *call) {
@@ -76,7 +76,7 @@ char *accepted_text(const round *round, const char *key, const char *member) {
     return text;
 }
 
-void ask_again(const round *round, const input_request *requests, size_t count, const char *state) {
+void return_input_requests(const round *round, const input_request *requests, size_t count, const char *state) {
     mcpl_json *result = mcpl_json_new();
     mcpl_json_begin_object(result);
     mcpl_json_name(result, "requests");
@@ -105,7 +105,7 @@ static void elicitation(mcpl_call *call, const char *arguments, size_t length, v
     round round = round_of(call);
     char *name = accepted_text(&round, "user_name", "name");
     if (name == NULL) {
-        ask_again(&round, &(input_request){"user_name", ELICIT, ASK_NAME}, 1, NULL);
+        return_input_requests(&round, &(input_request){"user_name", ELICIT, NAME_FORM}, 1, NULL);
     } else {
         reply_formatted(call, "Hello, %s!", name);
     }
@@ -125,7 +125,7 @@ static void sampling(mcpl_call *call, const char *arguments, size_t length, void
         free(text);
     } else {
         char *params = message_to_model("What is the capital of France?", 100);
-        ask_again(&round, &(input_request){"capital_question", SAMPLE, params}, 1, NULL);
+        return_input_requests(&round, &(input_request){"capital_question", SAMPLE, params}, 1, NULL);
         free(params);
     }
     round_free(&round);
@@ -139,7 +139,7 @@ static void list_roots(mcpl_call *call, const char *arguments, size_t length, vo
         mcpl_json_count(round.json, round.length, "/inputResponses/client_roots/roots", &count);
         reply_formatted(call, "Client exposed %zu root(s).", count);
     } else {
-        ask_again(&round, &(input_request){"client_roots", "roots/list", NULL}, 1, NULL);
+        return_input_requests(&round, &(input_request){"client_roots", "roots/list", NULL}, 1, NULL);
     }
     round_free(&round);
 }
@@ -150,7 +150,7 @@ static void request_state(mcpl_call *call, const char *arguments, size_t length,
     if (answered(&round, "confirm") && says(round.json, round.length, "/requestState", "request-state-nonce")) {
         mcpl_call_reply_text(call, "state-ok: confirmation received", MCPL_AUTO_LENGTH);
     } else {
-        ask_again(&round, &(input_request){"confirm", ELICIT, CONFIRM}, 1, "request-state-nonce");
+        return_input_requests(&round, &(input_request){"confirm", ELICIT, CONFIRM}, 1, "request-state-nonce");
     }
     round_free(&round);
 }
@@ -163,21 +163,21 @@ static void multiple_inputs(mcpl_call *call, const char *arguments, size_t lengt
     } else {
         char *greeting = message_to_model("Generate a greeting", 50);
         const input_request requests[] = {
-            {"user_name", ELICIT, ASK_NAME},
+            {"user_name", ELICIT, NAME_FORM},
             {"greeting", SAMPLE, greeting},
             {"client_roots", "roots/list", NULL},
         };
-        ask_again(&round, requests, COUNT(requests), "multiple-inputs");
+        return_input_requests(&round, requests, COUNT(requests), "multiple-inputs");
         free(greeting);
     }
     round_free(&round);
 }
 
 /* Sends the elicitation of the color, with the name in the state. */
-static void ask_color(const round *round, const char *name) {
+static void return_color_request(const round *round, const char *name) {
     char *params = form("Step 2: What is your favorite color?", FORM("color", "string"));
     char *state = formatted("round-2:%s", name);
-    ask_again(round, &(input_request){"step2", ELICIT, params}, 1, state);
+    return_input_requests(round, &(input_request){"step2", ELICIT, params}, 1, state);
     free(state);
     free(params);
 }
@@ -192,15 +192,15 @@ static void multi_round(mcpl_call *call, const char *arguments, size_t length, v
     if (state != NULL && strncmp(state, SECOND, strlen(SECOND)) == 0) {
         const char *kept = state + strlen(SECOND);
         if (color == NULL) {
-            ask_color(&round, kept);
+            return_color_request(&round, kept);
         } else {
             reply_formatted(call, "%s likes %s.", kept, color);
         }
     } else if (name != NULL) {
-        ask_color(&round, name);
+        return_color_request(&round, name);
     } else {
         char *params = form("Step 1: What is your name?", FORM("name", "string"));
-        ask_again(&round, &(input_request){"step1", ELICIT, params}, 1, "round-1");
+        return_input_requests(&round, &(input_request){"step1", ELICIT, params}, 1, "round-1");
         free(params);
     }
     mcpl_string_free(name);
@@ -216,7 +216,7 @@ static void tampered_state(mcpl_call *call, const char *arguments, size_t length
     if (answered(&round, "confirm") && state != NULL) {
         reply_formatted(call, "state-ok: %s", state);
     } else {
-        ask_again(&round, &(input_request){"confirm", ELICIT, CONFIRM}, 1, "round-1");
+        return_input_requests(&round, &(input_request){"confirm", ELICIT, CONFIRM}, 1, "round-1");
     }
     mcpl_string_free(state);
     round_free(&round);
@@ -232,10 +232,10 @@ static void capabilities(mcpl_call *call, const char *arguments, size_t length, 
         requests[count++] = (input_request){"sample", SAMPLE, hello};
     }
     if (declared(&round, "elicitation") && !answered(&round, "ask")) {
-        requests[count++] = (input_request){"ask", ELICIT, ASK_NAME};
+        requests[count++] = (input_request){"ask", ELICIT, NAME_FORM};
     }
     if (count > 0) {
-        ask_again(&round, requests, count, "capability-gated");
+        return_input_requests(&round, requests, count, "capability-gated");
     } else {
         bool has_form = answered(&round, "ask"), has_sample = sampled(&round, "sample");
         reply_formatted(call, "capabilities respected: %s%s%s", has_form ? "ask" : "",

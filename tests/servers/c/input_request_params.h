@@ -17,7 +17,7 @@
 char *taken(mcpl_json *json);
 
 /* Sends an input request and waits; ends the call and returns NULL if that fails. Release with mcpl_string_free. */
-char *ask(mcpl_call *call, const char *key, mcpl_ask_method what, const char *params, size_t *length);
+char *request_input(mcpl_call *call, const char *key, mcpl_input_request_method what, const char *params, size_t *length);
 
 /* Parameters of `elicitation/create` and `sampling/createMessage`; release with free. */
 char *form(const char *message, const char *schema);

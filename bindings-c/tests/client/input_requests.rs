@@ -13,7 +13,7 @@ const ALL: usize = MCPL_AUTO_LENGTH;
 const ACCEPTED: &std::ffi::CStr = c"{\"action\":\"accept\",\"content\":{\"name\":\"eve\"}}";
 
 /// Connects a host that handles elicitation.
-fn connect_asking(service: &Service, revision: &str, receiver: &EventReceiver) -> Host {
+fn connect_for_elicitation(service: &Service, revision: &str, receiver: &EventReceiver) -> Host {
     let host = Host::of(service);
     host.speak(revision);
     // SAFETY: the data is released by its finalizer.
@@ -32,7 +32,7 @@ fn an_input_request_is_answered_later_from_another_thread_in_every_era() {
     let service = Service::new();
     for revision in ["2025-11-25", "2026-07-28"] {
         let (receiver, end) = (EventReceiver::new(), EventReceiver::new());
-        let host = connect_asking(&service, revision, &receiver);
+        let host = connect_for_elicitation(&service, revision, &receiver);
         host.begin("ask", "{}", &end);
         let (input_request, params) = receiver.input_request();
         assert_eq!(params["message"], "Who?");
@@ -81,7 +81,7 @@ fn an_input_request_is_answered_later_from_another_thread_in_every_era() {
 fn a_refusal_reaches_the_server() {
     let service = Service::new();
     let (receiver, end) = (EventReceiver::new(), EventReceiver::new());
-    let host = connect_asking(&service, "2025-11-25", &receiver);
+    let host = connect_for_elicitation(&service, "2025-11-25", &receiver);
     host.begin("ask", "{}", &end);
     let (input_request, _) = receiver.input_request();
     let data = c"[1]".as_ptr();
@@ -94,7 +94,7 @@ fn a_refusal_reaches_the_server() {
 fn an_input_request_is_cancelled_with_the_clients_request() {
     let service = Service::new();
     let (receiver, end) = (EventReceiver::new(), EventReceiver::new());
-    let host = connect_asking(&service, "2026-07-28", &receiver);
+    let host = connect_for_elicitation(&service, "2026-07-28", &receiver);
     let request = host.begin("ask", "{}", &end);
     let (input_request, _) = receiver.input_request();
     // SAFETY: here and below, the data is released by its finalizer, and the texts end with zero bytes.
@@ -130,7 +130,7 @@ fn an_input_request_is_cancelled_with_the_clients_request() {
 fn an_input_request_is_cancelled_when_the_server_stops_waiting() {
     let service = Service::with(r#"{"input_request_idle_timeout":0.05}"#);
     let (receiver, end) = (EventReceiver::new(), EventReceiver::new());
-    let host = connect_asking(&service, "2025-11-25", &receiver);
+    let host = connect_for_elicitation(&service, "2025-11-25", &receiver);
     host.begin("ask", "{}", &end);
     let (input_request, _) = receiver.input_request();
     assert_eq!(text(&end.outcome().unwrap()), "MCPL_REQUEST_TIMED_OUT");
@@ -146,7 +146,7 @@ fn an_input_request_is_cancelled_when_the_server_stops_waiting() {
 fn a_cancellation_callback_is_replaced_and_released_with_the_answer() {
     let service = Service::new();
     let (receiver, end) = (EventReceiver::new(), EventReceiver::new());
-    let host = connect_asking(&service, "2025-11-25", &receiver);
+    let host = connect_for_elicitation(&service, "2025-11-25", &receiver);
     host.begin("ask", "{}", &end);
     let (input_request, _) = receiver.input_request();
     // SAFETY: the data is released by its finalizer; the text ends with a zero byte.
@@ -186,7 +186,7 @@ fn an_unanswered_input_request_ends_with_the_client() {
     let service = Service::new();
     for revision in ["2025-11-25", "2026-07-28"] {
         let (receiver, end) = (EventReceiver::new(), EventReceiver::new());
-        let host = connect_asking(&service, revision, &receiver);
+        let host = connect_for_elicitation(&service, revision, &receiver);
         host.begin("ask", "{}", &end);
         let (input_request, _) = receiver.input_request();
         ok(mcpl_client_close(host.0));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mcpline::foreign::{self, IoAction};
 use mcpline::protocol::session::InputRequestError;
 use mcpline::protocol::wire::Raw;
-use mcpline::{Ask, AskMethod};
+use mcpline::{InputRequest, InputRequestMethod};
 
 use crate::call::{OpenCall, mcpl_call};
 use crate::callback_tracker::Latch;
@@ -19,17 +19,17 @@ use crate::user_data::{UserData, mcpl_finalizer};
 /// Input requests that a server can send to its client.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum mcpl_ask_method {
+pub enum mcpl_input_request_method {
     /// Asks the user for input, with a form or a URL: `elicitation/create` (`client/elicitation`).
-    MCPL_ASK_ELICIT = 0,
+    MCPL_INPUT_REQUEST_METHOD_ELICIT = 0,
     /// Asks the client's model for a completion: `sampling/createMessage` (`client/sampling`).
     ///
     /// Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
-    MCPL_ASK_SAMPLE = 1,
+    MCPL_INPUT_REQUEST_METHOD_SAMPLE = 1,
     /// Asks for the client's root directories: `roots/list` (`client/roots`).
     ///
     /// Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
-    MCPL_ASK_LIST_ROOTS = 2,
+    MCPL_INPUT_REQUEST_METHOD_LIST_ROOTS = 2,
 }
 
 /// Called exactly once with the answer to an input request or a request that was passed on (`mcpl_call_next`), where
@@ -68,7 +68,7 @@ pub(crate) trait CallRequest: Sized {
     ) -> IoAction;
 }
 
-impl CallRequest for Ask {
+impl CallRequest for InputRequest {
     fn check(&self, _: &Arc<OpenCall>) -> Done {
         Ok(())
     }
@@ -82,7 +82,7 @@ impl CallRequest for Ask {
         let sink = Box::new(move |given: Result<Raw, InputRequestError>| {
             sink(given.map_err(|error| Fault::of_input_request(&error, method.as_str())));
         });
-        IoAction::Ask(open.context().clone(), self, sink)
+        IoAction::InputRequest(open.context().clone(), self, sink)
     }
 }
 
@@ -91,14 +91,14 @@ impl CallRequest for Ask {
 /// As for [`text::bytes`].
 unsafe fn input_request(
     key: *const c_char,
-    ask: i32,
+    method: i32,
     params: *const c_char,
     length: usize,
-) -> Done<Ask> {
-    let method = match ask {
-        0 => AskMethod::Elicit,
-        1 => AskMethod::Sample,
-        2 => AskMethod::ListRoots,
+) -> Done<InputRequest> {
+    let method = match method {
+        0 => InputRequestMethod::Elicit,
+        1 => InputRequestMethod::Sample,
+        2 => InputRequestMethod::ListRoots,
         other => {
             return Err(Fault::invalid(format!(
                 "unknown kind of input request: {other}"
@@ -117,10 +117,10 @@ unsafe fn custom_request(
     method: *const c_char,
     params: *const c_char,
     length: usize,
-) -> Done<Ask> {
+) -> Done<InputRequest> {
     // SAFETY: guaranteed by the caller.
     unsafe {
-        let method = AskMethod::custom(text::name("the method", method)?)?;
+        let method = InputRequestMethod::custom(text::name("the method", method)?)?;
         input_request_with_params(key, method, params, length)
     }
 }
@@ -130,14 +130,14 @@ unsafe fn custom_request(
 /// As for [`text::bytes`].
 unsafe fn input_request_with_params(
     key: *const c_char,
-    method: AskMethod,
+    method: InputRequestMethod,
     params: *const c_char,
     length: usize,
-) -> Done<Ask> {
+) -> Done<InputRequest> {
     // SAFETY: guaranteed by the caller.
     unsafe {
         let params = text::optional_json("the parameters", params, length)?;
-        let mut input_request = Ask::new(method, params);
+        let mut input_request = InputRequest::new(method, params);
         input_request.key = text::optional("the key", key)?.map(str::to_owned);
         Ok(input_request)
     }
@@ -148,7 +148,7 @@ unsafe fn input_request_with_params(
 ///
 /// - `key`: identifies the answer when the handler runs again, or `NULL` to use the request's number. Set it where the
 ///   order of input requests can differ from run to run.
-/// - `ask`: an `mcpl_ask_method`.
+/// - `method`: an `mcpl_input_request_method`.
 /// - `params`, `length`: the parameters of the request, a JSON object, and its length in bytes, or `MCPL_AUTO_LENGTH`;
 ///   `NULL` for none. Copied.
 /// - `answer`: called exactly once if this function succeeds.
@@ -162,10 +162,10 @@ unsafe fn input_request_with_params(
 /// Returns `MCPL_USAGE_ERROR` if an argument is invalid and `MCPL_STALE_HANDLE` if the call has ended; `answer` is not
 /// called then. Any thread.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mcpl_call_ask(
+pub unsafe extern "C" fn mcpl_call_request_input(
     call: *mut mcpl_call,
     key: *const c_char,
-    ask: i32,
+    method: i32,
     params: *const c_char,
     length: usize,
     answer: mcpl_answer,
@@ -173,9 +173,9 @@ pub unsafe extern "C" fn mcpl_call_ask(
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
-    ask_with_callback(
+    request_with_callback(
         call,
-        || unsafe { input_request(key, ask, params, length) },
+        || unsafe { input_request(key, method, params, length) },
         answer,
         user,
         finalize,
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn mcpl_call_ask(
 /// object.
 ///
 /// - `method`: a method that no protocol revision defines, such as `"acme/pick"`.
-/// - `key`, `params`, `length`, `answer`, `user`, `finalize`: as for `mcpl_call_ask`.
+/// - `key`, `params`, `length`, `answer`, `user`, `finalize`: as for `mcpl_call_request_input`.
 ///
 /// No capability says whether a client supports the method, and a 2026-07-28 client that does not know it fails the
 /// whole call. Send custom requests only to clients that declare an extension with this method.
@@ -206,11 +206,11 @@ pub unsafe extern "C" fn mcpl_call_send_request(
 ) -> mcpl_status {
     // SAFETY: the caller upholds the contract in the header.
     let read = || unsafe { custom_request(key, method, params, length) };
-    ask_with_callback(call, read, answer, user, finalize)
+    request_with_callback(call, read, answer, user, finalize)
 }
 
 /// Asks for something whose answer goes to a callback.
-pub(crate) fn ask_with_callback<A: CallRequest>(
+pub(crate) fn request_with_callback<A: CallRequest>(
     call: *mut mcpl_call,
     read: impl FnOnce() -> Done<A>,
     answer: mcpl_answer,
@@ -221,8 +221,8 @@ pub(crate) fn ask_with_callback<A: CallRequest>(
     entry(|| {
         let answer = answer.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
         let open = OpenCall::get(call)?;
-        let asked = read()?;
-        asked.check(&open)?;
+        let request = read()?;
+        request.check(&open)?;
         let peer = foreign::peer_of_context(open.context());
         open.owner().keep_for(peer, &data);
         let pending = open
@@ -238,7 +238,7 @@ pub(crate) fn ask_with_callback<A: CallRequest>(
                 move || pending.run(|| call_answer_callback(&open_call, answer, &data, given));
             owner.enqueue_for_peer(peer, executor::Job::Run(Box::new(giving)));
         };
-        open.deliver(asked.action(&open, sink));
+        open.deliver(request.action(&open, sink));
         Ok(())
     })
 }
@@ -293,7 +293,7 @@ fn call_answer_callback(
     }
 }
 
-/// Sends an input request like `mcpl_call_ask` and waits for the answer.
+/// Sends an input request like `mcpl_call_request_input` and waits for the answer.
 ///
 /// - `result`, `result_length`: set to the client's result as JSON and its length in bytes. Release it with
 ///   `mcpl_string_free`.
@@ -305,10 +305,10 @@ fn call_answer_callback(
 /// (inline handlers) and within `mcpl_loop_dispatch`; `MCPL_LIMIT_EXCEEDED` if 1,024 workers are waiting, or as many
 /// for this client as are left for all other clients; `MCPL_STALE_HANDLE` if the call has ended.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mcpl_call_ask_wait(
+pub unsafe extern "C" fn mcpl_call_request_input_wait(
     call: *mut mcpl_call,
     key: *const c_char,
-    ask: i32,
+    method: i32,
     params: *const c_char,
     length: usize,
     result: *mut *mut c_char,
@@ -317,11 +317,11 @@ pub unsafe extern "C" fn mcpl_call_ask_wait(
     // SAFETY: the caller upholds the contract in the header.
     unsafe {
         let out = Out::new(result, result_length);
-        ask_and_wait(call, || input_request(key, ask, params, length), out)
+        request_and_wait(call, || input_request(key, method, params, length), out)
     }
 }
 
-/// Sends a custom request like `mcpl_call_send_request` and waits for the result, like `mcpl_call_ask_wait`.
+/// Sends a custom request like `mcpl_call_send_request` and waits for the result, like `mcpl_call_request_input_wait`.
 ///
 /// - `result`, `result_length`: set to the client's result, a JSON object, and its length in bytes. Release it with
 ///   `mcpl_string_free`.
@@ -338,12 +338,12 @@ pub unsafe extern "C" fn mcpl_call_send_request_wait(
     // SAFETY: the caller upholds the contract in the header.
     unsafe {
         let out = Out::new(result, result_length);
-        ask_and_wait(call, || custom_request(key, method, params, length), out)
+        request_and_wait(call, || custom_request(key, method, params, length), out)
     }
 }
 
 /// Asks for something and waits for the answer.
-pub(crate) fn ask_and_wait<A: CallRequest>(
+pub(crate) fn request_and_wait<A: CallRequest>(
     call: *mut mcpl_call,
     read: impl FnOnce() -> Done<A>,
     out: Out,
@@ -351,12 +351,12 @@ pub(crate) fn ask_and_wait<A: CallRequest>(
     entry(|| {
         executor::may_wait()?;
         let open = OpenCall::get(call)?;
-        let asked = read()?;
-        asked.check(&open)?;
+        let request = read()?;
+        request.check(&open)?;
         let waiter = open.owner().waiter()?;
         let latch = Latch::<InputResponseResult>::new();
         let giving = InputResponseSender(Some(latch.clone()));
-        open.deliver(asked.action(&open, move |given| giving.give(given)));
+        open.deliver(request.action(&open, move |given| giving.give(given)));
         match waiter.wait(&latch, None)? {
             Some(Ok(answer)) => {
                 out.write_string(answer.as_bytes());
@@ -412,13 +412,14 @@ mod tests {
         let form =
             c"{\"message\":\"?\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{}}}";
         let (kind, form, all) = (
-            mcpl_ask_method::MCPL_ASK_ELICIT as i32,
+            mcpl_input_request_method::MCPL_INPUT_REQUEST_METHOD_ELICIT as i32,
             form.as_ptr(),
             MCPL_AUTO_LENGTH,
         );
         // SAFETY: the pointers are valid strings, and results may be discarded by passing NULL.
         unsafe {
-            let status = mcpl_call_ask_wait(call, null(), kind, form, all, null_mut(), null_mut());
+            let status =
+                mcpl_call_request_input_wait(call, null(), kind, form, all, null_mut(), null_mut());
             // A call that the client has cancelled may have ended.
             let _ = mcpl_call_fail(call, mcpl_status_name(status as i32), all);
         }

@@ -1,11 +1,11 @@
 //! The input requests and responses of one call, from which a replay is answered.
 
-use mcpline_protocol::mrtr::{AskedInputRequest, EarlierResponse};
+use mcpline_protocol::mrtr::{EarlierResponse, SentInputRequest};
 use mcpline_protocol::wire::Raw;
 
-use crate::server::reply::InputRequest;
+use crate::server::reply::KeyedInputRequest;
 
-use super::{AskMethod, InputResponseCallback};
+use super::{InputRequestMethod, InputResponseCallback};
 
 /// The input requests of a call and the responses to them.
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub(crate) struct InputRecord {
 
 pub(super) struct Pending {
     pub(super) key: String,
-    pub(super) method: AskMethod,
+    pub(super) method: InputRequestMethod,
     pub(super) params: Option<Raw>,
     pub(super) digest: String,
     pub(super) callback: InputResponseCallback,
@@ -69,16 +69,16 @@ impl InputRecord {
 }
 
 impl Pending {
-    pub(super) fn asked(&self) -> AskedInputRequest {
-        AskedInputRequest {
+    pub(super) fn asked(&self) -> SentInputRequest {
+        SentInputRequest {
             key: self.key.clone(),
             method: self.method.as_str().to_owned(),
             request: self.digest.clone(),
         }
     }
 
-    pub(super) fn request(&self) -> InputRequest {
-        InputRequest {
+    pub(super) fn request(&self) -> KeyedInputRequest {
+        KeyedInputRequest {
             key: self.key.clone(),
             method: self.method.clone(),
             params: self.params.clone(),

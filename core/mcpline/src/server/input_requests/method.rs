@@ -11,14 +11,14 @@ use crate::error::Error;
 /// A method of requests from a server to its client.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum AskMethod {
+pub enum InputRequestMethod {
     /// `elicitation/create`: input from the user.
     Elicit,
     /// `sampling/createMessage`: a completion by the client's model.
     Sample,
     /// `roots/list`: the client's root directories.
     ListRoots,
-    /// A custom request, of a method that no revision defines: [`AskMethod::custom`].
+    /// A custom request, of a method that no revision defines: [`InputRequestMethod::custom`].
     Custom(CustomMethod),
 }
 
@@ -26,7 +26,7 @@ pub enum AskMethod {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CustomMethod(Arc<str>);
 
-impl AskMethod {
+impl InputRequestMethod {
     /// The method's name on the wire.
     pub fn as_str(&self) -> &str {
         match self {
@@ -62,7 +62,7 @@ impl AskMethod {
     ///
     /// # Errors
     ///
-    /// If the method cannot be sent to a client: see [`AskMethod::custom`].
+    /// If the method cannot be sent to a client: see [`InputRequestMethod::custom`].
     pub fn parse(name: &str) -> Result<Self, Error> {
         match InputMethod::parse(name) {
             Some(InputMethod::Elicit) => Ok(Self::Elicit),

@@ -42,17 +42,17 @@ private fun said(answer: JsonObject): String {
     return blocks.joinToString("") { (it as JsonObject)["text"]?.text() ?: "" }
 }
 
-private fun InputRequired.Builder.askName(key: String): Unit = elicit<Name>(key, "What is your name?")
+private fun InputRequired.Builder.requestName(key: String): Unit = elicit<Name>(key, "What is your name?")
 
 private fun InputRequired.Builder.confirm(): Unit = elicit<Confirmation>("confirm", "Please confirm")
 
 fun Server.addReturningTools() {
     tool("test_input_required_result_elicitation", "Returns a question to the user") {
-        accepted("user_name", "name")?.let { "Hello, $it!" } ?: inputRequired { askName("user_name") }
+        accepted("user_name", "name")?.let { "Hello, $it!" } ?: inputRequired { requestName("user_name") }
     }
     tool("test_input_required_result_sampling", "Returns a question to the client's model") {
         sampled("capital_question")?.let { "Model said: ${said(it)}" }
-            ?: inputRequired { sample("capital_question", ask("What is the capital of France?", 100)) }
+            ?: inputRequired { sample("capital_question", samplingRequest("What is the capital of France?", 100)) }
     }
     tool("test_input_required_result_list_roots", "Returns the question for root directories") {
         listed("client_roots")?.let { "Client exposed ${it.size} root(s)." }
@@ -68,8 +68,8 @@ fun Server.addReturningTools() {
     tool("test_input_required_result_multiple_inputs", "Returns one question of each kind") {
         if (null in listOf(answered("user_name"), sampled("greeting"), listed("client_roots"))) {
             inputRequired("multiple-inputs") {
-                askName("user_name")
-                sample("greeting", ask("Generate a greeting", 50))
+                requestName("user_name")
+                sample("greeting", samplingRequest("Generate a greeting", 50))
                 listRoots("client_roots")
             }
         } else {
@@ -89,8 +89,8 @@ fun Server.addReturningTools() {
         val asks = "elicitation" in clientCapabilities && answered("ask") == null
         if (samples || asks) {
             inputRequired("capability-gated") {
-                if (samples) sample("sample", ask("Say hello", 50))
-                if (asks) askName("ask")
+                if (samples) sample("sample", samplingRequest("Say hello", 50))
+                if (asks) requestName("ask")
             }
         } else {
             "capabilities respected: ${inputResponses.orEmpty().keys.sorted().joinToString(",")}"

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use mcpline_protocol::RpcError;
 use mcpline_protocol::adapt::InexpressibleInputRequest;
 use mcpline_protocol::mrtr::{
-    AskedInputRequest, EarlierResponse, RequestState, input_request_digest, request_digest,
+    EarlierResponse, RequestState, SentInputRequest, input_request_digest, request_digest,
 };
 use mcpline_protocol::session::{InputRequestError, RequiredCapability, ServerRequest};
 use mcpline_protocol::wire::{Method, Params, Raw, json_string};
@@ -31,10 +31,10 @@ use super::call::{CallState, CurrentRequest, Target};
 use super::finish_call::{respond, respond_error};
 use super::input_response_check;
 use super::middleware::{self, Message, MessageMiddlewares, WaitingMessage};
-use super::reply::{InputRequest, ResultEnvelope};
+use super::reply::{KeyedInputRequest, ResultEnvelope};
 use super::request_log::RequestOutcome;
 
-pub use method::{AskMethod, CustomMethod};
+pub use method::{CustomMethod, InputRequestMethod};
 pub(crate) use record::InputRecord;
 use record::Pending;
 pub(super) use retry::{Retry, RetryDisposition, resume};
@@ -42,9 +42,9 @@ pub(super) use returned_requests::send_returned_requests;
 
 /// An input request to the client.
 #[derive(Debug, Clone)]
-pub struct Ask {
+pub struct InputRequest {
     /// The method of the request.
-    pub method: AskMethod,
+    pub method: InputRequestMethod,
     /// Parameters: a JSON object, if the method has any.
     pub params: Option<Raw>,
     /// Identifies the answer when the handler runs again. `None`: the number of the request. Set it where the order of
@@ -52,9 +52,9 @@ pub struct Ask {
     pub key: Option<String>,
 }
 
-impl Ask {
+impl InputRequest {
     /// Creates an input request without a key.
-    pub fn new(method: AskMethod, params: Option<Raw>) -> Self {
+    pub fn new(method: InputRequestMethod, params: Option<Raw>) -> Self {
         Self {
             method,
             params,
@@ -74,25 +74,29 @@ impl Ask {
 pub(crate) type InputResponseCallback = Box<dyn FnOnce(Result<Raw, InputRequestError>) + Send>;
 
 /// Sends an input request to the client of `call`, after the messages of its handler that middleware delays.
-pub(super) fn ask(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback) {
-    let callback = measured(call, &ask.method, callback);
+pub(super) fn send_input_request(
+    call: &Arc<CallState>,
+    input_request: InputRequest,
+    callback: InputResponseCallback,
+) {
+    let callback = measured(call, &input_request.method, callback);
     if call.delivers_messages() {
-        let (asking, callback) = (call.clone(), CancelledOnDrop(Some(callback)));
-        let size = ask
+        let (sender, callback) = (call.clone(), CancelledOnDrop(Some(callback)));
+        let size = input_request
             .params
             .as_ref()
             .map_or(0, |params| params.as_bytes().len());
         return call.deliver(WaitingMessage::new(size, async move {
-            begin(&asking, ask, callback.into_callback());
+            begin(&sender, input_request, callback.into_callback());
         }));
     }
-    begin(call, ask, callback);
+    begin(call, input_request, callback);
 }
 
 /// Records how long an input request takes, if metrics are on.
 fn measured(
     call: &CallState,
-    method: &AskMethod,
+    method: &InputRequestMethod,
     callback: InputResponseCallback,
 ) -> InputResponseCallback {
     let Some(metrics) = call.server.metrics.clone() else {
@@ -132,28 +136,28 @@ impl Drop for CancelledOnDrop {
 }
 
 /// Sends an input request, through middleware that sees it.
-fn begin(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback) {
-    let Some(middlewares) = MessageMiddlewares::of_call(call, ask.method.as_str()) else {
-        return ask_client(call, ask, None, callback);
+fn begin(call: &Arc<CallState>, input_request: InputRequest, callback: InputResponseCallback) {
+    let Some(middlewares) = MessageMiddlewares::of_call(call, input_request.method.as_str()) else {
+        return send_to_client(call, input_request, None, callback);
     };
     // Now, because middleware may delay it: when the handler runs again, its input requests have the same keys.
     let key = match call.current_request().peer.revision.features().mrtr {
-        true => Some(call.lock_record().key_for(ask.key.clone())),
+        true => Some(call.lock_record().key_for(input_request.key.clone())),
         false => None,
     };
     let key = Mutex::new(key);
-    let send = move |call: &Arc<CallState>, ask, callback: InputResponseCallback| {
+    let send = move |call: &Arc<CallState>, input_request, callback: InputResponseCallback| {
         // Another attempt of the middleware is another input request.
         let key = key.lock().unwrap_or_else(PoisonError::into_inner).take();
-        ask_client(call, ask, key, callback);
+        send_to_client(call, input_request, key, callback);
     };
-    ask_through_middleware(middlewares, call, ask, send, callback);
+    send_through_middleware(middlewares, call, input_request, send, callback);
 }
 
 /// Sends an input request to the client, under a key of its record if it has one already.
-fn ask_client(
+fn send_to_client(
     call: &Arc<CallState>,
-    ask: Ask,
+    input_request: InputRequest,
     key: Option<String>,
     callback: InputResponseCallback,
 ) {
@@ -169,13 +173,14 @@ fn ask_client(
         return;
     }
     // First, so that invalid parameters are reported whatever the client supports.
-    if let Err(error) = adapt_to_client::check(&ask.method, ask.params.as_ref()) {
+    if let Err(error) = adapt_to_client::check(&input_request.method, input_request.params.as_ref())
+    {
         callback(Err(error));
         return;
     }
     let callback = pause_timeout(call, callback);
     let current_request = call.current_request();
-    let need = RequiredCapability::of(ask.method.as_str(), ask.params.as_ref());
+    let need = RequiredCapability::of(input_request.method.as_str(), input_request.params.as_ref());
     if !current_request.peer.accepts(need) {
         callback(Err(InputRequestError::NotSupported(need)));
         return;
@@ -185,7 +190,7 @@ fn ask_client(
             callback(Err(error));
             return;
         }
-        ask_in_rounds(call, &current_request, ask, key, callback);
+        send_in_round(call, &current_request, input_request, key, callback);
     } else {
         // Handlers of notifications are not limited: they may run for the whole session and ask at any time.
         if !is_outside_request && !call.try_count_input_request() {
@@ -194,29 +199,29 @@ fn ask_client(
             )));
             return;
         }
-        ask_on_stream(
+        send_on_stream(
             &current_request,
             is_outside_request,
-            ask.method,
-            ask.params,
+            input_request.method,
+            input_request.params,
             callback,
         );
     }
 }
 
 /// Sends an input request through middleware, and by `send` after the last one.
-fn ask_through_middleware(
+fn send_through_middleware(
     middlewares: MessageMiddlewares,
     call: &Arc<CallState>,
-    ask: Ask,
-    send: impl Fn(&Arc<CallState>, Ask, InputResponseCallback) + Send + Sync + 'static,
+    input_request: InputRequest,
+    send: impl Fn(&Arc<CallState>, InputRequest, InputResponseCallback) + Send + Sync + 'static,
     callback: InputResponseCallback,
 ) {
-    let Ask {
+    let InputRequest {
         method,
         params,
         key,
-    } = ask;
+    } = input_request;
     let params = match params.map(|params| Params::from_raw(params).ok_or(())) {
         None => None,
         Some(Ok(params)) => Some(params),
@@ -237,14 +242,18 @@ fn ask_through_middleware(
         let (call, method, last) = (call.clone(), method.clone(), last.clone());
         let send = Arc::new(send);
         let pass_on = Box::new(move |request: MiddlewareRequest| -> MiddlewareFuture {
-            let ask = Ask {
+            let input_request = InputRequest {
                 method: method.clone(),
                 params: request.params().cloned(),
                 key: key.clone(),
             };
             let (call, send) = (call.clone(), send.clone());
-            let send = move |ask, callback| send(&call, ask, callback);
-            Box::pin(send_after_middleware(ask, Box::new(send), last.clone()))
+            let send = move |input_request, callback| send(&call, input_request, callback);
+            Box::pin(send_after_middleware(
+                input_request,
+                Box::new(send),
+                last.clone(),
+            ))
         });
         let end = end.clone();
         move || middlewares.run(message, end, pass_on)
@@ -280,7 +289,7 @@ impl LastAnswer {
     /// matches the request.
     fn outcome(
         &self,
-        method: &AskMethod,
+        method: &InputRequestMethod,
         outcome: Result<Raw, RpcError>,
     ) -> Result<Raw, InputRequestError> {
         match (outcome, &self.outcome) {
@@ -305,17 +314,17 @@ impl LastAnswer {
 
 /// Sends an input request that the last middleware has passed on.
 async fn send_after_middleware(
-    ask: Ask,
-    send: Box<dyn FnOnce(Ask, InputResponseCallback) + Send>,
+    input_request: InputRequest,
+    send: Box<dyn FnOnce(InputRequest, InputResponseCallback) + Send>,
     last: Arc<Mutex<LastAnswer>>,
 ) -> Result<Raw, RpcError> {
-    let params = ask.params.clone();
+    let params = input_request.params.clone();
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let callback: InputResponseCallback = Box::new(move |outcome| {
         // The middleware may have dropped the future.
         let _ = sender.send(outcome);
     });
-    send(ask, callback);
+    send(input_request, callback);
     let outcome = receiver
         .await
         .unwrap_or(Err(InputRequestError::Cancelled))
@@ -369,10 +378,10 @@ fn check_retried(
 }
 
 /// Sends the input request on the call's stream, or on the session's own stream outside a call (handshake revisions).
-fn ask_on_stream(
+fn send_on_stream(
     current_request: &CurrentRequest,
     is_outside_request: bool,
-    method: AskMethod,
+    method: InputRequestMethod,
     params: Option<Raw>,
     callback: InputResponseCallback,
 ) {
@@ -428,20 +437,20 @@ fn ask_on_stream(
 }
 
 /// Answers from the record, or adds the input request to the next round (2026-07-28).
-fn ask_in_rounds(
+fn send_in_round(
     call: &Arc<CallState>,
     current_request: &CurrentRequest,
-    ask: Ask,
+    input_request: InputRequest,
     key: Option<String>,
     callback: InputResponseCallback,
 ) {
     let digest = RequestState::digest_text(&input_request_digest(
-        ask.method.as_str(),
-        ask.params.as_ref(),
+        input_request.method.as_str(),
+        input_request.params.as_ref(),
     ));
     let flush = {
         let mut record = call.lock_record();
-        let key = key.unwrap_or_else(|| record.key_for(ask.key));
+        let key = key.unwrap_or_else(|| record.key_for(input_request.key));
         let recorded = record
             .answered
             .iter()
@@ -450,12 +459,16 @@ fn ask_in_rounds(
         if let Some(answer) = recorded {
             drop(record);
             callback(if answer.request == digest {
-                input_response_check::check(&ask.method, ask.params.as_ref(), &answer.answer)
-                    .map(|()| answer.answer)
-                    .map_err(|reason| InputRequestError::InvalidResponse {
-                        method: ask.method.name(),
-                        reason,
-                    })
+                input_response_check::check(
+                    &input_request.method,
+                    input_request.params.as_ref(),
+                    &answer.answer,
+                )
+                .map(|()| answer.answer)
+                .map_err(|reason| InputRequestError::InvalidResponse {
+                    method: input_request.method.name(),
+                    reason,
+                })
             } else {
                 Err(InputRequestError::Diverged { key })
             });
@@ -477,8 +490,8 @@ fn ask_in_rounds(
         }
         record.pending.push(Pending {
             key,
-            method: ask.method,
-            params: ask.params,
+            method: input_request.method,
+            params: input_request.params,
             digest,
             callback,
         });
@@ -519,8 +532,8 @@ fn flush(call: &Arc<CallState>) {
     };
     record.round += 1;
     let round = record.round;
-    let asked: Vec<AskedInputRequest> = record.pending.iter().map(Pending::asked).collect();
-    let requests: Vec<InputRequest> = record.pending.iter().map(Pending::request).collect();
+    let asked: Vec<SentInputRequest> = record.pending.iter().map(Pending::asked).collect();
+    let requests: Vec<KeyedInputRequest> = record.pending.iter().map(Pending::request).collect();
     let answered = record.answered.clone();
     drop(record);
 
@@ -582,7 +595,7 @@ fn seal(
     current_request: &CurrentRequest,
     ticket: String,
     round: u32,
-    asked: Vec<AskedInputRequest>,
+    asked: Vec<SentInputRequest>,
     answers: Vec<EarlierResponse>,
     author: Option<String>,
 ) -> String {
@@ -606,7 +619,7 @@ fn seal(
 /// Answers the request with input requests. Returns `false` if it was cancelled.
 fn respond_input_required(
     current_request: &CurrentRequest,
-    requests: &[InputRequest],
+    requests: &[KeyedInputRequest],
     sealed: &str,
 ) -> bool {
     let server_info = current_request.connection.server().info_json();

@@ -2,7 +2,7 @@
 
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::Raw;
-use mcpline::{Ask, AskMethod, Context, Error, HandlerError, Server};
+use mcpline::{Context, Error, HandlerError, InputRequest, InputRequestMethod, Server};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -86,7 +86,7 @@ impl Answered {
 }
 
 async fn elicit(ctx: &Context, key: &str, params: &Value) -> Result<Answered, HandlerError> {
-    let answer = ask(ctx, AskMethod::Elicit, key, Some(params)).await?;
+    let answer = request_input(ctx, InputRequestMethod::Elicit, key, Some(params)).await?;
     let action = answer["action"].as_str().unwrap_or_default().to_owned();
     let content = match (&answer["content"], action.as_str()) {
         (Value::Object(content), "accept") => content.clone(),
@@ -96,14 +96,14 @@ async fn elicit(ctx: &Context, key: &str, params: &Value) -> Result<Answered, Ha
 }
 
 /// Sends an input request with this key and returns the client's answer.
-pub(crate) async fn ask(
+pub(crate) async fn request_input(
     ctx: &Context,
-    method: AskMethod,
+    method: InputRequestMethod,
     key: &str,
     params: Option<&Value>,
 ) -> Result<Value, HandlerError> {
-    let ask = Ask::new(method, params.and_then(raw)).with_key(key);
-    let answer = ctx.ask(ask).await?;
+    let input_request = InputRequest::new(method, params.and_then(raw)).with_key(key);
+    let answer = ctx.request_input(input_request).await?;
     answer
         .decode()
         .map_err(|error| HandlerError::Internal(error.to_string()))
@@ -118,7 +118,9 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
             "Samples",
             |args: Prompt, ctx: Context| async move {
                 let params = sampling(&args.prompt, 100);
-                let answer = ask(&ctx, AskMethod::Sample, "sample", Some(&params)).await?;
+                let answer =
+                    request_input(&ctx, InputRequestMethod::Sample, "sample", Some(&params))
+                        .await?;
                 Ok::<_, HandlerError>(format!("LLM response: {}", sampled_text(&answer)))
             },
         )
@@ -129,7 +131,9 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
                 let mut params = sampling("What is the weather in Oslo?", 100);
                 params["tools"] = json!([get_weather()]);
                 params["toolChoice"] = json!({"mode": "auto"});
-                let answer = ask(&ctx, AskMethod::Sample, "sample", Some(&params)).await?;
+                let answer =
+                    request_input(&ctx, InputRequestMethod::Sample, "sample", Some(&params))
+                        .await?;
                 let content = &answer["content"];
                 let block = content.get(0).unwrap_or(content);
                 Ok::<_, HandlerError>(if block["type"] == "tool_use" {
@@ -284,7 +288,7 @@ fn add_schemas(server: &Server) {
 
 /// Returns the URIs of the client's roots, one per line.
 async fn roots(ctx: &Context) -> Result<String, HandlerError> {
-    let answer = ask(ctx, AskMethod::ListRoots, "roots", None).await?;
+    let answer = request_input(ctx, InputRequestMethod::ListRoots, "roots", None).await?;
     let roots = answer["roots"].as_array().into_iter().flatten();
     let uris: Vec<&str> = roots.filter_map(|root| root["uri"].as_str()).collect();
     Ok(match uris.is_empty() {

@@ -12,10 +12,13 @@ use crate::server::{Call, HandlerError, Reply, Server, ToolOptions, ToolReply};
 
 use super::*;
 
-fn elicitation() -> Ask {
+fn elicitation() -> InputRequest {
     let params =
         json!({"message": "Name?", "requestedSchema": {"type": "object", "properties": {}}});
-    Ask::new(AskMethod::Elicit, Raw::from_serialize(&params).ok())
+    InputRequest::new(
+        InputRequestMethod::Elicit,
+        Raw::from_serialize(&params).ok(),
+    )
 }
 
 /// A server whose tool `ask` passes its calls to `run`.
@@ -50,7 +53,7 @@ async fn settle() {
 #[tokio::test]
 async fn answers_a_retry_that_arrives_before_its_round_is_sent() {
     let server = server(|call: Call| {
-        call.context().ask_with(elicitation(), move |_| {
+        call.context().request_input_with(elicitation(), move |_| {
             // Later, in a task of its own.
             tokio::spawn(async { call.reply(Ok(Reply::Tool(ToolReply::text("done")))) });
         });
@@ -71,8 +74,8 @@ async fn answers_a_retry_that_arrives_before_its_round_is_sent() {
 async fn a_call_that_requests_input_again_at_once_keeps_the_request_of_its_retry() {
     let server = server(|call: Call| {
         let context = call.context();
-        context.clone().ask_with(elicitation(), move |_| {
-            context.ask_with(elicitation(), move |_| drop(call));
+        context.clone().request_input_with(elicitation(), move |_| {
+            context.request_input_with(elicitation(), move |_| drop(call));
         });
     });
     let (first, sink) = exchange(&server);
@@ -91,7 +94,7 @@ async fn a_result_of_a_suspended_call_answers_the_retry() {
     let held: Arc<Mutex<Option<Call>>> = Arc::default();
     let holder = held.clone();
     let server = server(move |call: Call| {
-        call.context().ask_with(elicitation(), |_| {});
+        call.context().request_input_with(elicitation(), |_| {});
         *holder.lock().expect("no panic") = Some(call);
     });
     let (first, sink) = exchange(&server);
@@ -117,9 +120,10 @@ async fn an_input_request_that_races_a_cancellation_fails() {
     let sink = outcomes.clone();
     let server = server(move |call: Call| {
         let sink = sink.clone();
-        call.context().ask_with(elicitation(), move |outcome| {
-            sink.lock().expect("no panic").push(outcome);
-        });
+        call.context()
+            .request_input_with(elicitation(), move |outcome| {
+                sink.lock().expect("no panic").push(outcome);
+            });
         std::mem::forget(call);
     });
     let (first, sink) = exchange(&server);
@@ -150,10 +154,11 @@ async fn a_round_that_cannot_be_sent_leaves_the_request_to_the_handler() {
         .expect("builds");
     let tool = Tool::new("ask", json!({"type": "object"}));
     let handler = FnHandler(|call: Call| {
-        call.context().ask_with(elicitation(), move |outcome| {
-            let error = outcome.expect_err("no rounds");
-            call.reply(Err(HandlerError::Tool(error.to_string())));
-        });
+        call.context()
+            .request_input_with(elicitation(), move |outcome| {
+                let error = outcome.expect_err("no rounds");
+                call.reply(Err(HandlerError::Tool(error.to_string())));
+            });
     });
     server
         .add_tool(tool, ToolOptions::default(), Arc::new(handler))

@@ -10,17 +10,20 @@ use serde_json::Value;
 
 use crate::server::url_elicitation_required;
 
-use super::AskMethod;
+use super::InputRequestMethod;
 
 /// Checks the parameters of an input request against the rules of every revision.
 ///
 /// # Errors
 ///
 /// If no client could answer it.
-pub(super) fn check(method: &AskMethod, params: Option<&Raw>) -> Result<(), InputRequestError> {
+pub(super) fn check(
+    method: &InputRequestMethod,
+    params: Option<&Raw>,
+) -> Result<(), InputRequestError> {
     let invalid =
         |reason: String| InputRequestError::InvalidParams(format!("{}: {reason}", method.as_str()));
-    if matches!(method, AskMethod::Custom(_))
+    if matches!(method, InputRequestMethod::Custom(_))
         && params.is_some_and(|params| params.kind() != Kind::Object)
     {
         return Err(invalid("params must be a JSON object".to_owned()));
@@ -47,12 +50,12 @@ pub(super) fn check(method: &AskMethod, params: Option<&Raw>) -> Result<(), Inpu
 ///
 /// If the client's revision cannot express the request.
 pub(super) fn fit(
-    method: &AskMethod,
+    method: &InputRequestMethod,
     params: Option<Raw>,
     peer: &Peer,
 ) -> Result<Option<Raw>, InputRequestError> {
     let revision = peer.revision;
-    if matches!(method, AskMethod::Custom(_))
+    if matches!(method, InputRequestMethod::Custom(_))
         && !Method::parse(method.as_str()).is_custom_in(revision)
     {
         return Err(inexpressible_error(
@@ -71,10 +74,10 @@ pub(super) fn fit(
         matches!(included, Some("\"thisServer\"" | "\"allServers\""))
     };
     let as_it_is = match method {
-        AskMethod::ListRoots | AskMethod::Custom(_) => true,
+        InputRequestMethod::ListRoots | InputRequestMethod::Custom(_) => true,
         // The later revisions can express every form.
-        AskMethod::Elicit => features.elicitation_enums && !is_url() && is_complete(raw),
-        AskMethod::Sample => {
+        InputRequestMethod::Elicit => features.elicitation_enums && !is_url() && is_complete(raw),
+        InputRequestMethod::Sample => {
             features.sampling_tools && (peer.accepts_context() || !includes_context())
         }
     };
@@ -84,7 +87,7 @@ pub(super) fn fit(
     let Ok(mut object) = raw.decode::<JsonObject>() else {
         return Ok(params);
     };
-    if *method == AskMethod::Sample {
+    if *method == InputRequestMethod::Sample {
         if !peer.accepts_context() && includes_context() {
             tracing::debug!("includeContext was left out: the client declares no sampling.context");
             object.shift_remove("includeContext");
@@ -149,8 +152,8 @@ mod tests {
             capabilities: Raw::from_trusted("{}"),
         };
         let params = Some(Raw::from_trusted(form.clone()));
-        check(&AskMethod::Elicit, params.as_ref()).expect("a form");
-        let params = fit(&AskMethod::Elicit, params, &peer).expect("it has the words");
+        check(&InputRequestMethod::Elicit, params.as_ref()).expect("a form");
+        let params = fit(&InputRequestMethod::Elicit, params, &peer).expect("it has the words");
         (form, params.expect("it has some").as_str().to_owned())
     }
 

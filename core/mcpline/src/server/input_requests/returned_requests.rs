@@ -1,7 +1,7 @@
 //! Input requests that a handler returns instead of a result, for clients of every revision.
 
 use mcpline_protocol::RpcError;
-use mcpline_protocol::mrtr::AskedInputRequest;
+use mcpline_protocol::mrtr::SentInputRequest;
 use mcpline_protocol::session::{InputRequestError, RequiredCapability};
 use mcpline_protocol::wire::{Method, Params, Raw, json_string};
 
@@ -12,12 +12,12 @@ use crate::server::approval;
 use crate::server::call::{CallState, InputResponses, Target};
 use crate::server::finish_call::{self, respond_error};
 use crate::server::middleware::{Message, MessageMiddlewares, outcome_until};
-use crate::server::reply::{HandlerError, InputRequest, InputRequired};
+use crate::server::reply::{HandlerError, InputRequired, KeyedInputRequest};
 use crate::sync::{Arc, Mutex, PoisonError};
 
 use super::{
-    Ask, InputResponseCallback, adapt_to_client, ask_on_stream, ask_through_middleware,
-    check_retried, respond_input_required, seal,
+    InputRequest, InputResponseCallback, adapt_to_client, check_retried, respond_input_required,
+    seal, send_on_stream, send_through_middleware,
 };
 
 /// The outcome of an input request as middleware sees it while the answer is awaited, as that of a request that asks.
@@ -29,7 +29,7 @@ pub(in crate::server) fn send_returned_requests(
     input_required: InputRequired,
 ) {
     let current_request = call.current_request();
-    let is_seen = |request: &InputRequest| {
+    let is_seen = |request: &KeyedInputRequest| {
         MessageMiddlewares::of_call(call, request.method.as_str()).is_some()
     };
     if current_request.peer.revision.features().mrtr && input_required.requests.iter().any(is_seen)
@@ -133,7 +133,7 @@ fn put_requests(call: &Arc<CallState>, input_required: InputRequired) {
         let asked = input_required
             .requests
             .iter()
-            .map(|request| AskedInputRequest {
+            .map(|request| SentInputRequest {
                 key: request.key.clone(),
                 method: request.method.as_str().to_owned(),
                 request: String::new(),
@@ -235,9 +235,9 @@ fn gather_answers(call: &Arc<CallState>, input_required: InputRequired, round: u
     for request in input_required.requests {
         let gathering = gathering.clone();
         let key = request.key;
-        ask_returned(
+        send_returned_request(
             call,
-            Ask::new(request.method, request.params),
+            InputRequest::new(request.method, request.params),
             Box::new(move |outcome| {
                 let mut slot = gathering
                     .lock()
@@ -265,19 +265,26 @@ fn gather_answers(call: &Arc<CallState>, input_required: InputRequired, round: u
 }
 
 /// Sends a returned input request to a client of a handshake revision, through middleware that sees it.
-fn ask_returned(call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback) {
-    let send = |call: &Arc<CallState>, ask: Ask, callback: InputResponseCallback| {
-        ask_on_stream(
-            &call.current_request(),
-            false,
-            ask.method,
-            ask.params,
-            callback,
-        );
-    };
-    match MessageMiddlewares::of_call(call, ask.method.as_str()) {
-        Some(middlewares) => ask_through_middleware(middlewares, call, ask, send, callback),
-        None => send(call, ask, callback),
+fn send_returned_request(
+    call: &Arc<CallState>,
+    input_request: InputRequest,
+    callback: InputResponseCallback,
+) {
+    let send =
+        |call: &Arc<CallState>, input_request: InputRequest, callback: InputResponseCallback| {
+            send_on_stream(
+                &call.current_request(),
+                false,
+                input_request.method,
+                input_request.params,
+                callback,
+            );
+        };
+    match MessageMiddlewares::of_call(call, input_request.method.as_str()) {
+        Some(middlewares) => {
+            send_through_middleware(middlewares, call, input_request, send, callback)
+        }
+        None => send(call, input_request, callback),
     }
 }
 

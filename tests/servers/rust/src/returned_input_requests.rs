@@ -2,12 +2,12 @@
 
 use mcpline::protocol::session::RequiredCapability;
 use mcpline::protocol::vocabulary::{ElicitResult, Prompt, PromptMessage, Role, TextContent};
-use mcpline::server::InputRequest;
-use mcpline::{AskMethod, Context, Error, InputRequired, Reply, Server, ToolReply};
+use mcpline::server::KeyedInputRequest;
+use mcpline::{Context, Error, InputRequestMethod, InputRequired, Reply, Server, ToolReply};
 use serde_json::{Value, json};
 
-use crate::asking::{form, raw, sampled_text, sampling};
 use crate::content::Nothing;
+use crate::input_requests::{form, raw, sampled_text, sampling};
 
 /// Builds a result with input requests.
 pub(crate) struct InputRequests(InputRequired);
@@ -20,8 +20,8 @@ impl InputRequests {
         })
     }
 
-    fn ask(mut self, key: &str, method: AskMethod, params: Option<&Value>) -> Self {
-        self.0.requests.push(InputRequest {
+    fn with(mut self, key: &str, method: InputRequestMethod, params: Option<&Value>) -> Self {
+        self.0.requests.push(KeyedInputRequest {
             key: key.into(),
             method,
             params: params.and_then(raw),
@@ -31,15 +31,19 @@ impl InputRequests {
 
     pub(crate) fn elicit(self, key: &str, message: &str, name: &str, kind: &str) -> Self {
         let params = form(message, json!({ name: { "type": kind } }), &[name]);
-        self.ask(key, AskMethod::Elicit, Some(&params))
+        self.with(key, InputRequestMethod::Elicit, Some(&params))
     }
 
     fn sample(self, key: &str, text: &str, max_tokens: u32) -> Self {
-        self.ask(key, AskMethod::Sample, Some(&sampling(text, max_tokens)))
+        self.with(
+            key,
+            InputRequestMethod::Sample,
+            Some(&sampling(text, max_tokens)),
+        )
     }
 
     fn roots(self, key: &str) -> Self {
-        self.ask(key, AskMethod::ListRoots, None)
+        self.with(key, InputRequestMethod::ListRoots, None)
     }
 
     fn state(mut self, state: impl Into<String>) -> Self {

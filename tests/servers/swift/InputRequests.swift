@@ -54,7 +54,7 @@ private let enums = """
     """
 
 /// Returns a request to the model with one message of the user.
-func ask(_ text: String, maxTokens: Int, tools: [Tool]? = nil) -> CreateMessageParams {
+func samplingRequest(_ text: String, maxTokens: Int, tools: [Tool]? = nil) -> CreateMessageParams {
     CreateMessageParams(
         messages: [SamplingMessage(.user, text)], maxTokens: maxTokens, tools: tools,
         toolChoice: tools.map { _ in ToolChoice(mode: "auto") })
@@ -69,12 +69,12 @@ private func shown(_ roots: [Root]) -> String {
 }
 
 extension Server {
-    func addAskingTools() throws {
+    func addInputRequestTools() throws {
         try tool("test_sampling", description: "Asks the client's model") { (prompted: Prompted, call) in
-            "LLM response: \(try await call.sample(ask(prompted.prompt, maxTokens: 100), key: "sample").text)"
+            "LLM response: \(try await call.sample(samplingRequest(prompted.prompt, maxTokens: 100), key: "sample").text)"
         }
         try tool("test_sampling_with_tools", description: "Asks the client's model, which may use a tool") { call in
-            let question = ask("What is the weather in Oslo?", maxTokens: 100, tools: [try getWeather()])
+            let question = samplingRequest("What is the weather in Oslo?", maxTokens: 100, tools: [try getWeather()])
             let answer = try await call.sample(question, key: "sample")
             for case .toolUse(let use) in answer.content { return "tool_use \(use.name) \(use.input)" }
             return "text \(answer.text)"
