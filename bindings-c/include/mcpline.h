@@ -705,7 +705,7 @@ typedef struct {
      */
     mcpl_progress progress;
     /**
-     * Passed to `progress`. Must be valid until the waiting function returns or the request's `mcpl_done` is called.
+     * Passed to `progress`. Must be valid until the waiting function returns or the request's `mcpl_result_callback` is called.
      */
     void *user;
 } mcpl_request_options;
@@ -726,11 +726,11 @@ typedef struct {
  * started the request returns. It is not called if that function failed. `mcpl_client_close` on the request's client
  * returns `MCPL_WOULD_DEADLOCK` within it.
  */
-typedef void (*mcpl_done)(mcpl_request *request,
-                          const mcpl_error *error,
-                          const char *result,
-                          size_t length,
-                          void *user);
+typedef void (*mcpl_result_callback)(mcpl_request *request,
+                                     const mcpl_error *error,
+                                     const char *result,
+                                     size_t length,
+                                     void *user);
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
@@ -850,11 +850,11 @@ typedef void (*mcpl_diagnostics)(mcpl_log_level level, const char *target, const
  *
  * A user who declines is a result, not an error.
  */
-typedef void (*mcpl_answer)(mcpl_call *call,
-                            const mcpl_error *error,
-                            const char *result,
-                            size_t length,
-                            void *user);
+typedef void (*mcpl_response_callback)(mcpl_call *call,
+                                       const mcpl_error *error,
+                                       const char *result,
+                                       size_t length,
+                                       void *user);
 
 /**
  * How the server runs a handler. Begin with `MCPL_HANDLER_OPTIONS_INIT`.
@@ -3087,7 +3087,7 @@ mcpl_status mcpl_call_request_input(mcpl_call *call,
                                     int32_t method,
                                     const char *params,
                                     size_t length,
-                                    mcpl_answer answer,
+                                    mcpl_response_callback answer,
                                     void *user,
                                     mcpl_finalizer finalize);
 
@@ -3111,7 +3111,7 @@ mcpl_status mcpl_call_send_request(mcpl_call *call,
                                    const char *method,
                                    const char *params,
                                    size_t length,
-                                   mcpl_answer answer,
+                                   mcpl_response_callback answer,
                                    void *user,
                                    mcpl_finalizer finalize);
 
@@ -3184,7 +3184,7 @@ MCPL_API
 mcpl_status mcpl_call_next(mcpl_call *call,
                            const char *params,
                            size_t length,
-                           mcpl_answer answer,
+                           mcpl_response_callback answer,
                            void *user,
                            mcpl_finalizer finalize);
 
@@ -3417,7 +3417,7 @@ mcpl_status mcpl_client_open(mcpl_client *client);
  */
 MCPL_API
 mcpl_status mcpl_client_open_async(mcpl_client *client,
-                                   mcpl_done done,
+                                   mcpl_result_callback done,
                                    void *user,
                                    mcpl_request **request);
 #endif
@@ -4237,7 +4237,7 @@ mcpl_status mcpl_client_request_async(mcpl_client *client,
                                       const char *params,
                                       size_t length,
                                       const mcpl_request_options *options,
-                                      mcpl_done done,
+                                      mcpl_result_callback done,
                                       void *user,
                                       mcpl_request **request);
 #endif
@@ -4293,7 +4293,7 @@ mcpl_status mcpl_client_call_tool_async(mcpl_client *client,
                                         const char *arguments,
                                         size_t length,
                                         const mcpl_request_options *options,
-                                        mcpl_done done,
+                                        mcpl_result_callback done,
                                         void *user,
                                         mcpl_request **request);
 #endif
@@ -4344,7 +4344,7 @@ MCPL_API
 mcpl_status mcpl_client_read_resource_async(mcpl_client *client,
                                             const char *uri,
                                             const mcpl_request_options *options,
-                                            mcpl_done done,
+                                            mcpl_result_callback done,
                                             void *user,
                                             mcpl_request **request);
 #endif
@@ -4403,7 +4403,7 @@ mcpl_status mcpl_client_get_prompt_async(mcpl_client *client,
                                          const char *arguments,
                                          size_t length,
                                          const mcpl_request_options *options,
-                                         mcpl_done done,
+                                         mcpl_result_callback done,
                                          void *user,
                                          mcpl_request **request);
 #endif
@@ -4459,7 +4459,7 @@ mcpl_status mcpl_client_complete_async(mcpl_client *client,
                                        const char *params,
                                        size_t length,
                                        const mcpl_request_options *options,
-                                       mcpl_done done,
+                                       mcpl_result_callback done,
                                        void *user,
                                        mcpl_request **request);
 #endif
@@ -4508,7 +4508,7 @@ mcpl_status mcpl_client_list_tools(mcpl_client *client,
 MCPL_API
 mcpl_status mcpl_client_list_tools_async(mcpl_client *client,
                                          const mcpl_request_options *options,
-                                         mcpl_done done,
+                                         mcpl_result_callback done,
                                          void *user,
                                          mcpl_request **request);
 #endif
@@ -4557,7 +4557,7 @@ mcpl_status mcpl_client_list_resources(mcpl_client *client,
 MCPL_API
 mcpl_status mcpl_client_list_resources_async(mcpl_client *client,
                                              const mcpl_request_options *options,
-                                             mcpl_done done,
+                                             mcpl_result_callback done,
                                              void *user,
                                              mcpl_request **request);
 #endif
@@ -4606,7 +4606,7 @@ mcpl_status mcpl_client_list_resource_templates(mcpl_client *client,
 MCPL_API
 mcpl_status mcpl_client_list_resource_templates_async(mcpl_client *client,
                                                       const mcpl_request_options *options,
-                                                      mcpl_done done,
+                                                      mcpl_result_callback done,
                                                       void *user,
                                                       mcpl_request **request);
 #endif
@@ -4655,7 +4655,7 @@ mcpl_status mcpl_client_list_prompts(mcpl_client *client,
 MCPL_API
 mcpl_status mcpl_client_list_prompts_async(mcpl_client *client,
                                            const mcpl_request_options *options,
-                                           mcpl_done done,
+                                           mcpl_result_callback done,
                                            void *user,
                                            mcpl_request **request);
 #endif
@@ -4712,7 +4712,7 @@ MCPL_API mcpl_status mcpl_client_ping(mcpl_client *client, const mcpl_request_op
 MCPL_API
 mcpl_status mcpl_client_ping_async(mcpl_client *client,
                                    const mcpl_request_options *options,
-                                   mcpl_done done,
+                                   mcpl_result_callback done,
                                    void *user,
                                    mcpl_request **request);
 #endif
@@ -4761,7 +4761,7 @@ MCPL_API
 mcpl_status mcpl_client_set_log_level_async(mcpl_client *client,
                                             mcpl_log_level level,
                                             const mcpl_request_options *options,
-                                            mcpl_done done,
+                                            mcpl_result_callback done,
                                             void *user,
                                             mcpl_request **request);
 #endif
@@ -4810,7 +4810,7 @@ MCPL_API
 mcpl_status mcpl_client_subscribe_async(mcpl_client *client,
                                         const char *uri,
                                         const mcpl_request_options *options,
-                                        mcpl_done done,
+                                        mcpl_result_callback done,
                                         void *user,
                                         mcpl_request **request);
 #endif
@@ -4855,7 +4855,7 @@ MCPL_API
 mcpl_status mcpl_client_unsubscribe_async(mcpl_client *client,
                                           const char *uri,
                                           const mcpl_request_options *options,
-                                          mcpl_done done,
+                                          mcpl_result_callback done,
                                           void *user,
                                           mcpl_request **request);
 #endif
@@ -4894,7 +4894,7 @@ mcpl_status mcpl_client_roots_changed(mcpl_client *client);
  */
 MCPL_API
 mcpl_status mcpl_client_roots_changed_async(mcpl_client *client,
-                                            mcpl_done done,
+                                            mcpl_result_callback done,
                                             void *user,
                                             mcpl_request **request);
 #endif
@@ -4941,7 +4941,7 @@ mcpl_status mcpl_client_notify_async(mcpl_client *client,
                                      const char *method,
                                      const char *params,
                                      size_t length,
-                                     mcpl_done done,
+                                     mcpl_result_callback done,
                                      void *user,
                                      mcpl_request **request);
 #endif

@@ -42,7 +42,7 @@ pub enum mcpl_input_request_method {
 /// - `user`: the pointer given with the callback.
 ///
 /// A user who declines is a result, not an error.
-pub type mcpl_answer = Option<
+pub type mcpl_response_callback = Option<
     unsafe extern "C" fn(
         call: *mut mcpl_call,
         error: *const mcpl_error,
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn mcpl_call_request_input(
     method: i32,
     params: *const c_char,
     length: usize,
-    answer: mcpl_answer,
+    answer: mcpl_response_callback,
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
@@ -200,7 +200,7 @@ pub unsafe extern "C" fn mcpl_call_send_request(
     method: *const c_char,
     params: *const c_char,
     length: usize,
-    answer: mcpl_answer,
+    answer: mcpl_response_callback,
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
@@ -213,7 +213,7 @@ pub unsafe extern "C" fn mcpl_call_send_request(
 pub(crate) fn request_with_callback<A: CallRequest>(
     call: *mut mcpl_call,
     read: impl FnOnce() -> Done<A>,
-    answer: mcpl_answer,
+    answer: mcpl_response_callback,
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {

@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use crate::call::{OpenCall, mcpl_call};
 use crate::callback::mcpl_handler;
 use crate::handler_options::{NewHandler, mcpl_handler_options};
-use crate::input_requests::{CallRequest, mcpl_answer, request_and_wait, request_with_callback};
+use crate::input_requests::{
+    CallRequest, mcpl_response_callback, request_and_wait, request_with_callback,
+};
 use crate::server::{Server, mcpl_server};
 use crate::server_features::add;
 use crate::status::{Done, Fault, entry, mcpl_status};
@@ -151,7 +153,7 @@ pub unsafe extern "C" fn mcpl_call_next(
     call: *mut mcpl_call,
     params: *const c_char,
     length: usize,
-    answer: mcpl_answer,
+    answer: mcpl_response_callback,
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {

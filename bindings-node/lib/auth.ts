@@ -43,7 +43,7 @@ export interface ResourceServerSettings {
    * Time limit: 30 s. Without `authorizationServers`, the tokens are keys of your own: no metadata is published, and
    * clients do not try to sign in.
    */
-  verify?: (token: string) => Verified | null | Promise<Verified | null>;
+  verify?: (token: string) => VerifiedCaller | null | Promise<VerifiedCaller | null>;
   /** Authorization servers for clients to use, in addition to `issuers`. At least one must be known, except for keys of your own. */
   authorizationServers?: readonly string[];
   /** Accepted audiences of tokens. Default: `resource`. */
@@ -97,7 +97,7 @@ export interface IntrospectionSettings {
 }
 
 /** A caller, as authenticated by `verify` or by a custom transport. */
-export type Verified = Partial<Caller>;
+export type VerifiedCaller = Partial<Caller>;
 
 /** An authenticated caller. Does not contain the token. */
 export interface Caller {
@@ -157,7 +157,7 @@ const INTROSPECTION = optionNames<IntrospectionSettings>({
   keepFor: true,
   knowsAudience: true,
 });
-const CALLER = optionNames<Verified>({
+const CALLER = optionNames<VerifiedCaller>({
   issuer: true,
   subject: true,
   clientId: true,
@@ -250,7 +250,7 @@ export function principalJson(principal: unknown, option: string): string {
 }
 
 /** Encodes a caller for the core. */
-function verifiedJson({ clientId, expiresAt, ...said }: Verified): string {
+function verifiedJson({ clientId, expiresAt, ...said }: VerifiedCaller): string {
   if (expiresAt !== undefined && !(types.isDate(expiresAt) && Number.isFinite(expiresAt.getTime()))) {
     // An invalid date would never expire.
     throw new TypeError("`expiresAt` must be a valid Date");

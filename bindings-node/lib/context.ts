@@ -22,7 +22,7 @@ import type {
   TransportKind,
 } from "./protocol.js";
 import { elicitUrl, formRequest, listRoots, sample, type InputRequest } from "./input_requests.js";
-import { formOf, type Parsed, type Schema, SINGLE_FIELD, validationOf } from "./schemas.js";
+import { formOf, type SchemaOutput, type Schema, SINGLE_FIELD, validationOf } from "./schemas.js";
 import { SentRequest } from "./sent_requests.js";
 import type { Server } from "./server.js";
 
@@ -205,7 +205,7 @@ export class Context<C = unknown, State = unknown> {
     message: string,
     schema: S,
     options?: InputRequestOptions,
-  ): Promise<ElicitResult<Parsed<S>>>;
+  ): Promise<ElicitResult<SchemaOutput<S>>>;
   async elicit(message: string): Promise<ElicitResult<Record<string, unknown>>>;
   async elicit(message: string, schema?: Schema, options?: InputRequestOptions): Promise<ElicitResult<unknown>> {
     const form = schema === undefined ? undefined : formOf(schema, "`schema` of the form");

@@ -36,7 +36,7 @@ export type ErrorKind =
   | "error";
 
 /** Members of an error besides its kind and its message. */
-export interface ErrorFacts extends ErrorOptions {
+export interface ErrorDetails extends ErrorOptions {
   /** See {@link McplineError.retrySafe}. */
   retrySafe?: boolean;
   /** See {@link McplineError.outcomeUnknown}. */
@@ -60,14 +60,14 @@ export class McplineError extends Error {
   /** The cause: a JSON-RPC error of the peer, which is also {@link cause}, or the message of the operating system. */
   readonly source: RpcError | string | undefined;
 
-  constructor(message: string, facts: ErrorFacts = {}) {
-    const { cause = facts.source instanceof RpcError ? facts.source : undefined } = facts;
+  constructor(message: string, details: ErrorDetails = {}) {
+    const { cause = details.source instanceof RpcError ? details.source : undefined } = details;
     super(message, cause === undefined ? undefined : { cause });
     this.name = new.target.name;
-    this.retrySafe = facts.retrySafe ?? false;
-    this.outcomeUnknown = facts.outcomeUnknown ?? false;
-    this.operation = facts.operation;
-    this.source = facts.source;
+    this.retrySafe = details.retrySafe ?? false;
+    this.outcomeUnknown = details.outcomeUnknown ?? false;
+    this.operation = details.operation;
+    this.source = details.source;
   }
 }
 
@@ -96,8 +96,8 @@ export class RpcError extends McplineError {
    * @param data Any JSON value; omitted if it is undefined.
    * @param text The `message` of the error object, if it differs from the message on the wire.
    */
-  constructor(code: number, message: string, data?: unknown, text = message, facts?: ErrorFacts) {
-    super(text, facts);
+  constructor(code: number, message: string, data?: unknown, text = message, details?: ErrorDetails) {
+    super(text, details);
     this.code = code;
     this.rpcMessage = message;
     this.data = data;
@@ -105,7 +105,7 @@ export class RpcError extends McplineError {
 }
 
 /** Members of a timeout error. */
-export interface TimeoutFacts extends ErrorFacts {
+export interface TimeoutDetails extends ErrorDetails {
   /** See {@link RequestTimedOutError.waited}. */
   waited?: number;
   /** See {@link RequestTimedOutError.inAll}. */
@@ -120,10 +120,10 @@ export class RequestTimedOutError extends McplineError {
   /** Whether it was the total timeout, which progress does not restart. */
   readonly inAll: boolean;
 
-  constructor(message: string, facts: TimeoutFacts = {}) {
-    super(message, { outcomeUnknown: true, ...facts });
-    this.waited = facts.waited ?? 0;
-    this.inAll = facts.inAll ?? false;
+  constructor(message: string, details: TimeoutDetails = {}) {
+    super(message, { outcomeUnknown: true, ...details });
+    this.waited = details.waited ?? 0;
+    this.inAll = details.inAll ?? false;
   }
 }
 
@@ -147,12 +147,12 @@ export class HttpError extends McplineError {
 
   constructor(
     message: string,
-    facts: ErrorFacts & { status?: number; body?: string; challenge?: string | null | undefined } = {},
+    details: ErrorDetails & { status?: number; body?: string; challenge?: string | null | undefined } = {},
   ) {
-    super(message, facts);
-    this.status = facts.status ?? 0;
-    this.body = facts.body ?? "";
-    this.challenge = facts.challenge ?? undefined;
+    super(message, details);
+    this.status = details.status ?? 0;
+    this.body = details.body ?? "";
+    this.challenge = details.challenge ?? undefined;
   }
 }
 
@@ -177,9 +177,9 @@ export class HandshakeTimedOutError extends HandshakeFailedError {
   /** The timeout that elapsed, in milliseconds. */
   readonly waited: number;
 
-  constructor(message: string, facts: TimeoutFacts = {}) {
-    super(message, facts);
-    this.waited = facts.waited ?? 0;
+  constructor(message: string, details: TimeoutDetails = {}) {
+    super(message, details);
+    this.waited = details.waited ?? 0;
   }
 }
 
@@ -205,10 +205,10 @@ export class ServerExitedError extends ConnectionLostError {
   /** The last lines of its stderr, if captured. */
   readonly stderr: readonly string[];
 
-  constructor(message: string, facts: ErrorFacts & { exit?: string | null | undefined; stderr?: string[] } = {}) {
-    super(message, facts);
-    this.exit = facts.exit ?? undefined;
-    this.stderr = facts.stderr ?? [];
+  constructor(message: string, details: ErrorDetails & { exit?: string | null | undefined; stderr?: string[] } = {}) {
+    super(message, details);
+    this.exit = details.exit ?? undefined;
+    this.stderr = details.stderr ?? [];
   }
 }
 
@@ -218,9 +218,9 @@ export class AuthorizationFailedError extends McplineError {
   /** Stable identifier of the reason, such as `unattended` or `insufficient_scope`. */
   readonly reason: string;
 
-  constructor(message: string, facts: ErrorFacts & { reason?: string } = {}) {
-    super(message, { retrySafe: true, ...facts });
-    this.reason = facts.reason ?? "";
+  constructor(message: string, details: ErrorDetails & { reason?: string } = {}) {
+    super(message, { retrySafe: true, ...details });
+    this.reason = details.reason ?? "";
   }
 }
 
@@ -256,9 +256,9 @@ export class NotSupportedError extends McplineError {
   /** The capabilities that the client lacks, as it would declare them; `undefined` for other operations. */
   readonly required: Record<string, unknown> | undefined;
 
-  constructor(message: string, facts: ErrorFacts & { required?: Record<string, unknown> | undefined } = {}) {
-    super(message, facts);
-    this.required = facts.required;
+  constructor(message: string, details: ErrorDetails & { required?: Record<string, unknown> | undefined } = {}) {
+    super(message, details);
+    this.required = details.required;
   }
 }
 
@@ -283,9 +283,9 @@ export class TransportError extends McplineError {
   /** The name of the system's error, as in errors of Node: `EADDRINUSE`, `EACCES`. `undefined` if it has none. */
   readonly code: string | undefined;
 
-  constructor(message: string, facts?: ErrorFacts) {
-    super(message, facts);
-    this.code = systemErrorName(facts?.source);
+  constructor(message: string, details?: ErrorDetails) {
+    super(message, details);
+    this.code = systemErrorName(details?.source);
   }
 }
 
@@ -372,10 +372,10 @@ interface RpcDescription {
 interface Description {
   kind: string;
   message: string;
-  members: Omit<ErrorFacts, "source"> & { source?: RpcDescription | string; forModel?: boolean };
+  members: Omit<ErrorDetails, "source"> & { source?: RpcDescription | string; forModel?: boolean };
 }
 
-const classes = new Map<string, new (message: string, facts: ErrorFacts) => McplineError>([
+const classes = new Map<string, new (message: string, details: ErrorDetails) => McplineError>([
   ["request_timed_out", RequestTimedOutError],
   ["request_cancelled", RequestCancelledError],
   ["http_error", HttpError],
@@ -413,16 +413,16 @@ export function isForModel(error: unknown): error is McplineError {
  */
 export function errorOf(json: string): McplineError {
   const { kind, message, members } = JSON.parse(json) as Description;
-  const { source, ...facts } = members;
+  const { source, ...details } = members;
   // Other messages may quote the peer.
   const text = kind === "usage_error" || kind === "not_supported" ? withOwnNames(message) : message;
   if (kind === "rpc_error" && typeof source === "object") {
-    return new RpcError(source.code, source.message, source.data, message, facts);
+    return new RpcError(source.code, source.message, source.data, message, details);
   }
   const made = classes.get(kind) ?? InternalError;
   const cause =
     typeof source === "object" ? new RpcError(source.code, source.message, source.data, source.shown) : source;
-  const error = new made(text, { ...facts, source: cause });
+  const error = new made(text, { ...details, source: cause });
   if (members.forModel === true) {
     forModel.add(error);
   }

@@ -18,7 +18,7 @@ import type {
   Resource,
   ToolAnnotations,
 } from "./protocol.js";
-import type { Parsed, ParsedObject, Returned, Schema, SchemaShape, StandardSchema } from "./schemas.js";
+import type { SchemaOutput, SchemaOutputObject, SchemaInput, Schema, SchemaShape, StandardSchema } from "./schemas.js";
 import type { CacheHint, Rate } from "./settings.js";
 import type { ToolResult } from "./tool_result.js";
 
@@ -99,7 +99,7 @@ export type ResourceListReturn =
   readonly (string | Resource)[] | { resources: readonly (string | Resource)[] } | null | undefined;
 
 /** Options of every feature. */
-export interface Described {
+export interface FeatureDescription {
   /** Display name. */
   title?: string;
   /** Description for the model. */
@@ -205,7 +205,7 @@ export interface ArgumentTransform {
 export interface ToolOptions<
   I extends Schema | undefined = Schema,
   O extends Schema | undefined = Schema,
-> extends Described {
+> extends FeatureDescription {
   /** Schema of the arguments, an object. Default: no arguments. */
   input?: I;
   /**
@@ -231,7 +231,7 @@ export interface ToolOptions<
 }
 
 /** Options of a resource. */
-export interface ResourceOptions extends Described {
+export interface ResourceOptions extends FeatureDescription {
   /** Name for programs. */
   name: string;
   /** Media type of the contents. Default for strings: `text/plain`. */
@@ -252,7 +252,7 @@ export interface ResourceOptions extends Described {
  *
  * @typeParam Names Names of the template's variables.
  */
-export interface ResourceTemplateOptions<Names extends string = string, Ctx = Context> extends Described {
+export interface ResourceTemplateOptions<Names extends string = string, Ctx = Context> extends FeatureDescription {
   /** Name for programs. */
   name: string;
   /** Media type of the contents. Default for strings: `text/plain`. */
@@ -313,7 +313,7 @@ type KnownOptions<A> = {
 };
 
 /** Options of a prompt. */
-export interface PromptOptions<A extends PromptArguments = PromptArguments, Ctx = Context> extends Described {
+export interface PromptOptions<A extends PromptArguments = PromptArguments, Ctx = Context> extends FeatureDescription {
   /**
    * The arguments: their options by name, or a schema of a library, such as `z.object({ city: z.string() })` or its shape
    * `{ city: z.string() }`. The protocol transmits strings: a schema has to accept them (`z.coerce.number()`). Titles,
@@ -361,7 +361,7 @@ export type NoArguments = Record<never, PromptArgumentOptions>; // eslint-disabl
 export type PromptArgumentValues<A> = A extends StandardSchema | SchemaShape
   ? [keyof A] extends [never]
     ? StringsOf<A>
-    : Parsed<A>
+    : SchemaOutput<A>
   : StringsOf<A>;
 
 type StringsOf<A> = {
@@ -374,10 +374,10 @@ type StringsOf<A> = {
 export type NamesOfArguments<A> = (A extends StandardSchema<infer Input> ? keyof Input : keyof A) & string;
 
 /** Type of the arguments of a handler, by the schema of its input. */
-export type ArgumentsOf<I> = [I] extends [Schema] ? ParsedObject<I> : Record<string, never>;
+export type ArgumentsOf<I> = [I] extends [Schema] ? SchemaOutputObject<I> : Record<string, never>;
 
 /** The type of a custom method's `params`. */
-export type ParamsOf<P> = [P] extends [Schema] ? ParsedObject<P> : Record<string, unknown>;
+export type ParamsOf<P> = [P] extends [Schema] ? SchemaOutputObject<P> : Record<string, unknown>;
 
 /** Return value of a tool's handler, by the schema of its output. */
 // The members outside the condition give literals in handlers their types.
@@ -385,7 +385,7 @@ export type ReturnOf<O> =
   | CallToolResult
   | InputRequired
   | ExtendedResult
-  | ([O] extends [Schema] ? Returned<O> | ToolResult<Returned<O>> : ToolReturn);
+  | ([O] extends [Schema] ? SchemaInput<O> | ToolResult<SchemaInput<O>> : ToolReturn);
 
 declare const literals: unique symbol;
 

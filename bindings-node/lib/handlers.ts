@@ -3,7 +3,7 @@
 import type { AsyncContext } from "./async_context.js";
 import { Context } from "./context.js";
 import { type FailedHandler, isUnexpected, type OnError, report } from "./handler_errors.js";
-import { finish as finishCall, hub, Kind } from "./hub.js";
+import { finish as finishCall, hub, ResultKind } from "./hub.js";
 import { isPromise } from "./is_promise.js";
 import { type RequestSpan, spanOfCall } from "./request_spans.js";
 import { finishFailed } from "./results.js";
@@ -45,7 +45,7 @@ export class HandlerTable {
   #run(number: number, call: number, input: string, spanNumber: number): void {
     const handler = this.#handlers.get(number);
     if (handler === undefined) {
-      finishCall(call, Kind.InternalFailure, "the handler was removed");
+      finishCall(call, ResultKind.InternalFailure, "the handler was removed");
       return;
     }
     const ctx = new Context(call, this.server);

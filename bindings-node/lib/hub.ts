@@ -35,7 +35,7 @@ const enum Row {
 }
 
 /** Kinds of results; as in `src/outcome.rs`. */
-export const enum Kind {
+export const enum ResultKind {
   Text = 0,
   Content = 1,
   Structured = 2,
@@ -230,7 +230,7 @@ export function unwatchExchange(exchange: number): void {
 }
 
 const outNumbers: number[] = [];
-const outKinds: Kind[] = [];
+const outKinds: ResultKind[] = [];
 const outTexts: string[] = [];
 /** Total length of the texts. */
 let outLength = 0;
@@ -239,7 +239,7 @@ let waitsForFlush = false;
 let firstWaits = 0;
 
 /** Ends a call, at the end of this turn, or at once if many results are waiting. */
-export function finish(call: number, kind: Kind, text: string): void {
+export function finish(call: number, kind: ResultKind, text: string): void {
   if (cancellations.size > 0) {
     cancellations.delete(call);
   }
@@ -382,7 +382,7 @@ function dispatch(index: number, text: string): void {
       const call = table[index + 3] as number;
       const receiver = held.get(first) ?? receivers.get(first)?.deref();
       if (receiver === undefined) {
-        finish(call, Kind.InternalFailure, "the server is gone");
+        finish(call, ResultKind.InternalFailure, "the server is gone");
       } else {
         receiver.run(table[index + 2] as number, call, text, table[index + 4] as number, table[index + 5] as number);
       }

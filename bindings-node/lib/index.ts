@@ -36,11 +36,11 @@ export type {
   Enterprise,
   Loopback,
   OAuthOptions,
-  OwnUserAgent,
+  FunctionUserAgent,
   Terminal,
   Token,
   TokenStore,
-  TokenWanted,
+  TokenRequest,
 } from "./client/auth.js";
 export { Client } from "./client/client.js";
 export type {
@@ -95,7 +95,7 @@ export {
   UrlElicitationRequiredError,
   UsageError,
 } from "./errors.js";
-export type { ErrorFacts, ErrorKind, TimeoutFacts, UrlElicitation } from "./errors.js";
+export type { ErrorDetails, ErrorKind, TimeoutDetails, UrlElicitation } from "./errors.js";
 export type { FailedHandler, OnError } from "./handler_errors.js";
 export type {
   MessageKind,
@@ -119,7 +119,7 @@ export type {
 export type { RouteContext, RouteHandler, RouteOptions, RouteReturn } from "./routes.js";
 export { ExtendedResult, Extension } from "./extension.js";
 export type { ClientExtension, ExtensionOptions, ReceivedResult } from "./extension.js";
-export type { Caller, IntrospectionSettings, ResourceServerSettings, Verified } from "./auth.js";
+export type { Caller, IntrospectionSettings, ResourceServerSettings, VerifiedCaller } from "./auth.js";
 export type { HttpApp, WellKnown } from "./http.js";
 export type { FastifyReplyLike, FastifyRequestLike, MountedRequestOptions } from "./outer_request.js";
 export type * from "./protocol.js";
@@ -128,8 +128,8 @@ export { elicitForm, elicitUrl, InputRequired, listRoots, sample } from "./input
 export type { InputRequest } from "./input_requests.js";
 export type {
   FromJsonSchema,
-  Parsed,
-  Returned,
+  SchemaOutput,
+  SchemaInput,
   Schema,
   SchemaShape,
   StandardIssue,
@@ -139,7 +139,7 @@ export type {
 export { Server } from "./server.js";
 export type * from "./feature_options.js";
 export type { ServerOptions } from "./server_options.js";
-export type { ChannelOptions, Listening, ListeningUnix, ListenOptions, ServedChannel } from "./serving.js";
+export type { ChannelOptions, HttpListener, UnixListener, ListenOptions, ServedChannel } from "./serving.js";
 export type { Tls } from "./tls.js";
 export { result, ToolResult } from "./tool_result.js";
 export type { ResultMembers } from "./tool_result.js";

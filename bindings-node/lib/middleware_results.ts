@@ -3,7 +3,7 @@
 import { blocksOf, jsonOf } from "./content.js";
 import { UsageError } from "./errors.js";
 import { ExtendedResult } from "./extension.js";
-import { finish, Kind } from "./hub.js";
+import { finish, ResultKind } from "./hub.js";
 import { InputRequired } from "./input_requests.js";
 import type { MiddlewareRequest } from "./middleware.js";
 import { typeName } from "./option_checks.js";
@@ -28,7 +28,7 @@ export function receivedResult(json: string): Record<string, unknown> {
 export function endOf(request: MiddlewareRequest, value: unknown): (call: number) => void {
   const { kind, method } = request;
   if (kind === "sent_notification" || kind === "received_notification") {
-    return ending(Kind.Result, "{}");
+    return ending(ResultKind.Result, "{}");
   }
   if (value === undefined) {
     throw new UsageError(
@@ -39,12 +39,12 @@ export function endOf(request: MiddlewareRequest, value: unknown): (call: number
     throw new UsageError("a middleware cannot return `InputRequired`: only handlers can");
   }
   if (value instanceof ExtendedResult) {
-    return ending(Kind.Result, jsonOf({ ...value.members, resultType: value.resultType }));
+    return ending(ResultKind.Result, jsonOf({ ...value.members, resultType: value.resultType }));
   }
   const received = typeof value === "object" && value !== null ? receivedJson.get(value) : undefined;
   if (received !== undefined) {
     const json = jsonOf(value);
-    return isUnchanged(received, json) ? ending(Kind.Unchanged, received) : ending(Kind.Result, json);
+    return isUnchanged(received, json) ? ending(ResultKind.Unchanged, received) : ending(ResultKind.Result, json);
   }
   if (method === "tools/call") {
     return endOfTool(value);
@@ -52,7 +52,7 @@ export function endOf(request: MiddlewareRequest, value: unknown): (call: number
   if (!isPlain(value)) {
     throw new UsageError(`a middleware must return the result of ${method}, an object, not ${nameOf(value)}`);
   }
-  return ending(Kind.Result, jsonOf(value));
+  return ending(ResultKind.Result, jsonOf(value));
 }
 
 /**
@@ -69,10 +69,10 @@ function endOfTool(value: unknown): (call: number) => void {
     const { content, resultType } = value;
     const blocks = blocksOf(content);
     if (content !== undefined && blocks !== undefined) {
-      return ending(Kind.Result, jsonOf({ ...value, content: blocks }));
+      return ending(ResultKind.Result, jsonOf({ ...value, content: blocks }));
     }
     if (content === undefined && typeof resultType === "string") {
-      return ending(Kind.Result, jsonOf(value));
+      return ending(ResultKind.Result, jsonOf(value));
     }
   }
   const isContent = value !== null && blocksOf(value) !== undefined;
@@ -86,7 +86,7 @@ function endOfTool(value: unknown): (call: number) => void {
   };
 }
 
-function ending(kind: Kind, json: string): (call: number) => void {
+function ending(kind: ResultKind, json: string): (call: number) => void {
   return (call) => {
     finish(call, kind, json);
   };

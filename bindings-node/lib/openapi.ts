@@ -6,7 +6,7 @@ import type { Awaitable } from "./feature_options.js";
 import type { FeatureRegistry } from "./feature_registry.js";
 import type { RegisteredHandler } from "./handlers.js";
 import { headerPairs } from "./headers.js";
-import { finish, hub, Kind } from "./hub.js";
+import { finish, hub, ResultKind } from "./hub.js";
 import { type NativeHttpRequest, native, type NativeServer } from "./native.js";
 import {
   BOOLEAN,
@@ -228,7 +228,7 @@ function credentialHandler(scheme: string, call: CredentialFunction): Registered
     name: scheme,
     run: (ctx) => call(ctx),
     finish: (number, value) => {
-      finish(number, Kind.Result, JSON.stringify(credentialJson(scheme, value)));
+      finish(number, ResultKind.Result, JSON.stringify(credentialJson(scheme, value)));
     },
   };
 }

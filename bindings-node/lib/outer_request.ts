@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 
-import { principalJson, type Verified } from "./auth.js";
+import { principalJson, type VerifiedCaller } from "./auth.js";
 import { UsageError } from "./errors.js";
 import { mountPrefix } from "./mount_prefix.js";
 import { checkOptions, closestName } from "./option_checks.js";
@@ -25,7 +25,7 @@ export interface MountedRequestOptions<C = unknown> {
    * and scopes of features apply. Without it the caller is anonymous: features that require scopes are refused (HTTP
    * 403), and all others may be used. Cannot be combined with {@link HttpSettings.auth}.
    */
-  auth?: Verified;
+  auth?: VerifiedCaller;
   /**
    * A value for handlers, which read it from {@link Context.context}: a session, a database connection or the like.
    * Default: what {@link ServerOptions.createContext} returns.

@@ -11,7 +11,7 @@ import {
   UsageError,
 } from "./errors.js";
 import { ExtendedResult } from "./extension.js";
-import { finish, hub, Kind } from "./hub.js";
+import { finish, hub, ResultKind } from "./hub.js";
 import { isPromise } from "./is_promise.js";
 import type { CompletionValues, GetPromptResult, PromptMessage, ReadResourceResult } from "./protocol.js";
 import { InputRequired } from "./input_requests.js";
@@ -24,7 +24,7 @@ import { type ResultMembers, toolResultOf } from "./tool_result.js";
  */
 export function finishTool(call: number, value: unknown, output?: Validate): PromiseLike<void> | undefined {
   if (typeof value === "string" && output === undefined) {
-    finish(call, Kind.Text, value);
+    finish(call, ResultKind.Text, value);
     return undefined;
   }
   if (value instanceof InputRequired) {
@@ -49,10 +49,10 @@ export function finishTool(call: number, value: unknown, output?: Validate): Pro
   }
   if (output !== undefined) {
     return validateThen(output, value, (value) => {
-      finish(call, Kind.Structured, jsonOf(value));
+      finish(call, ResultKind.Structured, jsonOf(value));
     });
   }
-  finish(call, Kind.Content, JSON.stringify(contentBlocksOf(value)));
+  finish(call, ResultKind.Content, JSON.stringify(contentBlocksOf(value)));
   return undefined;
 }
 
@@ -67,7 +67,7 @@ function validateThen(output: Validate, value: unknown, then: (value: unknown) =
 
 function finishWhole(call: number, { content, ...rest }: ResultMembers): void {
   const blocks = content === undefined ? undefined : contentBlocksOf(content);
-  finish(call, Kind.Complete, jsonOf({ ...rest, content: blocks }));
+  finish(call, ResultKind.Complete, jsonOf({ ...rest, content: blocks }));
 }
 
 /** Ends a resource request with the handler's return value. */
@@ -77,12 +77,12 @@ export function finishResource(call: number, value: unknown, uri: () => string, 
   } else if (value instanceof ExtendedResult) {
     finishExtended(call, value);
   } else if (isReadResult(value)) {
-    finish(call, Kind.Complete, JSON.stringify(value));
+    finish(call, ResultKind.Complete, JSON.stringify(value));
   } else {
     const own = uri();
     const many = Array.isArray(value) && value.every(isContents) && value.some(isMarked);
     const contents = many ? value.map((item) => completed(item, own, mimeType)) : [contentsOf(value, own, mimeType)];
-    finish(call, Kind.Complete, JSON.stringify({ contents }));
+    finish(call, ResultKind.Complete, JSON.stringify({ contents }));
   }
 }
 
@@ -90,7 +90,7 @@ export function finishResource(call: number, value: unknown, uri: () => string, 
 export function finishResourceList(call: number, value: unknown): void {
   const isWhole = typeof value === "object" && value !== null && "resources" in value;
   const resources = isWhole ? value.resources : (value ?? []);
-  finish(call, Kind.Complete, JSON.stringify({ resources }));
+  finish(call, ResultKind.Complete, JSON.stringify({ resources }));
 }
 
 /** Ends a prompt request with the handler's return value. */
@@ -105,7 +105,7 @@ export function finishPrompt(call: number, value: unknown): void {
   }
   const whole = isPromptResult(value) ? value : { messages: value };
   const items = Array.isArray(whole.messages) ? (whole.messages as unknown[]) : [whole.messages];
-  finish(call, Kind.Complete, JSON.stringify({ ...whole, messages: items.flatMap(messagesOf) }));
+  finish(call, ResultKind.Complete, JSON.stringify({ ...whole, messages: items.flatMap(messagesOf) }));
 }
 
 /** Ends a custom request with the handler's return value. The core checks that it is an object. */
@@ -115,13 +115,13 @@ export function finishRequest(call: number, value: unknown): void {
   } else if (value instanceof ExtendedResult) {
     finishExtended(call, value);
   } else {
-    finish(call, Kind.Result, jsonOf(value ?? {}));
+    finish(call, ResultKind.Result, jsonOf(value ?? {}));
   }
 }
 
 /** Ends the handler of an event, whose return value is ignored. */
 export function finishEvent(call: number): void {
-  finish(call, Kind.Text, "");
+  finish(call, ResultKind.Text, "");
 }
 
 /** Ends a completion request with the handler's return value. */
@@ -132,7 +132,7 @@ export function finishCompletion(call: number, value: unknown): void {
       : Array.isArray(value)
         ? { values: value.map(String) }
         : (value as CompletionValues);
-  finish(call, Kind.Complete, jsonOf({ completion: values }));
+  finish(call, ResultKind.Complete, jsonOf({ completion: values }));
 }
 
 /** Kinds of errors of handlers that end because their call was cancelled. */
@@ -144,7 +144,7 @@ export function finishFailed(call: number, error: unknown): void {
     finishByKind(call, error);
   } catch {
     // Handlers may throw anything, such as a proxy that throws, and their calls must end in any case.
-    finish(call, Kind.Exception, JSON.stringify({ summary: UNREADABLE, trace: UNREADABLE }));
+    finish(call, ResultKind.Exception, JSON.stringify({ summary: UNREADABLE, trace: UNREADABLE }));
   }
 }
 
@@ -153,29 +153,29 @@ const UNREADABLE = "an error that cannot be read";
 function finishByKind(call: number, error: unknown): void {
   if (error instanceof McplineError && GIVEN_UP.has(error.kind) && hub.callCancelled(call)) {
     // The call was cancelled: its result is ignored, and this is no failure.
-    finish(call, Kind.ToolFailure, textOf(error.message));
+    finish(call, ResultKind.ToolFailure, textOf(error.message));
   } else if (isForModel(error)) {
-    finish(call, Kind.ToolFailure, textOf(error.message));
+    finish(call, ResultKind.ToolFailure, textOf(error.message));
   } else if (error instanceof ResourceNotFoundError) {
-    finish(call, Kind.ResourceNotFound, textOf(error.uri ?? ""));
+    finish(call, ResultKind.ResourceNotFound, textOf(error.uri ?? ""));
   } else if (error instanceof UrlElicitationRequiredError) {
     finish(
       call,
-      Kind.UrlElicitations,
+      ResultKind.UrlElicitations,
       JSON.stringify(error.elicitations.map((elicitation) => ({ mode: "url", ...elicitation }))),
     );
   } else if (error instanceof NotSupportedError && error.required !== undefined) {
-    finish(call, Kind.Unsupported, JSON.stringify({ message: error.message, required: error.required }));
+    finish(call, ResultKind.Unsupported, JSON.stringify({ message: error.message, required: error.required }));
   } else if (error instanceof RpcError) {
     const { code, rpcMessage, data } = error;
-    finish(call, Kind.RpcFailure, JSON.stringify({ code, message: rpcMessage, data: jsonable(data) }));
+    finish(call, ResultKind.RpcFailure, JSON.stringify({ code, message: rpcMessage, data: jsonable(data) }));
   } else {
     // The core emits a warning. The client learns about internals in debug mode only.
     const summary = summaryOf(error);
     // `Error.prepareStackTrace` may return anything.
     const stack: unknown = error instanceof Error ? error.stack : undefined;
     const trace = typeof stack === "string" ? stack : summary;
-    finish(call, Kind.Exception, JSON.stringify({ summary, trace }));
+    finish(call, ResultKind.Exception, JSON.stringify({ summary, trace }));
   }
 }
 
@@ -203,12 +203,12 @@ function jsonable(value: unknown): unknown {
 
 function finishInputRequired(call: number, { requests, state }: InputRequired): void {
   const entries = Object.entries(requests).map(([key, { method, params }]) => [key, method, params]);
-  finish(call, Kind.InputRequired, JSON.stringify({ requests: entries, state }));
+  finish(call, ResultKind.InputRequired, JSON.stringify({ requests: entries, state }));
 }
 
 /** Ends a call with a result of an extension's result type. */
 function finishExtended(call: number, { resultType, members }: ExtendedResult): void {
-  finish(call, Kind.Result, jsonOf({ ...members, resultType }));
+  finish(call, ResultKind.Result, jsonOf({ ...members, resultType }));
 }
 
 const READ_MEMBERS = ["contents", "ttlMs", "cacheScope", "_meta"];

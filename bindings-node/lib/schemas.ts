@@ -93,26 +93,26 @@ type Required<S> = S extends { readonly required: readonly (infer Name)[] } ? Na
 type Flat<T> = { [Name in keyof T]: T[Name] };
 
 /** The type of the validated values of a schema, which handlers receive. */
-export type Parsed<S> =
+export type SchemaOutput<S> =
   S extends StandardSchema<unknown, infer Output>
     ? Output
     : IsShape<S> extends true
-      ? OfShape<{ [Name in keyof S]: Parsed<S[Name]> }>
+      ? OfShape<{ [Name in keyof S]: SchemaOutput<S[Name]> }>
       : FromJsonSchema<S>;
 
-/** As {@link Parsed}, for values that are objects, also if the compiler does not know the JSON Schema. */
-export type ParsedObject<S> = S extends StandardSchema
-  ? Parsed<S>
-  : unknown extends Parsed<S>
+/** As {@link SchemaOutput}, for values that are objects, also if the compiler does not know the JSON Schema. */
+export type SchemaOutputObject<S> = S extends StandardSchema
+  ? SchemaOutput<S>
+  : unknown extends SchemaOutput<S>
     ? Record<string, unknown>
-    : Parsed<S>;
+    : SchemaOutput<S>;
 
 /** The type of the values of an output schema, which handlers return: those before its defaults and transformations. */
-export type Returned<S> =
+export type SchemaInput<S> =
   S extends StandardSchema<infer Input>
     ? Input
     : IsShape<S> extends true
-      ? OfShape<{ [Name in keyof S]: Returned<S[Name]> }>
+      ? OfShape<{ [Name in keyof S]: SchemaInput<S[Name]> }>
       : AnyObject<FromJsonSchema<S>>;
 
 /** Interfaces have no index signature, so that an object of unknown properties would not accept them. */

@@ -54,8 +54,8 @@ import type { Schema } from "./schemas.js";
 import type { ServerOptions } from "./server_options.js";
 import {
   type ChannelOptions,
-  type Listening,
-  type ListeningUnix,
+  type HttpListener,
+  type UnixListener,
   type ListenOptions,
   type ServedChannel,
   Serving,
@@ -598,7 +598,7 @@ export class Server<C = unknown, State = unknown> {
    *
    * @throws TransportError if the address cannot be bound.
    */
-  listen(options: ListenOptions = {}): Promise<Listening> {
+  listen(options: ListenOptions = {}): Promise<HttpListener> {
     return this.#serving.http(options);
   }
 
@@ -613,7 +613,7 @@ export class Server<C = unknown, State = unknown> {
    * @throws TransportError if the socket cannot be created, or another server uses it.
    * @throws UsageError if the path is too long for a socket, or a setting is invalid.
    */
-  listenUnix(path: string, settings: UnixSettings = {}): Promise<ListeningUnix> {
+  listenUnix(path: string, settings: UnixSettings = {}): Promise<UnixListener> {
     return this.#serving.unix(path, settings);
   }
 

@@ -3,7 +3,7 @@
 import { writeSync } from "node:fs";
 
 import { type AsyncContext, beginOrigin, captureContext, endOrigin } from "./async_context.js";
-import { principalJson, registerVerifier, type Verified } from "./auth.js";
+import { principalJson, registerVerifier, type VerifiedCaller } from "./auth.js";
 import { type Channel, Channels, type MessageReceiver } from "./channel.js";
 import { attempt, RpcError, TransportError, UsageError } from "./errors.js";
 import { exitIfClosedOnSignals, exitSoon } from "./exit.js";
@@ -51,7 +51,7 @@ export interface ListenOptions extends HttpSettings {
 }
 
 /** A running HTTP server. */
-export interface Listening {
+export interface HttpListener {
   /** The bound address. */
   readonly host: string;
   /** The bound port. */
@@ -66,7 +66,7 @@ export interface Listening {
 }
 
 /** A server that listens on a Unix socket. */
-export interface ListeningUnix {
+export interface UnixListener {
   /** Path of the socket. */
   readonly path: string;
   /** Settles when the server has stopped. */
@@ -94,7 +94,7 @@ export interface ChannelOptions {
    * principal count as one client. Without a principal the client may do everything, which is right if this process
    * started the client, or the client started this process.
    */
-  principal?: Verified;
+  principal?: VerifiedCaller;
 }
 
 const LISTEN = [...HTTP_NAMES, "port", "host", "workers", "workerStartTimeout", "tls"];
@@ -221,7 +221,7 @@ export class Serving {
   }
 
   /** Serves over HTTP; see {@link Server.listen}. */
-  async http(options: ListenOptions): Promise<Listening> {
+  async http(options: ListenOptions): Promise<HttpListener> {
     checkOptions("`listen`", options, LISTEN);
     const { port = 0, host = "127.0.0.1", workers = 1, workerStartTimeout, tls, ...settings } = options;
     if (!Number.isInteger(port) || port < 0 || port > MAX_PORT) {
@@ -278,7 +278,7 @@ export class Serving {
   }
 
   /** Serves on a Unix socket; see {@link Server.listenUnix}. */
-  async unix(path: string, settings: UnixSettings): Promise<ListeningUnix> {
+  async unix(path: string, settings: UnixSettings): Promise<UnixListener> {
     checkName("`path`", path);
     checkOptions("`listenUnix`", settings, UNIX_NAMES);
     const options = unixOptions(settings);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use mcpline::Context;
-use mcpline::protocol::session::Peer;
+use mcpline::protocol::session::ClientProfile;
 
 use crate::hub::lock;
 
@@ -27,7 +27,7 @@ struct Waiting {
     /// The promises, in the order in which the request was passed on, and whether a call has begun for each.
     promises: Vec<(u32, bool)>,
     /// Kept, so that no other peer gets its address.
-    _peer: Arc<Peer>,
+    _peer: Arc<ClientProfile>,
 }
 
 /// A request that was passed on once.
@@ -82,7 +82,7 @@ impl PassedRequests {
     }
 }
 
-fn identify(context: &Context) -> (RequestIdentity, Arc<Peer>) {
+fn identify(context: &Context) -> (RequestIdentity, Arc<ClientProfile>) {
     let peer = context.peer();
     let identity = RequestIdentity {
         peer: Arc::as_ptr(&peer) as usize,

@@ -16,17 +16,17 @@ from guarded import Guarded
 from mcpline import AuthorizationFailed, Client, McplineError, SyncClient, UsageError
 from mcpline.auth import (
     Bearer,
-    Callback,
     Credentials,
     Enterprise,
     FileStore,
+    FunctionUserAgent,
     KeyringStore,
     Loopback,
     MemoryStore,
     OAuth,
     Terminal,
     Token,
-    TokenWanted,
+    TokenRequest,
 )
 from support import MODERN, run
 from ways import http_port
@@ -49,8 +49,8 @@ async def echoes(server: Guarded, auth: Any) -> bool:
         return result.text == "v"
 
 
-def user(server: Guarded) -> Callback:
-    return Callback(REDIRECT, server.answer)
+def user(server: Guarded) -> FunctionUserAgent:
+    return FunctionUserAgent(REDIRECT, server.answer)
 
 
 def test_a_token_is_sent_with_every_request(guarded: Guarded):
@@ -66,13 +66,13 @@ def test_a_rejected_token_is_an_error(guarded: Guarded):
 
 @pytest.mark.parametrize("is_async", [True, False])
 def test_a_token_function_is_called_again_after_a_rejection(guarded: Guarded, is_async: bool):
-    wanted: list[TokenWanted] = []
+    wanted: list[TokenRequest] = []
 
-    def give(want: TokenWanted) -> Token | str:
+    def give(want: TokenRequest) -> Token | str:
         wanted.append(want)
         return "known" if want.refused else Token("unknown", expires_in=60)
 
-    async def give_later(want: TokenWanted) -> Token | str:
+    async def give_later(want: TokenRequest) -> Token | str:
         await asyncio.sleep(0)
         return give(want)
 
@@ -82,7 +82,7 @@ def test_a_token_function_is_called_again_after_a_rejection(guarded: Guarded, is
 
 
 def test_an_exception_of_a_token_function_fails_the_request(guarded: Guarded):
-    async def give(_want: TokenWanted) -> str:
+    async def give(_want: TokenRequest) -> str:
         raise RuntimeError("hush")
 
     with pytest.raises(AuthorizationFailed) as raised:
@@ -95,7 +95,7 @@ def test_the_user_signs_in_once_for_clients_with_the_same_oauth(guarded: Guarded
     async def later(url: str) -> str:
         return await asyncio.to_thread(guarded.answer, url)
 
-    oauth = OAuth("Ink", user_agent=Callback(REDIRECT, later if is_async else guarded.answer))
+    oauth = OAuth("Ink", user_agent=FunctionUserAgent(REDIRECT, later if is_async else guarded.answer))
     assert run(echoes(guarded, oauth))
     assert run(echoes(guarded, oauth))
     assert (guarded.count("authorize"), guarded.count("register")) == (1, 1)
@@ -112,8 +112,8 @@ def test_the_user_signs_in_once_for_clients_with_the_same_oauth(guarded: Guarded
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"user_agent": Callback("http://host.example/back", str)}, "host.example"),
-        ({"user_agent": Callback("com.example.app:/back", str)}, "com.example.app"),
+        ({"user_agent": FunctionUserAgent("http://host.example/back", str)}, "host.example"),
+        ({"user_agent": FunctionUserAgent("com.example.app:/back", str)}, "com.example.app"),
         ({"user_agent": Terminal(redirect_uri="http://host.example/back")}, "host.example"),
         ({"client_id_metadata_url": "http://client.example/metadata.json"}, "must be https"),
         ({"client_id_metadata_url": "https://client.example"}, "must have a path"),
@@ -171,7 +171,7 @@ def test_a_declined_sign_in_or_a_failing_host_is_an_error_with_a_reason(guarded:
 
     for open_, reason in ((deny, "authorization_server_error"), (fail, "authorization_incomplete")):
         with pytest.raises(AuthorizationFailed) as raised:
-            run(echoes(guarded, OAuth("Ink", user_agent=Callback(REDIRECT, open_))))
+            run(echoes(guarded, OAuth("Ink", user_agent=FunctionUserAgent(REDIRECT, open_))))
         assert reason in raised.value.reason
     with pytest.raises(AuthorizationFailed) as raised:
         run(echoes(guarded, OAuth("Ink", user_agent=None)))
@@ -267,7 +267,7 @@ def test_a_client_may_have_tokens_of_its_own(guarded: Guarded):
 
 
 def test_blocking_clients_are_authorized_too(guarded: Guarded):
-    async def give(_want: TokenWanted) -> str:
+    async def give(_want: TokenRequest) -> str:
         return "known"
 
     for auth in ("known", Bearer(lambda _want: "known"), Bearer(give), OAuth("Ink", user_agent=user(guarded))):

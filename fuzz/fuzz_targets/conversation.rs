@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use mcpline_protocol::client::{
-    CallKey, ClientEvent, ClientSession, InputRequiredResult, NegotiatedSession, Negotiation,
+    OutgoingRequestId, ClientEvent, ClientSession, InputRequiredResult, NegotiatedSession, Negotiation,
     NegotiationOptions, NegotiationStep, OutgoingClientRequest, ResultCache, ToolCatalog,
     UrlElicitations,
 };
@@ -79,7 +79,7 @@ struct Driver {
     started: u64,
     ended: HashSet<u64>,
     input_requests: Vec<RequestId>,
-    keys: Vec<CallKey>,
+    keys: Vec<OutgoingRequestId>,
     now: Duration,
     tools: ToolCatalog,
     cache: ResultCache,

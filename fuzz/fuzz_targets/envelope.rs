@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use mcpline_fuzz::Cost;
-use mcpline_protocol::wire::{Incoming, Kind, Message, Params, Problem, Raw, check, encode, read};
+use mcpline_protocol::wire::{Incoming, JsonKind, Message, Params, Problem, Raw, check, encode, read};
 use serde_json::Value;
 
 fuzz_target!(|data: &[u8]| {
@@ -128,7 +128,7 @@ fn survives(message: &Message) {
 /// Checks that the members found by the scanner are those of the object.
 fn found(params: Option<&Params>) {
     let Some(params) = params else { return };
-    assert_eq!(params.raw().kind(), Kind::Object);
+    assert_eq!(params.raw().kind(), JsonKind::Object);
     for (key, value) in params.raw().members().expect("an object") {
         assert_eq!(params.get(&key), Some(value.clone()));
         assert_eq!(params.raw().member(&key), Some(value.clone()));

@@ -5,14 +5,14 @@
 
 use libfuzzer_sys::fuzz_target;
 use mcpline_fuzz::Cost;
-use mcpline_protocol::schema::{Budget, CompiledSchema};
+use mcpline_protocol::schema::{StepBudget, CompiledSchema};
 use mcpline_protocol::wire::Raw;
 use serde_json::json;
 
 fuzz_target!(|input: (String, String)| {
     let (pattern, text) = input;
     let schema = json!({"pattern": pattern});
-    let mut compiling = Budget::new(usize::MAX, None);
+    let mut compiling = StepBudget::new(usize::MAX, None);
     let (compiled, compilation) =
         Cost::of(|| CompiledSchema::compile_within(&schema, &mut compiling));
     let base = Cost {
@@ -30,7 +30,7 @@ fuzz_target!(|input: (String, String)| {
     );
     let Ok(compiled) = compiled else { return };
     let value = Raw::from_serialize(&text).expect("a string");
-    let mut matching = Budget::new(usize::MAX, None);
+    let mut matching = StepBudget::new(usize::MAX, None);
     let (_, matched) = Cost::of(|| compiled.validate_within(&value, &mut matching).is_ok());
     let characters = text.chars().count() + 1;
     let most = 1_000 + 2 * compiling.spent() * characters + 4 * value.as_bytes().len();

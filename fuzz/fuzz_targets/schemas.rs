@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use mcpline_fuzz::Cost;
-use mcpline_protocol::schema::{Budget, CompiledSchema};
+use mcpline_protocol::schema::{StepBudget, CompiledSchema};
 use mcpline_protocol::wire::Raw;
 
 /// The largest cost per byte of a schema or a value.
@@ -30,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
     let Ok(compiled) = compiled else {
         return;
     };
-    let mut budget = Budget::new(usize::MAX / 2, None);
+    let mut budget = StepBudget::new(usize::MAX / 2, None);
     // References may lead to the same schema repeatedly, and a pattern has more operations than bytes.
     let source = String::from_utf8_lossy(&source);
     let is_product = !["ef\"", "attern", "regex", "\\u"]

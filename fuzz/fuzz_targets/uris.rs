@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use mcpline_fuzz::Cost;
-use mcpline_protocol::schema::Budget;
+use mcpline_protocol::schema::StepBudget;
 use mcpline_protocol::uri_template::{UriTemplate, Variables};
 
 fuzz_target!(|data: &[u8]| {
@@ -38,7 +38,7 @@ fuzz_target!(|data: &[u8]| {
 /// by name, may be read once for each position where they may begin.
 fn costs_what_it_may(template: &UriTemplate, uri: &str) {
     let variables = 1 + template.names().count();
-    let mut budget = Budget::new(usize::MAX, None);
+    let mut budget = StepBudget::new(usize::MAX, None);
     let (_, cost) = Cost::of(|| template.matches_within(uri, &mut budget).is_ok());
     let bytes = uri.len() + template.as_str().len();
     let is_linear = !template.as_str().contains(['*', '?', '&', ';', ':']);

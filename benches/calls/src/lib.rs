@@ -4,7 +4,7 @@
 use mcpline::client::Client;
 use mcpline::protocol::vocabulary::Tool;
 use mcpline::server::ToolOptions;
-use mcpline::transport::Memory;
+use mcpline::transport::MemoryTransport;
 use mcpline::{Context, HandlerError, Server};
 use nix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ pub fn server(reads_context: bool) -> Server {
 }
 
 /// Connects a client of 2025-11-25.
-pub async fn connect(server: &Server) -> Memory {
+pub async fn connect(server: &Server) -> MemoryTransport {
     let memory = server.connect();
     let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}});
@@ -41,7 +41,7 @@ pub async fn connect(server: &Server) -> Memory {
 
 /// Calls the tool so often, one call after another, with this member after the arguments. Returns the CPU time of a call in
 /// nanoseconds.
-pub async fn time(memory: &Memory, calls: u32, meta: &str) -> i64 {
+pub async fn time(memory: &MemoryTransport, calls: u32, meta: &str) -> i64 {
     let before = cpu_time();
     for id in 1..=calls {
         memory.send(format!(

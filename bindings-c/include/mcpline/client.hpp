@@ -310,7 +310,7 @@ public:
 
   /// Asynchronous version that returns a future; its value is null.
   Fallible<Pending<Json>> open_async() {
-    return later({}, [&](const mcpl_request_options *, mcpl_done done, void *user, mcpl_request **request) {
+    return later({}, [&](const mcpl_request_options *, mcpl_result_callback done, void *user, mcpl_request **request) {
       return mcpl_client_open_async(client_.get(), done, user, request);
     });
   }
@@ -318,7 +318,7 @@ public:
   /// Asynchronous version that calls `done(const Outcome &)` when the client is connected or has failed to connect.
   template <class F, Callback<F> = 0> Fallible<Request> open_async(F &&done) {
     return begin(std::forward<F>(done), {},
-                 [&](const mcpl_request_options *, mcpl_done callback, void *user, mcpl_request **request) {
+                 [&](const mcpl_request_options *, mcpl_result_callback callback, void *user, mcpl_request **request) {
                    return mcpl_client_open_async(client_.get(), callback, user, request);
                  });
   }
@@ -344,7 +344,7 @@ public:
   Fallible<Pending<Json>> request_async(std::string_view method, const JsonText &params,
                                         const RequestOptions &options = detail::default_options()) {
     const detail::Short called(method);
-    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
       return mcpl_client_request_async(client_.get(), called.get(), params.data(), params.size(), table, done, user,
                                        request);
     });
@@ -356,7 +356,7 @@ public:
                                   const RequestOptions &options = detail::default_options()) {
     const detail::Short called(method);
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
                    return mcpl_client_request_async(client_.get(), called.get(), params.data(), params.size(), table,
                                                     callback, user, request);
                  });
@@ -376,7 +376,7 @@ public:
   Fallible<Pending<Json>> call_tool_async(std::string_view name, const JsonText &arguments,
                                           const RequestOptions &options = detail::default_options()) {
     const detail::Short called(name);
-    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
       return mcpl_client_call_tool_async(client_.get(), called.get(), arguments.data(), arguments.size(), table, done,
                                          user, request);
     });
@@ -388,7 +388,7 @@ public:
                                     const RequestOptions &options = detail::default_options()) {
     const detail::Short called(name);
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
                    return mcpl_client_call_tool_async(client_.get(), called.get(), arguments.data(), arguments.size(),
                                                       table, callback, user, request);
                  });
@@ -403,7 +403,7 @@ public:
 
   /// Asynchronous version that returns a future.
   Fallible<Pending<Json>> list_tools_async(const RequestOptions &options = detail::default_options()) {
-    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
       return mcpl_client_list_tools_async(client_.get(), table, done, user, request);
     });
   }
@@ -412,7 +412,7 @@ public:
   template <class F, Callback<F> = 0>
   Fallible<Request> list_tools_async(F &&done, const RequestOptions &options = detail::default_options()) {
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
                    return mcpl_client_list_tools_async(client_.get(), table, callback, user, request);
                  });
   }
@@ -426,7 +426,7 @@ public:
 
   /// Asynchronous version that returns a future.
   Fallible<Pending<Json>> list_resources_async(const RequestOptions &options = detail::default_options()) {
-    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
       return mcpl_client_list_resources_async(client_.get(), table, done, user, request);
     });
   }
@@ -435,7 +435,7 @@ public:
   template <class F, Callback<F> = 0>
   Fallible<Request> list_resources_async(F &&done, const RequestOptions &options = detail::default_options()) {
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
                    return mcpl_client_list_resources_async(client_.get(), table, callback, user, request);
                  });
   }
@@ -449,7 +449,7 @@ public:
 
   /// Asynchronous version that returns a future.
   Fallible<Pending<Json>> list_resource_templates_async(const RequestOptions &options = detail::default_options()) {
-    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
       return mcpl_client_list_resource_templates_async(client_.get(), table, done, user, request);
     });
   }
@@ -458,7 +458,7 @@ public:
   template <class F, Callback<F> = 0>
   Fallible<Request> list_resource_templates_async(F &&done, const RequestOptions &options = detail::default_options()) {
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
                    return mcpl_client_list_resource_templates_async(client_.get(), table, callback, user, request);
                  });
   }
@@ -472,7 +472,7 @@ public:
 
   /// Asynchronous version that returns a future.
   Fallible<Pending<Json>> list_prompts_async(const RequestOptions &options = detail::default_options()) {
-    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
       return mcpl_client_list_prompts_async(client_.get(), table, done, user, request);
     });
   }
@@ -481,7 +481,7 @@ public:
   template <class F, Callback<F> = 0>
   Fallible<Request> list_prompts_async(F &&done, const RequestOptions &options = detail::default_options()) {
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
                    return mcpl_client_list_prompts_async(client_.get(), table, callback, user, request);
                  });
   }
@@ -498,7 +498,7 @@ public:
   Fallible<Pending<Json>> read_resource_async(std::string_view uri,
                                               const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
-    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
       return mcpl_client_read_resource_async(client_.get(), address.get(), table, done, user, request);
     });
   }
@@ -509,7 +509,7 @@ public:
                                         const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
                    return mcpl_client_read_resource_async(client_.get(), address.get(), table, callback, user, request);
                  });
   }
@@ -528,7 +528,7 @@ public:
   Fallible<Pending<Json>> get_prompt_async(std::string_view name, const JsonText &arguments,
                                            const RequestOptions &options = detail::default_options()) {
     const detail::Short called(name);
-    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
       return mcpl_client_get_prompt_async(client_.get(), called.get(), arguments.data(), arguments.size(), table, done,
                                           user, request);
     });
@@ -540,7 +540,7 @@ public:
                                      const RequestOptions &options = detail::default_options()) {
     const detail::Short called(name);
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
                    return mcpl_client_get_prompt_async(client_.get(), called.get(), arguments.data(), arguments.size(),
                                                        table, callback, user, request);
                  });
@@ -556,7 +556,7 @@ public:
   /// Asynchronous version that returns a future.
   Fallible<Pending<Json>> complete_async(const JsonText &params,
                                          const RequestOptions &options = detail::default_options()) {
-    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
       return mcpl_client_complete_async(client_.get(), params.data(), params.size(), table, done, user, request);
     });
   }
@@ -566,7 +566,7 @@ public:
   Fallible<Request> complete_async(const JsonText &params, F &&done,
                                    const RequestOptions &options = detail::default_options()) {
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
                    return mcpl_client_complete_async(client_.get(), params.data(), params.size(), table, callback, user,
                                                      request);
                  });
@@ -579,7 +579,7 @@ public:
 
   /// Asynchronous version that returns a future; its value is null.
   Fallible<Pending<Json>> ping_async(const RequestOptions &options = detail::default_options()) {
-    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
       return mcpl_client_ping_async(client_.get(), table, done, user, request);
     });
   }
@@ -588,7 +588,7 @@ public:
   template <class F, Callback<F> = 0>
   Fallible<Request> ping_async(F &&done, const RequestOptions &options = detail::default_options()) {
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
                    return mcpl_client_ping_async(client_.get(), table, callback, user, request);
                  });
   }
@@ -605,7 +605,7 @@ public:
   /// Asynchronous version that returns a future; its value is null.
   Fallible<Pending<Json>> set_log_level_async(mcpl_log_level least,
                                               const RequestOptions &options = detail::default_options()) {
-    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
       return mcpl_client_set_log_level_async(client_.get(), least, table, done, user, request);
     });
   }
@@ -615,7 +615,7 @@ public:
   Fallible<Request> set_log_level_async(mcpl_log_level least, F &&done,
                                         const RequestOptions &options = detail::default_options()) {
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
                    return mcpl_client_set_log_level_async(client_.get(), least, table, callback, user, request);
                  });
   }
@@ -632,7 +632,7 @@ public:
   Fallible<Pending<Json>> subscribe_async(std::string_view uri,
                                           const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
-    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
       return mcpl_client_subscribe_async(client_.get(), address.get(), table, done, user, request);
     });
   }
@@ -643,7 +643,7 @@ public:
                                     const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
                    return mcpl_client_subscribe_async(client_.get(), address.get(), table, callback, user, request);
                  });
   }
@@ -660,7 +660,7 @@ public:
   Fallible<Pending<Json>> unsubscribe_async(std::string_view uri,
                                             const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
-    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+    return later(options, [&](const mcpl_request_options *table, mcpl_result_callback done, void *user, mcpl_request **request) {
       return mcpl_client_unsubscribe_async(client_.get(), address.get(), table, done, user, request);
     });
   }
@@ -671,7 +671,7 @@ public:
                                       const RequestOptions &options = detail::default_options()) {
     const detail::Short address(uri);
     return begin(std::forward<F>(done), options,
-                 [&](const mcpl_request_options *table, mcpl_done callback, void *user, mcpl_request **request) {
+                 [&](const mcpl_request_options *table, mcpl_result_callback callback, void *user, mcpl_request **request) {
                    return mcpl_client_unsubscribe_async(client_.get(), address.get(), table, callback, user, request);
                  });
   }
@@ -681,7 +681,7 @@ public:
 
   /// Asynchronous version that returns a future; its value is null.
   Fallible<Pending<Json>> roots_changed_async() {
-    return later({}, [&](const mcpl_request_options *, mcpl_done done, void *user, mcpl_request **request) {
+    return later({}, [&](const mcpl_request_options *, mcpl_result_callback done, void *user, mcpl_request **request) {
       return mcpl_client_roots_changed_async(client_.get(), done, user, request);
     });
   }
@@ -689,7 +689,7 @@ public:
   /// Asynchronous version that calls `done(const Outcome &)` when the request ends.
   template <class F, Callback<F> = 0> Fallible<Request> roots_changed_async(F &&done) {
     return begin(std::forward<F>(done), {},
-                 [&](const mcpl_request_options *, mcpl_done callback, void *user, mcpl_request **request) {
+                 [&](const mcpl_request_options *, mcpl_result_callback callback, void *user, mcpl_request **request) {
                    return mcpl_client_roots_changed_async(client_.get(), callback, user, request);
                  });
   }
@@ -703,7 +703,7 @@ public:
   /// Asynchronous version that returns a future; its value is null.
   Fallible<Pending<Json>> notify_async(std::string_view method, const JsonText &params) {
     const detail::Short called(method);
-    return later({}, [&](const mcpl_request_options *, mcpl_done done, void *user, mcpl_request **request) {
+    return later({}, [&](const mcpl_request_options *, mcpl_result_callback done, void *user, mcpl_request **request) {
       return mcpl_client_notify_async(client_.get(), called.get(), params.data(), params.size(), done, user, request);
     });
   }
@@ -713,7 +713,7 @@ public:
   Fallible<Request> notify_async(std::string_view method, const JsonText &params, F &&done) {
     const detail::Short called(method);
     return begin(std::forward<F>(done), {},
-                 [&](const mcpl_request_options *, mcpl_done callback, void *user, mcpl_request **request) {
+                 [&](const mcpl_request_options *, mcpl_result_callback callback, void *user, mcpl_request **request) {
                    return mcpl_client_notify_async(client_.get(), called.get(), params.data(), params.size(), callback,
                                                    user, request);
                  });

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use mcpline::RpcError;
 use mcpline::foreign::client::{ClientEvents, HostInputRequest, InputRequests};
 use mcpline::protocol::client::prepare_input_response;
-use mcpline::protocol::wire::{Kind, Raw};
+use mcpline::protocol::wire::{JsonKind, Raw};
 use mcpline::protocol::{InputMethod, fitted_roots};
 
 use crate::call::rpc_error;
@@ -300,7 +300,7 @@ pub unsafe extern "C" fn mcpl_input_request_answer(
         let open = OPEN.get(request)?;
         // SAFETY: the caller upholds the contract in the header.
         let result = unsafe { text::json("the result", result, length)? };
-        if result.kind() != Kind::Object {
+        if result.kind() != JsonKind::Object {
             return Err(Fault::invalid("the result must be a JSON object"));
         }
         let result = checked(&open.method, &open.params, result).map_err(Fault::invalid)?;

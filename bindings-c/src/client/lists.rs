@@ -8,7 +8,7 @@ use mcpline::protocol::ListMethod;
 use crate::status::{Done, mcpl_status};
 
 use super::handle::mcpl_client;
-use super::request_handle::{mcpl_done, mcpl_request};
+use super::request_handle::{mcpl_request, mcpl_result_callback};
 use super::request_options::mcpl_request_options;
 use super::requests::{begin, wait};
 
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn mcpl_client_list_tools(
 pub unsafe extern "C" fn mcpl_client_list_tools_async(
     client: *mut mcpl_client,
     options: *const mcpl_request_options,
-    done: mcpl_done,
+    done: mcpl_result_callback,
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn mcpl_client_list_resources(
 pub unsafe extern "C" fn mcpl_client_list_resources_async(
     client: *mut mcpl_client,
     options: *const mcpl_request_options,
-    done: mcpl_done,
+    done: mcpl_result_callback,
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn mcpl_client_list_resource_templates(
 pub unsafe extern "C" fn mcpl_client_list_resource_templates_async(
     client: *mut mcpl_client,
     options: *const mcpl_request_options,
-    done: mcpl_done,
+    done: mcpl_result_callback,
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
@@ -213,7 +213,7 @@ pub unsafe extern "C" fn mcpl_client_list_prompts(
 pub unsafe extern "C" fn mcpl_client_list_prompts_async(
     client: *mut mcpl_client,
     options: *const mcpl_request_options,
-    done: mcpl_done,
+    done: mcpl_result_callback,
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {

@@ -50,7 +50,7 @@ pub use listeners::{
 pub use lists::*;
 pub use opening::*;
 pub use operations::*;
-pub use request_handle::{mcpl_done, mcpl_request, mcpl_request_cancel};
+pub use request_handle::{mcpl_request, mcpl_request_cancel, mcpl_result_callback};
 pub use request_options::{mcpl_progress, mcpl_request_options};
 pub use requests::*;
 pub use settings::*;

@@ -10,7 +10,7 @@ use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text::{self, Out, put};
 
 use super::handle::{Client, mcpl_client};
-use super::request_handle::{PreparedRequest, Recipient, Work, mcpl_done, mcpl_request};
+use super::request_handle::{PreparedRequest, Recipient, Work, mcpl_request, mcpl_result_callback};
 #[cfg(feature = "stdio")]
 use super::settings::program_target;
 use super::settings::set_target;
@@ -78,7 +78,7 @@ pub extern "C" fn mcpl_client_open(client: *mut mcpl_client) -> mcpl_status {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_open_async(
     client: *mut mcpl_client,
-    done: mcpl_done,
+    done: mcpl_result_callback,
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {

@@ -10,7 +10,7 @@ use crate::status::{Done, mcpl_status};
 use crate::text;
 
 use super::handle::mcpl_client;
-use super::request_handle::{mcpl_done, mcpl_request};
+use super::request_handle::{mcpl_request, mcpl_result_callback};
 use super::request_options::mcpl_request_options;
 use super::requests::{begin, object, wait};
 
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn mcpl_client_ping(
 pub unsafe extern "C" fn mcpl_client_ping_async(
     client: *mut mcpl_client,
     options: *const mcpl_request_options,
-    done: mcpl_done,
+    done: mcpl_result_callback,
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn mcpl_client_set_log_level_async(
     client: *mut mcpl_client,
     level: i32,
     options: *const mcpl_request_options,
-    done: mcpl_done,
+    done: mcpl_result_callback,
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn mcpl_client_subscribe_async(
     client: *mut mcpl_client,
     uri: *const c_char,
     options: *const mcpl_request_options,
-    done: mcpl_done,
+    done: mcpl_result_callback,
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
@@ -225,7 +225,7 @@ pub unsafe extern "C" fn mcpl_client_unsubscribe_async(
     client: *mut mcpl_client,
     uri: *const c_char,
     options: *const mcpl_request_options,
-    done: mcpl_done,
+    done: mcpl_result_callback,
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
@@ -261,7 +261,7 @@ pub unsafe extern "C" fn mcpl_client_roots_changed(client: *mut mcpl_client) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_roots_changed_async(
     client: *mut mcpl_client,
-    done: mcpl_done,
+    done: mcpl_result_callback,
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
@@ -310,7 +310,7 @@ pub unsafe extern "C" fn mcpl_client_notify_async(
     method: *const c_char,
     params: *const c_char,
     length: usize,
-    done: mcpl_done,
+    done: mcpl_result_callback,
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {

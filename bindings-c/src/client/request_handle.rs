@@ -39,7 +39,7 @@ pub struct mcpl_request {
 /// It is called after the last progress callback of the request has returned, and possibly before the function that
 /// started the request returns. It is not called if that function failed. `mcpl_client_close` on the request's client
 /// returns `MCPL_WOULD_DEADLOCK` within it.
-pub type mcpl_done = Option<
+pub type mcpl_result_callback = Option<
     unsafe extern "C" fn(
         request: *mut mcpl_request,
         error: *const mcpl_error,
@@ -49,7 +49,7 @@ pub type mcpl_done = Option<
     ),
 >;
 
-/// The function of an `mcpl_done` that is not `NULL`.
+/// The function of an `mcpl_result_callback` that is not `NULL`.
 type DoneCallback =
     unsafe extern "C" fn(*mut mcpl_request, *const mcpl_error, *const c_char, usize, *mut c_void);
 
@@ -67,7 +67,7 @@ pub(super) enum Recipient {
 }
 
 impl Recipient {
-    pub(super) fn callback(done: mcpl_done, user: *mut c_void) -> Done<Self> {
+    pub(super) fn callback(done: mcpl_result_callback, user: *mut c_void) -> Done<Self> {
         let done = done.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
         Ok(Self::Callback(done, UserPointer::new(user)))
     }

@@ -54,7 +54,7 @@ pub struct mcpl_request_options {
     pub json: *const c_char,
     /// Called with progress. If it is `NULL`, the server does not report progress.
     pub progress: mcpl_progress,
-    /// Passed to `progress`. Must be valid until the waiting function returns or the request's `mcpl_done` is called.
+    /// Passed to `progress`. Must be valid until the waiting function returns or the request's `mcpl_result_callback` is called.
     pub user: *mut c_void,
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 
 use mcpline::foreign::client::ClientCommand;
-use mcpline::protocol::wire::{Kind, Raw};
+use mcpline::protocol::wire::{JsonKind, Raw};
 
 use crate::callback_tracker::Latch;
 use crate::executor;
@@ -11,7 +11,7 @@ use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text::{self, Out, put};
 
 use super::handle::{Client, mcpl_client};
-use super::request_handle::{PreparedRequest, Recipient, Work, mcpl_done, mcpl_request};
+use super::request_handle::{PreparedRequest, Recipient, Work, mcpl_request, mcpl_result_callback};
 use super::request_options::{mcpl_request_options, read_options};
 
 /// Sends a command and waits for its outcome.
@@ -50,7 +50,7 @@ pub(super) unsafe fn wait(
 pub(super) unsafe fn begin(
     client: *mut mcpl_client,
     options: *const mcpl_request_options,
-    (done, user): (mcpl_done, *mut c_void),
+    (done, user): (mcpl_result_callback, *mut c_void),
     request: *mut *mut mcpl_request,
     command: &dyn Fn() -> Done<ClientCommand>,
 ) -> mcpl_status {
@@ -98,7 +98,7 @@ pub(super) unsafe fn object(what: &str, json: *const c_char, length: usize) -> D
     // SAFETY: guaranteed by the caller.
     let json = unsafe { text::optional_json(what, json, length)? };
     match json {
-        Some(json) if json.kind() != Kind::Object => {
+        Some(json) if json.kind() != JsonKind::Object => {
             Err(Fault::invalid(format!("{what} have to be a JSON object")))
         }
         json => Ok(json),
@@ -234,7 +234,7 @@ pub unsafe extern "C" fn mcpl_client_request_async(
     params: *const c_char,
     length: usize,
     options: *const mcpl_request_options,
-    done: mcpl_done,
+    done: mcpl_result_callback,
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
@@ -293,7 +293,7 @@ pub unsafe extern "C" fn mcpl_client_call_tool_async(
     arguments: *const c_char,
     length: usize,
     options: *const mcpl_request_options,
-    done: mcpl_done,
+    done: mcpl_result_callback,
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
@@ -346,7 +346,7 @@ pub unsafe extern "C" fn mcpl_client_read_resource_async(
     client: *mut mcpl_client,
     uri: *const c_char,
     options: *const mcpl_request_options,
-    done: mcpl_done,
+    done: mcpl_result_callback,
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
@@ -405,7 +405,7 @@ pub unsafe extern "C" fn mcpl_client_get_prompt_async(
     arguments: *const c_char,
     length: usize,
     options: *const mcpl_request_options,
-    done: mcpl_done,
+    done: mcpl_result_callback,
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
@@ -462,7 +462,7 @@ pub unsafe extern "C" fn mcpl_client_complete_async(
     params: *const c_char,
     length: usize,
     options: *const mcpl_request_options,
-    done: mcpl_done,
+    done: mcpl_result_callback,
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {

@@ -2,7 +2,7 @@ use std::ffi::{c_char, c_void};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use mcpline::transport::Memory;
+use mcpline::transport::MemoryTransport;
 use serde_json::{Value, json};
 
 use super::*;
@@ -75,7 +75,7 @@ impl Looped {
         }
     }
 
-    fn connect(&self) -> Arc<Memory> {
+    fn connect(&self) -> Arc<MemoryTransport> {
         let server = Server::get(self.server).unwrap();
         let _entered = server.owner.library().handle().enter();
         let client = Arc::new(server.core().connect());
@@ -110,7 +110,7 @@ impl Drop for Looped {
 }
 
 /// Sends messages on the I/O thread, and waits until the server has received them.
-fn send(client: &Arc<Memory>, messages: impl IntoIterator<Item = Value>) {
+fn send(client: &Arc<MemoryTransport>, messages: impl IntoIterator<Item = Value>) {
     let library = shared_runtime::enter().unwrap();
     let (sent, sending) = (Latch::new(), client.clone());
     let messages: Vec<Bytes> = messages

@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 
-use mcpline::protocol::wire::Kind;
+use mcpline::protocol::wire::JsonKind;
 
 use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text::{Out, allocate_string, bytes, name, put};
@@ -27,15 +27,15 @@ pub enum mcpl_json_kind {
     MCPL_JSON_OBJECT = 5,
 }
 
-impl From<Kind> for mcpl_json_kind {
-    fn from(kind: Kind) -> Self {
+impl From<JsonKind> for mcpl_json_kind {
+    fn from(kind: JsonKind) -> Self {
         match kind {
-            Kind::Null => Self::MCPL_JSON_NULL,
-            Kind::Bool => Self::MCPL_JSON_BOOL,
-            Kind::Number => Self::MCPL_JSON_NUMBER,
-            Kind::String => Self::MCPL_JSON_STRING,
-            Kind::Array => Self::MCPL_JSON_ARRAY,
-            Kind::Object => Self::MCPL_JSON_OBJECT,
+            JsonKind::Null => Self::MCPL_JSON_NULL,
+            JsonKind::Bool => Self::MCPL_JSON_BOOL,
+            JsonKind::Number => Self::MCPL_JSON_NUMBER,
+            JsonKind::String => Self::MCPL_JSON_STRING,
+            JsonKind::Array => Self::MCPL_JSON_ARRAY,
+            JsonKind::Object => Self::MCPL_JSON_OBJECT,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use mcpline::protocol::wire::{Kind, RawRef};
+use mcpline::protocol::wire::{JsonKind, RawRef};
 
 use crate::status::mcpl_status::MCPL_NOT_FOUND;
 use crate::status::{Done, Fault};
@@ -21,7 +21,7 @@ impl<'t> Value<'t> {
         }
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> JsonKind {
         self.raw.kind()
     }
 
@@ -43,8 +43,8 @@ impl<'t> Value<'t> {
         for token in tokens.split('/') {
             let token = unescaped(pointer, token)?;
             let found = match raw.kind() {
-                Kind::Object => raw.member(&token),
-                Kind::Array => index(&token).and_then(|index| raw.elements()?.nth(index)),
+                JsonKind::Object => raw.member(&token),
+                JsonKind::Array => index(&token).and_then(|index| raw.elements()?.nth(index)),
                 _ => None,
             };
             raw = found.ok_or_else(|| missing(format!("the JSON has no value at {pointer}")))?;
@@ -71,19 +71,19 @@ impl<'t> Value<'t> {
     }
 
     pub(crate) fn double(&self) -> Done<f64> {
-        self.expect(Kind::Number)?;
+        self.expect(JsonKind::Number)?;
         let number = self.raw.decode::<f64>();
         number.map_err(|_| Fault::invalid(format!("{} does not fit into a double", self.text())))
     }
 
     pub(crate) fn bool(&self) -> Done<bool> {
-        self.expect(Kind::Bool)?;
+        self.expect(JsonKind::Bool)?;
         Ok(self.raw.as_bytes() == b"true")
     }
 
     /// Returns the text of a string, with its escapes decoded.
     pub(crate) fn string(&self) -> Done<Cow<'t, str>> {
-        self.expect(Kind::String)?;
+        self.expect(JsonKind::String)?;
         Ok(self.raw.string_value().unwrap_or_default())
     }
 
@@ -115,7 +115,7 @@ impl<'t> Value<'t> {
         String::from_utf8_lossy(self.bytes())
     }
 
-    fn expect(&self, kind: Kind) -> Done<()> {
+    fn expect(&self, kind: JsonKind) -> Done<()> {
         match self.kind() == kind {
             true => Ok(()),
             false => Err(self.unlike(name_of(kind))),
@@ -131,14 +131,14 @@ fn missing(text: String) -> Fault {
     Fault::new(MCPL_NOT_FOUND, text)
 }
 
-fn name_of(kind: Kind) -> &'static str {
+fn name_of(kind: JsonKind) -> &'static str {
     match kind {
-        Kind::Null => "null",
-        Kind::Bool => "a boolean",
-        Kind::Number => "a number",
-        Kind::String => "a string",
-        Kind::Array => "an array",
-        Kind::Object => "an object",
+        JsonKind::Null => "null",
+        JsonKind::Bool => "a boolean",
+        JsonKind::Number => "a number",
+        JsonKind::String => "a string",
+        JsonKind::Array => "an array",
+        JsonKind::Object => "an object",
     }
 }
 

@@ -16,7 +16,7 @@ export interface Token {
 }
 
 /** A request for an access token. */
-export interface TokenWanted {
+export interface TokenRequest {
   /** URL of the server that the token is for. */
   server: string;
   /** Whether the server rejected the previous token. */
@@ -30,7 +30,7 @@ export interface TokenWanted {
  *
  * The function is called for the first request, when the token expires, and when the server rejects it.
  */
-export type Auth = string | ((wanted: TokenWanted) => Awaitable<string | Token>) | OAuth;
+export type Auth = string | ((wanted: TokenRequest) => Awaitable<string | Token>) | OAuth;
 
 /** Credentials of a client that is already registered at an authorization server. */
 export interface Credentials {
@@ -91,8 +91,8 @@ export interface Terminal {
 }
 
 /** Sign-in by a function of the host. */
-export interface OwnUserAgent {
-  kind?: "own";
+export interface FunctionUserAgent {
+  kind?: "function";
   /** Redirect URI: `https`, or `http` on the user's machine. */
   redirectUri: string;
   /** Sends the user to a URL, and returns the URL that the user was redirected to, with its query. */
@@ -121,7 +121,7 @@ export interface OAuthOptions {
   /** Name of the client, shown to users on the consent page. */
   clientName: string;
   /** How users sign in. Default: {@link Loopback}. `null` if no user is present. */
-  userAgent?: Loopback | Terminal | OwnUserAgent | null;
+  userAgent?: Loopback | Terminal | FunctionUserAgent | null;
   /**
    * Storage of tokens and registrations: a directory that only its owner can access; the system's keyring, by service
    * name (only in builds with `npm run build -- --keyring`); or a store of the host. Default: in memory, in the {@link
@@ -235,7 +235,7 @@ export class OAuth {
     if (agent !== undefined) {
       written["user_agent"] = agent;
     }
-    written["store"] = this.#store(options.store ?? new Memory());
+    written["store"] = this.#store(options.store ?? new MemoryStore());
     this.#options = written;
   }
 
@@ -348,7 +348,7 @@ export class OAuth {
 }
 
 /** The default store. */
-class Memory implements TokenStore {
+class MemoryStore implements TokenStore {
   readonly #values = new Map<string, Uint8Array>();
 
   load(key: string): Uint8Array | undefined {
@@ -398,7 +398,7 @@ export function authorizationOf(auth: Auth): AuthSetup {
   }
   if (typeof auth === "function") {
     const give: RequestHandler = async (wanted) => {
-      const given = await auth(wanted as unknown as TokenWanted);
+      const given = await auth(wanted as unknown as TokenRequest);
       if (typeof given === "string") {
         return { token: given };
       }

@@ -20,7 +20,7 @@ import type {
   Tool,
 } from "../protocol.js";
 import { typeName } from "../option_checks.js";
-import type { Parsed, SchemaShape, StandardSchema } from "../schemas.js";
+import type { SchemaOutput, SchemaShape, StandardSchema } from "../schemas.js";
 import type { SentRequest } from "../sent_requests.js";
 import type { Server } from "../server.js";
 import { checkNamed, checkUri, referenceOf } from "./argument_checks.js";
@@ -369,7 +369,7 @@ export class Client {
     name: string,
     args: object | undefined,
     options: RequestOptions & { schema: S },
-  ): Promise<ToolCallResult<Parsed<S>>>;
+  ): Promise<ToolCallResult<SchemaOutput<S>>>;
   callTool(name: string, args?: object, options?: RequestOptions): Promise<ToolCallResult>;
   async callTool(
     name: string,

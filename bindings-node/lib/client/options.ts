@@ -1,6 +1,6 @@
 /** Options of clients and of their requests, and their conversion to the core's names and units. */
 
-import { principalJson, type Verified } from "../auth.js";
+import { principalJson, type VerifiedCaller } from "../auth.js";
 import type { BuiltInMiddleware } from "../built_in_middleware.js";
 import { UsageError } from "../errors.js";
 import { headerPairs } from "../headers.js";
@@ -203,7 +203,7 @@ export interface MemoryOptions extends ClientOptions {
    * The client's identity, as a token or a transport would authenticate it, for tests of scopes and of {@link
    * Context.auth}. Default: none; the client may use everything.
    */
-  principal?: Verified;
+  principal?: VerifiedCaller;
   /** HTTP headers that handlers find in {@link Context.headers}. The server itself does not read them. */
   headers?: Iterable<readonly [string, string]> | Readonly<Record<string, string>>;
 }

@@ -14,22 +14,22 @@ if typing.TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     Url = str
-    UserAgent = typing.Union["Loopback", "Terminal", "Callback"]
+    UserAgent = typing.Union["Loopback", "Terminal", "FunctionUserAgent"]
 
 __all__ = [
     "Bearer",
-    "Callback",
     "Credentials",
     "Enterprise",
     "FileStore",
+    "FunctionUserAgent",
     "KeyringStore",
     "Loopback",
     "MemoryStore",
     "OAuth",
     "Terminal",
     "Token",
+    "TokenRequest",
     "TokenStore",
-    "TokenWanted",
 ]
 
 
@@ -45,7 +45,7 @@ class Token(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"Token(expires_in={self.expires_in!r})"
 
 
-class TokenWanted(msgspec.Struct, frozen=True):
+class TokenRequest(msgspec.Struct, frozen=True):
     """A request for an access token, the argument of the function given to `Bearer`."""
 
     server: str
@@ -62,11 +62,11 @@ class Bearer:
     The function is called for the first request, when the token expires, and when the server rejects it.
 
     Args:
-        token: The token; or a function, sync or async, that is called with a `TokenWanted` and returns a string or a
+        token: The token; or a function, sync or async, that is called with a `TokenRequest` and returns a string or a
             `Token`.
     """
 
-    def __init__(self, token: str | Callable[[TokenWanted], str | Token | Awaitable[str | Token]]) -> None:
+    def __init__(self, token: str | Callable[[TokenRequest], str | Token | Awaitable[str | Token]]) -> None:
         self.token = token
 
     def __repr__(self) -> str:
@@ -182,7 +182,7 @@ class Terminal:
         self._handlers: dict[str, _Handler] = {}
 
 
-class Callback:
+class FunctionUserAgent:
     """Sign-in by a function of the host.
 
     Args:
@@ -271,8 +271,8 @@ class OAuth:
 
     Args:
         client_name: Name of the client, shown to users on the consent page.
-        user_agent: How users sign in: `Loopback`, `Terminal` or `Callback`. Default: `Loopback()`. `None` if no user is
-            present.
+        user_agent: How users sign in: `Loopback`, `Terminal` or `FunctionUserAgent`. Default: `Loopback()`. `None` if
+            no user is present.
         store: Storage of tokens and registrations. Default: in memory, in this object.
         scopes: Scopes to request in addition to those that the server requires, separated by spaces.
         credentials: Credentials at authorization servers where the client is already registered.
@@ -391,7 +391,7 @@ class AuthSetup:
         given = msgspec.json.decode(params or b"{}")
         encode = msgspec.json.encode
         if handler.names is None:
-            wanted = msgspec.convert(given, TokenWanted)
+            wanted = msgspec.convert(given, TokenRequest)
             return lambda: handler.call(wanted), lambda value: encode(handler.write(value))
         arguments = [given[name] for name in handler.names]
         return lambda: handler.call(*arguments), lambda value: encode(handler.write(value))
@@ -416,7 +416,7 @@ class _Handler(msgspec.Struct, frozen=True):
 
     call: Any
     names: Optional[tuple[str, ...]]
-    """Members of the parameters to pass as arguments; `None` passes a `TokenWanted`."""
+    """Members of the parameters to pass as arguments; `None` passes a `TokenRequest`."""
     write: Any
 
 

@@ -315,7 +315,9 @@ class LoopHost:
         task: asyncio.Task[None] = self._context.copy().run(self._loop.create_task, coroutine)
         return task
 
-    def input_request(self, number: int, method: str, params: bytes | None, answer: _native.Answer, waiting: object) -> None:
+    def input_request(
+        self, number: int, method: str, params: bytes | None, answer: _native.Answer, waiting: object
+    ) -> None:
         """Begin to answer a request. `waiting` is released when the handler runs or, in a thread, has returned."""
         self._answering[number] = self._task(self._answer(number, method, params, answer, waiting))
 
@@ -423,7 +425,9 @@ class ThreadHost:
         for channel in list(self._channels):
             channel.end()
 
-    def input_request(self, number: int, method: str, params: bytes | None, answer: _native.Answer, waiting: object) -> None:
+    def input_request(
+        self, number: int, method: str, params: bytes | None, answer: _native.Answer, waiting: object
+    ) -> None:
         """Begin to answer a request in a new thread. `waiting` is released when the thread ends."""
         import threading
 

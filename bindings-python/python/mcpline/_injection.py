@@ -291,7 +291,9 @@ class _BlockingCall:
         from ._thread_pool import waiting
 
         with waiting():
-            return asyncio.run_coroutine_threadsafe(self._context._request_input(method, params, key), self._loop).result()
+            return asyncio.run_coroutine_threadsafe(
+                self._context._request_input(method, params, key), self._loop
+            ).result()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context._call, name)

@@ -32,8 +32,6 @@ T = typing.TypeVar("T")
 
 __all__ = [
     "answering",
-    "request_input_in_span",
-    "request_input_in_span_async",
     "begin_handler",
     "current_carrier",
     "current_span_id",
@@ -41,6 +39,8 @@ __all__ = [
     "in_span",
     "in_span_async",
     "is_set_up",
+    "request_input_in_span",
+    "request_input_in_span_async",
     "with_trace_context",
 ]
 

@@ -410,7 +410,7 @@ def middleware(server: Server, call: Callable[..., Any]) -> _native.Plan:
         call=(_middleware.async_call if is_async else _middleware.sync_call)(name, call),
         is_async=is_async,
         inline=False,
-        decode=msgspec.json.Decoder(_middleware.Described).decode,
+        decode=msgspec.json.Decoder(_middleware.DescribedRequest).decode,
         recover=None,
         positional=("kind", "method", "name", "params"),
         keywords=(),

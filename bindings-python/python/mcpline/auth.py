@@ -49,18 +49,18 @@ import msgspec
 
 from ._client_auth import (
     Bearer,
-    Callback,
     Credentials,
     Enterprise,
     FileStore,
+    FunctionUserAgent,
     KeyringStore,
     Loopback,
     MemoryStore,
     OAuth,
     Terminal,
     Token,
+    TokenRequest,
     TokenStore,
-    TokenWanted,
 )
 from ._json import encode, encode_settings
 
@@ -73,11 +73,11 @@ if typing.TYPE_CHECKING:
 
 __all__ = [
     "Bearer",
-    "Callback",
     "Caller",
     "Credentials",
     "Enterprise",
     "FileStore",
+    "FunctionUserAgent",
     "Introspection",
     "InvalidToken",
     "KeyringStore",
@@ -87,8 +87,8 @@ __all__ = [
     "ResourceServer",
     "Terminal",
     "Token",
+    "TokenRequest",
     "TokenStore",
-    "TokenWanted",
 ]
 
 

@@ -691,7 +691,9 @@ class Client:
             raw = await self._request("tools/call", _requests.call(name, arguments), options)
             return results.read_call(raw, name, result_type)
         if options is not None or self._trio is not None or self._setup.middleware or _tracing.API in sys.modules:
-            return results.read(results.CALL, await self._request("tools/call", _requests.call(name, arguments), options))
+            return results.read(
+                results.CALL, await self._request("tools/call", _requests.call(name, arguments), options)
+            )
         # The same as `_ask`, inlined: this is the most frequent request.
         handle = self._handle or self._native_client()
         loop, loop_queue = self._here()

@@ -535,7 +535,9 @@ class Context(_Base[State]):
         if spans is None:
             return self._send(method, params, key)
         attributes = dict(self._call.span_attributes())
-        traced: Coroutine[Any, Any, bytes] = spans.request_input_in_span_async(self._send, method, params, key, attributes)
+        traced: Coroutine[Any, Any, bytes] = spans.request_input_in_span_async(
+            self._send, method, params, key, attributes
+        )
         return traced
 
     async def _send(self, method: str, params: bytes | None, key: str | None) -> bytes:

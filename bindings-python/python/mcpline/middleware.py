@@ -39,7 +39,7 @@ MessageKind = Literal["request", "input_request", "sent_notification", "received
 """What a `MiddlewareRequest` is; see `MiddlewareRequest.kind`."""
 
 
-class Described(msgspec.Struct):
+class DescribedRequest(msgspec.Struct):
     """A request as the core describes it to a middleware."""
 
     kind: MessageKind

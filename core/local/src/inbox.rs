@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::{Buf as _, BytesMut};
-use mcpline::sharing::{Bus as _, Memory};
+use mcpline::sharing::{Bus as _, MemorySharing};
 use mcpline_runtime::{background, clock};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use tokio::io::AsyncReadExt as _;
@@ -63,7 +63,7 @@ impl Inbox {
     }
 
     /// Accepts connections and passes on what they send, until the returned guard is dropped. Needs a runtime.
-    pub(crate) fn receive(self, subscribers: &Arc<Memory>) -> io::Result<Receiving> {
+    pub(crate) fn receive(self, subscribers: &Arc<MemorySharing>) -> io::Result<Receiving> {
         let listener = UnixListener::from_std(self.socket)?;
         let accepting = accept(listener, subscribers.clone());
         let accepting = background::spawn(&Handle::current(), accepting);
@@ -124,7 +124,7 @@ fn new_socket() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-async fn accept(listener: UnixListener, subscribers: Arc<Memory>) {
+async fn accept(listener: UnixListener, subscribers: Arc<MemorySharing>) {
     let free = Arc::new(Semaphore::new(MAX_PEERS));
     loop {
         let stream = match listener.accept().await {
@@ -150,7 +150,7 @@ async fn accept(listener: UnixListener, subscribers: Arc<Memory>) {
 }
 
 /// Passes on the messages of a connection until it ends.
-async fn read(mut stream: UnixStream, subscribers: &Memory) -> io::Result<()> {
+async fn read(mut stream: UnixStream, subscribers: &MemorySharing) -> io::Result<()> {
     let mut buffer = BytesMut::new();
     loop {
         while let Some(length) = buffer.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)) {

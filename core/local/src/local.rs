@@ -64,7 +64,7 @@ mod unix {
 
     use bytes::Bytes;
     use mcpline::sharing::{
-        Bus, EventLog, LoggedEvents, Memory, Pending, SaveOutcome, SessionStore, Sharing,
+        Bus, EventLog, LoggedEvents, MemorySharing, Pending, SaveOutcome, SessionStore, Sharing,
         SharingError, Subscription,
     };
     use mcpline_runtime::{WarningLimit, clock};
@@ -85,7 +85,7 @@ mod unix {
         first: Process,
         address: Address,
         /// Used only as the bus within this process.
-        subscribers: Arc<Memory>,
+        subscribers: Arc<MemorySharing>,
         restarts: WarningLimit,
     }
 
@@ -102,7 +102,7 @@ mod unix {
 
     impl Process {
         /// Starts the thread.
-        fn start(address: Address, subscribers: &Arc<Memory>) -> Result<Self, LocalError> {
+        fn start(address: Address, subscribers: &Arc<MemorySharing>) -> Result<Self, LocalError> {
             let directory = Directory::open(address, clock::token())?;
             let queue = Arc::new(Queue::default());
             worker::start(queue.clone(), directory, subscribers.clone())?;
@@ -141,7 +141,7 @@ mod unix {
         }
 
         fn start(address: Address) -> Result<Self, LocalError> {
-            let subscribers = Arc::new(Memory::default());
+            let subscribers = Arc::new(MemorySharing::default());
             let first = Process::start(address.clone(), &subscribers)?;
             let shared = Shared {
                 first,

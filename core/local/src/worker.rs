@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::sync::Arc;
 
-use mcpline::sharing::{Memory, SharingError};
+use mcpline::sharing::{MemorySharing, SharingError};
 use mcpline_runtime::WarningLimit;
 use tokio::time::{Interval, MissedTickBehavior};
 
@@ -22,7 +22,7 @@ use crate::sweep::Limits;
 pub(crate) struct Worker {
     pub(crate) queue: Arc<Queue>,
     pub(crate) directory: Arc<Directory>,
-    pub(crate) subscribers: Arc<Memory>,
+    pub(crate) subscribers: Arc<MemorySharing>,
     /// Bytes written since the latest sweep of this process.
     written: u64,
     failures: WarningLimit,
@@ -33,7 +33,7 @@ pub(crate) struct Worker {
 pub(crate) fn start(
     queue: Arc<Queue>,
     directory: Directory,
-    subscribers: Arc<Memory>,
+    subscribers: Arc<MemorySharing>,
 ) -> Result<(), LocalError> {
     let inbox = Inbox::bind(&directory)?;
     let no_thread = |error: io::Error| LocalError::NoThread(error.to_string());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 #[cfg(feature = "auth")]
 use mcpline_auth::AuthError;
-use mcpline_protocol::client::{CallError, HandshakeError};
+use mcpline_protocol::client::{HandshakeError, OutgoingRequestError};
 use mcpline_protocol::{InvalidRoot, Printable, Quoted, RpcError};
 
 use crate::error_kind::ErrorKind;
@@ -444,12 +444,14 @@ impl From<InvalidRoot> for ClientError {
     }
 }
 
-impl From<CallError> for ClientError {
-    fn from(error: CallError) -> Self {
+impl From<OutgoingRequestError> for ClientError {
+    fn from(error: OutgoingRequestError) -> Self {
         match error {
-            CallError::Rpc(error) => Self::Rpc(error),
-            CallError::TimedOut { waited, in_all } => Self::RequestTimedOut { waited, in_all },
-            CallError::Unreadable(reason) => Self::InvalidResponse { reason },
+            OutgoingRequestError::Rpc(error) => Self::Rpc(error),
+            OutgoingRequestError::TimedOut { waited, in_all } => {
+                Self::RequestTimedOut { waited, in_all }
+            }
+            OutgoingRequestError::Unreadable(reason) => Self::InvalidResponse { reason },
             _ => Self::lost("the connection was closed"),
         }
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcpline::client::{Client as Host, ClientError, RequestOptions};
-use mcpline::protocol::client::CallTimeouts;
+use mcpline::protocol::client::RequestTimeouts;
 use mcpline::protocol::vocabulary::Tool;
 use mcpline::server::ToolOptions;
 use mcpline::{Context, Json, Server, Settings};
@@ -104,9 +104,9 @@ async fn a_call_times_out_while_its_result_is_validated() {
     let misled = host(&hostile(&called)).await;
     let _held = HeldComputations::hold().await;
     let mut options = RequestOptions::default();
-    options.timeouts = Some(CallTimeouts {
+    options.timeouts = Some(RequestTimeouts {
         idle: Duration::from_millis(50),
-        ..CallTimeouts::default()
+        ..RequestTimeouts::default()
     });
     let outcome = misled.call_tool_with("stall", json!({}), &options).await;
     assert!(

@@ -8,7 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use crate::error_code::ErrorCode;
-use crate::json::{Kind, Raw};
+use crate::json::{JsonKind, Raw};
 use crate::printable::Quoted;
 use crate::revision::Revision;
 use crate::vocabulary::ClientCapabilities;
@@ -163,11 +163,11 @@ impl RpcError {
             _ if !revision.is_modern() => true,
             ErrorCode::MISSING_CLIENT_CAPABILITY => {
                 let required =
-                    member("requiredCapabilities").filter(|one| one.kind() == Kind::Object);
+                    member("requiredCapabilities").filter(|one| one.kind() == JsonKind::Object);
                 required.is_some_and(|required| required.decode::<ClientCapabilities>().is_ok())
             }
             ErrorCode::UNSUPPORTED_VERSION => {
-                let requested = member("requested").filter(|one| one.kind() == Kind::String);
+                let requested = member("requested").filter(|one| one.kind() == JsonKind::String);
                 let supported = member("supported").map(|list| list.decode::<Vec<String>>());
                 requested.is_some() && supported.is_some_and(|list| list.is_ok())
             }

@@ -103,7 +103,7 @@ pub use http_origin::{
 pub use input_method::InputMethod;
 pub use lists::{ListChange, ListMethod};
 pub use printable::{MAX_QUOTED, Printable, Quoted, VisibleJson};
-pub use revision::{Era, Features, Revision};
+pub use revision::{Era, Revision, RevisionFeatures};
 pub use root_uri::{InvalidRoot, fitted_roots, root_uri};
 pub use scopes::Scopes;
 pub use wire::{Message, Raw, RequestId};

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use crate::limits::MAX_METHOD;
-use crate::revision::{Features, Revision};
+use crate::revision::{Revision, RevisionFeatures};
 
 /// Who sends a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub struct MethodSpec {
     /// Whether it is a notification, which gets no response.
     pub is_notification: bool,
     /// Whether a revision has it.
-    is_in: fn(&Features) -> bool,
+    is_in: fn(&RevisionFeatures) -> bool,
     /// The capability that a server must declare before a client may send it.
     capability: Option<ServerCapability>,
     /// Which part of the server answers it.

@@ -1,7 +1,7 @@
 //! Ranks completion candidates by how well they match the typed text: first those that start with it, then those that
 //! contain it, then those that contain its letters in order.
 
-use mcpline_schema::Budget;
+use mcpline_schema::StepBudget;
 
 use crate::limits::MAX_TYPED_BYTES;
 use crate::vocabulary::Completion;
@@ -22,7 +22,7 @@ pub struct RankedCandidates {
 pub fn rank<T: AsRef<str>>(
     typed: &str,
     candidates: &[T],
-    budget: &mut Budget<'_>,
+    budget: &mut StepBudget<'_>,
 ) -> Option<RankedCandidates> {
     if typed.len() > MAX_TYPED_BYTES {
         return Some(RankedCandidates::default());
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     fn ranked<T: AsRef<str>>(typed: &str, candidates: &[T]) -> RankedCandidates {
-        rank(typed, candidates, &mut Budget::new(1_000_000, None)).expect("affordable")
+        rank(typed, candidates, &mut StepBudget::new(1_000_000, None)).expect("affordable")
     }
 
     fn values(typed: &str, candidates: &[&str]) -> Vec<String> {
@@ -162,7 +162,7 @@ mod tests {
     fn ranking_costs_as_much_as_the_candidates_are_long() {
         let cost = |count: usize, length: usize| {
             let candidates = vec!["x".repeat(length); count];
-            let mut budget = Budget::new(usize::MAX, None);
+            let mut budget = StepBudget::new(usize::MAX, None);
             let typed = "x".repeat(MAX_TYPED_BYTES);
             rank(&typed, &candidates, &mut budget).expect("affordable");
             budget.spent()
@@ -170,7 +170,10 @@ mod tests {
         assert_eq!(cost(1_000, 10), 100 * cost(10, 10));
         assert!(cost(10, 10_000) <= 1_000 * cost(10, 10));
         let candidates = vec!["x".repeat(100); 100];
-        assert_eq!(rank("x", &candidates, &mut Budget::new(5_000, None)), None);
+        assert_eq!(
+            rank("x", &candidates, &mut StepBudget::new(5_000, None)),
+            None
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::json::{Kind, Raw, Span, json_string, unescape};
+use crate::json::{JsonKind, Raw, Span, json_string, unescape};
 use crate::limits::MAX_ID;
 
 /// The `id` of a request: a string, or an integer of 64 bits, signed or unsigned.
@@ -92,9 +92,9 @@ impl RequestId {
         if are_digits(text) {
             return Ok(Self(Repr::digits(text)));
         }
-        let valid = match text.first().map(|&byte| Kind::of(byte)) {
-            Some(Kind::String) => text.len() <= MAX_ID,
-            Some(Kind::Number) => is_integer(text),
+        let valid = match text.first().map(|&byte| JsonKind::of(byte)) {
+            Some(JsonKind::String) => text.len() <= MAX_ID,
+            Some(JsonKind::Number) => is_integer(text),
             _ => false,
         };
         if !valid {

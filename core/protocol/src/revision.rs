@@ -1,6 +1,6 @@
 //! The protocol revisions as data: which exist, how they are negotiated, and what differs between them.
 //!
-//! [`Features`] says what a revision has. Nothing else compares versions.
+//! [`RevisionFeatures`] says what a revision has. Nothing else compares versions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -123,7 +123,7 @@ impl Revision {
     }
 
     /// The features of this revision.
-    pub const fn features(self) -> &'static Features {
+    pub const fn features(self) -> &'static RevisionFeatures {
         match self {
             Self::V2024_11_05 => &V2024_11_05,
             Self::V2025_03_26 => &V2025_03_26,
@@ -185,7 +185,7 @@ pub enum StructuredContent {
 /// A field is named after what the revision has. Where a revision is silent, the field says what this library does with
 /// a peer of that revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Features {
+pub struct RevisionFeatures {
     /// `initialize` and `notifications/initialized` open a session.
     pub handshake: bool,
     /// `server/discover`.
@@ -289,7 +289,7 @@ pub struct Features {
     pub url_elicitation_required_code: Option<ErrorCode>,
 }
 
-const V2024_11_05: Features = Features {
+const V2024_11_05: RevisionFeatures = RevisionFeatures {
     errors_without_id: false,
     handshake: true,
     discover: false,
@@ -338,7 +338,7 @@ const V2024_11_05: Features = Features {
     url_elicitation_required_code: None,
 };
 
-const V2025_03_26: Features = Features {
+const V2025_03_26: RevisionFeatures = RevisionFeatures {
     batches: Batches::MustReceive,
     resumable_streams: true,
     tool_annotations: true,
@@ -351,7 +351,7 @@ const V2025_03_26: Features = Features {
     ..V2024_11_05
 };
 
-const V2025_06_18: Features = Features {
+const V2025_06_18: RevisionFeatures = RevisionFeatures {
     batches: Batches::Removed,
     protocol_header: true,
     titles: true,
@@ -367,7 +367,7 @@ const V2025_06_18: Features = Features {
     ..V2025_03_26
 };
 
-const V2025_11_25: Features = Features {
+const V2025_11_25: RevisionFeatures = RevisionFeatures {
     errors_without_id: true,
     sse_priming: true,
     tasks: true,
@@ -382,7 +382,7 @@ const V2025_11_25: Features = Features {
     ..V2025_06_18
 };
 
-const V2026_07_28: Features = Features {
+const V2026_07_28: RevisionFeatures = RevisionFeatures {
     handshake: false,
     discover: true,
     request_meta: true,

@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::json::Raw;
 use crate::limits::MAX_INLINE_STEPS;
 
-pub use mcpline_schema::{Budget, SchemaError, Violation};
+pub use mcpline_schema::{SchemaError, StepBudget, Violation};
 
 use plain::PlainSchema;
 
@@ -62,13 +62,13 @@ impl CompiledSchema {
         schema: &Value,
         interrupt: Option<&AtomicBool>,
     ) -> Result<Self, SchemaError> {
-        let mut budget = Budget::new(compilation_steps(schema), interrupt);
+        let mut budget = StepBudget::new(compilation_steps(schema), interrupt);
         Self::compile_within(schema, &mut budget)
     }
 
     /// Compiles a schema if that takes at most [`MAX_INLINE_STEPS`] steps; `None` if it takes more.
     pub fn compile_inline(schema: &Value) -> Option<Result<Self, SchemaError>> {
-        match Self::compile_within(schema, &mut Budget::new(MAX_INLINE_STEPS, None)) {
+        match Self::compile_within(schema, &mut StepBudget::new(MAX_INLINE_STEPS, None)) {
             Err(SchemaError::Limit) => None,
             compiled => Some(compiled),
         }
@@ -78,7 +78,10 @@ impl CompiledSchema {
     ///
     /// # Errors
     /// As [`compile`](Self::compile), and [`SchemaError::Limit`] if the budget doesn't suffice.
-    pub fn compile_within(schema: &Value, budget: &mut Budget<'_>) -> Result<Self, SchemaError> {
+    pub fn compile_within(
+        schema: &Value,
+        budget: &mut StepBudget<'_>,
+    ) -> Result<Self, SchemaError> {
         let measured = MeasuredSchema::of(schema)?;
         let quick = measured
             .is_2020_12()
@@ -115,7 +118,7 @@ impl CompiledSchema {
         value: &Raw,
         interrupt: Option<&AtomicBool>,
     ) -> Result<(), Violation> {
-        let mut budget = Budget::new(validation_steps(value.as_bytes().len()), interrupt);
+        let mut budget = StepBudget::new(validation_steps(value.as_bytes().len()), interrupt);
         self.validate_within(value, &mut budget)
     }
 
@@ -123,7 +126,11 @@ impl CompiledSchema {
     ///
     /// # Errors
     /// As [`validate`](Self::validate), with the budget as the limit.
-    pub fn validate_within(&self, value: &Raw, budget: &mut Budget<'_>) -> Result<(), Violation> {
+    pub fn validate_within(
+        &self,
+        value: &Raw,
+        budget: &mut StepBudget<'_>,
+    ) -> Result<(), Violation> {
         if self.fits_plainly(value, budget) {
             return Ok(());
         }
@@ -140,7 +147,7 @@ impl CompiledSchema {
 
     /// Validates a value if that takes at most [`MAX_INLINE_STEPS`] steps; `None` if it takes more.
     pub fn validate_inline(&self, value: &Raw) -> Option<Result<(), Violation>> {
-        let mut budget = Budget::new(MAX_INLINE_STEPS, None);
+        let mut budget = StepBudget::new(MAX_INLINE_STEPS, None);
         if self.fits_plainly(value, &mut budget) {
             return Some(Ok(()));
         }
@@ -160,7 +167,7 @@ impl CompiledSchema {
     }
 
     /// Whether the schema is plain and the value is recognized as matching without decoding.
-    fn fits_plainly(&self, value: &Raw, budget: &mut Budget<'_>) -> bool {
+    fn fits_plainly(&self, value: &Raw, budget: &mut StepBudget<'_>) -> bool {
         match &*self.0 {
             ValidationStrategy::Plain(quick, ..) => {
                 // Anything that costs more is left to the full validator, which stops at the first broken rule.
@@ -189,7 +196,7 @@ impl CompiledSchema {
     }
 
     /// Builds the full validator. Exceeding the budget is not remembered.
-    fn build(&self, budget: &mut Budget<'_>) -> Result<&Validator, SchemaError> {
+    fn build(&self, budget: &mut StepBudget<'_>) -> Result<&Validator, SchemaError> {
         match &*self.0 {
             ValidationStrategy::Full(full) => Ok(full),
             ValidationStrategy::Plain(_, UncompiledSchema { schema, measured }, full) => {
@@ -209,7 +216,7 @@ const QUICK_STEPS_PER_BYTE: usize = 8;
 fn validated(
     validator: &Validator,
     value: &Raw,
-    budget: &mut Budget<'_>,
+    budget: &mut StepBudget<'_>,
 ) -> Result<(), ValidationFailure> {
     // Decoding takes a step per byte.
     budget

@@ -27,7 +27,7 @@ use serde::{Serialize, Serializer};
 
 pub use parser::{TemplateError, TemplateProblem};
 
-use mcpline_schema::Budget;
+use mcpline_schema::StepBudget;
 
 use crate::limits::{MAX_MATCH_STEPS, MAX_URI};
 
@@ -52,7 +52,7 @@ pub enum Variable {
 /// The budget was exhausted before it was known whether a URI matches a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the matching limit was reached before the URI was compared with every template")]
-pub struct MatchLimit;
+pub struct MatchLimitReached;
 
 /// Variables by name, in the order they were set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl UriTemplate {
     /// Matches a URI, and returns its variables as the module documentation describes. `None` if it does not match, if
     /// it is longer than [`MAX_URI`] bytes, or if no match is found within [`MAX_MATCH_STEPS`].
     pub fn matches(&self, uri: &str) -> Option<Variables> {
-        let mut budget = Budget::new(MAX_MATCH_STEPS, None);
+        let mut budget = StepBudget::new(MAX_MATCH_STEPS, None);
         self.matches_within(uri, &mut budget).unwrap_or_default()
     }
 
@@ -142,8 +142,8 @@ impl UriTemplate {
     pub fn matches_within(
         &self,
         uri: &str,
-        budget: &mut Budget<'_>,
-    ) -> Result<Option<Variables>, MatchLimit> {
+        budget: &mut StepBudget<'_>,
+    ) -> Result<Option<Variables>, MatchLimitReached> {
         if uri.len() > MAX_URI {
             return Ok(None);
         }

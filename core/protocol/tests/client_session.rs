@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpline_protocol::client::{
-    CallError, CallKey, ClientEvent, ClientSession, InputRequiredResult, MAX_CACHED_PARAMS_BYTES,
+    ClientEvent, ClientSession, InputRequiredResult, MAX_CACHED_PARAMS_BYTES,
     MAX_CACHED_RESULT_BYTES, MAX_CACHED_TOTAL_BYTES, NegotiatedSession, OutgoingClientRequest,
-    PingTimes, ResultCache, ToolAdmission, ToolCatalog, ToolPage, UrlElicitations,
+    OutgoingRequestError, OutgoingRequestId, PingTimes, ResultCache, ToolAdmission, ToolCatalog,
+    ToolPage, UrlElicitations,
 };
 use mcpline_protocol::vocabulary::{
     ClientCapabilities, ElicitationCapability, Implementation, LoggingLevel, RootsCapability,
@@ -248,7 +249,7 @@ fn unreadable_responses_end_the_request_they_belong_to() {
     assert!(
         matches!(
             event,
-            ClientEvent::RequestEnded("second", Err(CallError::Unreadable(_)))
+            ClientEvent::RequestEnded("second", Err(OutgoingRequestError::Unreadable(_)))
         ),
         "{event:?}"
     );
@@ -259,11 +260,14 @@ fn unreadable_responses_end_the_request_they_belong_to() {
         session.receive_unreadable(rubbish(), None),
         ClientEvent::Ignored(_)
     ));
-    let event = session.receive_unreadable(rubbish(), Some(CallKey::from_number(key.number())));
+    let event = session.receive_unreadable(
+        rubbish(),
+        Some(OutgoingRequestId::from_number(key.number())),
+    );
     assert!(
         matches!(
             event,
-            ClientEvent::RequestEnded("first", Err(CallError::Unreadable(_)))
+            ClientEvent::RequestEnded("first", Err(OutgoingRequestError::Unreadable(_)))
         ),
         "{event:?}"
     );
@@ -643,7 +647,7 @@ fn refuses_unreadable_requests_with_their_id() {
     let input_request = br#"{"jsonrpc":"2.0","id":"q","method":"roots/list","params":[1]}"#;
     let error = || read(Bytes::from_static(input_request)).expect_err("params must be an object");
     // On the stream of a request, it does not answer that request.
-    for stream_owner in [None, Some(CallKey::from_number(key.number()))] {
+    for stream_owner in [None, Some(OutgoingRequestId::from_number(key.number()))] {
         let ClientEvent::Reply(refusal) = session.receive_unreadable(error(), stream_owner) else {
             panic!("the server waits");
         };
@@ -665,7 +669,7 @@ fn treats_a_bare_id_as_a_response_without_result() {
     assert!(
         matches!(
             event,
-            ClientEvent::RequestEnded("caller", Err(CallError::Unreadable(_)))
+            ClientEvent::RequestEnded("caller", Err(OutgoingRequestError::Unreadable(_)))
         ),
         "{event:?}"
     );
@@ -924,7 +928,10 @@ fn lost_pings_are_resent_within_the_original_timeout() {
     let mut session = pinged(Revision::V2025_11_25);
     let ping = session.ping_if_due(|| "ping", 11 * SECOND);
     let (first, _) = ping.expect("a ping");
-    assert!(!session.note_lost_ping(CallKey::from_number(first.number() + 1), 11 * SECOND));
+    assert!(!session.note_lost_ping(
+        OutgoingRequestId::from_number(first.number() + 1),
+        11 * SECOND
+    ));
     assert!(session.note_lost_ping(first, 11 * SECOND));
     assert_eq!(session.poll_deadline(), Some(12 * SECOND));
     let ping = session.ping_if_due(|| "another", 12 * SECOND);
@@ -942,7 +949,10 @@ fn lost_pings_are_resent_within_the_original_timeout() {
     };
     assert_eq!((*late, overdue.handle), (second, "ping"));
     let (waited, in_all) = (PINGS.timeout, true);
-    assert_eq!(overdue.error, CallError::TimedOut { waited, in_all });
+    assert_eq!(
+        overdue.error,
+        OutgoingRequestError::TimedOut { waited, in_all }
+    );
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline_protocol::client::{CallError, CallTimeouts, OutgoingRequestEvent, OutgoingRequests};
+use mcpline_protocol::client::{
+    OutgoingRequestError, OutgoingRequestEvent, OutgoingRequests, RequestTimeouts,
+};
 use mcpline_protocol::session::{
     ReceiveOutcome, ServerProfile, ServerSession, SessionLimits, SessionScope,
 };
@@ -13,7 +15,7 @@ use mcpline_protocol::{Raw, RequestId, Revision, RpcError};
 use serde_json::{Value, json};
 
 const SECOND: Duration = Duration::from_secs(1);
-const TIMEOUTS: CallTimeouts = CallTimeouts {
+const TIMEOUTS: RequestTimeouts = RequestTimeouts {
     idle: Duration::from_secs(10),
     total: Duration::from_secs(25),
 };
@@ -41,7 +43,7 @@ fn requests_end_once_with_the_response_to_their_id() {
     let refusal = RpcError::method_not_found("x");
     assert_eq!(
         calls.receive_response(Some(&second.id()), Err(refusal.clone())),
-        OutgoingRequestEvent::Ended("second", Err(CallError::Rpc(refusal)))
+        OutgoingRequestEvent::Ended("second", Err(OutgoingRequestError::Rpc(refusal)))
     );
     let result = raw(&json!({}));
     assert_eq!(
@@ -84,7 +86,7 @@ fn progress_extends_a_request_up_to_the_maximum() {
     let waited = TIMEOUTS.total;
     assert_eq!(
         overdue.error,
-        CallError::TimedOut {
+        OutgoingRequestError::TimedOut {
             waited,
             in_all: true
         }
@@ -116,7 +118,10 @@ fn idle_requests_time_out() {
     assert_eq!(overdue[0].handle, "silent");
     let waited = TIMEOUTS.idle;
     let in_all = false;
-    assert_eq!(overdue[0].error, CallError::TimedOut { waited, in_all });
+    assert_eq!(
+        overdue[0].error,
+        OutgoingRequestError::TimedOut { waited, in_all }
+    );
     assert_eq!(calls.len(), 1);
 }
 
@@ -155,7 +160,11 @@ fn closing_ends_every_request() {
     let ended: Vec<_> = calls.close().collect();
     let names: Vec<_> = ended.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, ["a", "b", "c"]);
-    assert!(ended.iter().all(|(_, error)| *error == CallError::Closed));
+    assert!(
+        ended
+            .iter()
+            .all(|(_, error)| *error == OutgoingRequestError::Closed)
+    );
     assert_eq!(calls.poll_deadline(), None);
 }
 
@@ -231,7 +240,7 @@ fn resuming_a_paused_timeout_restores_the_full_idle_time() {
 #[test]
 fn the_next_deadline_follows_every_change_of_a_request() {
     let mut calls = OutgoingRequests::new(0);
-    let forever = CallTimeouts {
+    let forever = RequestTimeouts {
         idle: Duration::MAX,
         total: Duration::MAX,
     };

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use mcpline_protocol::methods::Sender;
-use mcpline_protocol::revision::{Batches, Features, Revision, StructuredContent};
+use mcpline_protocol::revision::{Batches, Revision, RevisionFeatures, StructuredContent};
 use mcpline_protocol::wire::Method;
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ fn definitions(revision: Revision) -> Option<Value> {
 }
 
 /// Returns each revision with its definitions and its row of the table.
-fn revisions() -> impl Iterator<Item = (Revision, Value, &'static Features)> {
+fn revisions() -> impl Iterator<Item = (Revision, Value, &'static RevisionFeatures)> {
     Revision::ALL
         .iter()
         .filter_map(|&revision| Some((revision, definitions(revision)?, revision.features())))

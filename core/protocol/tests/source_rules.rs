@@ -2,7 +2,7 @@
 //!
 //! - Public enums, and structs of the vocabulary, are `#[non_exhaustive]`: a new revision adds variants and members
 //!   without breaking programs. Types that are closed on purpose are listed with the reason.
-//! - Each member of `Features` is read by shipped code.
+//! - Each member of `RevisionFeatures` is read by shipped code.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -275,7 +275,7 @@ fn without_tests(text: &str) -> &str {
     }
 }
 
-/// Returns whether a source reads a member of `Features`: by `features` or `features()`, or in a row of the table of
+/// Returns whether a source reads a member of `RevisionFeatures`: by `features` or `features()`, or in a row of the table of
 /// methods.
 fn reads_feature(text: &str, member: &str) -> bool {
     let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
@@ -295,7 +295,7 @@ fn every_member_of_features_is_read_by_shipped_code() {
         .expect("the folder of all crates");
     let table = fs::read_to_string(core.join("protocol/src/revision.rs")).expect("a source");
     let (_, table) = table
-        .split_once("pub struct Features {")
+        .split_once("pub struct RevisionFeatures {")
         .expect("the table");
     let (table, _) = table.split_once("\n}").expect("its end");
     let members: Vec<&str> = table
@@ -321,7 +321,7 @@ fn every_member_of_features_is_read_by_shipped_code() {
     let unread: Vec<_> = members.iter().filter(|member| !is_read(member)).collect();
     assert!(
         unread.is_empty(),
-        "let these members of `Features` decide something, or delete them: {unread:?}"
+        "let these members of `RevisionFeatures` decide something, or delete them: {unread:?}"
     );
 }
 

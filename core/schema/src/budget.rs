@@ -11,7 +11,7 @@ const BYTES_PER_STEP: usize = 16;
 /// The remaining steps. All work that grows with a schema or a value is charged to it, so the number of spent steps is
 /// the cost of a computation on any machine.
 #[derive(Clone, Copy, Debug)]
-pub struct Budget<'a> {
+pub struct StepBudget<'a> {
     /// Steps that may be spent before the flag is checked again.
     until_check: usize,
     /// Steps that may be spent after that check.
@@ -21,7 +21,7 @@ pub struct Budget<'a> {
     interrupted: bool,
 }
 
-impl<'a> Budget<'a> {
+impl<'a> StepBudget<'a> {
     /// A budget of `steps` steps. Setting `interrupt` takes all of them away.
     pub fn new(steps: usize, interrupt: Option<&'a AtomicBool>) -> Self {
         Self {
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn counts_what_is_spent_and_ends_with_the_last_step() {
-        let mut budget = Budget::new(3 * STEPS_PER_INTERRUPT_CHECK, None);
+        let mut budget = StepBudget::new(3 * STEPS_PER_INTERRUPT_CHECK, None);
         assert_eq!(budget.charge(STEPS_PER_INTERRUPT_CHECK + 1), Some(()));
         assert_eq!(budget.spent(), STEPS_PER_INTERRUPT_CHECK + 1);
         assert_eq!(budget.charge(2 * STEPS_PER_INTERRUPT_CHECK - 1), Some(()));
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn an_interrupt_ends_it_within_a_slice() {
         let flag = AtomicBool::new(false);
-        let mut budget = Budget::new(usize::MAX, Some(&flag));
+        let mut budget = StepBudget::new(usize::MAX, Some(&flag));
         assert_eq!(budget.charge(1), Some(()));
         flag.store(true, Ordering::Relaxed);
         let taken = (0..=STEPS_PER_INTERRUPT_CHECK).take_while(|_| budget.charge(1).is_some());
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn limited_work_leaves_the_remaining_budget() {
-        let mut budget = Budget::new(1_000, None);
+        let mut budget = StepBudget::new(1_000, None);
         assert_eq!(budget.with_limit(10, |part| part.charge(11)), None);
         assert_eq!((budget.remaining(), budget.spent()), (990, 10));
         assert_eq!(budget.with_limit(10, |part| part.charge(4)), Some(()));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use serde_json::{Map, Number, Value};
 
 use crate::SchemaError;
-use crate::budget::Budget;
+use crate::budget::StepBudget;
 use crate::dialect::{Dialect, KeywordShape};
 use crate::format::Format;
 use crate::limits::MAX_SCHEMA_PATTERN_OPERATIONS;
@@ -29,7 +29,7 @@ const NODE_STEPS: usize = 64;
 pub(crate) fn compile(
     schema: &Value,
     dialect: Dialect,
-    budget: &mut Budget<'_>,
+    budget: &mut StepBudget<'_>,
 ) -> Result<Program, SchemaError> {
     check_schema(schema, dialect, budget)?;
     let resources = Resources::of(schema, dialect, budget)?;
@@ -67,7 +67,7 @@ struct SchemaCompiler<'a, 'b, 'c> {
     nodes: HashMap<*const Value, NodeId>,
     /// How many operations the remaining regular expressions may be compiled to.
     remaining_pattern_operations: usize,
-    budget: &'b mut Budget<'c>,
+    budget: &'b mut StepBudget<'c>,
     /// Schemas with a node that are not compiled yet.
     pending: VecDeque<(NodeId, &'a Value, ResourceId)>,
 }

@@ -5,12 +5,12 @@ use std::hash::{BuildHasher, Hash, Hasher};
 
 use serde_json::Value;
 
-use crate::budget::Budget;
+use crate::budget::StepBudget;
 use crate::number;
 use crate::value_cost::charge_value;
 
 /// Whether two values are equal; `None` if that exceeds the budget.
-pub(crate) fn are_equal(left: &Value, right: &Value, budget: &mut Budget<'_>) -> Option<bool> {
+pub(crate) fn are_equal(left: &Value, right: &Value, budget: &mut StepBudget<'_>) -> Option<bool> {
     match (left, right) {
         (Value::String(left), Value::String(right)) if left.len() == right.len() => {
             budget.charge_bytes(left.len())?;
@@ -55,7 +55,7 @@ pub(crate) fn are_equal(left: &Value, right: &Value, budget: &mut Budget<'_>) ->
 const MAX_PAIRWISE_ITEMS: usize = 8;
 
 /// Whether no two items are equal; `None` if that exceeds the budget.
-pub(crate) fn are_unique(items: &[Value], budget: &mut Budget<'_>) -> Option<bool> {
+pub(crate) fn are_unique(items: &[Value], budget: &mut StepBudget<'_>) -> Option<bool> {
     if items.len() <= MAX_PAIRWISE_ITEMS {
         return all_differ(items, |item| item, budget);
     }
@@ -94,7 +94,7 @@ const READS_PER_HASH: usize = 4;
 fn all_differ<T>(
     items: &[T],
     value: impl Fn(&T) -> &Value,
-    budget: &mut Budget<'_>,
+    budget: &mut StepBudget<'_>,
 ) -> Option<bool> {
     for (index, item) in items.iter().enumerate() {
         for other in items.iter().take(index) {
@@ -139,11 +139,11 @@ mod tests {
     use super::*;
 
     fn equal(left: &Value, right: &Value) -> bool {
-        are_equal(left, right, &mut Budget::new(1_000, None)).expect("affordable")
+        are_equal(left, right, &mut StepBudget::new(1_000, None)).expect("affordable")
     }
 
     fn unique(items: &[Value]) -> bool {
-        are_unique(items, &mut Budget::new(100_000, None)).expect("affordable")
+        are_unique(items, &mut StepBudget::new(100_000, None)).expect("affordable")
     }
 
     #[test]

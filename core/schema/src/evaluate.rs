@@ -5,7 +5,7 @@ mod rules;
 use serde_json::Value;
 
 use crate::broken_rule::BrokenRule;
-use crate::budget::Budget;
+use crate::budget::StepBudget;
 use crate::evaluated::{self, EvaluatedMembers};
 use crate::limits::MAX_EVALUATION_DEPTH;
 use crate::metaschema::{SchemaCheckError, check_schema};
@@ -38,7 +38,7 @@ pub(crate) type EvaluationResult = Result<(), EvaluationError>;
 pub(crate) fn evaluate(
     program: &Program,
     value: &Value,
-    budget: &mut Budget<'_>,
+    budget: &mut StepBudget<'_>,
     explain: bool,
 ) -> EvaluationResult {
     let mut evaluator = Evaluator {
@@ -56,7 +56,7 @@ pub(crate) fn evaluate(
 
 struct Evaluator<'a, 'b> {
     program: &'a Program,
-    budget: Budget<'b>,
+    budget: StepBudget<'b>,
     explain: bool,
     depth: usize,
     /// The path into the value.

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use fluent_uri::{Uri, UriRef};
 
-use crate::budget::Budget;
+use crate::budget::StepBudget;
 use crate::pattern::Pattern;
 
 /// A format that is checked.
@@ -59,7 +59,7 @@ impl Format {
     }
 
     /// Whether a string has this format; `None` if that exceeds the budget.
-    pub(crate) fn fits(self, text: &str, budget: &mut Budget<'_>) -> Option<bool> {
+    pub(crate) fn fits(self, text: &str, budget: &mut StepBudget<'_>) -> Option<bool> {
         budget.charge(1 + text.len() / 2)?;
         Some(match self {
             Self::Date => is_date(text),
@@ -233,7 +233,7 @@ mod tests {
         ] {
             let format = Format::from_name(format).expect(format);
             for text in fitting {
-                let mut budget = Budget::new(1_000_000, None);
+                let mut budget = StepBudget::new(1_000_000, None);
                 assert_eq!(
                     format.fits(text, &mut budget),
                     Some(true),
@@ -242,7 +242,7 @@ mod tests {
                 );
             }
             for text in unfitting {
-                let mut budget = Budget::new(1_000_000, None);
+                let mut budget = StepBudget::new(1_000_000, None);
                 assert_eq!(
                     format.fits(text, &mut budget),
                     Some(false),

@@ -60,7 +60,7 @@ struct Readme;
 
 use serde_json::Value;
 
-pub use budget::Budget;
+pub use budget::StepBudget;
 
 use dialect::Dialect;
 use evaluate::{EvaluationError, evaluate};
@@ -169,7 +169,7 @@ impl Validator {
     /// # Errors
     /// When the schema is not valid in its dialect, refers to anything outside itself, or exceeds the [`limits`].
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
-        let mut budget = Budget::new(compilation_steps(schema), None);
+        let mut budget = StepBudget::new(compilation_steps(schema), None);
         Self::compile_within(schema, MeasuredSchema::of(schema)?, &mut budget)
     }
 
@@ -182,7 +182,7 @@ impl Validator {
     pub fn compile_within(
         schema: &Value,
         measured: MeasuredSchema,
-        budget: &mut Budget<'_>,
+        budget: &mut StepBudget<'_>,
     ) -> Result<Self, SchemaError> {
         let program = compile::compile(schema, measured.dialect, budget)?;
         Ok(Self { program })
@@ -193,7 +193,7 @@ impl Validator {
     /// # Errors
     /// The first rule that the value breaks. Also when the limit is reached before the result is known.
     pub fn validate(&self, value: &Value) -> Result<(), Violation> {
-        let mut budget = Budget::new(validation_steps(min_json_bytes(value)), None);
+        let mut budget = StepBudget::new(validation_steps(min_json_bytes(value)), None);
         Ok(self.validate_within(value, &mut budget)?)
     }
 
@@ -204,7 +204,7 @@ impl Validator {
     pub fn validate_within(
         &self,
         value: &Value,
-        budget: &mut Budget<'_>,
+        budget: &mut StepBudget<'_>,
     ) -> Result<(), ValidationFailure> {
         // Most values match, so reasons are determined in a second pass.
         match evaluate(&self.program, value, budget, false) {
@@ -253,7 +253,7 @@ impl From<ValidationFailure> for Violation {
 
 /// The number of steps that compiling a schema may take.
 pub fn compilation_steps(schema: &Value) -> usize {
-    let mut reading = Budget::new(usize::MAX, None);
+    let mut reading = StepBudget::new(usize::MAX, None);
     // Reading a schema never takes that many steps.
     let _ = charge_value(schema, &mut reading);
     let of_size = reading.spent().saturating_mul(COMPILATION_STEPS_PER_READ);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::budget::Budget;
+use crate::budget::StepBudget;
 use crate::dialect::{Dialect, KeywordShape};
 use crate::equality::are_unique;
 use crate::number;
@@ -44,7 +44,7 @@ impl From<SchemaCheckError> for SchemaError {
 pub(crate) fn check_schema(
     schema: &Value,
     dialect: Dialect,
-    budget: &mut Budget<'_>,
+    budget: &mut StepBudget<'_>,
 ) -> Result<(), SchemaCheckError> {
     let mut checker = SchemaChecker {
         path: Vec::new(),
@@ -57,7 +57,7 @@ pub(crate) fn check_schema(
 
 struct SchemaChecker<'a, 'b> {
     path: Vec<PathSegment<'a>>,
-    budget: Budget<'b>,
+    budget: StepBudget<'b>,
 }
 
 /// The steps of looking up a keyword among those of its dialect.

@@ -44,7 +44,7 @@ mod tree;
 
 use program::Program;
 
-use crate::budget::Budget;
+use crate::budget::StepBudget;
 
 /// A compiled regular expression of ECMA-262 with the flag `u`.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl Pattern {
     ///
     /// # Errors
     /// When it is not supported, or exceeds the [`crate::limits`].
-    pub(crate) fn compile(source: &str, budget: &mut Budget<'_>) -> Result<Self, PatternError> {
+    pub(crate) fn compile(source: &str, budget: &mut StepBudget<'_>) -> Result<Self, PatternError> {
         budget
             .charge(source.len().saturating_mul(READING_STEPS))
             .ok_or_else(compiler::too_large_error)?;
@@ -91,7 +91,7 @@ impl Pattern {
 
     /// Whether the expression matches anywhere in a text. A step is a visit of one state at one position. `None` if the
     /// budget did not suffice: nothing is left of it then.
-    pub(crate) fn is_found(&self, text: &str, budget: &mut Budget<'_>) -> Option<bool> {
+    pub(crate) fn is_found(&self, text: &str, budget: &mut StepBudget<'_>) -> Option<bool> {
         // The cost of initializing the states of large machines.
         let found = budget
             .charge(self.size() / STATES_PER_STEP)

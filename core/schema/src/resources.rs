@@ -6,7 +6,7 @@ use fluent_uri::{Uri, UriRef};
 use serde_json::{Map, Value};
 
 use crate::SchemaError;
-use crate::budget::Budget;
+use crate::budget::StepBudget;
 use crate::dialect::Dialect;
 use crate::program::ResourceId;
 
@@ -44,7 +44,7 @@ impl<'a> Resources<'a> {
     pub(crate) fn of(
         schema: &'a Value,
         dialect: Dialect,
-        budget: &mut Budget<'_>,
+        budget: &mut StepBudget<'_>,
     ) -> Result<Self, SchemaError> {
         let nameless = Uri::parse(DEFAULT_BASE_URI.to_owned())
             .map_err(|_| invalid_uri_error(DEFAULT_BASE_URI))?;
@@ -75,7 +75,7 @@ impl<'a> Resources<'a> {
         &mut self,
         schema: &'a Value,
         within: ResourceId,
-        budget: &mut Budget<'_>,
+        budget: &mut StepBudget<'_>,
     ) -> Result<(), SchemaError> {
         let Value::Object(members) = schema else {
             return Ok(());
@@ -101,7 +101,7 @@ impl<'a> Resources<'a> {
         schema: &'a Value,
         members: &'a Map<String, Value>,
         within: ResourceId,
-        budget: &mut Budget<'_>,
+        budget: &mut StepBudget<'_>,
     ) -> Result<ResourceId, SchemaError> {
         let outer = self.dialect(within);
         let is_root = std::ptr::eq(self.resources[0].schema, schema);
@@ -211,7 +211,7 @@ impl<'a> Resources<'a> {
         &self,
         reference: &str,
         from: ResourceId,
-        budget: &mut Budget<'_>,
+        budget: &mut StepBudget<'_>,
     ) -> Option<()> {
         let base = &self.resources.get(from as usize)?.uri;
         budget.charge_bytes(base.as_str().len())?;

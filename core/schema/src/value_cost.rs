@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::budget::Budget;
+use crate::budget::StepBudget;
 
 /// Charges the cost of reading a value and everything in it; `None` if the budget does not suffice.
-pub(crate) fn charge_value(value: &Value, budget: &mut Budget<'_>) -> Option<()> {
+pub(crate) fn charge_value(value: &Value, budget: &mut StepBudget<'_>) -> Option<()> {
     match value {
         Value::String(text) => budget.charge_bytes(text.len()),
         Value::Array(items) => {

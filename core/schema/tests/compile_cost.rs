@@ -1,7 +1,7 @@
 //! The cost of compiling a schema grows only with its size: in steps, and in allocated bytes. No time is measured.
 
 use allocations::RecordingAllocator;
-use mcpline_schema::{Budget, MeasuredSchema, Validator};
+use mcpline_schema::{MeasuredSchema, StepBudget, Validator};
 use serde_json::{Map, Value, json};
 
 #[global_allocator]
@@ -85,7 +85,7 @@ const SHAPES: [Shape; 11] = [
 
 /// The steps and the allocated bytes of a compilation.
 fn cost(schema: &Value) -> (usize, usize) {
-    let mut budget = Budget::new(usize::MAX, None);
+    let mut budget = StepBudget::new(usize::MAX, None);
     ALLOCATOR.reset();
     let measured = MeasuredSchema::of(schema).expect("within the limits");
     let validator = Validator::compile_within(schema, measured, &mut budget).expect("valid");

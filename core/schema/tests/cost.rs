@@ -4,20 +4,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use mcpline_schema::limits::MAX_REPORTED_POINTER_BYTES;
 use mcpline_schema::{
-    Budget, MeasuredSchema, SchemaError, ValidationFailure, Validator, Violation,
+    MeasuredSchema, SchemaError, StepBudget, ValidationFailure, Validator, Violation,
     compilation_steps, validation_steps,
 };
 use serde_json::{Map, Value, json};
 
 fn compile(schema: &Value) -> Validator {
     let measured = MeasuredSchema::of(schema).expect("within the limits");
-    let mut budget = Budget::new(compilation_steps(schema), None);
+    let mut budget = StepBudget::new(compilation_steps(schema), None);
     Validator::compile_within(schema, measured, &mut budget).expect("valid")
 }
 
 /// The number of steps of a validation, without a limit.
 fn cost(schema: &Value, value: &Value) -> usize {
-    let mut budget = Budget::new(usize::MAX, None);
+    let mut budget = StepBudget::new(usize::MAX, None);
     // Values that match and values that don't have similar costs.
     let _ = compile(schema).validate_within(value, &mut budget);
     budget.spent()
@@ -26,7 +26,7 @@ fn cost(schema: &Value, value: &Value) -> usize {
 /// Validates a value within the budget for its size.
 fn said(schema: &Value, value: &Value) -> Result<(), ValidationFailure> {
     let steps = validation_steps(value.to_string().len());
-    compile(schema).validate_within(value, &mut Budget::new(steps, None))
+    compile(schema).validate_within(value, &mut StepBudget::new(steps, None))
 }
 
 /// `levels` levels of alternatives, each of which evaluates the level below it twice.
@@ -113,7 +113,7 @@ fn keeps_only_as_many_failed_alternatives_as_a_message_shows() {
         .map(|number| json!({"additionalProperties": {"const": number + 2}}))
         .collect();
     let schema = json!({"oneOf": alternatives, "not": {"required": [name]}});
-    let mut budget = Budget::new(usize::MAX, None);
+    let mut budget = StepBudget::new(usize::MAX, None);
     let failure = compile(&schema).validate_within(&value, &mut budget);
     let Err(ValidationFailure::Broken(violation)) = failure else {
         panic!("{failure:?}")
@@ -136,10 +136,10 @@ fn keeps_only_as_many_failed_alternatives_as_a_message_shows() {
 fn reason_is_determined_within_the_remaining_budget() {
     // Only the last alternative is evaluated twice, and reasons have a cost.
     let schema = doubled(12, &json!({"type": "string"}));
-    let mut budget = Budget::new(usize::MAX, None);
+    let mut budget = StepBudget::new(usize::MAX, None);
     let outcome = compile(&schema).validate_within(&json!(1), &mut budget);
     assert!(matches!(outcome, Err(ValidationFailure::Broken(_))));
-    let enough_to_refuse = Budget::new(budget.spent() / 2, None);
+    let enough_to_refuse = StepBudget::new(budget.spent() / 2, None);
     let outcome = compile(&schema).validate_within(&json!(1), &mut { enough_to_refuse });
     assert_eq!(outcome, Err(ValidationFailure::Unexplained));
     let words = Violation::from(ValidationFailure::Unexplained).to_string();
@@ -155,7 +155,7 @@ fn an_interrupt_ends_a_validation_and_a_compilation() {
     let schema = json!({"items": {"pattern": "^(a|b)*c"}});
     let validator = compile(&schema);
     flag.store(true, Ordering::Relaxed);
-    let mut budget = Budget::new(usize::MAX, Some(&flag));
+    let mut budget = StepBudget::new(usize::MAX, Some(&flag));
     let outcome = validator.validate_within(&json!(["ab"]), &mut budget);
     assert_eq!(outcome, Err(ValidationFailure::Limit));
     assert!(budget.is_interrupted());
@@ -170,7 +170,7 @@ fn references_to_a_long_uri_are_charged_when_a_schema_is_compiled() {
     let schema =
         json!({"$id": format!("https://a.example/{}", "x".repeat(1_000_000)), "anyOf": references});
     let measured = MeasuredSchema::of(&schema).expect("within the limits");
-    let mut budget = Budget::new(compilation_steps(&schema), None);
+    let mut budget = StepBudget::new(compilation_steps(&schema), None);
     let error = Validator::compile_within(&schema, measured, &mut budget).expect_err("too much");
     assert_eq!(error, SchemaError::Limit);
 }

@@ -2,19 +2,20 @@
 //! test suite; here are cases that it leaves open, and enough others to work on the validator without it.
 
 use mcpline_schema::{
-    Budget, MeasuredSchema, SchemaError, Validator, Violation, compilation_steps, validation_steps,
+    MeasuredSchema, SchemaError, StepBudget, Validator, Violation, compilation_steps,
+    validation_steps,
 };
 use serde_json::{Value, json};
 
 fn compile(schema: &Value) -> Result<Validator, SchemaError> {
-    let mut budget = Budget::new(compilation_steps(schema), None);
+    let mut budget = StepBudget::new(compilation_steps(schema), None);
     Validator::compile_within(schema, MeasuredSchema::of(schema)?, &mut budget)
 }
 
 /// The message for a value; `None` if it matches.
 fn said(schema: &Value, value: &Value) -> Option<String> {
     let validator = compile(schema).unwrap_or_else(|error| panic!("{error}"));
-    let mut budget = Budget::new(validation_steps(value.to_string().len()), None);
+    let mut budget = StepBudget::new(validation_steps(value.to_string().len()), None);
     let result = validator.validate_within(value, &mut budget);
     result
         .err()

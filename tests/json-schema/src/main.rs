@@ -6,7 +6,8 @@
 use std::io::{self, BufRead, Write};
 
 use mcpline_schema::{
-    Budget, MeasuredSchema, SchemaError, Validator, Violation, compilation_steps, validation_steps,
+    MeasuredSchema, SchemaError, StepBudget, Validator, Violation, compilation_steps,
+    validation_steps,
 };
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ fn main() -> io::Result<()> {
             Ok(validator) => {
                 let value = &case["value"];
                 let steps = validation_steps(value.to_string().len());
-                match validator.validate_within(value, &mut Budget::new(steps, None)) {
+                match validator.validate_within(value, &mut StepBudget::new(steps, None)) {
                     Ok(()) => json!({"valid": true}),
                     Err(failure) => {
                         let why = Violation::from(failure).to_string();
@@ -34,6 +35,6 @@ fn main() -> io::Result<()> {
 }
 
 fn compiled(schema: &Value) -> Result<Validator, SchemaError> {
-    let mut budget = Budget::new(compilation_steps(schema), None);
+    let mut budget = StepBudget::new(compilation_steps(schema), None);
     Validator::compile_within(schema, MeasuredSchema::of(schema)?, &mut budget)
 }

@@ -97,7 +97,7 @@ static void reply_action(mcpl_call *call, const mcpl_error *error, const char *r
 }
 
 /* Sends an elicitation; the callback gets this text. */
-static void request_user_input(mcpl_call *call, const char *message, const char *schema, mcpl_answer answer, char *text) {
+static void request_user_input(mcpl_call *call, const char *message, const char *schema, mcpl_response_callback answer, char *text) {
     char *params = form(message, schema);
     mcpl_call_request_input(call, "user", MCPL_INPUT_REQUEST_METHOD_ELICIT, params, MCPL_AUTO_LENGTH, answer, text, NULL);
     free(params);

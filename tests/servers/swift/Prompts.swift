@@ -3,14 +3,14 @@
 import Foundation
 import Mcpline
 
-struct TwoArguments: Codable, Described {
+struct TwoArguments: Codable, SchemaDescriptionProviding {
     var arg1: String
     var arg2: String
 
     static let descriptions = ["arg1": "First test argument", "arg2": "Second test argument"]
 }
 
-struct ResourceToEmbed: Codable, Described {
+struct ResourceToEmbed: Codable, SchemaDescriptionProviding {
     var resourceUri: String
 
     static let descriptions = ["resourceUri": "URI of the resource to embed"]

@@ -22,12 +22,12 @@ public protocol JSONSchemaProviding {
 /// A type whose derived JSON Schema has descriptions, for the model or the user.
 ///
 /// ```swift
-/// struct Forecast: Codable, Described {
+/// struct Forecast: Codable, SchemaDescriptionProviding {
 ///     var city: String
 ///     static let descriptions = ["city": "The name of a city"]
 /// }
 /// ```
-public protocol Described {
+public protocol SchemaDescriptionProviding {
     /// Descriptions of the properties, by their names in JSON.
     static var descriptions: [String: String] { get }
 
@@ -35,7 +35,7 @@ public protocol Described {
     static var typeDescription: String? { get }
 }
 
-extension Described {
+extension SchemaDescriptionProviding {
     /// None.
     public static var typeDescription: String? { nil }
 }
@@ -44,7 +44,7 @@ extension Described {
 ///
 /// The schema is derived from what the type decodes. A property is required unless it is optional, or decoded with
 /// `decodeIfPresent`. Enums with raw values need `CaseIterable`; an enum with associated values, and a type that refuses
-/// samples in `init(from:)`, needs ``JSONSchemaProviding``. ``Described`` adds descriptions.
+/// samples in `init(from:)`, needs ``JSONSchemaProviding``. ``SchemaDescriptionProviding`` adds descriptions.
 ///
 /// - Throws: ``McplineError/usage(_:)`` if the schema can't be derived.
 public func jsonSchema<T: Decodable>(of type: T.Type) throws -> JSONObject {
@@ -282,7 +282,7 @@ private final class SchemaWriter {
     }
 
     private func described(_ schema: JSONObject, _ type: any Decodable.Type) -> JSONObject {
-        guard let type = type as? any Described.Type, let text = type.typeDescription else { return schema }
+        guard let type = type as? any SchemaDescriptionProviding.Type, let text = type.typeDescription else { return schema }
         return schema.merging(["description": .string(text)])
     }
 }
@@ -315,7 +315,7 @@ private final class Probe: Decoder {
     func property(_ key: any CodingKey, _ type: any Decodable.Type, isRequired: Bool) throws {
         guard records else { return }
         var schema = try writer.schema(type)
-        if let text = (self.type as? any Described.Type)?.descriptions[key.stringValue] {
+        if let text = (self.type as? any SchemaDescriptionProviding.Type)?.descriptions[key.stringValue] {
             schema["description"] = .string(text)
         }
         properties[key.stringValue] = .object(schema)

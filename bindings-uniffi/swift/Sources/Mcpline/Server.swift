@@ -151,7 +151,7 @@ public final class Server: Sendable {
 
     /// Changes members of a tool's definition; `null` removes a member.
     public func updateTool(_ name: String, changes: JSONObject) throws {
-        try nativeCall { try native.updateFeature(kind: Kind.tool.rawValue, name: name, changes: changes.text) }
+        try nativeCall { try native.updateFeature(kind: FeatureKind.tool.rawValue, name: name, changes: changes.text) }
     }
 
     // MARK: - Resources
@@ -571,7 +571,7 @@ public final class Server: Sendable {
     }
 
     private func add(
-        _ kind: Kind,
+        _ kind: FeatureKind,
         _ definition: JSONObject?,
         _ options: FeatureOptions,
         _ handler: @escaping @Sendable (JSON, CallContext) async throws -> HandlerOutcome
@@ -584,7 +584,7 @@ public final class Server: Sendable {
         }
     }
 
-    private func remove(_ kind: Kind, _ name: String) throws -> Bool {
+    private func remove(_ kind: FeatureKind, _ name: String) throws -> Bool {
         try nativeCall { try native.removeFeature(kind: kind.rawValue, name: name) }
     }
 }
@@ -659,7 +659,7 @@ private final class Transport: Sendable {
 }
 
 /// Kinds of features, by the names of the core.
-private enum Kind: String {
+private enum FeatureKind: String {
     case tool, resource, prompt, completion, request, notification, event, middleware
     case resourceList = "resource_list"
 }

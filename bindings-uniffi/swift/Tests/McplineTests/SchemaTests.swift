@@ -7,7 +7,7 @@ final class SchemaTests: XCTestCase {
 
     private struct Place: Codable { var name: String }
 
-    private struct Forecast: Codable, Described {
+    private struct Forecast: Codable, SchemaDescriptionProviding {
         var city: String
         var days: Int?
         var unit: Unit

@@ -3,7 +3,7 @@ import XCTest
 
 @testable import Mcpline
 
-struct Forecast: Codable, Described {
+struct Forecast: Codable, SchemaDescriptionProviding {
     var city: String
     var days: Int?
     static let descriptions = ["city": "The name of a city"]

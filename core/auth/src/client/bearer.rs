@@ -13,7 +13,7 @@ use crate::{AuthError, Secret};
 
 /// Supplies tokens.
 pub type TokenSource =
-    Arc<dyn Fn(TokenWanted) -> BoxFuture<'static, Result<BearerToken, AuthError>> + Send + Sync>;
+    Arc<dyn Fn(TokenRequest) -> BoxFuture<'static, Result<BearerToken, AuthError>> + Send + Sync>;
 
 /// A token and its expiry.
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ impl<T: Into<String>> From<T> for BearerToken {
 /// A request for a token from a [`TokenSource`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct TokenWanted {
+pub struct TokenRequest {
     /// The server that the token is for: its URL without credentials.
     pub server: String,
     /// Whether the server rejected the previous token.
@@ -111,7 +111,7 @@ impl CachedTokenSource {
         refused: bool,
         scopes: Scopes,
     ) -> Result<(), AuthError> {
-        let wanted = TokenWanted {
+        let wanted = TokenRequest {
             server: server.to_owned(),
             refused,
             scopes,

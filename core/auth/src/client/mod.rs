@@ -21,7 +21,7 @@ use tokio::runtime::Handle;
 use crate::fetch::Fetch;
 use crate::{AuthError, BoxFuture, Secret};
 
-pub use bearer::{BearerToken, TokenSource, TokenWanted};
+pub use bearer::{BearerToken, TokenRequest, TokenSource};
 pub use credentials::{AssertionSource, Credentials, Enterprise};
 pub use oauth::{OAuth, OAuthBuilder};
 pub use request_authorizer::{
@@ -63,7 +63,7 @@ impl TokenProvider {
     /// rejects it.
     pub fn source<F, Fut>(source: F) -> Self
     where
-        F: Fn(TokenWanted) -> Fut + Send + Sync + 'static,
+        F: Fn(TokenRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<BearerToken, AuthError>> + Send + 'static,
     {
         let source: TokenSource =

@@ -9,7 +9,7 @@ use http::response::Parts;
 use http::{HeaderMap, Method};
 use mcpline_auth::client::{
     BearerToken, FetcherFactory, OAuth, RequestAuthorizer, RetryCounts, SentAuthorization,
-    TokenProvider, TokenWanted,
+    TokenProvider, TokenRequest,
 };
 use mcpline_auth::fetch::Fetch;
 use mcpline_auth::{AuthError, BoxFuture, Secret};
@@ -33,7 +33,7 @@ impl Auth {
     /// it.
     pub fn source<F, Fut>(source: F) -> Self
     where
-        F: Fn(TokenWanted) -> Fut + Send + Sync + 'static,
+        F: Fn(TokenRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<BearerToken, AuthError>> + Send + 'static,
     {
         Self(Arc::new(TokenProvider::source(source)))

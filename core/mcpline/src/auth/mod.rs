@@ -25,8 +25,8 @@ pub use mcpline_protocol::Scopes;
 
 #[cfg(feature = "client")]
 pub use mcpline_auth::client::{
-    AssertionSource, BearerToken, Credentials, Enterprise, OAuth, OAuthBuilder, TokenSource,
-    TokenWanted,
+    AssertionSource, BearerToken, Credentials, Enterprise, OAuth, OAuthBuilder, TokenRequest,
+    TokenSource,
 };
 pub use mcpline_auth::registration::{ClientAuth, ClientMetadata};
 #[cfg(feature = "keyring")]

@@ -18,7 +18,7 @@ use crate::http_client::HttpSettings;
 #[cfg(feature = "server")]
 use crate::server::{Caller, Server};
 #[cfg(feature = "server")]
-use crate::transport::MemoryOptions;
+use crate::transport::MemoryTransportOptions;
 
 use super::config_file::ConfiguredServer;
 use super::connect::{DialFuture, Dialler};
@@ -49,7 +49,7 @@ pub enum Address {
     /// [`Server::connect_with`].
     #[cfg(feature = "server")]
     #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
-    ServerWith(Server, MemoryOptions),
+    ServerWith(Server, MemoryTransportOptions),
     /// A Unix socket with newline-delimited messages; on Windows a named pipe, whose name begins with `\\.\pipe\`.
     #[cfg(feature = "stdio")]
     #[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
@@ -120,9 +120,9 @@ impl From<(&Server, Caller)> for Address {
 }
 
 #[cfg(feature = "server")]
-impl From<(&Server, MemoryOptions)> for Address {
+impl From<(&Server, MemoryTransportOptions)> for Address {
     /// A server in this process, whose handlers see the client as the options describe it.
-    fn from((server, options): (&Server, MemoryOptions)) -> Self {
+    fn from((server, options): (&Server, MemoryTransportOptions)) -> Self {
         Self::ServerWith(server.clone(), options)
     }
 }
@@ -193,7 +193,7 @@ impl Address {
             #[cfg(feature = "http")]
             Self::Url(url, settings) => Box::new(HttpDialler::new(url, settings)?),
             #[cfg(feature = "server")]
-            Self::Server(server) => Box::new(InMemory(server, MemoryOptions::new())),
+            Self::Server(server) => Box::new(InMemory(server, MemoryTransportOptions::new())),
             #[cfg(feature = "server")]
             Self::ServerWith(server, options) => Box::new(InMemory(server, options)),
             #[cfg(feature = "stdio")]

@@ -15,7 +15,7 @@ use mcpline_protocol::client::{
 use mcpline_protocol::limits::MAX_INLINE_DECODED_BYTES;
 use mcpline_protocol::methods::{check_custom_request, check_custom_result_type};
 use mcpline_protocol::vocabulary::{ClientCapabilities, ListRootsResult, LogMessage, Root};
-use mcpline_protocol::wire::{Kind, Method, Notification, Raw};
+use mcpline_protocol::wire::{JsonKind, Method, Notification, Raw};
 use mcpline_protocol::{
     ErrorCode, InputMethod, Printable, Revision, RpcError, adapt, fitted_roots,
 };
@@ -159,7 +159,7 @@ impl Handlers {
                 params.take_if(|params| params.is_null());
                 if params
                     .as_ref()
-                    .is_some_and(|params| params.kind() != Kind::Object)
+                    .is_some_and(|params| params.kind() != JsonKind::Object)
                 {
                     let error = RpcError::invalid_params("params must be an object");
                     let error = refused(method, error);
@@ -190,7 +190,7 @@ impl Handlers {
             let checked = compute_or_offload(peer, check).await?;
             checked.map_err(|error| refused(&method, error))?;
             let answer = call_host(request_handler, request, alive).await?;
-            if answer.kind() != Kind::Object {
+            if answer.kind() != JsonKind::Object {
                 return Err(invalid(&method, "must be an object"));
             }
             match answer.member("_meta").map(|given| checks::meta(&given)) {

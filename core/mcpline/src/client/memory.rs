@@ -8,14 +8,14 @@ use mcpline_protocol::Revision;
 use crate::background;
 use crate::client_error::ClientError;
 use crate::server::Server;
-use crate::transport::{Memory, MemoryOptions};
+use crate::transport::{MemoryTransport, MemoryTransportOptions};
 
 use super::connect::{DialFuture, Dialler};
 use super::link::{Link, LinkFuture, Outgoing, Sink};
 use super::link_shutdown::{LinkShutdown, link_shutdown};
 
 /// Dials a server in this process.
-pub(super) struct InMemory(pub(super) Server, pub(super) MemoryOptions);
+pub(super) struct InMemory(pub(super) Server, pub(super) MemoryTransportOptions);
 
 impl Dialler for InMemory {
     fn dial(&self, sink: Sink, _: bool) -> DialFuture<'_> {
@@ -26,12 +26,12 @@ impl Dialler for InMemory {
 
 /// A link to a server in memory.
 pub(super) struct MemoryLink {
-    memory: Arc<Memory>,
+    memory: Arc<MemoryTransport>,
     closing: LinkShutdown,
 }
 
 impl MemoryLink {
-    pub(super) fn open(server: &Server, options: MemoryOptions, sink: Sink) -> Arc<Self> {
+    pub(super) fn open(server: &Server, options: MemoryTransportOptions, sink: Sink) -> Arc<Self> {
         let memory = Arc::new(server.connect_with(options));
         let (closing, running) = link_shutdown();
         let receiving = memory.clone();

@@ -7,12 +7,12 @@ use std::time::Duration;
 use mcpline_protocol::adapt;
 use mcpline_protocol::checks;
 use mcpline_protocol::client::{
-    CallTimeouts, InputRequiredResult, OutgoingClientRequest, OutputCheck, ToolPage, is_cacheable,
-    is_header_mismatch, is_input_required,
+    InputRequiredResult, OutgoingClientRequest, OutputCheck, RequestTimeouts, ToolPage,
+    is_cacheable, is_header_mismatch, is_input_required,
 };
 use mcpline_protocol::methods::RetrySafety;
 use mcpline_protocol::wire::header::standard_headers;
-use mcpline_protocol::wire::{Kind, Method, Params, Raw};
+use mcpline_protocol::wire::{JsonKind, Method, Params, Raw};
 use mcpline_protocol::{ErrorCode, Printable, Revision};
 use mcpline_runtime::clock;
 
@@ -389,7 +389,7 @@ impl Inner {
         &self,
         work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
         started: Duration,
-        timeouts: CallTimeouts,
+        timeouts: RequestTimeouts,
     ) -> Result<T, ClientError> {
         let interrupt = Arc::new(AtomicBool::new(false));
         let computing = offload::compute(self.handlers.peer, interrupt, work);
@@ -409,7 +409,7 @@ impl Inner {
         if method.is(|spec| spec.has_empty_result) {
             return Ok(());
         }
-        if result.kind() != Kind::Object {
+        if result.kind() != JsonKind::Object {
             let reason = format!("the result of {method} is not an object");
             return Err(ClientError::InvalidResponse { reason });
         }
@@ -422,7 +422,7 @@ impl Inner {
         &self,
         page: Raw,
         started: Duration,
-        timeouts: CallTimeouts,
+        timeouts: RequestTimeouts,
     ) -> Result<Raw, ClientError> {
         let mirrored = self.open_session()?.is_some_and(|session| {
             session.revision().features().param_headers && session.link.mirrors_params_as_headers()
@@ -586,7 +586,7 @@ impl Inner {
         &self,
         error: ClientError,
         started: Duration,
-        timeouts: CallTimeouts,
+        timeouts: RequestTimeouts,
     ) -> Result<(), ClientError> {
         self.cache().remove_tools();
         self.tools().clear();
@@ -601,7 +601,7 @@ impl Inner {
                 .total
                 .saturating_sub(clock::now().saturating_sub(started));
             let options = RequestOptions {
-                timeouts: Some(CallTimeouts {
+                timeouts: Some(RequestTimeouts {
                     total: left,
                     ..timeouts
                 }),
@@ -700,7 +700,7 @@ impl Drop for AbortOnDrop {
 async fn within<T>(
     future: impl Future<Output = T>,
     started: Duration,
-    timeouts: CallTimeouts,
+    timeouts: RequestTimeouts,
 ) -> Result<T, ClientError> {
     let left = timeouts
         .total
@@ -776,7 +776,7 @@ mod tests {
         let learning = inner.learning.lock().await;
         for (idle, total) in [(5, 60), (60, 5)] {
             let options = RequestOptions {
-                timeouts: Some(CallTimeouts {
+                timeouts: Some(RequestTimeouts {
                     idle: Duration::from_secs(idle),
                     total: Duration::from_secs(total),
                 }),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mcpline_protocol::client::{CallTimeouts, OpenTimeouts};
+use mcpline_protocol::client::{OpenTimeouts, RequestTimeouts};
 use mcpline_protocol::limits::MAX_LINE;
 use mcpline_protocol::{Era, Revision};
 
@@ -27,7 +27,7 @@ pub struct ClientSettings {
     /// further responses. Opening a socket or custom channel may take as long as a response.
     pub open_timeouts: OpenTimeouts,
     /// How long requests wait by default. Default: 60 seconds without progress, one hour in total.
-    pub timeouts: CallTimeouts,
+    pub timeouts: RequestTimeouts,
     /// Idle time after which the server is pinged (2024-11-05 to 2025-11-25, `basic/utilities/ping`). Default: never,
     /// because most lost connections are noticed without pings. Must not be zero.
     ///
@@ -102,7 +102,7 @@ impl Default for ClientSettings {
             revisions: Revision::ALL.to_vec(),
             era: None,
             open_timeouts: OpenTimeouts::default(),
-            timeouts: CallTimeouts::default(),
+            timeouts: RequestTimeouts::default(),
             ping_interval: None,
             ping_timeout: Duration::from_secs(30),
             max_input_rounds: 10,
@@ -189,7 +189,7 @@ pub enum Reissue {
 #[non_exhaustive]
 pub struct RequestOptions {
     /// How long to wait. `None`: the client's [`timeouts`](ClientSettings::timeouts).
-    pub timeouts: Option<CallTimeouts>,
+    pub timeouts: Option<RequestTimeouts>,
     /// Listener for progress. The request contains a progress token only if there is one. Runs on an I/O thread and
     /// must not block.
     pub progress: Option<ProgressListener>,
@@ -236,7 +236,7 @@ impl RequestOptions {
     #[must_use]
     pub fn timeout(mut self, idle: Duration) -> Self {
         let timeouts = self.timeouts.unwrap_or_default();
-        self.timeouts = Some(CallTimeouts {
+        self.timeouts = Some(RequestTimeouts {
             idle,
             total: timeouts.total.max(idle),
         });

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mcpline_protocol::ErrorCode;
 use mcpline_protocol::ListChange;
-use mcpline_protocol::client::{CallTimeouts, OutgoingClientRequest};
+use mcpline_protocol::client::{OutgoingClientRequest, RequestTimeouts};
 use mcpline_protocol::limits::MAX_INLINE_DECODED_BYTES;
 use mcpline_protocol::vocabulary::{ListenParams, SubscriptionFilter};
 use mcpline_protocol::wire::{Method, Notification, Raw};
@@ -141,7 +141,7 @@ impl Subscriptions {
         &self,
         uri: &str,
         wanted: bool,
-        timeouts: CallTimeouts,
+        timeouts: RequestTimeouts,
     ) -> Result<(), ClientError> {
         let mut waiting = self.change_subscription(uri, wanted);
         let version = waiting.version;
@@ -481,7 +481,7 @@ fn send_listen(
     let method = "subscriptions/listen";
     let outgoing = OutgoingClientRequest {
         // It lasts as long as the client wants.
-        timeouts: CallTimeouts {
+        timeouts: RequestTimeouts {
             idle: Duration::MAX,
             total: Duration::MAX,
         },

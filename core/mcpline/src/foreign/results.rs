@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use mcpline_protocol::methods::check_custom_result_type;
 use mcpline_protocol::session::RequiredCapability;
 use mcpline_protocol::vocabulary::{CacheHints, CacheScope};
-use mcpline_protocol::wire::{Kind as JsonKind, Raw};
+use mcpline_protocol::wire::{JsonKind, Raw};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mcpline_protocol::limits::MAX_INLINE_DECODED_BYTES;
-use mcpline_protocol::wire::{Kind, Method, Raw, json_string};
+use mcpline_protocol::wire::{JsonKind, Method, Raw, json_string};
 use mcpline_runtime::clock;
 use regex::{Regex, RegexBuilder};
 
@@ -157,7 +157,7 @@ impl Redaction {
         peer: PeerId,
         arguments: Option<Raw>,
     ) -> Result<Option<Raw>, RedactionTimeout> {
-        let arguments = arguments.filter(|arguments| arguments.kind() == Kind::Object);
+        let arguments = arguments.filter(|arguments| arguments.kind() == JsonKind::Object);
         let Some(arguments) = arguments.filter(|_| self.redacts_arguments) else {
             return Ok(None);
         };
@@ -356,7 +356,7 @@ impl Run<'_> {
             | (Method::SamplingCreateMessage, "systemPrompt") => self.string(value),
             (Method::SamplingCreateMessage, "messages") => changed_elements(value, |message| {
                 changed_members(message, |name, value| match name {
-                    "content" if value.kind() == Kind::Array => {
+                    "content" if value.kind() == JsonKind::Array => {
                         changed_elements(value, |block| self.content(block))
                     }
                     "content" => self.content(value),

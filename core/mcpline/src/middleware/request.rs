@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use mcpline_protocol::wire::{Kind, Method, Params, Raw};
+use mcpline_protocol::wire::{JsonKind, Method, Params, Raw};
 use mcpline_protocol::{Revision, Scopes};
 
 use crate::caller::Caller;
@@ -154,7 +154,7 @@ impl MiddlewareRequest {
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the value is not an object.
     pub fn set_arguments(&mut self, arguments: Raw) -> Result<(), Error> {
-        if arguments.kind() != Kind::Object {
+        if arguments.kind() != JsonKind::Object {
             return Err(Error::usage(
                 "the arguments of a request must be a JSON object",
             ));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 #[cfg(feature = "openapi")]
 use mcpline_protocol::schema::CompiledSchema;
-use mcpline_protocol::session::{InputRequestError, Peer, RequestKey};
+use mcpline_protocol::session::{ClientProfile, InputRequestError, RequestKey};
 use mcpline_protocol::wire::{Method, Params, Raw};
 use mcpline_protocol::{RequestId, RpcError};
 use mcpline_runtime::clock;
@@ -87,7 +87,7 @@ pub(crate) struct CurrentRequest {
     /// `None` while the call is suspended between a round and the client's retry.
     pub(crate) key: Option<RequestKey>,
     pub(crate) id: RequestId,
-    pub(crate) peer: Arc<Peer>,
+    pub(crate) peer: Arc<ClientProfile>,
     pub(crate) http: Option<Arc<HttpInfo>>,
     pub(crate) meta: Option<Raw>,
     /// Counts the call among those of its client that are in flight; `None` while it is suspended.

@@ -9,7 +9,7 @@ use std::any::Any;
 use std::collections::HashMap;
 
 use foldhash::quality::RandomState;
-use mcpline_protocol::session::{Peer, RequiredCapability};
+use mcpline_protocol::session::{ClientProfile, RequiredCapability};
 use mcpline_protocol::vocabulary::meta::CLIENT_CAPABILITIES;
 use mcpline_protocol::wire::{Method, Notification, Params, Raw};
 use mcpline_protocol::{ErrorCode, RequestId, RpcError};
@@ -204,7 +204,7 @@ fn through_middleware(
     connection: &Arc<Connection>,
     method: Method,
     params: Option<Params>,
-    peer: Arc<Peer>,
+    peer: Arc<ClientProfile>,
     http: Option<&Arc<HttpInfo>>,
     handle: impl Fn(Option<Params>) + Send + Sync + 'static,
 ) {
@@ -253,7 +253,7 @@ fn through_middleware(
 /// Returns the request of a call that serves none.
 fn outside_request(
     connection: &Arc<Connection>,
-    peer: Arc<Peer>,
+    peer: Arc<ClientProfile>,
     http: Option<&Arc<HttpInfo>>,
     meta: Option<Raw>,
 ) -> CurrentRequest {
@@ -276,7 +276,7 @@ fn outside_request(
 pub(super) fn handle_custom_notification(
     connection: &Arc<Connection>,
     notification: Notification,
-    peer: Arc<Peer>,
+    peer: Arc<ClientProfile>,
     http: Option<&Arc<HttpInfo>>,
 ) {
     let server = connection.server();
@@ -304,7 +304,7 @@ pub(super) fn handle_custom_notification(
 fn handle_notification(
     connection: &Arc<Connection>,
     notification: Notification,
-    peer: Arc<Peer>,
+    peer: Arc<ClientProfile>,
     http: Option<&Arc<HttpInfo>>,
 ) {
     let Notification { method, params, .. } = notification;

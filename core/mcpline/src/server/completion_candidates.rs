@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use mcpline_protocol::limits::MAX_INLINE_STEPS;
 use mcpline_protocol::rank::{RankedCandidates, rank};
-use mcpline_protocol::schema::Budget;
+use mcpline_protocol::schema::StepBudget;
 
 use crate::offload;
 use crate::turn_queue::PeerId;
@@ -19,13 +19,17 @@ pub(super) async fn complete(
     typed: String,
     peer: PeerId,
 ) -> Result<Reply, HandlerError> {
-    let inline = rank_candidates(&completer, &typed, &mut Budget::new(MAX_INLINE_STEPS, None));
+    let inline = rank_candidates(
+        &completer,
+        &typed,
+        &mut StepBudget::new(MAX_INLINE_STEPS, None),
+    );
     let ranked = match inline {
         Some(ranked) => Some(ranked),
         None => {
             let interrupt = Arc::new(AtomicBool::new(false));
             let ranking = offload::compute(peer, interrupt, move |interrupt| {
-                let mut budget = Budget::new(usize::MAX, Some(interrupt));
+                let mut budget = StepBudget::new(usize::MAX, Some(interrupt));
                 rank_candidates(&completer, &typed, &mut budget)
             });
             ranking.await.flatten()
@@ -43,7 +47,7 @@ pub(super) async fn complete(
 fn rank_candidates(
     completer: &Completer,
     typed: &str,
-    budget: &mut Budget<'_>,
+    budget: &mut StepBudget<'_>,
 ) -> Option<RankedCandidates> {
     match completer {
         Completer::Candidates(candidates) => rank(typed, candidates, budget),

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
 
 use mcpline_protocol::session::{
-    Change, InputRequestError, Outgoing, Peer, ReceiveOutcome, RequestKey, ServerSession,
+    Change, ClientProfile, InputRequestError, Outgoing, ReceiveOutcome, RequestKey, ServerSession,
     SessionLimits, SessionScope, SessionState, TimeoutEvent,
 };
 use mcpline_protocol::wire::{
@@ -375,13 +375,13 @@ impl Connection {
     }
 
     /// Returns the client of a session whose handshake is complete.
-    pub(super) fn ready_peer(&self) -> Option<Arc<Peer>> {
+    pub(super) fn ready_peer(&self) -> Option<Arc<ClientProfile>> {
         let session = self.lock_session();
         session.peer().filter(|_| session.is_ready()).cloned()
     }
 
     /// Returns the client, once the handshake has identified it.
-    pub(crate) fn peer(&self) -> Option<Arc<Peer>> {
+    pub(crate) fn peer(&self) -> Option<Arc<ClientProfile>> {
         self.lock_session().peer().cloned()
     }
 
@@ -867,7 +867,7 @@ impl Connection {
     }
 
     /// Counts the session that a handshake has begun, if it is one.
-    fn begin_session(&self, peer: &Peer) {
+    fn begin_session(&self, peer: &ClientProfile) {
         if self.session_state.is_some() {
             let begun = Box::new(OpenSession::begin(self, peer.revision));
             *self.lock_open_session() = Some(begun);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mcpline_protocol::Scopes;
-use mcpline_protocol::session::{InputRequestError, Outgoing, Peer, RequestKey};
+use mcpline_protocol::session::{ClientProfile, InputRequestError, Outgoing, RequestKey};
 use mcpline_protocol::vocabulary::LoggingLevel;
 use mcpline_protocol::wire::{Method, Raw, encode};
 use mcpline_protocol::{Revision, RpcError};
@@ -328,7 +328,7 @@ impl Context {
     }
 
     /// Returns the client: its revision, implementation and capabilities.
-    pub fn peer(&self) -> Arc<Peer> {
+    pub fn peer(&self) -> Arc<ClientProfile> {
         self.call.lock_current_request().peer.clone()
     }
 
@@ -447,7 +447,7 @@ impl Context {
     }
 
     /// Returns the HTTP request, if there is one, or what a client in this process has in its place
-    /// ([`MemoryOptions::with_headers`](crate::transport::MemoryOptions::with_headers)).
+    /// ([`MemoryTransportOptions::with_headers`](crate::transport::MemoryTransportOptions::with_headers)).
     #[cfg(feature = "http")]
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub fn http(&self) -> Option<Arc<HttpInfo>> {

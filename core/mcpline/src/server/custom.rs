@@ -6,8 +6,8 @@ use std::sync::Arc;
 use mcpline_protocol::checks;
 use mcpline_protocol::methods::{check_custom_notification, check_custom_request};
 use mcpline_protocol::schema::CompiledSchema;
-use mcpline_protocol::session::Peer;
-use mcpline_protocol::wire::{Kind, Params, Raw, json_string};
+use mcpline_protocol::session::ClientProfile;
+use mcpline_protocol::wire::{JsonKind, Params, Raw, json_string};
 use mcpline_protocol::{RpcError, Scopes};
 use serde_json::Value;
 
@@ -148,7 +148,7 @@ impl MethodEntry {
     /// # Errors
     ///
     /// [`ErrorCode::MISSING_CLIENT_CAPABILITY`](mcpline_protocol::ErrorCode::MISSING_CLIENT_CAPABILITY)
-    pub(super) fn check_extension(&self, peer: &Peer) -> Result<(), RpcError> {
+    pub(super) fn check_extension(&self, peer: &ClientProfile) -> Result<(), RpcError> {
         match &self.extension {
             Some(identifier) if peer.extension(identifier).is_none() => {
                 Err(RpcError::missing_extension(identifier))
@@ -177,7 +177,7 @@ fn check_is_of_objects(schema: &Value) -> Result<(), &'static str> {
 ///
 /// The method is reserved, or the parameters are not an object.
 pub(crate) fn check_notification(method: &str, params: Option<&Raw>) -> Result<(), Error> {
-    let is_object = params.is_none_or(|params| params.kind() == Kind::Object);
+    let is_object = params.is_none_or(|params| params.kind() == JsonKind::Object);
     let outcome = match check_custom_notification(method) {
         Ok(()) if !is_object => Err("its params must be a JSON object"),
         outcome => outcome,

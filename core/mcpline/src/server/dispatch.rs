@@ -11,7 +11,7 @@ use mcpline_protocol::checks;
 use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::session::AdmittedRequest;
 use mcpline_protocol::vocabulary::JsonObject;
-use mcpline_protocol::wire::{Kind, Method, Params, Raw};
+use mcpline_protocol::wire::{JsonKind, Method, Params, Raw};
 use mcpline_runtime::clock;
 use serde_json::Value;
 
@@ -366,7 +366,7 @@ fn tool(
     require_scopes(current_request, &entry.options.scopes)?;
     let arguments = match params.get("arguments") {
         None => Raw::EMPTY_OBJECT,
-        Some(arguments) if arguments.kind() == Kind::Object => arguments,
+        Some(arguments) if arguments.kind() == JsonKind::Object => arguments,
         Some(_) => {
             return Err(RpcError::invalid_params("params.arguments must be an object").into());
         }
@@ -402,7 +402,7 @@ pub(super) fn check_param_headers(
         Some(arguments) => arguments,
     };
     match entry {
-        Some(item) if arguments.kind() == Kind::Object => {
+        Some(item) if arguments.kind() == JsonKind::Object => {
             check_headers_of(&item.entry, current_request, &arguments)
         }
         // The refusal of the call has the reason.
@@ -441,7 +441,7 @@ fn prompt(
     require_scopes(current_request, &entry.options.scopes)?;
     let arguments = match params.get("arguments") {
         None => Raw::EMPTY_OBJECT,
-        Some(arguments) if arguments.kind() == Kind::Object => arguments,
+        Some(arguments) if arguments.kind() == JsonKind::Object => arguments,
         Some(_) => {
             return Err(RpcError::invalid_params("params.arguments must be an object").into());
         }
@@ -465,8 +465,8 @@ fn string_arguments(arguments: Raw) -> Result<Raw, String> {
     let mut has_null = false;
     for (name, value) in arguments.members().into_iter().flatten() {
         match value.kind() {
-            Kind::String => {}
-            Kind::Null => has_null = true,
+            JsonKind::String => {}
+            JsonKind::Null => has_null = true,
             _ => return Err(format!("the argument {name} must be a string")),
         }
     }
@@ -566,7 +566,7 @@ fn completion(
     for name in ["ref", "argument"] {
         if params
             .get(name)
-            .is_none_or(|value| value.kind() != Kind::Object)
+            .is_none_or(|value| value.kind() != JsonKind::Object)
         {
             return Err(
                 RpcError::invalid_params(format!("params.{name} must be an object")).into(),

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use mcpline_protocol::methods::check_custom_result_type;
-use mcpline_protocol::session::Peer;
+use mcpline_protocol::session::ClientProfile;
 use mcpline_protocol::vocabulary::meta::is_extension_identifier;
 use mcpline_protocol::vocabulary::{JsonObject, ServerCapabilities};
 use mcpline_protocol::wire::{Method as ProtocolMethod, Raw};
@@ -328,7 +328,7 @@ impl Extensions {
 
     /// Whether a hook changes the results of `method` for this client.
     #[inline]
-    pub(super) fn change_result_of(&self, method: &str, peer: &Peer) -> bool {
+    pub(super) fn change_result_of(&self, method: &str, peer: &ClientProfile) -> bool {
         let mut hooks = self.results.iter();
         hooks.any(|(of, identifier, _)| of == method && peer.extension(identifier).is_some())
     }
@@ -343,7 +343,7 @@ impl Extensions {
     }
 
     /// Returns the result of `method` as changed by the client's extensions.
-    pub(super) fn changed(&self, method: &str, peer: &Peer, result: Vec<u8>) -> Vec<u8> {
+    pub(super) fn changed(&self, method: &str, peer: &ClientProfile, result: Vec<u8>) -> Vec<u8> {
         let mut changed = match serde_json::from_slice::<JsonObject>(&result) {
             Ok(changed) => changed,
             Err(error) => {

@@ -6,7 +6,7 @@ use mcpline_protocol::checks;
 use mcpline_protocol::schema::{CompiledSchema, Violation};
 use mcpline_protocol::session::{FinishedRequest, InputRequestError};
 use mcpline_protocol::vocabulary::{CacheHints, CacheScope};
-use mcpline_protocol::wire::{Kind as JsonKind, Raw, encode};
+use mcpline_protocol::wire::{JsonKind, Raw, encode};
 use mcpline_protocol::{ErrorCode, Printable, Quoted, Revision, RpcError};
 
 use crate::message_sink::{self, MessageKind, ResponseStatus};

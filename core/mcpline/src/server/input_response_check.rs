@@ -1,8 +1,8 @@
 //! Checks whether a client's response matches its input request.
 
 use mcpline_protocol::limits::MAX_ANSWER_STEPS;
-use mcpline_protocol::schema::{Budget, CompiledSchema};
-use mcpline_protocol::wire::{Kind, Raw};
+use mcpline_protocol::schema::{CompiledSchema, StepBudget};
+use mcpline_protocol::wire::{JsonKind, Raw};
 use serde_json::Value;
 
 use super::input_requests::InputRequestMethod;
@@ -22,8 +22,8 @@ pub(super) fn check(
 }
 
 /// Returns the budget for checking the responses of one message.
-pub(super) fn budget() -> Budget<'static> {
-    Budget::new(MAX_ANSWER_STEPS, None)
+pub(super) fn budget() -> StepBudget<'static> {
+    StepBudget::new(MAX_ANSWER_STEPS, None)
 }
 
 /// Like [`check`], with a budget that several responses share.
@@ -35,7 +35,7 @@ pub(super) fn check_within(
     method: &InputRequestMethod,
     params: Option<&Raw>,
     answer: &Raw,
-    budget: &mut Budget<'_>,
+    budget: &mut StepBudget<'_>,
 ) -> Result<(), String> {
     check_shape(method, answer)?;
     if *method != InputRequestMethod::Elicit || action(answer).as_deref() != Some("accept") {
@@ -59,17 +59,17 @@ pub(super) fn check_within(
 ///
 /// A description of the violation.
 pub(super) fn check_shape(method: &InputRequestMethod, answer: &Raw) -> Result<(), String> {
-    if answer.kind() != Kind::Object {
+    if answer.kind() != JsonKind::Object {
         return Err("must be an object".into());
     }
-    let member = |name: &str, kind: Kind| match answer.member(name) {
+    let member = |name: &str, kind: JsonKind| match answer.member(name) {
         Some(value) if value.kind() == kind => Ok(()),
         Some(_) | None => Err(format!("{name} must be {}", named(kind))),
     };
     match method {
         InputRequestMethod::Elicit => match action(answer).as_deref() {
             Some("accept" | "decline" | "cancel") => match answer.member("content") {
-                Some(content) if !matches!(content.kind(), Kind::Object | Kind::Null) => {
+                Some(content) if !matches!(content.kind(), JsonKind::Object | JsonKind::Null) => {
                     Err("content must be an object with the values of the form".into())
                 }
                 _ => Ok(()),
@@ -82,13 +82,13 @@ pub(super) fn check_shape(method: &InputRequestMethod, answer: &Raw) -> Result<(
             if !matches!(role.as_deref(), Some("user" | "assistant")) {
                 return Err("role must be user or assistant".into());
             }
-            member("model", Kind::String)?;
+            member("model", JsonKind::String)?;
             match answer.member("content").map(|content| content.kind()) {
-                Some(Kind::Object | Kind::Array) => Ok(()),
+                Some(JsonKind::Object | JsonKind::Array) => Ok(()),
                 _ => Err("`content` of the sampling response must be an object or an array".into()),
             }
         }
-        InputRequestMethod::ListRoots => member("roots", Kind::Array),
+        InputRequestMethod::ListRoots => member("roots", JsonKind::Array),
         InputRequestMethod::Custom(_) => Ok(()),
     }
 }
@@ -97,13 +97,13 @@ fn action(answer: &Raw) -> Option<String> {
     Some(answer.member("action")?.string_value()?.into_owned())
 }
 
-fn named(kind: Kind) -> &'static str {
+fn named(kind: JsonKind) -> &'static str {
     match kind {
-        Kind::Object => "an object",
-        Kind::Array => "an array",
-        Kind::String => "a string",
-        Kind::Number => "a number",
-        Kind::Bool => "a boolean",
-        Kind::Null => "null",
+        JsonKind::Object => "an object",
+        JsonKind::Array => "an array",
+        JsonKind::String => "a string",
+        JsonKind::Number => "a number",
+        JsonKind::Bool => "a boolean",
+        JsonKind::Null => "null",
     }
 }

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use mcpline_protocol::RpcError;
 use mcpline_protocol::Scopes;
 use mcpline_protocol::limits::{MATCH_STEPS_PER_BYTE, MAX_INLINE_MATCH_STEPS, MAX_MATCH_STEPS};
-use mcpline_protocol::schema::Budget;
+use mcpline_protocol::schema::StepBudget;
 use mcpline_protocol::session::{SessionLimits, subscribed_uris};
-use mcpline_protocol::uri_template::{MatchLimit, Variables};
+use mcpline_protocol::uri_template::{MatchLimitReached, Variables};
 use mcpline_protocol::wire::{Method, Raw, Request};
 
 use crate::offload;
@@ -34,7 +34,7 @@ impl Drop for InterruptOnDrop {
 
 /// Finds the template that matches this URI. Returns `None` if that takes too long for this thread.
 pub(super) fn template_inline(registry: &Registry, uri: &str) -> Option<Matched> {
-    let mut budget = Budget::new(MAX_INLINE_MATCH_STEPS, None);
+    let mut budget = StepBudget::new(MAX_INLINE_MATCH_STEPS, None);
     template(registry, uri, &mut budget).ok()
 }
 
@@ -50,7 +50,7 @@ pub(super) async fn find_template_offloaded(
 ) -> Result<Matched, RpcError> {
     let uri = uri.to_owned();
     let matching = offload::compute(peer, interrupt, move |interrupt| {
-        let mut budget = Budget::new(MAX_MATCH_STEPS, Some(interrupt));
+        let mut budget = StepBudget::new(MAX_MATCH_STEPS, Some(interrupt));
         template(&registry, &uri, &mut budget)
             .map_err(|limit| RpcError::invalid_params(format!("params.uri: {limit}")))
     });
@@ -60,8 +60,8 @@ pub(super) async fn find_template_offloaded(
 fn template(
     registry: &Registry,
     uri: &str,
-    budget: &mut Budget<'_>,
-) -> Result<Matched, MatchLimit> {
+    budget: &mut StepBudget<'_>,
+) -> Result<Matched, MatchLimitReached> {
     let matched = registry.template(uri, budget);
     #[cfg(test)]
     steps::count(budget.spent());
@@ -115,7 +115,7 @@ impl SubscribedUris {
 
     /// Looks the URIs up. Returns `None` if that takes too long for this thread.
     pub(super) fn look_up_inline(&self) -> Option<Subscribable> {
-        self.look_up_within(&mut Budget::new(MAX_INLINE_MATCH_STEPS, None))
+        self.look_up_within(&mut StepBudget::new(MAX_INLINE_MATCH_STEPS, None))
             .ok()
     }
 
@@ -131,26 +131,29 @@ impl SubscribedUris {
         let matching = offload::compute(peer, interrupt, move |interrupt| {
             let bytes: usize = self.uris.iter().map(|uri| uri.as_bytes().len()).sum();
             let steps = MAX_MATCH_STEPS + bytes.saturating_mul(MATCH_STEPS_PER_BYTE);
-            self.look_up_within(&mut Budget::new(steps, Some(interrupt)))
+            self.look_up_within(&mut StepBudget::new(steps, Some(interrupt)))
                 .map_err(|limit| RpcError::invalid_params(format!("the URIs: {limit}")))
         });
         matching.await.unwrap_or_else(|| Err(match_limit_error()))
     }
 
-    fn look_up_within(&self, budget: &mut Budget<'_>) -> Result<Subscribable, MatchLimit> {
+    fn look_up_within(
+        &self,
+        budget: &mut StepBudget<'_>,
+    ) -> Result<Subscribable, MatchLimitReached> {
         let found = self.look_up_each(budget);
         #[cfg(test)]
         steps::count(budget.spent());
         found
     }
 
-    fn look_up_each(&self, budget: &mut Budget<'_>) -> Result<Subscribable, MatchLimit> {
+    fn look_up_each(&self, budget: &mut StepBudget<'_>) -> Result<Subscribable, MatchLimitReached> {
         let mut found = Subscribable::default();
         for uri in &self.uris {
             // A URI that is found by exact name costs its bytes, too.
             budget
                 .charge_bytes(uri.as_bytes().len())
-                .ok_or(MatchLimit)?;
+                .ok_or(MatchLimitReached)?;
             let Some(uri) = uri.string_value() else {
                 continue;
             };

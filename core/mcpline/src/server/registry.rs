@@ -10,9 +10,9 @@ use mcpline_protocol::ListMethod;
 use mcpline_protocol::Scopes;
 use mcpline_protocol::adapt;
 use mcpline_protocol::revision::Revision;
-use mcpline_protocol::schema::Budget;
+use mcpline_protocol::schema::StepBudget;
 use mcpline_protocol::session::Change;
-use mcpline_protocol::uri_template::{MatchLimit, Variables};
+use mcpline_protocol::uri_template::{MatchLimitReached, Variables};
 use mcpline_protocol::wire::Raw;
 
 use crate::error::Error;
@@ -227,8 +227,8 @@ impl Registry {
     pub(crate) fn resource_scopes(
         &self,
         uri: &str,
-        budget: &mut Budget<'_>,
-    ) -> Result<Option<&Scopes>, MatchLimit> {
+        budget: &mut StepBudget<'_>,
+    ) -> Result<Option<&Scopes>, MatchLimitReached> {
         if let Some(entry) = self.resources.get(uri) {
             return Ok(Some(&entry.options.scopes));
         }
@@ -291,8 +291,8 @@ impl Registry {
     pub(crate) fn template(
         &self,
         uri: &str,
-        budget: &mut Budget<'_>,
-    ) -> Result<Option<(&Arc<TemplateEntry>, Variables)>, MatchLimit> {
+        budget: &mut StepBudget<'_>,
+    ) -> Result<Option<(&Arc<TemplateEntry>, Variables)>, MatchLimitReached> {
         for item in self.templates.iter() {
             let entry = &item.entry;
             if let Some(variables) = entry.pattern.matches_within(uri, budget)? {

@@ -6,7 +6,7 @@
 use mcpline_protocol::adapt;
 use mcpline_protocol::session::RequiredCapability;
 use mcpline_protocol::vocabulary::{CacheHints, CacheScope, ElicitParams, meta};
-use mcpline_protocol::wire::{Kind, Raw, json_string};
+use mcpline_protocol::wire::{JsonKind, Raw, json_string};
 use mcpline_protocol::{Revision, RpcError};
 
 use crate::sharing::SharingReply;
@@ -315,7 +315,7 @@ impl ResultEnvelope<'_> {
             true => b",\"_meta\":",
             false => b"\"_meta\":",
         };
-        let meta = meta.filter(|meta| meta.kind() == Kind::Object);
+        let meta = meta.filter(|meta| meta.kind() == JsonKind::Object);
         let own = meta
             .map(Raw::as_bytes)
             .filter(|meta| !is_empty_object(meta));

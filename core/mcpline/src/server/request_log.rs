@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use mcpline_protocol::session::Peer;
+use mcpline_protocol::session::ClientProfile;
 use mcpline_protocol::wire::{Message, Method, Raw, Request};
 use mcpline_protocol::{ErrorCode, Quoted, Revision};
 use mcpline_runtime::clock;
@@ -207,7 +207,7 @@ struct Facts {
     method: Method,
     name: String,
     started: Duration,
-    client: Option<Arc<Peer>>,
+    client: Option<Arc<ClientProfile>>,
     session: Option<String>,
     /// The authenticated caller.
     caller: Option<Caller>,
@@ -284,7 +284,7 @@ impl RunningRequest {
     }
 
     /// Sets the client, once it is known.
-    pub(super) fn set_client(&mut self, client: Arc<Peer>) {
+    pub(super) fn set_client(&mut self, client: Arc<ClientProfile>) {
         if let Some(facts) = &mut self.0 {
             if let Some(span) = &facts.span {
                 span.set_client(&client);

@@ -10,7 +10,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use mcpline_protocol::session::Peer;
+use mcpline_protocol::session::ClientProfile;
 use mcpline_protocol::vocabulary::meta::PROTOCOL_VERSION;
 use mcpline_protocol::wire::{Method, Params, Raw, Request};
 use mcpline_protocol::{Revision, RpcError};
@@ -58,7 +58,7 @@ pub(crate) struct TracedRequest {
     client: Option<NetworkAddress>,
     /// The revision that the message names.
     named_revision: Option<Revision>,
-    peer: OnceLock<Arc<Peer>>,
+    peer: OnceLock<Arc<ClientProfile>>,
     started: SystemTime,
     context: Option<TraceContext>,
     /// The context of the HTTP request, if the message has its own.
@@ -259,7 +259,7 @@ impl RequestSpan {
     }
 
     /// Sets the client, once it is known.
-    pub(super) fn set_client(&self, peer: &Arc<Peer>) {
+    pub(super) fn set_client(&self, peer: &Arc<ClientProfile>) {
         let span = self.scope.span();
         span.record("mcp.protocol.version", peer.revision.as_str());
         if let Some(traced) = &self.traced {

@@ -3,7 +3,7 @@
 
 use std::any::Any;
 
-use mcpline_protocol::session::{Peer, SessionScope};
+use mcpline_protocol::session::{ClientProfile, SessionScope};
 use mcpline_protocol::wire::{Method, Raw};
 use mcpline_protocol::{RequestId, Revision};
 use tokio::sync::oneshot;
@@ -121,7 +121,7 @@ pub(crate) fn start_sharing_function(
         sink,
         key: None,
         id: RequestId::string(""),
-        peer: Arc::new(Peer {
+        peer: Arc::new(ClientProfile {
             revision: Revision::V2026_07_28,
             info: None,
             capabilities: Raw::EMPTY_OBJECT,

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use mcpline_protocol::limits::MAX_INLINE_MATCH_STEPS;
-use mcpline_protocol::schema::Budget;
+use mcpline_protocol::schema::StepBudget;
 use mcpline_protocol::vocabulary::Resource;
-use mcpline_protocol::wire::{Kind, Method, Params, Raw};
+use mcpline_protocol::wire::{JsonKind, Method, Params, Raw};
 use mcpline_protocol::{Printable, Quoted, Revision, RpcError, adapt, checks};
 use tokio::sync::oneshot;
 
@@ -107,7 +107,7 @@ pub(super) fn ended(call: &CallState, list: &ListCall, outcome: Result<Reply, Ha
             _ => None,
         };
         resources
-            .filter(|resources| resources.kind() == Kind::Array)
+            .filter(|resources| resources.kind() == JsonKind::Array)
             .ok_or_else(|| internal("the list of a template must be an array of resources"))
     });
     // Nothing waits for it if the request has ended.
@@ -308,7 +308,7 @@ fn read(listed: &Raw) -> Result<Resource, String> {
 fn check(entry: &TemplateEntry, resource: &Resource) -> Result<(), String> {
     let uri = &resource.uri;
     checks::resource(resource)?;
-    let mut budget = Budget::new(MAX_INLINE_MATCH_STEPS, None);
+    let mut budget = StepBudget::new(MAX_INLINE_MATCH_STEPS, None);
     let variables = entry.pattern.matches_within(uri, &mut budget);
     let variables = variables.map_err(|limit| limit.to_string())?;
     let variables = variables.ok_or("the URI does not match the template")?;

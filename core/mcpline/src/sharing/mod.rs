@@ -4,7 +4,7 @@
 //! Several processes behind one address use [`Sharing`]: a [`SessionStore`] finds sessions that another process
 //! started, an [`EventLog`] the events of streams that another process sent, and a [`Bus`] distributes events among
 //! them. All three handle opaque bytes under opaque names, so a key-value store with publish and subscribe is enough to
-//! implement them. [`Memory`] implements them within one process.
+//! implement them. [`MemorySharing`] implements them within one process.
 //!
 //! 2026-07-28 has no sessions. It only needs the bus, for changes that `subscriptions/listen` reports, and common keys
 //! for request states ([`Settings::state_keys`](crate::Settings)).
@@ -26,7 +26,7 @@ use std::sync::Arc;
 pub use bus::{Bus, Subscription};
 pub(crate) use bus_event::{BusEndpoint, BusEvent};
 pub use log::{EventLog, LoggedEvents};
-pub use memory::Memory;
+pub use memory::MemorySharing;
 pub use request::{SharingReply, SharingRequest};
 pub(crate) use store::StoredSession;
 pub use store::{SaveOutcome, SessionStore};
@@ -60,7 +60,7 @@ pub struct Sharing {
 impl Sharing {
     /// Keeps all shared state in the memory of this process: for several servers in one process, and for tests.
     pub fn in_memory() -> Self {
-        let memory = Arc::new(Memory::default());
+        let memory = Arc::new(MemorySharing::default());
         Self {
             sessions: memory.clone(),
             events: memory.clone(),

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
 
 use mcpline_protocol::Revision;
-use mcpline_protocol::wire::{Kind, Raw};
+use mcpline_protocol::wire::{JsonKind, Raw};
 use thiserror::Error;
 
 use super::{Direction, Role};
@@ -201,7 +201,7 @@ struct Members<'a>(&'a Raw);
 
 impl Members<'_> {
     fn record(&self) -> Result<TrafficEntry, String> {
-        if self.0.kind() != Kind::Object {
+        if self.0.kind() != JsonKind::Object {
             return Err("a record must be a JSON object".to_owned());
         }
         let time = self.required("time", Self::text)?;
@@ -236,7 +236,9 @@ impl Members<'_> {
     fn content(&self) -> Result<TrafficContent, String> {
         let message = self.0.member("message");
         match (message, self.text("text")?) {
-            (Some(message), None) if matches!(message.kind(), Kind::Object | Kind::Array) => {
+            (Some(message), None)
+                if matches!(message.kind(), JsonKind::Object | JsonKind::Array) =>
+            {
                 Ok(TrafficContent::Message(message))
             }
             (Some(_), None) => Err("`message` must be an object or an array".to_owned()),

@@ -43,12 +43,12 @@ const MAX_UNRECEIVED_BYTES: usize = 8 * OUTBOX_LIMIT;
 
 /// The client's end of a connection to a server in this process.
 ///
-/// [`Memory::send`] sends messages, [`Memory::receive`] receives them. Closing or dropping it ends the connection and
+/// [`MemoryTransport::send`] sends messages, [`MemoryTransport::receive`] receives them. Closing or dropping it ends the connection and
 /// cancels what is in flight.
 ///
 /// While the client leaves more than 32 MiB unreceived, its messages wait, and notifications to it are dropped. At 256
 /// MiB, in both directions together, the connection is closed.
-pub struct Memory {
+pub struct MemoryTransport {
     connection: Arc<Connection>,
     sink: Arc<dyn MessageSink>,
     queue: Arc<Queue>,
@@ -56,13 +56,13 @@ pub struct Memory {
 
 /// What handlers see of a client in this process: for tests of what depends on the caller or on HTTP.
 #[derive(Clone, Default)]
-pub struct MemoryOptions {
+pub struct MemoryTransportOptions {
     principal: Option<Caller>,
     #[cfg(feature = "http")]
     headers: Option<http::HeaderMap>,
 }
 
-impl MemoryOptions {
+impl MemoryTransportOptions {
     /// Creates options of an anonymous client without headers, which may use everything.
     pub fn new() -> Self {
         Self::default()
@@ -86,16 +86,16 @@ impl MemoryOptions {
     }
 }
 
-impl From<Caller> for MemoryOptions {
+impl From<Caller> for MemoryTransportOptions {
     fn from(principal: Caller) -> Self {
         Self::new().with_principal(principal)
     }
 }
 
 /// Omits the headers, which may hold credentials.
-impl std::fmt::Debug for MemoryOptions {
+impl std::fmt::Debug for MemoryTransportOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MemoryOptions")
+        f.debug_struct("MemoryTransportOptions")
             .field("principal", &self.principal)
             .finish_non_exhaustive()
     }
@@ -255,8 +255,8 @@ impl Server {
     /// # Panics
     ///
     /// Outside a tokio runtime.
-    pub fn connect(&self) -> Memory {
-        self.connect_with(MemoryOptions::new())
+    pub fn connect(&self) -> MemoryTransport {
+        self.connect_with(MemoryTransportOptions::new())
     }
 
     /// Connects to this server as [`Server::connect`] does, in the name of a principal that the transport has
@@ -286,7 +286,7 @@ impl Server {
     /// # Panics
     ///
     /// Outside of a tokio runtime.
-    pub fn connect_as(&self, principal: Caller) -> Memory {
+    pub fn connect_as(&self, principal: Caller) -> MemoryTransport {
         self.connect_with(principal.into())
     }
 
@@ -295,11 +295,11 @@ impl Server {
     /// # Panics
     ///
     /// Outside of a tokio runtime.
-    pub fn connect_with(&self, options: MemoryOptions) -> Memory {
+    pub fn connect_with(&self, options: MemoryTransportOptions) -> MemoryTransport {
         self.connect_within(options, LIMITS)
     }
 
-    fn connect_within(&self, options: MemoryOptions, limits: Limits) -> Memory {
+    fn connect_within(&self, options: MemoryTransportOptions, limits: Limits) -> MemoryTransport {
         let queue = Arc::new(Queue::new(limits));
         let sink: Arc<dyn MessageSink> = queue.clone();
         let kind = TransportKind::Memory;
@@ -314,7 +314,7 @@ impl Server {
         let _ = queue.connection.set(Arc::downgrade(&connection));
         let dead = queue.clone();
         connection.on_ping_timeout(move || dead.close());
-        Memory {
+        MemoryTransport {
             connection,
             sink,
             queue,
@@ -322,7 +322,7 @@ impl Server {
     }
 }
 
-impl Memory {
+impl MemoryTransport {
     /// Sends one message, or a batch, to the server. Never blocks.
     ///
     /// Handlers that finish immediately have answered when it returns, unless too much is unreceived. Call it within a
@@ -400,7 +400,7 @@ impl Memory {
     /// Begins a graceful shutdown: input requests to the client fail, subscriptions end, later requests are refused, calls in
     /// flight continue.
     ///
-    /// Receive until [`Memory::is_idle`], or call [`shut_down`](Memory::shut_down) after the grace period; then close.
+    /// Receive until [`MemoryTransport::is_idle`], or call [`shut_down`](Memory::shut_down) after the grace period; then close.
     pub fn wind_down(&self) {
         self.connection.wind_down();
     }
@@ -424,15 +424,15 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for MemoryTransport {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-impl std::fmt::Debug for Memory {
+impl std::fmt::Debug for MemoryTransport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Memory").finish_non_exhaustive()
+        f.debug_struct("MemoryTransport").finish_non_exhaustive()
     }
 }
 
@@ -484,7 +484,7 @@ mod tests {
     #[runtimes::test]
     async fn messages_wait_while_too_much_is_unreceived_and_none_is_lost() {
         let (server, begun, _) = server(true);
-        let memory = server.connect_within(MemoryOptions::new(), LIMITS);
+        let memory = server.connect_within(MemoryTransportOptions::new(), LIMITS);
         for id in 0..100 {
             memory.send(call(id));
         }
@@ -503,7 +503,7 @@ mod tests {
     #[runtimes::test]
     async fn a_client_that_does_not_receive_loses_notifications_then_its_connection() {
         let (server, begun, go_on) = server(false);
-        let memory = server.connect_within(MemoryOptions::new(), LIMITS);
+        let memory = server.connect_within(MemoryTransportOptions::new(), LIMITS);
         for id in 0..60 {
             memory.send(call(id));
         }
@@ -535,7 +535,7 @@ mod tests {
     #[runtimes::test]
     async fn a_client_that_sends_without_receiving_loses_its_connection() {
         let (server, ..) = server(true);
-        let memory = server.connect_within(MemoryOptions::new(), LIMITS);
+        let memory = server.connect_within(MemoryTransportOptions::new(), LIMITS);
         for id in 0..2_000 {
             memory.send(call(id));
         }

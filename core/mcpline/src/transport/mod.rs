@@ -31,7 +31,7 @@ pub(crate) const LAST_ANSWERS: Duration = Duration::from_millis(750);
 pub(crate) const EOF_GRACE: Duration = Duration::from_secs(1);
 
 pub use crate::stop::Stop;
-pub use memory::{Memory, MemoryOptions};
+pub use memory::{MemoryTransport, MemoryTransportOptions};
 #[cfg(all(windows, feature = "stdio"))]
 #[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
 pub use named_pipe::{NamedPipe, NamedPipeOptions, named_pipe};
@@ -46,8 +46,8 @@ pub use unix::{Unix, UnixOptions, unix};
 /// A transport of a server.
 ///
 /// To implement a custom one, create a connection with [`Server::connect_as`], or with [`Server::connect`] where the
-/// client may use everything. Pass each message of the client to [`Memory::send`], and send the client what
-/// [`Memory::receive`] returns. [`Memory::ready`] says when to read the next message. For byte streams use [`lines`]
+/// client may use everything. Pass each message of the client to [`MemoryTransport::send`], and send the client what
+/// [`MemoryTransport::receive`] returns. [`MemoryTransport::ready`] says when to read the next message. For byte streams use [`lines`]
 /// instead.
 pub trait Transport: Send {
     /// Serves until the client disconnects or `stop` is signalled, then ends within the server's grace period.

@@ -15,7 +15,7 @@ use crate::server::Server;
 use crate::server::traffic::TransportKind;
 use crate::warning_limit::warn_limited;
 
-use super::single::Peer;
+use super::single::ConnectionIdentity;
 use super::{Stop, Transport, pipe};
 
 /// Delay after a connection could not be accepted: an immediate retry would spin.
@@ -153,7 +153,16 @@ async fn serve_client(connection: NamedPipeServer, server: &Server, stop: &Stop)
     let (reader, writer) = tokio::io::split(connection);
     let (reader, writer) = (Box::new(reader), Box::new(writer));
     let kind = TransportKind::Unix;
-    if let Err(error) = pipe::serve(reader, writer, server, Peer::Anonymous, kind, stop).await {
+    if let Err(error) = pipe::serve(
+        reader,
+        writer,
+        server,
+        ConnectionIdentity::Anonymous,
+        kind,
+        stop,
+    )
+    .await
+    {
         tracing::debug!(%error, "a connection ended");
     }
 }

@@ -24,7 +24,7 @@ use crate::server::Server;
 use crate::server::connection::Connection;
 use crate::server::traffic::TransportKind;
 
-use super::single::{self, Peer};
+use super::single::{self, ConnectionIdentity};
 use super::{EOF_GRACE, LAST_ANSWERS, Stop, Transport};
 
 /// What a client writes.
@@ -95,7 +95,7 @@ pub(super) async fn serve(
     reader: Reader,
     writer: Writer,
     server: &Server,
-    peer: Peer,
+    peer: ConnectionIdentity,
     kind: TransportKind,
     stop: &Stop,
 ) -> io::Result<()> {

@@ -14,7 +14,7 @@ use crate::server::traffic::{self, TransportKind};
 
 /// The client of a connection.
 #[derive(Debug)]
-pub(super) enum Peer {
+pub(super) enum ConnectionIdentity {
     /// A client that may use everything, and is a client of its own for all limits.
     Anonymous,
     /// A client that its transport has authenticated: its scopes apply, and limits count it together with the other
@@ -26,7 +26,7 @@ pub(super) enum Peer {
     User(u32),
 }
 
-impl From<Option<Caller>> for Peer {
+impl From<Option<Caller>> for ConnectionIdentity {
     fn from(principal: Option<Caller>) -> Self {
         principal.map_or(Self::Anonymous, Self::Principal)
     }
@@ -39,7 +39,7 @@ impl From<Option<Caller>> for Peer {
 /// Outside a tokio runtime.
 pub(super) fn open(
     server: &Server,
-    peer: Peer,
+    peer: ConnectionIdentity,
     kind: TransportKind,
     sink: &Arc<dyn MessageSink>,
 ) -> Arc<Connection> {
@@ -51,7 +51,7 @@ pub(super) fn open(
 #[cfg(feature = "http")]
 pub(super) fn open_with_headers(
     server: &Server,
-    peer: Peer,
+    peer: ConnectionIdentity,
     headers: http::HeaderMap,
     kind: TransportKind,
     sink: &Arc<dyn MessageSink>,
@@ -62,21 +62,21 @@ pub(super) fn open_with_headers(
 
 fn options(
     server: &Server,
-    peer: Peer,
+    peer: ConnectionIdentity,
     transport_kind: TransportKind,
     sink: &Arc<dyn MessageSink>,
 ) -> ConnectionOptions {
     let server = server.inner();
     server.start(&tokio::runtime::Handle::current());
     let (auth, principal, client) = match peer {
-        Peer::Anonymous => (None, String::new(), server.clients().sole_client()),
-        Peer::Principal(caller) => {
+        ConnectionIdentity::Anonymous => (None, String::new(), server.clients().sole_client()),
+        ConnectionIdentity::Principal(caller) => {
             let name = caller.principal();
             let key = ClientKey::Principal(name.clone());
             (Some(caller), name, server.clients().client(key))
         }
         #[cfg(all(unix, feature = "stdio"))]
-        Peer::User(user) => {
+        ConnectionIdentity::User(user) => {
             let client = server.clients().client(ClientKey::User(user));
             (None, client.name().to_owned(), client)
         }

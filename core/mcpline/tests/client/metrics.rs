@@ -109,7 +109,7 @@ async fn each_request_is_measured_with_its_outcome() {
     let given_up = tokio::time::timeout(Duration::from_secs(1), hanging).await;
     assert!(given_up.is_err(), "it hangs");
     let mut options = RequestOptions::new();
-    options.timeouts = Some(mcpline::protocol::client::CallTimeouts {
+    options.timeouts = Some(mcpline::protocol::client::RequestTimeouts {
         idle: Duration::from_secs(1),
         ..Default::default()
     });

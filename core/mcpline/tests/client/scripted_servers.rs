@@ -12,7 +12,7 @@ use mcpline::client::{
     Address, Channel, Client, ClientError, ClientTransport, Reissue, RequestOptions,
 };
 use mcpline::protocol::Era;
-use mcpline::protocol::client::{CallTimeouts, HandshakeError};
+use mcpline::protocol::client::{HandshakeError, RequestTimeouts};
 use mcpline::protocol::vocabulary::{
     CacheHints, CacheScope, CreateMessageParams, ElicitAction, ElicitResult, Extra, Root, Tool,
 };
@@ -342,7 +342,7 @@ async fn the_timeout_of_a_call_includes_listing_tools_again() {
     let client = Client::connect(server.address()).await.expect("connects");
     for (idle, total) in [(5, 60), (60, 5)] {
         let mut options = RequestOptions::new();
-        options.timeouts = Some(CallTimeouts {
+        options.timeouts = Some(RequestTimeouts {
             idle: Duration::from_secs(idle),
             total: Duration::from_secs(total),
         });

@@ -386,7 +386,7 @@ async fn a_connection_is_ready_once_the_server_has_handled_what_was_sent() {
         memory.send(call.to_string());
         // Three responses of 12 MiB exceed what may wait, so the fourth call is not handled yet.
     }
-    let is_ready = |memory: &mcpline::transport::Memory| {
+    let is_ready = |memory: &mcpline::transport::MemoryTransport| {
         let ready = std::pin::pin!(memory.ready());
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         ready.poll(&mut context).is_ready()

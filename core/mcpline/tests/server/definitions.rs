@@ -11,7 +11,7 @@ use mcpline::server::{
     Blocking, Caller, FeatureSelection, NoArguments, PromptDefinition, ResourceDefinition,
     Settings, ToolDefinition, ToolOptions, tool_handler,
 };
-use mcpline::transport::MemoryOptions;
+use mcpline::transport::MemoryTransportOptions;
 use mcpline::{Context, ErrorKind, HandlerError, Json, Server};
 use serde_json::{Value, json};
 
@@ -252,12 +252,12 @@ async fn a_client_in_memory_has_headers_that_authenticate_no_one() {
     headers.insert("x-tenant", http::HeaderValue::from_static("acme"));
     let bearer = http::HeaderValue::from_static("Bearer token");
     headers.insert(http::header::AUTHORIZATION, bearer);
-    let options = MemoryOptions::new().with_headers(headers);
+    let options = MemoryTransportOptions::new().with_headers(headers);
     let caller = Caller::new().with_subject("alice");
     for (options, expected, tools) in [
         (options.clone(), r#"Some("acme") false"#, 2),
         (options.with_principal(caller), r#"Some("acme") true"#, 1),
-        (MemoryOptions::new(), "None false", 2),
+        (MemoryTransportOptions::new(), "None false", 2),
     ] {
         let client = Client::connect((&server, options)).await;
         let client = client.expect("a client");

@@ -15,7 +15,7 @@ pub(crate) mod tasks;
 use std::cell::RefCell;
 
 use mcpline::Server;
-use mcpline::transport::Memory;
+use mcpline::transport::MemoryTransport;
 use schema_check::Conversation;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -27,7 +27,7 @@ pub(crate) struct Nothing {}
 
 /// A raw JSON client.
 pub(crate) struct Client {
-    memory: Memory,
+    memory: MemoryTransport,
     /// Validates the server's messages against the schema of the client's revision.
     talk: RefCell<Conversation>,
     next_id: i64,
@@ -46,7 +46,7 @@ impl Client {
     }
 
     /// Creates a 2026-07-28 client over this connection.
-    pub(crate) fn over(memory: Memory) -> Self {
+    pub(crate) fn over(memory: MemoryTransport) -> Self {
         Self {
             memory,
             talk: RefCell::default(),

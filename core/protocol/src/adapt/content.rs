@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use crate::revision::{Features, Revision, StructuredContent};
-use crate::wire::{Kind, Raw, json_string};
+use crate::revision::{Revision, RevisionFeatures, StructuredContent};
+use crate::wire::{JsonKind, Raw, json_string};
 
 /// The two forms of a tool's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub fn tool_output<'r>(
     };
     let structured = match features.structured_content {
         StructuredContent::None => None,
-        StructuredContent::Object if wrap || structured.kind() != Kind::Object => {
+        StructuredContent::Object if wrap || structured.kind() != JsonKind::Object => {
             Some(Cow::Owned(wrap_result(structured)))
         }
         StructuredContent::Object | StructuredContent::Any => Some(Cow::Borrowed(structured)),
@@ -112,7 +112,7 @@ fn map_elements(list: &Raw, change: impl FnOnce(&mut Vec<Value>)) -> Option<Raw>
     Raw::from_serialize(&list).ok()
 }
 
-fn is_unreadable(block: &Raw, features: &Features) -> bool {
+fn is_unreadable(block: &Raw, features: &RevisionFeatures) -> bool {
     let kind = block.member("type");
     let kind = kind.as_ref().and_then(Raw::string_value);
     match kind.as_deref() {
@@ -123,7 +123,7 @@ fn is_unreadable(block: &Raw, features: &Features) -> bool {
 }
 
 /// Adapts one block to a peer with these features. A block whose shape does not match its type stays as it is.
-pub(super) fn adapt_block(block: &mut Value, features: &Features) {
+pub(super) fn adapt_block(block: &mut Value, features: &RevisionFeatures) {
     let text = |name| block.get(name).and_then(Value::as_str);
     let note = match text("type") {
         Some("audio") if !features.audio => {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::schema::{wrap_schema, wraps_output};
-use crate::revision::{Features, Revision, StructuredContent};
+use crate::revision::{Revision, RevisionFeatures, StructuredContent};
 use crate::vocabulary::{
     Annotations, ClientCapabilities, Extra, Icon, Implementation, Progress, Prompt, Resource,
     ResourceTemplate, ServerCapabilities, Tool,
@@ -218,7 +218,7 @@ pub fn progress(progress: &Progress, revision: Revision) -> Cow<'_, Progress> {
 }
 
 fn has_all_members(
-    features: &Features,
+    features: &RevisionFeatures,
     titled: bool,
     icons: &Option<Vec<Icon>>,
     meta: &Option<Extra>,
@@ -229,7 +229,7 @@ fn has_all_members(
 }
 
 fn strip(
-    features: &Features,
+    features: &RevisionFeatures,
     title: &mut Option<String>,
     icons: &mut Option<Vec<Icon>>,
     meta: &mut Option<Extra>,
@@ -245,12 +245,12 @@ fn strip(
     }
 }
 
-fn keeps_annotations(features: &Features, annotations: Option<&Annotations>) -> bool {
+fn keeps_annotations(features: &RevisionFeatures, annotations: Option<&Annotations>) -> bool {
     features.last_modified
         || annotations.is_none_or(|annotations| annotations.last_modified.is_none())
 }
 
-fn strip_annotations(features: &Features, annotations: Option<&mut Annotations>) {
+fn strip_annotations(features: &RevisionFeatures, annotations: Option<&mut Annotations>) {
     if !features.last_modified
         && let Some(annotations) = annotations
     {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::content;
 use crate::checks::implies_strings;
-use crate::revision::{Features, Revision};
+use crate::revision::{Revision, RevisionFeatures};
 use crate::vocabulary::JsonObject;
 
 /// An input request that the client's revision cannot express.
@@ -75,7 +75,7 @@ pub fn elicit_params(
 
 fn adapt_field(
     field: &mut JsonObject,
-    features: &Features,
+    features: &RevisionFeatures,
 ) -> Result<(), InexpressibleInputRequest> {
     add_type(field);
     if field.get("const").is_some_and(Value::is_string) && !field.contains_key("oneOf") {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::content;
 use crate::input_method::InputMethod;
-use crate::revision::{Features, Revision};
+use crate::revision::{Revision, RevisionFeatures};
 use crate::vocabulary::JsonObject;
 use crate::wire::Raw;
 
@@ -94,7 +94,7 @@ fn create_message_result(
 /// Changes one block and returns whether it did.
 fn single_block(
     block: &mut Value,
-    features: &Features,
+    features: &RevisionFeatures,
     revision: Revision,
 ) -> Result<bool, InexpressibleInputResponse> {
     let mut changed = false;

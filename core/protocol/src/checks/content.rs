@@ -7,7 +7,7 @@ use memchr::memmem::Finder;
 
 use crate::vocabulary::meta::{check_key, key_warning};
 use crate::vocabulary::{Annotations, Extra, Role};
-use crate::wire::{Kind, Raw};
+use crate::wire::{JsonKind, Raw};
 
 /// Checks the keys of a `_meta` (2026-07-28, `basic`, `_meta`). `Some` is a warning about a malformed key, which is
 /// sent all the same.
@@ -103,7 +103,7 @@ fn check_block(block: &Raw, warning: &mut Option<String>) -> Result<(), String> 
     }
     if warning.is_none()
         && let Some(given) = block.member("annotations")
-        && given.kind() == Kind::Object
+        && given.kind() == JsonKind::Object
     {
         *warning = match given.decode() {
             Ok(given) => annotations(Some(&given)).err(),

@@ -37,7 +37,8 @@ pub use negotiation::{
     NegotiationStep, OpenTimeouts,
 };
 pub use outgoing_requests::{
-    CallError, CallKey, CallTimeouts, OutgoingRequestEvent, OutgoingRequests, TimedOutRequest,
+    OutgoingRequestError, OutgoingRequestEvent, OutgoingRequestId, OutgoingRequests,
+    RequestTimeouts, TimedOutRequest,
 };
 pub use output_check::OutputCheck;
 pub use pings::PingTimes;

@@ -11,9 +11,9 @@ use crate::wire::{Params, Raw, RequestId, encode, json_string};
 
 /// Identifies a request in flight. It is also the request's JSON-RPC id and its progress token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct CallKey(u64);
+pub struct OutgoingRequestId(u64);
 
-impl CallKey {
+impl OutgoingRequestId {
     /// The key of the request with this number.
     pub fn from_number(number: u64) -> Self {
         Self(number)
@@ -32,7 +32,7 @@ impl CallKey {
 
 /// How long a request waits for its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallTimeouts {
+pub struct RequestTimeouts {
     /// Time without progress; each progress notification restarts it (every revision, `basic/utilities/progress`).
     /// Default: 60 seconds.
     pub idle: Duration,
@@ -40,7 +40,7 @@ pub struct CallTimeouts {
     pub total: Duration,
 }
 
-impl Default for CallTimeouts {
+impl Default for RequestTimeouts {
     /// A minute without progress, an hour in all.
     fn default() -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Default for CallTimeouts {
 /// Why a request has no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum CallError {
+pub enum OutgoingRequestError {
     /// The server returned an error.
     #[error("server returned an error: {0}")]
     Rpc(RpcError),
@@ -79,9 +79,9 @@ pub enum CallError {
 #[derive(Debug, PartialEq)]
 pub enum OutgoingRequestEvent<H> {
     /// The request has ended.
-    Ended(H, Result<Raw, CallError>),
+    Ended(H, Result<Raw, OutgoingRequestError>),
     /// The request reported its progress.
-    Progress(CallKey, Progress),
+    Progress(OutgoingRequestId, Progress),
     /// The message belongs to no request in flight; the text says why, for a log.
     Ignored(&'static str),
 }
@@ -92,7 +92,7 @@ pub struct TimedOutRequest<H> {
     /// The driver's handle.
     pub handle: H,
     /// The error for the handle.
-    pub error: CallError,
+    pub error: OutgoingRequestError,
     /// `notifications/cancelled`, for transports that carry it; over HTTP on 2026-07-28 the request's stream is
     /// closed instead (`basic/patterns/cancellation`).
     pub cancellation: Vec<u8>,
@@ -102,15 +102,15 @@ pub struct TimedOutRequest<H> {
 #[derive(Debug)]
 pub struct OutgoingRequests<H> {
     next: u64,
-    entries: BTreeMap<CallKey, OutgoingRequest<H>>,
+    entries: BTreeMap<OutgoingRequestId, OutgoingRequest<H>>,
     /// Deadlines in order: the next one is needed with every request, however many are in flight.
-    deadlines: BTreeSet<(Duration, CallKey)>,
+    deadlines: BTreeSet<(Duration, OutgoingRequestId)>,
 }
 
 #[derive(Debug)]
 struct OutgoingRequest<H> {
     handle: H,
-    timeouts: CallTimeouts,
+    timeouts: RequestTimeouts,
     idle_deadline: Duration,
     total_deadline: Duration,
     /// Whether its timeouts are paused, because it waits for something other than the server.
@@ -151,15 +151,15 @@ impl<H> OutgoingRequests<H> {
     }
 
     /// Adds a request. Only with `wants_progress` may the request carry a progress token (`_meta.progressToken`): the
-    /// [id](CallKey::id) of the key.
+    /// [id](OutgoingRequestId::id) of the key.
     pub fn begin(
         &mut self,
         handle: H,
-        timeouts: CallTimeouts,
+        timeouts: RequestTimeouts,
         wants_progress: bool,
         now: Duration,
-    ) -> CallKey {
-        let key = CallKey(self.next);
+    ) -> OutgoingRequestId {
+        let key = OutgoingRequestId(self.next);
         self.next += 1;
         let entry = OutgoingRequest {
             handle,
@@ -185,9 +185,10 @@ impl<H> OutgoingRequests<H> {
             return OutgoingRequestEvent::Ignored("a response without an id");
         };
         match self.key_of(id).and_then(|key| self.take(key)) {
-            Some(entry) => {
-                OutgoingRequestEvent::Ended(entry.handle, outcome.map_err(CallError::Rpc))
-            }
+            Some(entry) => OutgoingRequestEvent::Ended(
+                entry.handle,
+                outcome.map_err(OutgoingRequestError::Rpc),
+            ),
             // Cancelled or timed out in the meantime, already answered, or never sent.
             None => OutgoingRequestEvent::Ignored("a response to no request in flight"),
         }
@@ -202,7 +203,7 @@ impl<H> OutgoingRequests<H> {
         match self.key_of(id).and_then(|key| self.take(key)) {
             Some(entry) => OutgoingRequestEvent::Ended(
                 entry.handle,
-                Err(CallError::Unreadable(why.to_owned())),
+                Err(OutgoingRequestError::Unreadable(why.to_owned())),
             ),
             None => OutgoingRequestEvent::Ignored("a response to no request in flight"),
         }
@@ -210,12 +211,12 @@ impl<H> OutgoingRequests<H> {
 
     /// Pauses the timeouts of a request until [`resume_timeout`](Self::resume_timeout), while something other than the
     /// server is awaited, such as the user's consent.
-    pub fn pause_timeout(&mut self, key: CallKey) {
+    pub fn pause_timeout(&mut self, key: OutgoingRequestId) {
         self.change(key, |entry| entry.is_paused = true);
     }
 
     /// Restarts the timeouts of a paused request with their full length.
-    pub fn resume_timeout(&mut self, key: CallKey, now: Duration) {
+    pub fn resume_timeout(&mut self, key: OutgoingRequestId, now: Duration) {
         self.change(key, |entry| {
             if std::mem::take(&mut entry.is_paused) {
                 entry.idle_deadline = now.saturating_add(entry.timeouts.idle);
@@ -225,12 +226,12 @@ impl<H> OutgoingRequests<H> {
     }
 
     /// The driver's handle of a request in flight.
-    pub fn get(&self, key: CallKey) -> Option<&H> {
+    pub fn get(&self, key: OutgoingRequestId) -> Option<&H> {
         self.entries.get(&key).map(|entry| &entry.handle)
     }
 
     /// Removes a request that can't get a response any more.
-    pub fn remove(&mut self, key: CallKey) -> Option<H> {
+    pub fn remove(&mut self, key: OutgoingRequestId) -> Option<H> {
         self.take(key).map(|entry| entry.handle)
     }
 
@@ -269,9 +270,9 @@ impl<H> OutgoingRequests<H> {
     }
 
     /// Adds a request that did not reach the server again, with its remaining time, and returns its new key.
-    pub(super) fn requeue(&mut self, key: CallKey) -> Option<CallKey> {
+    pub(super) fn requeue(&mut self, key: OutgoingRequestId) -> Option<OutgoingRequestId> {
         let entry = self.take(key)?;
-        let (key, deadline) = (CallKey(self.next), entry.deadline());
+        let (key, deadline) = (OutgoingRequestId(self.next), entry.deadline());
         self.next += 1;
         self.entries.insert(key, entry);
         self.schedule(key, deadline);
@@ -279,17 +280,17 @@ impl<H> OutgoingRequests<H> {
     }
 
     /// Cancels a request. Returns the driver's handle and the cancellation to send; `None` if the request has ended.
-    pub fn cancel(&mut self, key: CallKey, reason: &str) -> Option<(H, Vec<u8>)> {
+    pub fn cancel(&mut self, key: OutgoingRequestId, reason: &str) -> Option<(H, Vec<u8>)> {
         let entry = self.take(key)?;
         Some((entry.handle, cancellation(key, reason)))
     }
 
     /// Ends all requests because the connection has ended.
-    pub fn close(&mut self) -> impl Iterator<Item = (H, CallError)> + use<H> {
+    pub fn close(&mut self) -> impl Iterator<Item = (H, OutgoingRequestError)> + use<H> {
         self.deadlines.clear();
         std::mem::take(&mut self.entries)
             .into_values()
-            .map(|entry| (entry.handle, CallError::Closed))
+            .map(|entry| (entry.handle, OutgoingRequestError::Closed))
     }
 
     /// When to call [`OutgoingRequests::handle_timeout`].
@@ -298,9 +299,12 @@ impl<H> OutgoingRequests<H> {
     }
 
     /// Ends the requests that timed out.
-    pub fn handle_timeout(&mut self, now: Duration) -> Vec<(CallKey, TimedOutRequest<H>)> {
+    pub fn handle_timeout(
+        &mut self,
+        now: Duration,
+    ) -> Vec<(OutgoingRequestId, TimedOutRequest<H>)> {
         let late = self.deadlines.iter().take_while(|(at, _)| *at <= now);
-        let mut late: Vec<CallKey> = late.map(|(_, key)| *key).collect();
+        let mut late: Vec<OutgoingRequestId> = late.map(|(_, key)| *key).collect();
         // In the order in which they were sent.
         late.sort_unstable();
         late.into_iter()
@@ -314,7 +318,7 @@ impl<H> OutgoingRequests<H> {
                 };
                 let overdue = TimedOutRequest {
                     handle: entry.handle,
-                    error: CallError::TimedOut { waited, in_all },
+                    error: OutgoingRequestError::TimedOut { waited, in_all },
                     cancellation: cancellation(key, "timed out"),
                 };
                 Some((key, overdue))
@@ -322,14 +326,14 @@ impl<H> OutgoingRequests<H> {
             .collect()
     }
 
-    fn schedule(&mut self, key: CallKey, deadline: Duration) {
+    fn schedule(&mut self, key: OutgoingRequestId, deadline: Duration) {
         if deadline != Duration::MAX {
             self.deadlines.insert((deadline, key));
         }
     }
 
     /// Changes a request in flight, and updates its deadline.
-    fn change(&mut self, key: CallKey, change: impl FnOnce(&mut OutgoingRequest<H>)) {
+    fn change(&mut self, key: OutgoingRequestId, change: impl FnOnce(&mut OutgoingRequest<H>)) {
         if let Some(entry) = self.entries.get_mut(&key) {
             self.deadlines.remove(&(entry.deadline(), key));
             change(entry);
@@ -338,19 +342,19 @@ impl<H> OutgoingRequests<H> {
         }
     }
 
-    fn take(&mut self, key: CallKey) -> Option<OutgoingRequest<H>> {
+    fn take(&mut self, key: OutgoingRequestId) -> Option<OutgoingRequest<H>> {
         let entry = self.entries.remove(&key)?;
         self.deadlines.remove(&(entry.deadline(), key));
         Some(entry)
     }
 
-    pub(super) fn key_of(&self, id: &RequestId) -> Option<CallKey> {
+    pub(super) fn key_of(&self, id: &RequestId) -> Option<OutgoingRequestId> {
         let number = u64::try_from(id.as_integer()?).ok()?;
-        Some(CallKey(number)).filter(|key| self.entries.contains_key(key))
+        Some(OutgoingRequestId(number)).filter(|key| self.entries.contains_key(key))
     }
 }
 
-fn cancellation(key: CallKey, reason: &str) -> Vec<u8> {
+fn cancellation(key: OutgoingRequestId, reason: &str) -> Vec<u8> {
     let mut params = format!("{{\"requestId\":{},\"reason\":", key.0).into_bytes();
     json_string(&mut params, reason);
     params.push(b'}');

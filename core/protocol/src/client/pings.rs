@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::outgoing_requests::{CallKey, CallTimeouts};
+use super::outgoing_requests::{OutgoingRequestId, RequestTimeouts};
 
 /// The largest number of attempts to send a ping that does not reach the server, within its timeout.
 const MAX_PING_ATTEMPTS: u32 = 4;
@@ -18,8 +18,8 @@ pub struct PingTimes {
 }
 
 impl PingTimes {
-    pub(super) fn call_timeouts(self) -> CallTimeouts {
-        CallTimeouts {
+    pub(super) fn call_timeouts(self) -> RequestTimeouts {
+        RequestTimeouts {
             idle: self.timeout,
             total: self.timeout,
         }
@@ -33,7 +33,7 @@ pub(super) struct Pings {
     /// When the server last sent something, or a ping was last sent.
     last_activity: Duration,
     /// The latest ping, whether or not it has ended.
-    pub(super) latest: Option<CallKey>,
+    pub(super) latest: Option<OutgoingRequestId>,
     /// When it is sent again, if it did not reach the server.
     pub(super) resend_at: Option<Duration>,
 }
@@ -55,7 +55,7 @@ impl Pings {
     }
 
     /// Records that a ping was sent.
-    pub(super) fn note_sent(&mut self, key: CallKey, now: Duration) {
+    pub(super) fn note_sent(&mut self, key: OutgoingRequestId, now: Duration) {
         self.last_activity = now;
         self.latest = Some(key);
         self.resend_at = None;

@@ -2,9 +2,9 @@
 //! use capabilities that were successfully negotiated"; since 2026-07-28 `server/discover`).
 
 use crate::methods::ServerCapability;
-#[cfg(doc)]
-use crate::revision::Features;
 use crate::revision::Revision;
+#[cfg(doc)]
+use crate::revision::RevisionFeatures;
 use crate::vocabulary::ServerCapabilities;
 use crate::wire::Method;
 
@@ -13,7 +13,7 @@ use crate::wire::Method;
 ///
 /// `resources/subscribe` stands for every subscription to a resource, and `logging/setLevel` for every request for log
 /// messages, also where the revision has other means. `completion/complete` needs nothing in 2024-11-05, which has no
-/// capability for it, and only prompts or resources in 2025-03-26 ([`Features::completions_implied`] says why). Methods
+/// capability for it, and only prompts or resources in 2025-03-26 ([`RevisionFeatures::completions_implied`] says why). Methods
 /// of extensions need nothing, because their capabilities are unknown here.
 pub fn undeclared_capability(
     method: &Method,

@@ -19,7 +19,8 @@ use super::input_requests::url_elicitation_id;
 use super::negotiation::NegotiatedSession;
 use super::open_input_requests::{OpenInputRequest, OpenInputRequests};
 use super::outgoing_requests::{
-    CallError, CallKey, CallTimeouts, OutgoingRequestEvent, OutgoingRequests, TimedOutRequest,
+    OutgoingRequestError, OutgoingRequestEvent, OutgoingRequestId, OutgoingRequests,
+    RequestTimeouts, TimedOutRequest,
 };
 use super::pings::{PingTimes, Pings};
 use super::url_elicitations::UrlElicitations;
@@ -38,7 +39,7 @@ pub struct OutgoingClientRequest<'a> {
     /// Whether the caller wants progress. Only then does the request carry a token.
     pub wants_progress: bool,
     /// The request's timeouts.
-    pub timeouts: CallTimeouts,
+    pub timeouts: RequestTimeouts,
 }
 
 impl<'a> OutgoingClientRequest<'a> {
@@ -50,7 +51,7 @@ impl<'a> OutgoingClientRequest<'a> {
             meta: None,
             log_level: None,
             wants_progress: false,
-            timeouts: CallTimeouts::default(),
+            timeouts: RequestTimeouts::default(),
         }
     }
 }
@@ -59,17 +60,17 @@ impl<'a> OutgoingClientRequest<'a> {
 #[derive(Debug)]
 pub enum ClientEvent<H> {
     /// A request of this client has ended.
-    RequestEnded(H, Result<Raw, CallError>),
+    RequestEnded(H, Result<Raw, OutgoingRequestError>),
     /// A request of this client reported its progress.
-    Progress(CallKey, crate::vocabulary::Progress),
+    Progress(OutgoingRequestId, crate::vocabulary::Progress),
     /// The server sent an input request or a ping. Answer it with [`ClientSession::write_input_response`].
     InputRequest(Request),
     /// The server cancelled its request, with a reason.
     InputRequestCancelled(RequestId, Option<String>),
     /// The server ended a subscription, with a reason.
-    SubscriptionEnded(CallKey, H, Option<String>),
+    SubscriptionEnded(OutgoingRequestId, H, Option<String>),
     /// The server acknowledged a subscription that is in flight; the notification says to what extent.
-    SubscriptionAcknowledged(CallKey, Notification),
+    SubscriptionAcknowledged(OutgoingRequestId, Notification),
     /// A notification.
     Notification(Notification),
     /// A notification of a subscription that is not in flight. It has no listener, but cached results may be stale.
@@ -92,7 +93,7 @@ pub struct ClientSession<H> {
     allowed_methods: BTreeSet<Box<str>>,
     requests: OutgoingRequests<H>,
     /// The calls that are subscriptions: a server can cancel nothing else (2026-07-28, `basic/patterns/cancellation`).
-    subscriptions: BTreeSet<CallKey>,
+    subscriptions: BTreeSet<OutgoingRequestId>,
     /// The open requests of the server, each with the URL elicitation that it starts, if any.
     input_requests: OpenInputRequests,
     /// URL elicitations whose completion the server may announce, including those of earlier sessions.
@@ -166,7 +167,7 @@ impl<H> ClientSession<H> {
         request: &OutgoingClientRequest<'_>,
         handle: H,
         now: Duration,
-    ) -> (CallKey, Vec<u8>) {
+    ) -> (OutgoingRequestId, Vec<u8>) {
         let key = self
             .requests
             .begin(handle, request.timeouts, request.wants_progress, now);
@@ -184,7 +185,11 @@ impl<H> ClientSession<H> {
     }
 
     /// The parameters with the complete `_meta`; empty if there are none.
-    fn request_params(&self, request: &OutgoingClientRequest<'_>, key: CallKey) -> String {
+    fn request_params(
+        &self,
+        request: &OutgoingClientRequest<'_>,
+        key: OutgoingRequestId,
+    ) -> String {
         let mut own_meta = Vec::new();
         if request.wants_progress {
             own_meta.push((meta::PROGRESS_TOKEN, key.number().to_string()));
@@ -274,7 +279,7 @@ impl<H> ClientSession<H> {
         &mut self,
         handle: impl FnOnce() -> H,
         now: Duration,
-    ) -> Option<(CallKey, Vec<u8>)> {
+    ) -> Option<(OutgoingRequestId, Vec<u8>)> {
         if self.next_ping()? > now {
             return None;
         }
@@ -292,7 +297,7 @@ impl<H> ClientSession<H> {
 
     /// Records that the server sent something: postpones the next ping, and ends one in flight. Returns the key of that
     /// ping, which is no longer in flight.
-    pub fn note_activity(&mut self, now: Duration) -> Option<CallKey> {
+    pub fn note_activity(&mut self, now: Duration) -> Option<OutgoingRequestId> {
         let pings = self.pings.as_mut()?;
         pings.note_activity(now);
         let key = pings.latest?;
@@ -301,7 +306,7 @@ impl<H> ClientSession<H> {
 
     /// Records that this ping did not reach the server, or that its response was lost: another one is due within its
     /// remaining time. Returns whether it is a ping in flight.
-    pub fn note_lost_ping(&mut self, key: CallKey, now: Duration) -> bool {
+    pub fn note_lost_ping(&mut self, key: OutgoingRequestId, now: Duration) -> bool {
         let Some(pings) = self
             .pings
             .as_mut()
@@ -315,13 +320,13 @@ impl<H> ClientSession<H> {
     }
 
     /// Stops pinging. Returns the key of the ping in flight, which is no longer in flight.
-    pub fn stop_pings(&mut self) -> Option<CallKey> {
+    pub fn stop_pings(&mut self) -> Option<OutgoingRequestId> {
         let key = self.pings.take()?.latest?;
         self.requests.remove(key).map(|_| key)
     }
 
     /// Whether this is the latest periodic ping.
-    pub fn is_ping(&self, key: CallKey) -> bool {
+    pub fn is_ping(&self, key: OutgoingRequestId) -> bool {
         let pings = self.pings.as_ref();
         pings.is_some_and(|pings| pings.latest == Some(key))
     }
@@ -347,10 +352,10 @@ impl<H> ClientSession<H> {
                     .requests
                     .receive_response(response.id.as_ref(), response.outcome);
                 match event_of_request(outcome) {
-                    ClientEvent::RequestEnded(handle, Err(CallError::Rpc(error))) => {
+                    ClientEvent::RequestEnded(handle, Err(OutgoingRequestError::Rpc(error))) => {
                         let error = match self.begin_required_url_elicitations(&error) {
-                            Ok(()) => CallError::Rpc(error),
-                            Err(reason) => CallError::Unreadable(reason),
+                            Ok(()) => OutgoingRequestError::Rpc(error),
+                            Err(reason) => OutgoingRequestError::Unreadable(reason),
                         };
                         ClientEvent::RequestEnded(handle, Err(error))
                     }
@@ -368,7 +373,7 @@ impl<H> ClientSession<H> {
     pub fn receive_unreadable(
         &mut self,
         error: ReadError,
-        course: Option<CallKey>,
+        course: Option<OutgoingRequestId>,
     ) -> ClientEvent<H> {
         if let (Some(id), ApparentMessageKind::Request) = (&error.id, error.shape) {
             if !self.revision.features().server_requests {
@@ -487,7 +492,7 @@ impl<H> ClientSession<H> {
 
     /// The subscription in flight that a notification belongs to; `Some(None)` if it belongs to another one. On stdio
     /// all subscriptions share one channel (2026-07-28, `basic/patterns/subscriptions`, receiving notifications).
-    fn subscription_of(&self, notification: &Notification) -> Option<Option<CallKey>> {
+    fn subscription_of(&self, notification: &Notification) -> Option<Option<OutgoingRequestId>> {
         if !self.revision.features().listen {
             return None;
         }
@@ -561,27 +566,27 @@ impl<H> ClientSession<H> {
     }
 
     /// The driver's handle of this request.
-    pub fn handle(&self, key: CallKey) -> Option<&H> {
+    pub fn handle(&self, key: OutgoingRequestId) -> Option<&H> {
         self.requests.get(key)
     }
 
     /// Removes a request that can't get a response any more.
-    pub fn remove_request(&mut self, key: CallKey) -> Option<H> {
+    pub fn remove_request(&mut self, key: OutgoingRequestId) -> Option<H> {
         self.requests.remove(key)
     }
 
     /// Pauses the timeouts of a request ([`OutgoingRequests::pause_timeout`]).
-    pub fn pause_timeout(&mut self, key: CallKey) {
+    pub fn pause_timeout(&mut self, key: OutgoingRequestId) {
         self.requests.pause_timeout(key);
     }
 
     /// Restarts the timeouts of a paused request ([`OutgoingRequests::resume_timeout`]).
-    pub fn resume_timeout(&mut self, key: CallKey, now: Duration) {
+    pub fn resume_timeout(&mut self, key: OutgoingRequestId, now: Duration) {
         self.requests.resume_timeout(key, now);
     }
 
     /// Cancels a request. Returns its handle and `notifications/cancelled`.
-    pub fn cancel(&mut self, key: CallKey, reason: &str) -> Option<(H, Vec<u8>)> {
+    pub fn cancel(&mut self, key: OutgoingRequestId, reason: &str) -> Option<(H, Vec<u8>)> {
         self.requests.cancel(key, reason)
     }
 
@@ -599,7 +604,10 @@ impl<H> ClientSession<H> {
     }
 
     /// Ends the requests that timed out.
-    pub fn handle_timeout(&mut self, now: Duration) -> Vec<(CallKey, TimedOutRequest<H>)> {
+    pub fn handle_timeout(
+        &mut self,
+        now: Duration,
+    ) -> Vec<(OutgoingRequestId, TimedOutRequest<H>)> {
         self.requests.handle_timeout(now)
     }
 }

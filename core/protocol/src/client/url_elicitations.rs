@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::RpcError;
-use crate::wire::{Kind, Raw};
+use crate::wire::{JsonKind, Raw};
 
 use super::input_requests::is_web_address;
 
@@ -61,7 +61,7 @@ impl UrlElicitations {
         for (index, one) in required.enumerate() {
             let url = one.member("url");
             let url = url.as_ref().and_then(Raw::string_value);
-            if one.kind() != Kind::Object || !url.is_some_and(|url| is_web_address(&url)) {
+            if one.kind() != JsonKind::Object || !url.is_some_and(|url| is_web_address(&url)) {
                 return Err(format!(
                     "error {}: `elicitations[{index}].url` must be a valid URL with the scheme `https` or `http`",
                     error.code

@@ -9,7 +9,7 @@ mod text;
 
 pub use raw::{Elements, Members, Raw};
 pub use raw_ref::RawRef;
+pub use scan::{JsonKind, Problem, ScanError, check};
 pub(crate) use scan::{Key, Member, ScanResult, Scanner, Span, head, scan};
-pub use scan::{Kind, Problem, ScanError, check};
 pub use text::json_string;
 pub(crate) use text::unescape;

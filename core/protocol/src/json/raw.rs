@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::raw_ref::{RawRef, Walk};
-use super::scan::{self, Kind, ScanError};
+use super::scan::{self, JsonKind, ScanError};
 
 /// One JSON value as bytes, without white space around it. Cloning is cheap.
 ///
@@ -109,13 +109,13 @@ impl Raw {
     }
 
     /// What kind of value this is.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> JsonKind {
         self.borrowed().kind()
     }
 
     /// Whether this is `null`.
     pub fn is_null(&self) -> bool {
-        self.kind() == Kind::Null
+        self.kind() == JsonKind::Null
     }
 
     /// Decodes the value.
@@ -133,7 +133,7 @@ impl Raw {
 
     /// The members in the order they were written, when this is an object.
     pub fn members(&self) -> Option<Members<'_>> {
-        (self.kind() == Kind::Object).then(|| Members {
+        (self.kind() == JsonKind::Object).then(|| Members {
             raw: self,
             walk: Walk::after_bracket(&self.0),
         })
@@ -180,7 +180,7 @@ impl Raw {
 
     /// The elements, when this is an array.
     pub fn elements(&self) -> Option<Elements<'_>> {
-        (self.kind() == Kind::Array).then(|| Elements {
+        (self.kind() == JsonKind::Array).then(|| Elements {
             raw: self,
             walk: Walk::after_bracket(&self.0),
         })
@@ -188,7 +188,7 @@ impl Raw {
 
     /// The member of that name, when this is an object that has it.
     pub fn member(&self, name: &str) -> Option<Self> {
-        if self.kind() != Kind::Object {
+        if self.kind() != JsonKind::Object {
             return None;
         }
         let (start, end) = Walk::after_bracket(&self.0).find(name)?;

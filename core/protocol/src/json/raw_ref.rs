@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
 
-use super::scan::{self, Kind, ScanError};
+use super::scan::{self, JsonKind, ScanError};
 use super::text::{plain, unescape};
 
 /// One JSON value as borrowed bytes, without surrounding white space: a [`Raw`](super::Raw) that need not be kept.
@@ -32,8 +32,10 @@ impl<'a> RawRef<'a> {
     }
 
     /// What kind of value this is.
-    pub fn kind(self) -> Kind {
-        self.0.first().map_or(Kind::Null, |&byte| Kind::of(byte))
+    pub fn kind(self) -> JsonKind {
+        self.0
+            .first()
+            .map_or(JsonKind::Null, |&byte| JsonKind::of(byte))
     }
 
     /// Decodes the value.
@@ -56,13 +58,13 @@ impl<'a> RawRef<'a> {
 
     /// The member of that name, when this is an object that has it.
     pub fn member(self, name: &str) -> Option<Self> {
-        let (start, end) = self.walk(Kind::Object)?.find(name)?;
+        let (start, end) = self.walk(JsonKind::Object)?.find(name)?;
         Some(Self(&self.0[start..end]))
     }
 
     /// The members in the order they were written, with their names, when this is an object.
     pub fn members(self) -> Option<impl Iterator<Item = (Cow<'a, str>, Self)>> {
-        let mut walk = self.walk(Kind::Object)?;
+        let mut walk = self.walk(JsonKind::Object)?;
         Some(std::iter::from_fn(move || {
             let (name, value) = walk.next_member()?;
             Some((name.text(self.0), Self(&self.0[value.0..value.1])))
@@ -84,7 +86,7 @@ impl<'a> RawRef<'a> {
 
     /// The elements, when this is an array.
     pub fn elements(self) -> Option<impl Iterator<Item = Self>> {
-        let mut walk = self.walk(Kind::Array)?;
+        let mut walk = self.walk(JsonKind::Array)?;
         Some(std::iter::from_fn(move || {
             let (start, end) = walk.value()?;
             walk.pass(b',');
@@ -92,7 +94,7 @@ impl<'a> RawRef<'a> {
         }))
     }
 
-    fn walk(self, kind: Kind) -> Option<Walk<'a>> {
+    fn walk(self, kind: JsonKind) -> Option<Walk<'a>> {
         (self.kind() == kind).then(|| Walk::after_bracket(self.0))
     }
 }
@@ -267,7 +269,7 @@ mod tests {
     fn values_are_found_where_they_lie() {
         let text = br#" {"a": [1, "x\u0041"], "\u0062": {"c": null}} "#;
         let whole = RawRef::parse(text).expect("JSON");
-        assert_eq!(whole.kind(), Kind::Object);
+        assert_eq!(whole.kind(), JsonKind::Object);
         let elements: Vec<_> = whole
             .member("a")
             .and_then(RawRef::elements)

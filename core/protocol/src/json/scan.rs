@@ -67,7 +67,7 @@ pub enum Problem {
 
 /// The six kinds of JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum JsonKind {
     /// `null`
     Null,
     /// `true` or `false`
@@ -82,7 +82,7 @@ pub enum Kind {
     Object,
 }
 
-impl Kind {
+impl JsonKind {
     /// The kind of the value that starts with `byte`.
     pub(crate) fn of(byte: u8) -> Self {
         match byte {
@@ -260,8 +260,8 @@ pub(crate) fn scan<'a, T>(
 
 impl<'a> Scanner<'a> {
     /// The kind of the next value, judged by its first byte.
-    pub(crate) fn kind(&self) -> Option<Kind> {
-        self.peek().map(Kind::of)
+    pub(crate) fn kind(&self) -> Option<JsonKind> {
+        self.peek().map(JsonKind::of)
     }
 
     /// The bytes of a key.

@@ -7,10 +7,10 @@
 use std::collections::HashSet;
 use std::str::FromStr;
 
-use mcpline_schema::Budget;
+use mcpline_schema::StepBudget;
 use serde_json::{Map, Value};
 
-use crate::json::{Kind, RawRef};
+use crate::json::{JsonKind, RawRef};
 
 /// Whether a keyword is an annotation, which no value can violate, with a valid value.
 fn is_annotation(keyword: &str, value: &Value) -> bool {
@@ -192,27 +192,27 @@ impl PlainSchema {
     }
 
     /// Whether the value certainly matches; `false` if the budget doesn't suffice.
-    pub(super) fn fits(&self, value: RawRef<'_>, budget: &mut Budget<'_>) -> bool {
+    pub(super) fn fits(&self, value: RawRef<'_>, budget: &mut StepBudget<'_>) -> bool {
         if budget.charge(1).is_none() {
             return false;
         }
         match (self, value.kind()) {
-            (Self::Anything, _) | (Self::Number, Kind::Number) => is_plain(value),
+            (Self::Anything, _) | (Self::Number, JsonKind::Number) => is_plain(value),
             (Self::Either(options), _) => options.iter().any(|option| option.fits(value, budget)),
-            (Self::Text(None), Kind::String)
-            | (Self::Boolean, Kind::Bool)
-            | (Self::Null, Kind::Null) => true,
-            (Self::Text(Some(choices)), Kind::String) => {
+            (Self::Text(None), JsonKind::String)
+            | (Self::Boolean, JsonKind::Bool)
+            | (Self::Null, JsonKind::Null) => true,
+            (Self::Text(Some(choices)), JsonKind::String) => {
                 let compared = choices.len() + value.as_bytes().len() / BYTES_PER_STEP;
                 budget.charge(compared).is_some()
                     && choices
                         .iter()
                         .any(|choice| choice.as_bytes() == value.as_bytes())
             }
-            (Self::Integer(least, most), Kind::Number) => {
+            (Self::Integer(least, most), JsonKind::Number) => {
                 number::<i64>(value).is_some_and(|number| (*least..=*most).contains(&number))
             }
-            (Self::Array(items), Kind::Array) => {
+            (Self::Array(items), JsonKind::Array) => {
                 budget
                     .charge(value.as_bytes().len() / BYTES_PER_STEP)
                     .is_some()
@@ -226,7 +226,7 @@ impl PlainSchema {
                     required,
                     closed,
                 },
-                Kind::Object,
+                JsonKind::Object,
             ) => fits_object(value, properties, required, *closed, budget),
             _ => false,
         }
@@ -238,7 +238,7 @@ fn fits_object(
     properties: &[(String, PlainSchema)],
     required: &[String],
     closed: bool,
-    budget: &mut Budget<'_>,
+    budget: &mut StepBudget<'_>,
 ) -> bool {
     let read = value.as_bytes().len() / BYTES_PER_STEP;
     if budget.charge(read).is_none() {
@@ -269,9 +269,9 @@ fn fits_object(
 /// Whether every reader understands the value in the same way: it contains no number out of range.
 fn is_plain(value: RawRef<'_>) -> bool {
     match value.kind() {
-        Kind::String | Kind::Bool | Kind::Null => true,
-        Kind::Number => number::<f64>(value).is_some_and(f64::is_finite),
-        Kind::Array | Kind::Object => false,
+        JsonKind::String | JsonKind::Bool | JsonKind::Null => true,
+        JsonKind::Number => number::<f64>(value).is_some_and(f64::is_finite),
+        JsonKind::Array | JsonKind::Object => false,
     }
 }
 
@@ -300,7 +300,7 @@ mod tests {
     }
 
     fn is_seen_to_fit(quick: &PlainSchema, value: &Raw) -> bool {
-        quick.fits(value.borrowed(), &mut Budget::new(10_000, None))
+        quick.fits(value.borrowed(), &mut StepBudget::new(10_000, None))
     }
 
     fn schema() -> Value {

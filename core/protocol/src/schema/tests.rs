@@ -384,7 +384,7 @@ fn plain_alternatives_within_alternatives_are_left_to_the_full_validator() {
     }
     let schema = compile(schema).expect("valid");
     let value = Raw::from_serialize(&nested(12)).expect("JSON");
-    let mut budget = Budget::new(usize::MAX, None);
+    let mut budget = StepBudget::new(usize::MAX, None);
     assert!(!schema.fits_plainly(&value, &mut budget));
     assert!(budget.spent() <= MAX_INLINE_STEPS + 8 * value.as_bytes().len());
 }

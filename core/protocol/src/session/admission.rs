@@ -5,7 +5,7 @@ use crate::methods::MethodHandledBy;
 use crate::revision::Revision;
 use crate::wire::Method;
 
-use super::peer::ServerProfile;
+use super::profiles::ServerProfile;
 
 /// Where an admitted request goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,11 +7,13 @@ use std::time::Duration;
 use crate::error::RpcError;
 use crate::revision::{Batches, Revision};
 use crate::vocabulary::{LoggingLevel, SubscriptionFilter};
-use crate::wire::{Kind, Message, Method, Notification, Params, Raw, Request, RequestId, Response};
+use crate::wire::{
+    JsonKind, Message, Method, Notification, Params, Raw, Request, RequestId, Response,
+};
 
 use super::admission::{self, RequestHandledBy};
 use super::incoming_requests::{IncomingRequest, RequestKey};
-use super::peer::{self, Peer, ServerProfile};
+use super::profiles::{self, ClientProfile, ServerProfile};
 use super::request_meta::RequestMeta;
 use super::server::{
     AdmittedRequest, OpenedSubscription, Phase, ReceiveOutcome, ServerSession, SessionScope,
@@ -152,7 +154,7 @@ impl<C, A> ServerSession<C, A> {
         }
         let modern = meta.check_modern(&profile.revisions)?;
         let destination = admission::admit(&request.method, modern.revision, profile)?;
-        let peer = Arc::new(Peer {
+        let peer = Arc::new(ClientProfile {
             revision: modern.revision,
             info: meta.client_info.clone(),
             capabilities: modern.capabilities,
@@ -160,7 +162,7 @@ impl<C, A> ServerSession<C, A> {
         match (destination, &request.method) {
             (RequestHandledBy::Session, Method::ServerDiscover) => Ok(ReceiveOutcome::Reply {
                 id: request.id,
-                outcome: Ok(peer::discover_result(profile, modern.revision)),
+                outcome: Ok(profiles::discover_result(profile, modern.revision)),
             }),
             (RequestHandledBy::Session, _) => self.listen(request, modern.revision, profile),
             (RequestHandledBy::Server, _) => {
@@ -173,7 +175,7 @@ impl<C, A> ServerSession<C, A> {
         &mut self,
         request: Request,
         meta: &RequestMeta,
-        peer: Arc<Peer>,
+        peer: Arc<ClientProfile>,
         log_level: Option<LoggingLevel>,
     ) -> Result<ReceiveOutcome<C, A>, RpcError> {
         let (key, entry) = self.insert_request(&request.id, Some(peer.revision))?;
@@ -253,7 +255,7 @@ impl<C, A> ServerSession<C, A> {
         let revision = negotiate(&requested, &profile.revisions)
             .ok_or_else(|| RpcError::unsupported_version(&requested, &profile.revisions))?;
         // Copied: a session that lives for hours must not keep the whole received buffer alive.
-        let peer = Arc::new(Peer {
+        let peer = Arc::new(ClientProfile {
             revision,
             info: Some(info.detached()),
             capabilities: capabilities.detached(),
@@ -261,7 +263,7 @@ impl<C, A> ServerSession<C, A> {
         self.phase = Phase::Initializing(peer.clone());
         Ok(ReceiveOutcome::Initialized {
             id: request.id,
-            result: peer::initialize_result(profile, revision, self.keeps_state()),
+            result: profiles::initialize_result(profile, revision, self.keeps_state()),
             peer,
         })
     }
@@ -417,7 +419,7 @@ impl<C, A> ServerSession<C, A> {
         &self,
         notification: &Notification,
         profile: &ServerProfile,
-    ) -> Result<Arc<Peer>, &'static str> {
+    ) -> Result<Arc<ClientProfile>, &'static str> {
         let meta = RequestMeta::of(notification.params.as_ref());
         let is_modern = match (self.scope, &self.phase) {
             (SessionScope::Exchange, _) => true,
@@ -443,8 +445,8 @@ impl<C, A> ServerSession<C, A> {
             |revision: &Revision| revision.is_modern() && profile.revisions.contains(revision);
         let capabilities = meta
             .client_capabilities
-            .filter(|capabilities| capabilities.kind() == Kind::Object);
-        Ok(Arc::new(Peer {
+            .filter(|capabilities| capabilities.kind() == JsonKind::Object);
+        Ok(Arc::new(ClientProfile {
             revision: revision
                 .filter(served)
                 .ok_or("a custom notification of a revision that is not served")?,

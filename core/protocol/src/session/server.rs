@@ -15,7 +15,7 @@ use crate::wire::{Method, Notification, Params, Raw, RequestId};
 use super::handshake_queue::HandshakeQueue;
 use super::incoming_requests::{IncomingRequests, RequestKey};
 use super::notification_limiter::{LogMessage, NotificationLimiter, Rate};
-use super::peer::Peer;
+use super::profiles::ClientProfile;
 use super::server_requests::{InputRequestError, ServerRequestKey, ServerRequests};
 use super::shared_state::SessionState;
 use super::subscriptions::{SubscribedUris, SubscriptionStream};
@@ -112,7 +112,7 @@ pub struct AdmittedRequest {
     /// Its parameters.
     pub params: Option<Params>,
     /// The client that sent it.
-    pub peer: Arc<Peer>,
+    pub peer: Arc<ClientProfile>,
 }
 
 /// A `subscriptions/listen` stream that was opened.
@@ -145,7 +145,7 @@ pub enum ReceiveOutcome<C, A> {
         /// The `initialize` result.
         result: Vec<u8>,
         /// The client.
-        peer: Arc<Peer>,
+        peer: Arc<ClientProfile>,
     },
     /// The handshake is complete; send the messages that were queued until now.
     Ready(Vec<Outgoing>),
@@ -174,7 +174,7 @@ pub enum ReceiveOutcome<C, A> {
         /// The notification.
         notification: Notification,
         /// The client that sent it.
-        peer: Arc<Peer>,
+        peer: Arc<ClientProfile>,
     },
     /// Nothing to do; the text says why, for a log.
     Ignored(&'static str),
@@ -214,9 +214,9 @@ pub(super) enum Phase {
     /// No handshake yet.
     Fresh,
     /// `initialize` was answered; `notifications/initialized` has not arrived.
-    Initializing(Arc<Peer>),
+    Initializing(Arc<ClientProfile>),
     /// The handshake is complete.
-    Ready(Arc<Peer>),
+    Ready(Arc<ClientProfile>),
 }
 
 /// The server's side of one session. See the [module](super) for how to drive it.
@@ -285,7 +285,7 @@ impl<C, A> ServerSession<C, A> {
     /// Serves the messages of a client whose handshake was not kept ([`SessionScope::Sessionless`]). All that is known of
     /// it is its revision; it cannot be sent requests.
     pub fn assume_client(&mut self, revision: Revision) {
-        self.phase = Phase::Ready(Arc::new(Peer {
+        self.phase = Phase::Ready(Arc::new(ClientProfile {
             revision,
             info: None,
             capabilities: Raw::EMPTY_OBJECT,
@@ -293,7 +293,7 @@ impl<C, A> ServerSession<C, A> {
     }
 
     /// The client, once the handshake has identified it.
-    pub fn peer(&self) -> Option<&Arc<Peer>> {
+    pub fn peer(&self) -> Option<&Arc<ClientProfile>> {
         match &self.phase {
             Phase::Fresh => None,
             Phase::Initializing(peer) | Phase::Ready(peer) => Some(peer),

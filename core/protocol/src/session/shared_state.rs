@@ -13,7 +13,7 @@ use crate::revision::Revision;
 use crate::vocabulary::LoggingLevel;
 use crate::wire::Raw;
 
-use super::peer::Peer;
+use super::profiles::ClientProfile;
 use super::server::{Outgoing, Phase, ServerSession};
 
 /// The part of a handshake-era session that processes share, because its next message may arrive at any of them: the client's
@@ -21,7 +21,7 @@ use super::server::{Outgoing, Phase, ServerSession};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Members)]
 pub struct SessionState {
     ready: bool,
-    peer: Option<PeerSnapshot>,
+    peer: Option<ClientProfileSnapshot>,
     log_level: Option<LoggingLevel>,
     subscribed: Vec<String>,
     /// How many changes led to it.
@@ -30,12 +30,12 @@ pub struct SessionState {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Members)]
-#[members(start = PeerSnapshot {
+#[members(start = ClientProfileSnapshot {
         revision: Revision::LATEST_LEGACY,
         info: None,
         capabilities: Raw::NULL,
     })]
-struct PeerSnapshot {
+struct ClientProfileSnapshot {
     revision: Revision,
     info: Option<Raw>,
     capabilities: Raw,
@@ -89,7 +89,7 @@ impl<C, A> ServerSession<C, A> {
     pub fn state(&self) -> SessionState {
         SessionState {
             ready: self.is_ready(),
-            peer: self.peer().map(|peer| PeerSnapshot {
+            peer: self.peer().map(|peer| ClientProfileSnapshot {
                 revision: peer.revision,
                 info: peer.info.clone(),
                 capabilities: peer.capabilities.clone(),
@@ -168,7 +168,7 @@ impl<C, A> ServerSession<C, A> {
     fn replace_state(&mut self, state: &SessionState) -> Vec<Outgoing> {
         self.state_version = state.version;
         if let Some(peer) = &state.peer {
-            let peer = Arc::new(Peer {
+            let peer = Arc::new(ClientProfile {
                 revision: peer.revision,
                 info: peer.info.clone(),
                 capabilities: peer.capabilities.clone(),

@@ -8,9 +8,9 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::{Range, RangeInclusive};
 
-use mcpline_schema::Budget;
+use mcpline_schema::StepBudget;
 
-use super::{Expression, MatchLimit, Modifier, Part, Specifier, Variable, Variables};
+use super::{Expression, MatchLimitReached, Modifier, Part, Specifier, Variable, Variables};
 
 /// How many bytes are read per step.
 const BYTES_PER_STEP: usize = 8;
@@ -25,8 +25,8 @@ const LONGEST_CHARACTER: usize = 12;
 pub(super) fn matches(
     parts: &[Part],
     uri: &str,
-    budget: &mut Budget<'_>,
-) -> Result<Option<Variables>, MatchLimit> {
+    budget: &mut StepBudget<'_>,
+) -> Result<Option<Variables>, MatchLimitReached> {
     let mut search = Search {
         parts,
         uri,
@@ -39,7 +39,7 @@ pub(super) fn matches(
     };
     let matched = search.part(0, 0);
     if search.is_spent {
-        return Err(MatchLimit);
+        return Err(MatchLimitReached);
     }
     Ok(matched.then(|| collect(uri, search.found)).flatten())
 }
@@ -64,7 +64,7 @@ struct Search<'a, 'b, 'c> {
     failed_ends: HashMap<(usize, usize), RangeInclusive<usize>>,
     /// By variable: where one of its values began, and where it had to end at the latest.
     segments: HashMap<(usize, usize), RangeInclusive<usize>>,
-    budget: &'b mut Budget<'c>,
+    budget: &'b mut StepBudget<'c>,
     is_spent: bool,
 }
 

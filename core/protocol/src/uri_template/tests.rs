@@ -355,7 +355,7 @@ fn variables_are_written_as_json() {
 
 /// The number of steps of a match, without a limit.
 fn match_cost(source: &str, uri: &str) -> usize {
-    let mut budget = Budget::new(usize::MAX, None);
+    let mut budget = StepBudget::new(usize::MAX, None);
     let matched = template(source).matches_within(uri, &mut budget);
     matched.expect("there is no limit");
     budget.spent()
@@ -393,7 +393,10 @@ fn matching_takes_steps_in_proportion_to_the_uri() {
 fn a_match_ends_when_the_budget_is_used_up() {
     let template = template("x://{/all*}{/more*}{/rest*}!");
     let uri = format!("x://{}", "/a".repeat(2_000));
-    let mut budget = Budget::new(10_000, None);
-    assert_eq!(template.matches_within(&uri, &mut budget), Err(MatchLimit));
+    let mut budget = StepBudget::new(10_000, None);
+    assert_eq!(
+        template.matches_within(&uri, &mut budget),
+        Err(MatchLimitReached)
+    );
     assert_eq!(budget.remaining(), 0);
 }

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::line::LineTooLong;
 use crate::error::{ErrorCode, RpcError};
 use crate::json::{
-    Key, Kind, Member, Raw, ScanError, ScanResult, Scanner, Span, head, scan, unescape,
+    JsonKind, Key, Member, Raw, ScanError, ScanResult, Scanner, Span, head, scan, unescape,
 };
 use crate::limits::{MAX_DEPTH, MAX_METHOD, WireLimits};
 use crate::methods::Method;
@@ -263,8 +263,8 @@ pub fn read_within(bytes: Bytes, limits: WireLimits) -> Result<Incoming, ReadErr
     let kind = scan(&bytes, |scanner| {
         let kind = scanner.kind();
         match kind {
-            Some(Kind::Object) => one.scan(scanner, top)?,
-            Some(Kind::Array) => scan_batch(
+            Some(JsonKind::Object) => one.scan(scanner, top)?,
+            Some(JsonKind::Array) => scan_batch(
                 scanner,
                 top,
                 limits.max_batch_messages,
@@ -276,11 +276,11 @@ pub fn read_within(bytes: Bytes, limits: WireLimits) -> Result<Incoming, ReadErr
         Ok(kind)
     })?;
     match kind {
-        Some(Kind::Object) => one.into_message(&bytes).map(Incoming::Single),
-        Some(Kind::Array) if all.is_empty() => {
+        Some(JsonKind::Object) => one.into_message(&bytes).map(Incoming::Single),
+        Some(JsonKind::Array) if all.is_empty() => {
             Err(ReadError::unreadable(invalid("an empty batch")))
         }
-        Some(Kind::Array) if all.len() > limits.max_batch_messages => {
+        Some(JsonKind::Array) if all.len() > limits.max_batch_messages => {
             let error = invalid("too many messages in a batch");
             let known = all.iter().flatten().filter_map(Parts::shape_and_id);
             let messages = known.chain(beyond).collect();
@@ -289,7 +289,7 @@ pub fn read_within(bytes: Bytes, limits: WireLimits) -> Result<Incoming, ReadErr
                 ..ReadError::unreadable(error)
             })
         }
-        Some(Kind::Array) => {
+        Some(JsonKind::Array) => {
             let message = |parts: Option<Parts>| match parts {
                 Some(parts) => parts.into_message(&bytes),
                 None => Err(ReadError::unreadable(invalid(
@@ -315,7 +315,7 @@ fn scan_batch(
 ) -> ScanResult<()> {
     let message = |scanner: &mut Scanner<'_>| {
         let mut parts = None;
-        if scanner.kind() == Some(Kind::Object) {
+        if scanner.kind() == Some(JsonKind::Object) {
             parts
                 .get_or_insert_with(Parts::default)
                 .scan(scanner, depth + 1)?;
@@ -399,7 +399,7 @@ impl Parts {
     }
 
     fn scan_params(&mut self, scanner: &mut Scanner<'_>, depth: usize) -> ScanResult<Span> {
-        if scanner.kind() != Some(Kind::Object) {
+        if scanner.kind() != Some(JsonKind::Object) {
             return scanner.value(depth);
         }
         let members = &mut self.members;

@@ -9,7 +9,7 @@ mod message;
 pub mod sse;
 
 pub use crate::json::{
-    Elements, Kind, Members, Problem, Raw, RawRef, ScanError, check, json_string,
+    Elements, JsonKind, Members, Problem, Raw, RawRef, ScanError, check, json_string,
 };
 pub use crate::methods::Method;
 pub use crate::request_id::{InvalidId, RequestId};

@@ -3,7 +3,7 @@
 //! An expression is compiled for reading forward. Its lookaheads are compiled for reading backward and its lookbehinds
 //! for reading forward, so that one pass over the text finds every position where one of them holds (see `simulation`).
 
-use crate::budget::Budget;
+use crate::budget::StepBudget;
 use crate::limits::MAX_PATTERN_OPERATIONS;
 
 use super::PatternError;
@@ -27,14 +27,14 @@ struct Compiler<'a, 'b> {
     sets: Vec<Set>,
     /// The number of operations written and parts visited.
     size: usize,
-    budget: &'a mut Budget<'b>,
+    budget: &'a mut StepBudget<'b>,
 }
 
 /// The steps of visiting a part of an expression.
 const VISIT_STEPS: usize = 4;
 
 /// Compiles a tree to a program.
-pub(super) fn compile(tree: Tree, budget: &mut Budget<'_>) -> Result<Program, PatternError> {
+pub(super) fn compile(tree: Tree, budget: &mut StepBudget<'_>) -> Result<Program, PatternError> {
     let mut compiler = Compiler {
         ops: Vec::new(),
         runs: Vec::new(),

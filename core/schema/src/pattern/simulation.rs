@@ -5,7 +5,7 @@
 //! lookbehind holds where a forward search for it ends, and a lookahead where a backward search does. The result for
 //! each is one bit per position.
 
-use crate::budget::Budget;
+use crate::budget::StepBudget;
 
 use super::counter::RepetitionCounter;
 use super::position::{Direction, is_boundary, is_line_end, next};
@@ -23,7 +23,7 @@ struct Simulation<'a> {
 }
 
 /// Whether the program's expression matches anywhere in a text.
-pub(super) fn is_found(program: &Program, text: &str, budget: &mut Budget<'_>) -> Option<bool> {
+pub(super) fn is_found(program: &Program, text: &str, budget: &mut StepBudget<'_>) -> Option<bool> {
     let mut simulation = Simulation {
         program,
         text,
@@ -43,7 +43,7 @@ impl Simulation<'_> {
         &self,
         machine: &Machine,
         positions: Option<&mut PositionBits>,
-        budget: &mut Budget<'_>,
+        budget: &mut StepBudget<'_>,
     ) -> Option<bool> {
         let size = machine.ops.len();
         if size <= MAX_BIT_STATES {
@@ -68,7 +68,7 @@ impl Simulation<'_> {
         [mut now, mut then]: [S; 2],
         machine: &Machine,
         mut positions: Option<&mut PositionBits>,
-        budget: &mut Budget<'_>,
+        budget: &mut StepBudget<'_>,
     ) -> Option<bool> {
         let (text, sets) = (self.text, self.program.sets.as_slice());
         let mut counters = vec![RepetitionCounter::default(); machine.runs.len()];

@@ -2,18 +2,18 @@
 //! tests that it can't cover.
 
 use super::{Pattern, PatternError};
-use crate::budget::Budget;
+use crate::budget::StepBudget;
 use crate::limits::{
     MAX_CLASS_PROPERTIES, MAX_PATTERN_BYTES, MAX_PATTERN_DEPTH, MAX_PATTERN_OPERATIONS,
 };
 
 const PLENTY: usize = 1_000_000;
 
-fn budget(steps: usize) -> Budget<'static> {
-    Budget::new(steps, None)
+fn budget(steps: usize) -> StepBudget<'static> {
+    StepBudget::new(steps, None)
 }
 
-fn plenty() -> Budget<'static> {
+fn plenty() -> StepBudget<'static> {
     budget(PLENTY)
 }
 

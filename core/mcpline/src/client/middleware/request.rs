@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use mcpline_protocol::client::{CallTimeouts, is_cacheable};
+use mcpline_protocol::client::{RequestTimeouts, is_cacheable};
 use mcpline_protocol::vocabulary::ToolAnnotations;
-use mcpline_protocol::wire::{Kind, Method, Raw};
+use mcpline_protocol::wire::{JsonKind, Method, Raw};
 use mcpline_protocol::{ErrorCode, Revision};
 use mcpline_runtime::clock;
 
@@ -61,7 +61,7 @@ impl ClientRequest {
     }
 
     /// Returns how long the request may take.
-    pub(super) fn timeouts(&self) -> CallTimeouts {
+    pub(super) fn timeouts(&self) -> RequestTimeouts {
         let timeouts = self.options.timeouts;
         timeouts.unwrap_or(self.client.settings.timeouts)
     }
@@ -120,11 +120,11 @@ impl ClientRequest {
     /// [`ClientError::Usage`]: the value is not an object, or has `_meta`.
     pub fn set_params(&mut self, params: Raw) -> Result<(), ClientError> {
         let wrong = match (params.kind(), params.member("_meta")) {
-            (Kind::Object, None) => {
+            (JsonKind::Object, None) => {
                 self.params = Some(params);
                 return Ok(());
             }
-            (Kind::Object, Some(_)) => {
+            (JsonKind::Object, Some(_)) => {
                 "must not have `_meta`: set it in the options of the request"
             }
             _ => "must be a JSON object",
@@ -140,7 +140,7 @@ impl ClientRequest {
     ///
     /// [`ClientError::Usage`]: the value is not an object.
     pub fn set_arguments(&mut self, arguments: &Raw) -> Result<(), ClientError> {
-        if arguments.kind() != Kind::Object {
+        if arguments.kind() != JsonKind::Object {
             return Err(ClientError::Usage(
                 "the arguments of a request must be a JSON object".to_owned(),
             ));
@@ -226,7 +226,7 @@ impl ClientRequest {
     /// Sends the request, after the last middleware.
     pub(super) async fn send(self) -> ClientOutcome {
         let meta = self.options.meta.as_ref();
-        if meta.is_some_and(|meta| meta.kind() != Kind::Object) {
+        if meta.is_some_and(|meta| meta.kind() != JsonKind::Object) {
             return Err(ClientError::Usage("_meta must be a JSON object".to_owned()));
         }
         self.client

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use mcpline_protocol::client::CallTimeouts;
+use mcpline_protocol::client::RequestTimeouts;
 use shuttle::future::{block_on, yield_now};
 use shuttle::thread;
 use tokio::sync::mpsc;
@@ -114,7 +114,7 @@ impl Model {
         let outcome = Outcome::default();
         let (client, ended) = (self.client.clone(), outcome.clone());
         self.threads.start(move || {
-            let timeouts = CallTimeouts {
+            let timeouts = RequestTimeouts {
                 idle: Duration::MAX,
                 total: Duration::MAX,
             };

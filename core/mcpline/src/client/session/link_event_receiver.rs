@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use mcpline_protocol::Printable;
-use mcpline_protocol::client::CallKey;
+use mcpline_protocol::client::OutgoingRequestId;
 use mcpline_protocol::wire::{self, Incoming, Message, ReadError};
 use tokio::sync::mpsc;
 
@@ -115,9 +115,9 @@ impl LinkEventSink for LinkEventReceiver {
         let bytes = message.len();
         let read = wire::read(message);
         if let Some(session) = self.session.get() {
-            return session
-                .upgrade()
-                .is_none_or(|session| session.receive(read, request.map(CallKey::from_number)));
+            return session.upgrade().is_none_or(|session| {
+                session.receive(read, request.map(OutgoingRequestId::from_number))
+            });
         }
         let answers = |message: &Message| match message {
             Message::Response(response) => match (&response.id, request) {
@@ -131,7 +131,7 @@ impl LinkEventSink for LinkEventReceiver {
             Ok(Incoming::Batch(messages)) => messages.iter().flatten().any(answers),
             Err(_) => true,
         };
-        let course = request.map(CallKey::from_number);
+        let course = request.map(OutgoingRequestId::from_number);
         let kept = read.clone();
         let report = || {
             let is_answer = match &kept {
@@ -158,7 +158,7 @@ impl LinkEventSink for LinkEventReceiver {
     fn failed(&self, request: u64, error: ClientError) {
         let queued = error.clone();
         if let Ok(Some(session)) = self.session(|| Some(LinkEvent::Failed(request, queued))) {
-            session.fail(CallKey::from_number(request), error);
+            session.fail(OutgoingRequestId::from_number(request), error);
         }
     }
 

@@ -8,7 +8,7 @@ mod response_future;
 use std::time::Duration;
 
 use mcpline_protocol::client::{
-    CallKey, ClientSession, NegotiatedSession, OutgoingClientRequest, PingTimes,
+    ClientSession, NegotiatedSession, OutgoingClientRequest, OutgoingRequestId, PingTimes,
     undeclared_capability,
 };
 use mcpline_protocol::wire::{Method, Notification, RequestId};
@@ -228,7 +228,12 @@ impl Session {
         ResponseFuture::new(self.clone(), key, receiver)
     }
 
-    fn transmit_request(&self, key: CallKey, message: Vec<u8>, headers: Vec<(String, String)>) {
+    fn transmit_request(
+        &self,
+        key: OutgoingRequestId,
+        message: Vec<u8>,
+        headers: Vec<(String, String)>,
+    ) {
         let head = RequestHead {
             number: key.number(),
             revision: self.revision(),
@@ -268,7 +273,7 @@ impl Session {
     }
 
     /// Cancels a request.
-    fn cancel(&self, key: CallKey) {
+    fn cancel(&self, key: OutgoingRequestId) {
         let cancelled = self
             .lock()
             .conversation
@@ -280,7 +285,7 @@ impl Session {
 
     /// Notifies the server of a cancellation. On 2026-07-28 over HTTP, closing the stream does
     /// (`basic/patterns/cancellation`); otherwise it is a message.
-    fn send_cancelled(&self, key: CallKey, message: Vec<u8>) {
+    fn send_cancelled(&self, key: OutgoingRequestId, message: Vec<u8>) {
         let about = Some(key.number());
         if !(self.revision().is_modern() && self.link.mirrors_params_as_headers()) {
             self.send(message, Purpose::Notification { about });
@@ -300,7 +305,7 @@ impl Session {
     }
 
     /// Fails a request that cannot get a response.
-    fn fail(&self, key: CallKey, mut error: ClientError) {
+    fn fail(&self, key: OutgoingRequestId, mut error: ClientError) {
         let (waiter, is_ping, next_ping) = {
             let mut state = self.lock();
             // Over HTTP each message takes its own way, so a single lost one proves nothing yet.
@@ -366,7 +371,7 @@ impl Session {
     /// Pauses or resumes the timeouts of a request.
     fn set_timeout_paused(&self, request: Option<u64>, held: bool) {
         // Without a number it belongs to the negotiation.
-        let Some(key) = request.map(CallKey::from_number) else {
+        let Some(key) = request.map(OutgoingRequestId::from_number) else {
             return;
         };
         let timer = {

@@ -1,7 +1,7 @@
 //! Messages from the server: each goes to the request that waits for it, or to the host.
 
 use mcpline_protocol::Printable;
-use mcpline_protocol::client::{CallKey, ClientEvent};
+use mcpline_protocol::client::{ClientEvent, OutgoingRequestId};
 use mcpline_protocol::vocabulary::Progress;
 use mcpline_protocol::wire::{Incoming, Message, ReadError, RequestId};
 use mcpline_runtime::clock;
@@ -20,9 +20,11 @@ impl Session {
                 self.receive(Ok(message), None);
             }
             LinkEvent::Unreadable(error, course, _) => {
-                self.receive(Err(error), course.map(CallKey::from_number));
+                self.receive(Err(error), course.map(OutgoingRequestId::from_number));
             }
-            LinkEvent::Failed(number, error) => self.fail(CallKey::from_number(number), error),
+            LinkEvent::Failed(number, error) => {
+                self.fail(OutgoingRequestId::from_number(number), error)
+            }
             LinkEvent::Held(number, held) => self.set_timeout_paused(number, held),
             LinkEvent::Ended(error) => self.end(&error),
         }
@@ -32,7 +34,7 @@ impl Session {
     pub(super) fn receive(
         &self,
         read: Result<Incoming, ReadError>,
-        course: Option<CallKey>,
+        course: Option<OutgoingRequestId>,
     ) -> bool {
         match read {
             Ok(Incoming::Single(message)) => self.receive_message(message, course),
@@ -50,7 +52,7 @@ impl Session {
         course.is_none_or(|key| self.lock().conversation.handle(key).is_none())
     }
 
-    fn receive_message(&self, message: Message, course: Option<CallKey>) {
+    fn receive_message(&self, message: Message, course: Option<OutgoingRequestId>) {
         let elsewhere = match &message {
             Message::Response(response) => response.id.as_ref().and_then(RequestId::as_integer),
             _ => None,
@@ -74,7 +76,7 @@ impl Session {
         self.handle_client_event(event);
     }
 
-    fn receive_unreadable(&self, mut error: ReadError, course: Option<CallKey>) {
+    fn receive_unreadable(&self, mut error: ReadError, course: Option<OutgoingRequestId>) {
         // Each message of an oversized batch counts as invalid, so that each waiting request fails.
         for (shape, id) in error.batch.take().iter().flat_map(|batch| batch.messages()) {
             let one = ReadError {
@@ -95,7 +97,7 @@ impl Session {
     }
 
     /// Records a sign of life, on the stream of `course` if there is one. Without pings nothing depends on it.
-    fn record_activity(&self, mut state: MutexGuard<'_, State>, course: Option<CallKey>) {
+    fn record_activity(&self, mut state: MutexGuard<'_, State>, course: Option<OutgoingRequestId>) {
         if !self.pings {
             return;
         }
@@ -164,7 +166,7 @@ impl Session {
         }
     }
 
-    fn report(&self, key: CallKey, progress: Progress) {
+    fn report(&self, key: OutgoingRequestId, progress: Progress) {
         let listener = {
             let state = self.lock();
             state

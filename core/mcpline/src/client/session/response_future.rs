@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use mcpline_protocol::client::CallKey;
+use mcpline_protocol::client::OutgoingRequestId;
 use tokio::sync::oneshot;
 
 use crate::client_error::ClientError;
@@ -15,7 +15,7 @@ use super::{Outcome, Session};
 /// A request in flight. Resolves when it has ended; dropping it earlier cancels the request.
 pub(in crate::client) struct ResponseFuture {
     waiting: ResponseSource,
-    request: Option<(Arc<Session>, CallKey)>,
+    request: Option<(Arc<Session>, OutgoingRequestId)>,
 }
 
 enum ResponseSource {
@@ -26,7 +26,7 @@ enum ResponseSource {
 impl ResponseFuture {
     pub(super) fn new(
         session: Arc<Session>,
-        key: CallKey,
+        key: OutgoingRequestId,
         answer: oneshot::Receiver<Outcome>,
     ) -> Self {
         Self {

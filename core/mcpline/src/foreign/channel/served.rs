@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::server::{Caller, Server};
-use crate::transport::{EOF_GRACE, LAST_ANSWERS, Memory, Stop, Transport};
+use crate::transport::{EOF_GRACE, LAST_ANSWERS, MemoryTransport, Stop, Transport};
 
 use super::{Channel, ChannelEndResult};
 
@@ -77,7 +77,7 @@ impl Transport for ServedChannel {
 }
 
 /// Passes messages of the channel to the server until there are no more.
-async fn read(channel: &Channel, memory: &Memory) -> ChannelEndResult {
+async fn read(channel: &Channel, memory: &MemoryTransport) -> ChannelEndResult {
     loop {
         match channel.incoming.take().await {
             Ok(message) => memory.send(message),
@@ -88,7 +88,7 @@ async fn read(channel: &Channel, memory: &Memory) -> ChannelEndResult {
 }
 
 /// Passes messages of the server to the channel until the server has closed its end.
-async fn write(channel: &Channel, memory: &Memory) {
+async fn write(channel: &Channel, memory: &MemoryTransport) {
     while let Some(message) = memory.receive().await {
         channel.outgoing.push(message);
         channel.outgoing.wait_for_room().await;
@@ -97,7 +97,7 @@ async fn write(channel: &Channel, memory: &Memory) {
 
 /// Waits for calls in flight within `grace`, or [`EOF_GRACE`] once the client has closed its direction, cancels those
 /// that are left, and sends all responses. Until then the client may cancel calls; its requests are refused.
-async fn wind_down(channel: &Channel, memory: &Memory, grace: Duration) {
+async fn wind_down(channel: &Channel, memory: &MemoryTransport, grace: Duration) {
     memory.wind_down();
     let settled = async {
         while !memory.is_idle() {

@@ -19,7 +19,7 @@ use crate::foreign::options::MemoryClientOptions;
 use crate::foreign::options::ProgramOptions;
 use crate::foreign::options::read;
 #[cfg(feature = "server")]
-use crate::transport::MemoryOptions;
+use crate::transport::MemoryTransportOptions;
 
 use super::config_file::configured_server;
 use super::input_requests::host_gone_error;
@@ -37,7 +37,7 @@ enum ServerAddress {
     #[cfg(feature = "stdio")]
     Socket(PathBuf),
     #[cfg(feature = "server")]
-    Server(crate::Server, MemoryOptions),
+    Server(crate::Server, MemoryTransportOptions),
     Channel(Arc<dyn OpenChannel>),
 }
 
@@ -52,7 +52,7 @@ impl std::fmt::Debug for Target {
 impl From<crate::Server> for Target {
     /// A server in this process.
     fn from(server: crate::Server) -> Self {
-        Self(ServerAddress::Server(server, MemoryOptions::new()))
+        Self(ServerAddress::Server(server, MemoryTransportOptions::new()))
     }
 }
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use mcpline_protocol::Raw;
-use mcpline_protocol::client::CallTimeouts;
+use mcpline_protocol::client::RequestTimeouts;
 use mcpline_protocol::vocabulary::LoggingLevel;
-use mcpline_protocol::wire::Kind;
+use mcpline_protocol::wire::JsonKind;
 
 use crate::client::{Reissue, RequestOptions};
 use crate::error::Error;
@@ -40,14 +40,14 @@ impl CallOptions {
     /// # Errors
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value is invalid.
-    pub fn options(self, defaults: CallTimeouts) -> Result<RequestOptions, Error> {
+    pub fn options(self, defaults: RequestTimeouts) -> Result<RequestOptions, Error> {
         let mut options = RequestOptions::new();
         if self.timeout.is_some() || self.total_timeout.is_some() {
             let idle = self.timeout.map(seconds).transpose()?;
             let total = self.total_timeout.map(seconds).transpose()?;
             options.timeouts = Some(timeouts(defaults, idle, total));
         }
-        let is_object = |meta: &Raw| meta.kind() == Kind::Object;
+        let is_object = |meta: &Raw| meta.kind() == JsonKind::Object;
         if !self.meta.as_ref().is_none_or(is_object) {
             return Err(Error::usage("`meta` must be a JSON object"));
         }
@@ -81,12 +81,12 @@ pub fn log_level(name: &str) -> Result<LoggingLevel, Error> {
 
 /// Returns timeouts in which the total timeout is not shorter than a given idle timeout.
 pub(super) fn timeouts(
-    defaults: CallTimeouts,
+    defaults: RequestTimeouts,
     idle: Option<Duration>,
     total: Option<Duration>,
-) -> CallTimeouts {
+) -> RequestTimeouts {
     let idle = idle.unwrap_or(defaults.idle);
-    CallTimeouts {
+    RequestTimeouts {
         idle,
         total: total.unwrap_or_else(|| defaults.total.max(idle)),
     }

@@ -1,7 +1,7 @@
 //! Options of a client of a server in the same process.
 
 use crate::error::Error;
-use crate::transport::MemoryOptions;
+use crate::transport::MemoryTransportOptions;
 
 use super::CallerOptions;
 use super::options_macro::options;
@@ -21,10 +21,10 @@ impl MemoryClientOptions {
     /// # Errors
     ///
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a header is invalid, or this build has no HTTP.
-    pub fn memory(self) -> Result<MemoryOptions, Error> {
+    pub fn memory(self) -> Result<MemoryTransportOptions, Error> {
         let options = match self.principal {
-            Some(principal) => MemoryOptions::from(principal.authorized()),
-            None => MemoryOptions::new(),
+            Some(principal) => MemoryTransportOptions::from(principal.authorized()),
+            None => MemoryTransportOptions::new(),
         };
         match self.headers {
             Some(headers) => with_headers(options, headers),
@@ -35,9 +35,9 @@ impl MemoryClientOptions {
 
 #[cfg(feature = "http")]
 fn with_headers(
-    options: MemoryOptions,
+    options: MemoryTransportOptions,
     given: Vec<(String, String)>,
-) -> Result<MemoryOptions, Error> {
+) -> Result<MemoryTransportOptions, Error> {
     let mut headers = http::HeaderMap::new();
     for (name, value) in given {
         let refused =
@@ -51,6 +51,9 @@ fn with_headers(
 }
 
 #[cfg(not(feature = "http"))]
-fn with_headers(_: MemoryOptions, _: Vec<(String, String)>) -> Result<MemoryOptions, Error> {
+fn with_headers(
+    _: MemoryTransportOptions,
+    _: Vec<(String, String)>,
+) -> Result<MemoryTransportOptions, Error> {
     Err(Error::usage("`headers`: this build has no HTTP"))
 }

@@ -1,5 +1,5 @@
 use mcpline_protocol::Revision;
-use mcpline_protocol::client::CallTimeouts;
+use mcpline_protocol::client::RequestTimeouts;
 use mcpline_protocol::vocabulary::Implementation;
 
 use super::*;
@@ -16,7 +16,7 @@ fn absent_options_keep_the_defaults() {
     let client: ClientOptions = read("the settings", b"{}").unwrap();
     let settings = client.settings().unwrap();
     assert_eq!(settings.revisions, Revision::ALL);
-    assert_eq!(settings.timeouts, CallTimeouts::default());
+    assert_eq!(settings.timeouts, RequestTimeouts::default());
     let http: HttpServingOptions = read("the options", b"{}").unwrap();
     let options = http.options().unwrap();
     assert_eq!(options.path, "/mcp");
@@ -66,7 +66,7 @@ fn times_are_in_seconds_and_infinity_is_the_maximum() {
 
 #[test]
 fn a_longer_idle_timeout_extends_the_total_timeout() {
-    let defaults = CallTimeouts::default();
+    let defaults = RequestTimeouts::default();
     let options = CallOptions {
         timeout: Some(2.0 * defaults.total.as_secs_f64()),
         ..CallOptions::default()
@@ -127,7 +127,7 @@ fn invalid_values_are_usage_errors_that_name_them() {
         reissue: Some("often".to_owned()),
         ..CallOptions::default()
     };
-    let unsent = call.options(CallTimeouts::default()).unwrap_err();
+    let unsent = call.options(RequestTimeouts::default()).unwrap_err();
     assert_eq!(
         misuse(unsent),
         "`reissue` must be if-safe, always or never, not \"often\""
@@ -142,7 +142,7 @@ fn invalid_values_are_usage_errors_that_name_them() {
 fn call_options_reach_the_request() {
     let json = br#"{"total_timeout":5,"meta":{"a":1},"log_level":"debug","reissue":"never","fresh":true,"manual_results":true}"#;
     let options: CallOptions = read("the options", json).unwrap();
-    let options = options.options(CallTimeouts::default()).unwrap();
+    let options = options.options(RequestTimeouts::default()).unwrap();
     assert_eq!(options.timeouts.unwrap().total, Duration::from_secs(5));
     assert_eq!(options.meta.unwrap().as_str(), r#"{"a":1}"#);
     assert_eq!(options.reissue, Reissue::Never);

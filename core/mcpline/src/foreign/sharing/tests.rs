@@ -2,7 +2,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::server::{Call, HandlerError, Reply};
-use crate::sharing::Memory;
+use crate::sharing::MemorySharing;
 
 use super::limits::{
     MAX_MESSAGE_AGE, MAX_MESSAGE_BYTES, MAX_REASON_BYTES, MAX_RETRY_DELAY, MAX_RUNNING_READS,
@@ -15,7 +15,7 @@ const LIFETIME: Duration = Duration::from_secs(3_600);
 /// A store, log and bus of a program.
 #[derive(Default)]
 struct Store {
-    memory: Memory,
+    memory: MemorySharing,
     receivers: Mutex<Vec<Receiver>>,
     /// The names of requests.
     requested: Mutex<Vec<&'static str>>,

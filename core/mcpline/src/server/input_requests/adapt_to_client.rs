@@ -2,9 +2,9 @@
 
 use mcpline_protocol::adapt::{self, InexpressibleInputRequest};
 use mcpline_protocol::checks::{self, UrlSafety};
-use mcpline_protocol::session::{InputRequestError, Peer, RequiredCapability};
+use mcpline_protocol::session::{ClientProfile, InputRequestError, RequiredCapability};
 use mcpline_protocol::vocabulary::JsonObject;
-use mcpline_protocol::wire::{Kind, Method, Raw};
+use mcpline_protocol::wire::{JsonKind, Method, Raw};
 use mcpline_runtime::clock;
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ pub(super) fn check(
     let invalid =
         |reason: String| InputRequestError::InvalidParams(format!("{}: {reason}", method.as_str()));
     if matches!(method, InputRequestMethod::Custom(_))
-        && params.is_some_and(|params| params.kind() != Kind::Object)
+        && params.is_some_and(|params| params.kind() != JsonKind::Object)
     {
         return Err(invalid("params must be a JSON object".to_owned()));
     }
@@ -52,7 +52,7 @@ pub(super) fn check(
 pub(super) fn fit(
     method: &InputRequestMethod,
     params: Option<Raw>,
-    peer: &Peer,
+    peer: &ClientProfile,
 ) -> Result<Option<Raw>, InputRequestError> {
     let revision = peer.revision;
     if matches!(method, InputRequestMethod::Custom(_))
@@ -146,7 +146,7 @@ mod tests {
         let form = format!(
             r#"{{ "message": "?", "requestedSchema": {{"type": "object", "properties": {{"f": {field}}}}} }}"#
         );
-        let peer = Peer {
+        let peer = ClientProfile {
             revision: Revision::V2026_07_28,
             info: None,
             capabilities: Raw::from_trusted("{}"),

@@ -6,7 +6,7 @@ use mcpline_protocol::RpcError;
 use mcpline_protocol::mrtr::{
     EarlierResponse, OpenError, RequestState, Resumption, StateError, request_digest,
 };
-use mcpline_protocol::wire::{Kind, Params, Raw};
+use mcpline_protocol::wire::{JsonKind, Params, Raw};
 use mcpline_runtime::clock;
 
 use super::InputRequestMethod;
@@ -37,7 +37,10 @@ impl Retry {
             return Ok(None);
         };
         let responses = params.get("inputResponses");
-        if responses.as_ref().is_some_and(|r| r.kind() != Kind::Object) {
+        if responses
+            .as_ref()
+            .is_some_and(|r| r.kind() != JsonKind::Object)
+        {
             return Err(RpcError::invalid_params(
                 "params.inputResponses must be an object",
             ));
@@ -168,7 +171,7 @@ pub(in crate::server) fn resume(
 fn run_with_responses(retry: &Retry) -> Result<RetryDisposition, RpcError> {
     let responses = retry.responses.clone().unwrap_or(Raw::EMPTY_OBJECT);
     for (key, answer) in responses.members().into_iter().flatten() {
-        if answer.kind() != Kind::Object {
+        if answer.kind() != JsonKind::Object {
             return Err(invalid(&key, "must be an object"));
         }
     }

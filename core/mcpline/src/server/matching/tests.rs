@@ -19,7 +19,7 @@ const SLOW: &str = "slow://{/all*}{/more*}/b{/rest*}!";
 fn slow_uri() -> String {
     let uri = format!("slow:///x/b{}!", "/a".repeat(200));
     let template = UriTemplate::parse(SLOW).expect("a template");
-    let mut budget = Budget::new(MAX_MATCH_STEPS, None);
+    let mut budget = StepBudget::new(MAX_MATCH_STEPS, None);
     let matched = template.matches_within(&uri, &mut budget);
     assert!(matches!(matched, Ok(Some(_))));
     assert!(budget.spent() > MAX_INLINE_MATCH_STEPS);

@@ -1,7 +1,7 @@
 //! The form of results that middleware returns: what the client's revision requires of each, and how they count.
 
 use mcpline_protocol::RpcError;
-use mcpline_protocol::wire::{Kind, Method, Raw};
+use mcpline_protocol::wire::{JsonKind, Method, Raw};
 
 use super::super::call::CurrentRequest;
 use super::super::request_log::RequestOutcome;
@@ -16,7 +16,7 @@ pub(super) fn completed(
     method: &Method,
     result: Raw,
 ) -> Result<Raw, RpcError> {
-    if result.kind() != Kind::Object {
+    if result.kind() != JsonKind::Object {
         tracing::error!(
             method = method.as_str(),
             "a middleware returned a result that is not an object"
@@ -32,7 +32,7 @@ pub(super) fn completed(
     if features.result_type
         && result_type
             .as_ref()
-            .is_some_and(|own| own.kind() != Kind::String)
+            .is_some_and(|own| own.kind() != JsonKind::String)
     {
         return completed(request, method, result.without("resultType"));
     }

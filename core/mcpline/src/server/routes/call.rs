@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use mcpline_protocol::session::{Peer, SessionScope};
+use mcpline_protocol::session::{ClientProfile, SessionScope};
 use mcpline_protocol::wire::{Method, Raw};
 use mcpline_protocol::{ErrorCode, RequestId, Revision, Scopes};
 use tokio::sync::oneshot;
@@ -83,7 +83,7 @@ impl RouteCall {
             sink,
             key: None,
             id: RequestId::string(""),
-            peer: Arc::new(Peer {
+            peer: Arc::new(ClientProfile {
                 revision: Revision::V2026_07_28,
                 info: None,
                 capabilities: Raw::EMPTY_OBJECT,

@@ -27,7 +27,7 @@ type Receiver = Arc<dyn Fn(Bytes) + Send + Sync>;
 /// Sessions may take 64 MiB, and streams 128 MiB. Above that the oldest are dropped, and other processes no longer find
 /// them. A session's streams are dropped when it is removed or its lifetime is over.
 #[derive(Default)]
-pub struct Memory {
+pub struct MemorySharing {
     sessions: Mutex<SavedSessions>,
     streams: Mutex<LoggedStreams>,
     receivers: Arc<Mutex<Receivers>>,
@@ -39,7 +39,7 @@ struct Receivers {
     next: u64,
 }
 
-impl SessionStore for Memory {
+impl SessionStore for MemorySharing {
     fn save<'a>(
         &'a self,
         id: &'a str,
@@ -82,7 +82,7 @@ impl SessionStore for Memory {
     }
 }
 
-impl EventLog for Memory {
+impl EventLog for MemorySharing {
     fn append(&self, stream: &str, number: u64, event: Bytes) {
         lock(&self.streams).append(stream, number, event);
     }
@@ -96,7 +96,7 @@ impl EventLog for Memory {
     }
 }
 
-impl Bus for Memory {
+impl Bus for MemorySharing {
     fn publish(&self, message: Bytes) {
         let receivers: Vec<Receiver> = lock(&self.receivers).by_number.values().cloned().collect();
         for receive in receivers {
@@ -119,9 +119,9 @@ impl Bus for Memory {
     }
 }
 
-impl std::fmt::Debug for Memory {
+impl std::fmt::Debug for MemorySharing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Memory").finish_non_exhaustive()
+        f.debug_struct("MemorySharing").finish_non_exhaustive()
     }
 }
 

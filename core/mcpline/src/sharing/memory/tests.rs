@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::sharing::{EventLog, LoggedEvents, Memory, SaveOutcome, SessionStore};
+use crate::sharing::{EventLog, LoggedEvents, MemorySharing, SaveOutcome, SessionStore};
 
 use super::lock;
 use super::sessions::{MAX_SESSION_BYTES, SESSION_MEMORY_BYTES};
@@ -19,18 +19,18 @@ fn large() -> Bytes {
     Bytes::from(vec![b'x'; LARGE])
 }
 
-async fn save(memory: &Memory, id: &str, session: Bytes, lifetime: Duration) {
+async fn save(memory: &MemorySharing, id: &str, session: Bytes, lifetime: Duration) {
     let saved = memory.save(id, session.clone(), session, lifetime).await;
     assert_eq!(saved.expect("saves"), SaveOutcome::Saved);
 }
 
-async fn is_held(memory: &Memory, stream: &str, after: u64) -> bool {
+async fn is_held(memory: &MemorySharing, stream: &str, after: u64) -> bool {
     memory.read(stream, after).await.expect("reads").is_some()
 }
 
 #[tokio::test(start_paused = true)]
 async fn sessions_past_the_byte_limit_drop_those_saved_longest_ago() {
-    let memory = Memory::default();
+    let memory = MemorySharing::default();
     let session = large();
     let fitting = MAX_SESSION_BYTES / (LARGE + SESSION_MEMORY_BYTES);
     for number in 0..fitting {
@@ -53,7 +53,7 @@ async fn sessions_past_the_byte_limit_drop_those_saved_longest_ago() {
 
 #[tokio::test(start_paused = true)]
 async fn sessions_whose_lifetime_is_over_are_dropped_with_their_streams() {
-    let memory = Memory::default();
+    let memory = MemorySharing::default();
     save(&memory, "first", large(), LIFETIME).await;
     memory.append("first/1", 0, large());
     tokio::time::advance(LIFETIME).await;
@@ -65,7 +65,7 @@ async fn sessions_whose_lifetime_is_over_are_dropped_with_their_streams() {
 
 #[tokio::test(start_paused = true)]
 async fn sessions_without_an_end_of_their_lifetime_are_kept() {
-    let memory = Memory::default();
+    let memory = MemorySharing::default();
     tokio::time::advance(LIFETIME).await;
     save(&memory, "endless", Bytes::new(), Duration::MAX).await;
     tokio::time::advance(LIFETIME).await;
@@ -74,7 +74,7 @@ async fn sessions_without_an_end_of_their_lifetime_are_kept() {
 
 #[tokio::test]
 async fn a_stream_holds_its_latest_events_within_its_byte_limit() {
-    let memory = Memory::default();
+    let memory = MemorySharing::default();
     let event = large();
     let most = STREAM_MEMORY_BYTES + MAX_STREAM_BYTES;
     for number in 0..32 {
@@ -92,7 +92,7 @@ async fn a_stream_holds_its_latest_events_within_its_byte_limit() {
 
 #[tokio::test]
 async fn events_without_bytes_are_bounded_by_their_number() {
-    let memory = Memory::default();
+    let memory = MemorySharing::default();
     for number in 0..2 * MAX_STREAM_EVENTS as u64 {
         memory.append("session/1", number, Bytes::new());
     }
@@ -102,7 +102,7 @@ async fn events_without_bytes_are_bounded_by_their_number() {
 
 #[tokio::test]
 async fn streams_past_the_byte_limit_of_all_drop_the_oldest() {
-    let memory = Memory::default();
+    let memory = MemorySharing::default();
     let event = large();
     let streams = 2 * MAX_LOG_BYTES / LARGE;
     for stream in 0..streams {
@@ -119,7 +119,7 @@ async fn streams_past_the_byte_limit_of_all_drop_the_oldest() {
 
 #[tokio::test]
 async fn a_session_that_is_removed_takes_its_streams_along() {
-    let memory = Memory::default();
+    let memory = MemorySharing::default();
     for stream in ["one/0", "one/1.ab", "one-more/1", "two/1"] {
         memory.append(stream, 0, large());
     }
@@ -134,7 +134,7 @@ async fn a_session_that_is_removed_takes_its_streams_along() {
 
 #[tokio::test]
 async fn events_that_were_never_sent_are_not_read() {
-    let memory = Memory::default();
+    let memory = MemorySharing::default();
     memory.append("session/1", 0, Bytes::new());
     assert!(is_held(&memory, "session/1", 0).await);
     assert!(!is_held(&memory, "session/1", 1).await);
@@ -143,7 +143,7 @@ async fn events_that_were_never_sent_are_not_read() {
 
 #[tokio::test]
 async fn a_stream_with_lost_events_is_not_continued_before_them() {
-    let memory = Memory::default();
+    let memory = MemorySharing::default();
     for number in [0, 1, 3] {
         memory.append("session/1", number, Bytes::new());
     }

@@ -18,7 +18,7 @@ use crate::server::Server;
 use crate::server::traffic::TransportKind;
 
 use super::pipe as lines;
-use super::single::Peer;
+use super::single::ConnectionIdentity;
 use super::{Stop, Transport};
 
 /// Only one server can own a process's stdin and stdout.
@@ -71,7 +71,7 @@ impl Transport for Stdio {
             tracing::info!("{ready}");
         }
         let kind = TransportKind::Stdio;
-        let peer = Peer::Anonymous;
+        let peer = ConnectionIdentity::Anonymous;
         let (reader, writer) = (Box::new(reader), Box::new(writer));
         let served = lines::serve(reader, writer, &server, peer, kind, &stop).await;
         if let Some(flush) = self.flush {

@@ -15,7 +15,7 @@ use crate::server::Server;
 use crate::server::traffic::TransportKind;
 use crate::warning_limit::warn_limited;
 
-use super::single::Peer;
+use super::single::ConnectionIdentity;
 use super::{Stop, Transport, pipe};
 
 use socket_file::SocketFile;
@@ -186,7 +186,7 @@ fn admit(
     stream: &UnixStream,
     own_user: u32,
     (open, most): (usize, usize),
-) -> Option<(Peer, Option<OpenConnection>)> {
+) -> Option<(ConnectionIdentity, Option<OpenConnection>)> {
     let clients = server.inner().clients();
     if open >= most {
         clients
@@ -207,7 +207,7 @@ fn admit(
     };
     tracing::debug!(user, "a client has connected to the Unix socket");
     if user == own_user {
-        return Some((Peer::Anonymous, None));
+        return Some((ConnectionIdentity::Anonymous, None));
     }
     let client = clients.client(crate::quota::ClientKey::User(user));
     let counted = client.open_pipe(client.share_of(most));
@@ -218,10 +218,10 @@ fn admit(
         );
         return None;
     }
-    Some((Peer::User(user), counted))
+    Some((ConnectionIdentity::User(user), counted))
 }
 
-async fn serve_client(stream: UnixStream, peer: Peer, server: &Server, stop: &Stop) {
+async fn serve_client(stream: UnixStream, peer: ConnectionIdentity, server: &Server, stop: &Stop) {
     let (reader, writer) = stream.into_split();
     let (reader, writer) = (Box::new(reader), Box::new(writer));
     let kind = TransportKind::Unix;
@@ -255,7 +255,7 @@ mod tests {
             .collect();
         assert_eq!(admitted.len(), 2);
         for (peer, _) in &admitted {
-            assert!(matches!(peer, Peer::User(number) if *number == user));
+            assert!(matches!(peer, ConnectionIdentity::User(number) if *number == user));
         }
         drop(admitted);
         assert!(admit(&server, &stream, another, (0, 8)).is_some());
@@ -267,7 +267,10 @@ mod tests {
         let user = stream.peer_cred().expect("credentials").uid();
         for open in 0..8 {
             let admitted = admit(&server, &stream, user, (open, 8));
-            assert!(matches!(admitted, Some((Peer::Anonymous, None))));
+            assert!(matches!(
+                admitted,
+                Some((ConnectionIdentity::Anonymous, None))
+            ));
         }
         assert!(admit(&server, &stream, user, (8, 8)).is_none());
     }

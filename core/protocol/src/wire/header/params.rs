@@ -9,7 +9,7 @@ use super::{HeaderOccurrence, PARAM_PREFIX, decode_value, encode_value, malforme
 use mcpline_schema::subschemas::{SUBSCHEMA_KEYWORDS, SUBSCHEMA_MAP_KEYWORDS};
 
 use crate::error::RpcError;
-use crate::json::{Kind, Raw};
+use crate::json::{JsonKind, Raw};
 use crate::limits::{MAX_DEPTH, MAX_PARAM_HEADERS};
 
 const ANNOTATION: &str = "x-mcp-header";
@@ -164,9 +164,9 @@ impl ParamHeader {
 /// The header text of a primitive argument, before encoding ("Type conversion").
 fn text_of(value: &Raw) -> Option<Cow<'_, str>> {
     match value.kind() {
-        Kind::String => value.string_value(),
-        Kind::Bool => Some(Cow::Borrowed(value.as_str())),
-        Kind::Number => {
+        JsonKind::String => value.string_value(),
+        JsonKind::Bool => Some(Cow::Borrowed(value.as_str())),
+        JsonKind::Number => {
             let number: f64 = value.decode().ok()?;
             let integer = number.fract() == 0.0 && number.abs() <= SAFE_INTEGER;
             #[allow(
@@ -181,7 +181,7 @@ fn text_of(value: &Raw) -> Option<Cow<'_, str>> {
 
 /// Whether a header equals an argument; numbers are compared as numbers.
 fn same(header: &str, body: &Raw) -> bool {
-    if body.kind() != Kind::Number {
+    if body.kind() != JsonKind::Number {
         return text_of(body).is_some_and(|text| text == header);
     }
     // Parsed as JSON, so that `inf`, `0x1` and ` 1` are not numbers.

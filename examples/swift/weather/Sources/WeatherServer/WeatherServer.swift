@@ -3,7 +3,7 @@
 import Foundation
 import Mcpline
 
-struct Place: Codable, Described {
+struct Place: Codable, SchemaDescriptionProviding {
     var city: String?
     var days: Int?
 

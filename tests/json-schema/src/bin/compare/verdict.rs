@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use mcpline_schema::{
-    Budget, MeasuredSchema, ValidationFailure, Validator, compilation_steps, validation_steps,
+    MeasuredSchema, StepBudget, ValidationFailure, Validator, compilation_steps, validation_steps,
 };
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ impl Both {
     pub(crate) fn compile(dialect: Dialect, schema: &Value) -> Self {
         let ours = catch_unwind(AssertUnwindSafe(|| {
             let compiled = MeasuredSchema::of(schema).and_then(|measured| {
-                let mut budget = Budget::new(compilation_steps(schema), None);
+                let mut budget = StepBudget::new(compilation_steps(schema), None);
                 Validator::compile_within(schema, measured, &mut budget)
             });
             compiled.ok()
@@ -75,7 +75,7 @@ impl Both {
             Ok(None) => Verdict::Refused,
             Ok(Some(validator)) => catch_unwind(AssertUnwindSafe(|| {
                 let steps = validation_steps(value.to_string().len());
-                match validator.validate_within(value, &mut Budget::new(steps, None)) {
+                match validator.validate_within(value, &mut StepBudget::new(steps, None)) {
                     Ok(()) => Verdict::Valid,
                     Err(ValidationFailure::Limit) => Verdict::Limit,
                     Err(_) => Verdict::Invalid,

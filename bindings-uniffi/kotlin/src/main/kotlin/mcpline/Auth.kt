@@ -163,7 +163,7 @@ public sealed class UserAgent {
      * @property redirectUri Redirect URI: `https`, or `http` on the user's machine.
      * @property open Sends the user to a URL, and returns the URL that the user was redirected to, with its query.
      */
-    public class Own(public val redirectUri: String, public val open: suspend (url: String) -> String) : UserAgent()
+    public class Function(public val redirectUri: String, public val open: suspend (url: String) -> String) : UserAgent()
 }
 
 /**
@@ -257,7 +257,7 @@ public class OAuth(
 
     private fun agentOptions(): JsonElement? = when (val agent = userAgent) {
         null -> null
-        is UserAgent.Own -> {
+        is UserAgent.Function -> {
             answer("auth/open", "url") { agent.open(it.text("url")) }
             JsonObject(mapOf("host" to JsonObject(mapOf("redirect_uri" to JsonPrimitive(agent.redirectUri)))))
         }

@@ -20,8 +20,8 @@ import kotlinx.serialization.json.longOrNull
 import mcpline.ffi.Failure
 import mcpline.ffi.FailureRecord
 
-/** ErrorFacts of an error besides its kind and its message. */
-public class ErrorFacts internal constructor(
+/** Details of an error besides its kind and its message. */
+public class ErrorDetails internal constructor(
     internal val retrySafe: Boolean = false,
     internal val outcomeUnknown: Boolean = false,
     internal val operation: String? = null,
@@ -40,8 +40,8 @@ public sealed class McplineException(
     message: String,
     /** Stable identifier of the kind, the same in every language: `request_timed_out`. */
     public val kind: String,
-    internal val facts: ErrorFacts,
-) : RuntimeException(message, (facts.source as? JsonObject)?.let { RpcException(it, ErrorFacts()) }) {
+    internal val facts: ErrorDetails,
+) : RuntimeException(message, (facts.source as? JsonObject)?.let { RpcException(it, ErrorDetails()) }) {
     /** Whether the peer certainly did not perform the request, so that it can be sent again. */
     public val retrySafe: Boolean get() = facts.retrySafe
 
@@ -63,7 +63,7 @@ public sealed class McplineException(
         fun of(kind: String, text: String, factsJson: String): McplineException {
             val members = json.parseToJsonElement(factsJson).jsonObject
             val flag = { name: String -> (members[name] as? JsonPrimitive)?.booleanOrNull ?: false }
-            val facts = ErrorFacts(
+            val facts = ErrorDetails(
                 retrySafe = flag("retry_safe"),
                 outcomeUnknown = flag("outcome_unknown"),
                 operation = (members["operation"] as? JsonPrimitive)?.contentOrNull,
@@ -103,13 +103,13 @@ public sealed class McplineException(
  * A client throws it if the server returns an error. Throw it in a handler to return this error to the client. Use codes
  * outside of -32768 to -32000, which JSON-RPC and the protocol reserve.
  */
-public class RpcException internal constructor(error: JsonObject, facts: ErrorFacts, text: String) :
+public class RpcException internal constructor(error: JsonObject, facts: ErrorDetails, text: String) :
     McplineException(
         text,
         "rpc_error",
-        ErrorFacts(facts.retrySafe, facts.outcomeUnknown, facts.operation, null, facts.isForModel),
+        ErrorDetails(facts.retrySafe, facts.outcomeUnknown, facts.operation, null, facts.isForModel),
     ) {
-    internal constructor(error: JsonObject, facts: ErrorFacts) :
+    internal constructor(error: JsonObject, facts: ErrorDetails) :
         this(error, facts, (error["message"] as? JsonPrimitive)?.contentOrNull ?: "")
 
     /** Creates an error with this [code], [rpcMessage] and optional [data]. */
@@ -122,7 +122,7 @@ public class RpcException internal constructor(error: JsonObject, facts: ErrorFa
                 data?.let { put("data", it) }
             },
         ),
-        ErrorFacts(),
+        ErrorDetails(),
     )
 
     /** The error code. */
@@ -136,7 +136,7 @@ public class RpcException internal constructor(error: JsonObject, facts: ErrorFa
 }
 
 /** No response arrived in time. The request was cancelled; whether the peer performed it is unknown. */
-public class RequestTimedOutException internal constructor(text: String, facts: ErrorFacts) :
+public class RequestTimedOutException internal constructor(text: String, facts: ErrorDetails) :
     McplineException(text, "request_timed_out", facts) {
     /** The timeout that elapsed. */
     public val waited: Duration = facts.seconds("waited")
@@ -146,11 +146,11 @@ public class RequestTimedOutException internal constructor(text: String, facts: 
 }
 
 /** The request was cancelled by its sender. */
-public class RequestCancelledException internal constructor(text: String, facts: ErrorFacts) :
+public class RequestCancelledException internal constructor(text: String, facts: ErrorDetails) :
     McplineException(text, "request_cancelled", facts)
 
 /** The server responded with an HTTP error status instead of a JSON-RPC message. */
-public class HttpException internal constructor(text: String, facts: ErrorFacts) :
+public class HttpException internal constructor(text: String, facts: ErrorDetails) :
     McplineException(text, "http_error", facts) {
     /** The HTTP status. */
     public val status: Int = (facts.members["status"] as? JsonPrimitive)?.intOrNull ?: 0
@@ -163,30 +163,30 @@ public class HttpException internal constructor(text: String, facts: ErrorFacts)
 }
 
 /** The server could not be reached: the connection failed, or its process did not start. Nothing was sent. */
-public class ServerUnreachableException internal constructor(text: String, facts: ErrorFacts) :
+public class ServerUnreachableException internal constructor(text: String, facts: ErrorDetails) :
     McplineException(text, "server_unreachable", facts)
 
 /** The handshake failed: the server refused it, or both sides have no protocol revision in common. */
-public class HandshakeFailedException internal constructor(text: String, facts: ErrorFacts) :
+public class HandshakeFailedException internal constructor(text: String, facts: ErrorDetails) :
     McplineException(text, "handshake_failed", facts)
 
 /** The server did not respond to `initialize` or `server/discover` in time. */
-public class HandshakeTimedOutException internal constructor(text: String, facts: ErrorFacts) :
+public class HandshakeTimedOutException internal constructor(text: String, facts: ErrorDetails) :
     McplineException(text, "handshake_timed_out", facts) {
     /** The timeout that elapsed. */
     public val waited: Duration = facts.seconds("waited")
 }
 
 /** The connection ended before the response arrived. Whether the peer performed the request is unknown. */
-public class ConnectionLostException internal constructor(text: String, facts: ErrorFacts) :
+public class ConnectionLostException internal constructor(text: String, facts: ErrorDetails) :
     McplineException(text, "connection_lost", facts)
 
 /** The server no longer knows the session, or the cursor of a list belongs to an earlier session. Nothing was performed. */
-public class SessionExpiredException internal constructor(text: String, facts: ErrorFacts) :
+public class SessionExpiredException internal constructor(text: String, facts: ErrorDetails) :
     McplineException(text, "session_expired", facts)
 
 /** The server's process exited. See [retrySafe] and [outcomeUnknown] for whether the request was sent. */
-public class ServerExitedException internal constructor(text: String, facts: ErrorFacts) :
+public class ServerExitedException internal constructor(text: String, facts: ErrorDetails) :
     McplineException(text, "server_exited", facts) {
     /** Exit status or signal: `exit status: 1`, `signal: 9 (SIGKILL)`. */
     public val exit: String? = facts.text("exit")
@@ -197,61 +197,61 @@ public class ServerExitedException internal constructor(text: String, facts: Err
 }
 
 /** The server requires authorization, and the client could not obtain an access token that it accepts. */
-public class AuthorizationFailedException internal constructor(text: String, facts: ErrorFacts) :
+public class AuthorizationFailedException internal constructor(text: String, facts: ErrorDetails) :
     McplineException(text, "authorization_failed", facts) {
     /** Stable identifier of the reason, such as `unattended` or `insufficient_scope`. */
     public val reason: String = facts.text("reason") ?: ""
 }
 
 /** A response violates the protocol or a schema. */
-public class InvalidResponseException internal constructor(text: String, facts: ErrorFacts) :
+public class InvalidResponseException internal constructor(text: String, facts: ErrorDetails) :
     McplineException(text, "invalid_response", facts) {
-    internal constructor(text: String) : this(text, ErrorFacts())
+    internal constructor(text: String) : this(text, ErrorDetails())
 }
 
 /** An input request was answered with an error, which is the `cause`. */
-public class InputRequestFailedException internal constructor(text: String, facts: ErrorFacts) :
+public class InputRequestFailedException internal constructor(text: String, facts: ErrorDetails) :
     McplineException(text, "input_request_failed", facts)
 
 /** The host refused the tool call; nothing was sent. Throw it in [ClientBuilder.onToolCall], with the reason. */
-public class ToolCallRefusedException internal constructor(text: String, facts: ErrorFacts) :
+public class ToolCallRefusedException internal constructor(text: String, facts: ErrorDetails) :
     McplineException(text, "tool_call_refused", facts) {
     /** Creates an error with the reason. */
-    public constructor(reason: String) : this(reason, ErrorFacts())
+    public constructor(reason: String) : this(reason, ErrorDetails())
 }
 
 /** The peer or the protocol revision does not support the operation. Nothing was sent. */
-public class NotSupportedException internal constructor(text: String, facts: ErrorFacts) :
+public class NotSupportedException internal constructor(text: String, facts: ErrorDetails) :
     McplineException(text, "not_supported", facts) {
     /** The capabilities that the client lacks, as it would declare them; `null` for other operations. */
     public val required: JsonObject? = facts.members["required"] as? JsonObject
 }
 
 /** A limit of this library is reached. The message names the limit. */
-public class LimitExceededException internal constructor(text: String, facts: ErrorFacts) :
+public class LimitExceededException internal constructor(text: String, facts: ErrorDetails) :
     McplineException(text, "limit_exceeded", facts)
 
 /** The client, the server or the connection was closed by this program, or the request has ended. */
-public class ClosedException internal constructor(text: String, facts: ErrorFacts) : McplineException(text, "closed", facts) {
-    internal constructor(text: String) : this(text, ErrorFacts())
+public class ClosedException internal constructor(text: String, facts: ErrorDetails) : McplineException(text, "closed", facts) {
+    internal constructor(text: String) : this(text, ErrorDetails())
 }
 
 /** The library was used incorrectly: an invalid argument, a name that is taken, or a call in the wrong order. */
-public class UsageException internal constructor(text: String, facts: ErrorFacts) :
+public class UsageException internal constructor(text: String, facts: ErrorDetails) :
     McplineException(text, "usage_error", facts) {
-    internal constructor(text: String) : this(text, ErrorFacts())
+    internal constructor(text: String) : this(text, ErrorDetails())
 }
 
 /** The operating system reported an error of a socket, a pipe or a process; its message is the [source]. */
-public class TransportException internal constructor(text: String, facts: ErrorFacts) :
+public class TransportException internal constructor(text: String, facts: ErrorDetails) :
     McplineException(text, "transport_error", facts)
 
 /** A bug in mcpline. */
-public class InternalException internal constructor(text: String, facts: ErrorFacts) :
+public class InternalException internal constructor(text: String, facts: ErrorDetails) :
     McplineException(text, "internal_error", facts)
 
 /** A tool failed. Throw it in a tool: its message is returned to the model as the result, marked as an error. */
-public class ToolException(message: String) : McplineException(message, "tool_error", ErrorFacts())
+public class ToolException(message: String) : McplineException(message, "tool_error", ErrorDetails())
 
 /**
  * The resource does not exist. Throw it in a handler, usually that of a resource template.
@@ -261,7 +261,7 @@ public class ToolException(message: String) : McplineException(message, "tool_er
  * @property uri URI of the resource; `null` stands for the URI that the client reads.
  */
 public class ResourceNotFoundException(public val uri: String? = null) :
-    McplineException(if (uri == null) "resource not found" else "resource not found: $uri", "resource_not_found", ErrorFacts())
+    McplineException(if (uri == null) "resource not found" else "resource not found: $uri", "resource_not_found", ErrorDetails())
 
 /**
  * The user must open these URLs first. The client tries again after [Server.notifyElicitationComplete] (2025-11-25) or the
@@ -270,9 +270,9 @@ public class ResourceNotFoundException(public val uri: String? = null) :
  * @property elicitations The URLs, with their messages.
  */
 public class UrlElicitationRequiredException(public val elicitations: List<UrlElicitation>) :
-    McplineException("the user must open a URL first", "url_elicitation_required", ErrorFacts())
+    McplineException("the user must open a URL first", "url_elicitation_required", ErrorDetails())
 
-private fun ErrorFacts.seconds(name: String): Duration = ((members[name] as? JsonPrimitive)?.doubleOrNull ?: 0.0).seconds
+private fun ErrorDetails.seconds(name: String): Duration = ((members[name] as? JsonPrimitive)?.doubleOrNull ?: 0.0).seconds
 
 /**
  * Runs a function of the native library that suspends, with its errors as [McplineException].
@@ -296,5 +296,5 @@ internal inline fun <T> native(call: () -> T): T =
         if (ended.message?.endsWith("object has already been destroyed") == true) throw ClosedException("it is closed")
         throw ended
     } catch (panic: mcpline.ffi.InternalException) {
-        throw InternalException(panic.message ?: "bug in mcpline", ErrorFacts())
+        throw InternalException(panic.message ?: "bug in mcpline", ErrorDetails())
     }

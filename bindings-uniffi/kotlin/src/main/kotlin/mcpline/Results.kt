@@ -68,7 +68,7 @@ internal fun formParams(message: String, schema: JsonObject): JsonObject = JsonO
 )
 
 /** Kinds of features, by the names of the core. */
-internal enum class Kind {
+internal enum class FeatureKind {
     Tool,
     Resource,
     Prompt,
@@ -84,8 +84,8 @@ internal enum class Kind {
 }
 
 /** Converts what a handler returned. */
-internal fun outcome(kind: Kind, value: Any?): Outcome = when {
-    kind == Kind.Event || kind == Kind.Notification -> Outcome.Text("")
+internal fun outcome(kind: FeatureKind, value: Any?): Outcome = when {
+    kind == FeatureKind.Event || kind == FeatureKind.Notification -> Outcome.Text("")
     value is Outcome -> value
     value is InputRequired -> Outcome.InputRequired(
         JsonObject(
@@ -96,17 +96,17 @@ internal fun outcome(kind: Kind, value: Any?): Outcome = when {
         ).text(),
     )
     else -> when (kind) {
-        Kind.Tool -> toolOutcome(value)
-        Kind.Resource -> resourceOutcome(value)
-        Kind.Prompt -> promptOutcome(value)
-        Kind.Completion -> when (value) {
+        FeatureKind.Tool -> toolOutcome(value)
+        FeatureKind.Resource -> resourceOutcome(value)
+        FeatureKind.Prompt -> promptOutcome(value)
+        FeatureKind.Completion -> when (value) {
             is CompletionValues -> complete(
                 JsonObject(mapOf("completion" to json.encodeToJsonElement(CompletionValues.serializer(), value))),
             )
             is List<*> -> Outcome.Values(value.map { it.toString().wellFormed() })
             else -> throw misfit("a completion", value)
         }
-        Kind.ResourceList -> resourceListOutcome(value)
+        FeatureKind.ResourceList -> resourceListOutcome(value)
         else -> complete(
             when (value) {
                 Unit, null -> JsonObject(emptyMap())
@@ -237,7 +237,7 @@ private fun misfit(feature: String, value: Any?): UsageException =
     UsageException("the handler of $feature can't return ${value?.let { it::class.simpleName }}")
 
 /** Converts what a handler threw. */
-internal fun outcome(kind: Kind, error: Throwable): Outcome = when {
+internal fun outcome(kind: FeatureKind, error: Throwable): Outcome = when {
     error is ToolException -> Outcome.ToolFailure((error.message ?: "").wellFormed())
     error is RpcException -> Outcome.RpcFailed(error.toFailure())
     error is ResourceNotFoundException -> Outcome.ResourceNotFound(error.uri?.wellFormed())

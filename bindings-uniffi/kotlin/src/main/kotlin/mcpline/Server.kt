@@ -178,16 +178,16 @@ public class Server internal constructor(
         definition: Tool,
         options: FeatureOptions = FeatureOptions(),
         handler: suspend CallContext.(arguments: JsonObject) -> Any?,
-    ): Unit = add(Kind.Tool, json.text(Tool.serializer(), definition), options) { arguments ->
+    ): Unit = add(FeatureKind.Tool, json.text(Tool.serializer(), definition), options) { arguments ->
         handler(arguments.jsonObject)
     }
 
     /** Removes a tool. Returns whether it existed. */
-    public fun removeTool(name: String): Boolean = native { native.removeFeature(Kind.Tool.wire, name) }
+    public fun removeTool(name: String): Boolean = native { native.removeFeature(FeatureKind.Tool.wire, name) }
 
     /** Changes members of a tool's definition; `null` removes a member. */
     public fun updateTool(name: String, changes: JsonObject): Unit =
-        native { native.updateFeature(Kind.Tool.wire, name, changes.text()) }
+        native { native.updateFeature(FeatureKind.Tool.wire, name, changes.text()) }
 
     /**
      * Adds a resource, or a template if the URI has variables (RFC 6570).
@@ -233,17 +233,17 @@ public class Server internal constructor(
             json.text(Resource.serializer(), resource)
         }
         val options = FeatureOptions(scopes, tags, uncheckedVariables = uncheckedVariables, cache = cache)
-        add(Kind.Resource, definition, options) { variables ->
+        add(FeatureKind.Resource, definition, options) { variables ->
             handler(UriVariables(variables as? JsonObject ?: JsonObject(emptyMap())))
         }
         if (list != null) {
             val template = JsonObject(mapOf("uri_template" to JsonPrimitive(uri)))
-            add(Kind.ResourceList, template.text(), FeatureOptions()) { list() }
+            add(FeatureKind.ResourceList, template.text(), FeatureOptions()) { list() }
         }
     }
 
     /** Removes a resource or a template. Returns whether it existed. */
-    public fun removeResource(uri: String): Boolean = native { native.removeFeature(Kind.Resource.wire, uri) }
+    public fun removeResource(uri: String): Boolean = native { native.removeFeature(FeatureKind.Resource.wire, uri) }
 
     /** Notifies clients that what a template lists has changed (`notifications/resources/list_changed`). */
     public fun notifyResourceListChanged(): Unit = native { native.notifyResourceListChanged() }
@@ -292,12 +292,12 @@ public class Server internal constructor(
         definition: Prompt,
         options: FeatureOptions = FeatureOptions(),
         handler: suspend CallContext.(arguments: Map<String, String>) -> Any?,
-    ): Unit = add(Kind.Prompt, json.text(Prompt.serializer(), definition), options) { arguments ->
+    ): Unit = add(FeatureKind.Prompt, json.text(Prompt.serializer(), definition), options) { arguments ->
         handler(strings(arguments))
     }
 
     /** Removes a prompt. Returns whether it existed. */
-    public fun removePrompt(name: String): Boolean = native { native.removeFeature(Kind.Prompt.wire, name) }
+    public fun removePrompt(name: String): Boolean = native { native.removeFeature(FeatureKind.Prompt.wire, name) }
 
     /**
      * Completes an argument of a prompt, or a variable of a template, from candidates, ranked by what the user typed.
@@ -321,12 +321,12 @@ public class Server internal constructor(
             put("reference", JsonPrimitive(reference))
             put("argument", JsonPrimitive(argument))
         }
-        add(Kind.Completion, definition.text(), FeatureOptions()) { request -> completed(request.jsonObject, complete) }
+        add(FeatureKind.Completion, definition.text(), FeatureOptions()) { request -> completed(request.jsonObject, complete) }
     }
 
     /** Completes all arguments and variables that have no completion of their own; returns a list or [CompletionValues]. */
     public fun completion(complete: suspend CallContext.(request: JsonObject) -> Any?): Unit =
-        add(Kind.Completion, "null", FeatureOptions()) { request -> complete(request.jsonObject) }
+        add(FeatureKind.Completion, "null", FeatureOptions()) { request -> complete(request.jsonObject) }
 
     /**
      * Handles requests of a method that the protocol does not define.
@@ -353,7 +353,7 @@ public class Server internal constructor(
         paramsSchema: JsonObject? = null,
         options: FeatureOptions = FeatureOptions(),
         handler: suspend CallContext.(params: JsonObject) -> Any?,
-    ): Unit = add(Kind.Request, methodDefinition(method, paramsSchema), options) { params ->
+    ): Unit = add(FeatureKind.Request, methodDefinition(method, paramsSchema), options) { params ->
         handler(params as? JsonObject ?: JsonObject(emptyMap()))
     }
 
@@ -376,17 +376,17 @@ public class Server internal constructor(
         paramsSchema: JsonObject? = null,
         options: FeatureOptions = FeatureOptions(),
         handler: suspend CallContext.(params: JsonObject) -> Unit,
-    ): Unit = add(Kind.Notification, methodDefinition(method, paramsSchema), options) { params ->
+    ): Unit = add(FeatureKind.Notification, methodDefinition(method, paramsSchema), options) { params ->
         handler(params as? JsonObject ?: JsonObject(emptyMap()))
     }
 
     /** Called when a client has finished the handshake (revisions up to 2025-11-25). Its context can send input requests. */
     public fun onInitialized(handler: suspend CallContext.() -> Unit): Unit =
-        add(Kind.Event, methodDefinition("notifications/initialized", null), FeatureOptions()) { handler() }
+        add(FeatureKind.Event, methodDefinition("notifications/initialized", null), FeatureOptions()) { handler() }
 
     /** Called when a client's roots have changed (revisions up to 2025-11-25). Its context can send input requests. */
     public fun onRootsChanged(handler: suspend CallContext.() -> Unit): Unit =
-        add(Kind.Event, methodDefinition("notifications/roots/list_changed", null), FeatureOptions()) { handler() }
+        add(FeatureKind.Event, methodDefinition("notifications/roots/list_changed", null), FeatureOptions()) { handler() }
 
     /**
      * Puts a function around the requests that the server answers: lists, calls of tools, reads of resources, requests for
@@ -408,7 +408,7 @@ public class Server internal constructor(
     public fun middleware(
         scope: MiddlewareScope = MiddlewareScope(),
         handler: suspend CallContext.(request: MiddlewareRequest, next: Next) -> Any?,
-    ): Unit = add(Kind.Middleware, scope.toJson().text(), FeatureOptions()) { runMiddleware(it, handler) }
+    ): Unit = add(FeatureKind.Middleware, scope.toJson().text(), FeatureOptions()) { runMiddleware(it, handler) }
 
     /**
      * Adds a middleware that the library provides.
@@ -591,7 +591,7 @@ public class Server internal constructor(
     }
 
     private fun add(
-        kind: Kind,
+        kind: FeatureKind,
         definition: String,
         options: FeatureOptions,
         handler: suspend CallContext.(arguments: JsonElement) -> Any?,
@@ -615,7 +615,7 @@ private fun options(settings: ServerSettings, extensions: List<Extension>): Json
 
 /** Runs the handler of a feature in the server's scope, in a coroutine that ends with the request. */
 private class FeatureHandler(
-    private val kind: Kind,
+    private val kind: FeatureKind,
     override val scope: CoroutineScope,
     override val runsOnDefault: Boolean,
     private val handler: suspend CallContext.(arguments: JsonElement) -> Any?,

@@ -18,7 +18,7 @@ import mcpline.UserAgent
 private const val DOCUMENT = "https://conformance-test.local/client-metadata.json"
 
 /** Nothing listens at the redirect URI: the user agent reads the parameters from the redirect. */
-private val AGENT = UserAgent.Own("http://localhost:3000/callback", ::consent)
+private val AGENT = UserAgent.Function("http://localhost:3000/callback", ::consent)
 
 /** Requests the URL at the authorization server, which consents immediately, and returns the target of its redirect. */
 private suspend fun consent(url: String): String = withContext(Dispatchers.IO) {

@@ -10,7 +10,7 @@ use crate::vocabulary::{
     CacheHints, CacheScope, Implementation, ListCapability, ResourcesCapability,
     ServerCapabilities, meta,
 };
-use crate::wire::{Kind, Raw};
+use crate::wire::{JsonKind, Raw};
 
 /// A server's description of itself in `initialize` and `server/discover`.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +33,7 @@ pub struct ServerProfile {
 
 /// The client: its revision, name and capabilities, from the handshake or the request itself.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Peer {
+pub struct ClientProfile {
     /// The revision that its messages follow.
     pub revision: Revision,
     /// `Implementation` as received, if the client identified itself.
@@ -109,7 +109,7 @@ impl RequiredCapability {
     }
 }
 
-impl Peer {
+impl ClientProfile {
     /// Whether the client accepts such an input request: it declared the capability, and the revision has it.
     pub fn accepts(&self, need: RequiredCapability) -> bool {
         let features = self.revision.features();
@@ -145,7 +145,8 @@ impl Peer {
     /// The client's settings for an extension, an object; `None` if it did not declare the extension.
     pub fn extension(&self, identifier: &str) -> Option<Raw> {
         let declared = non_null_member(&self.capabilities, "extensions")?;
-        non_null_member(&declared, identifier).filter(|settings| settings.kind() == Kind::Object)
+        non_null_member(&declared, identifier)
+            .filter(|settings| settings.kind() == JsonKind::Object)
     }
 
     fn declares(&self, capability: &str, inner: &str) -> bool {
