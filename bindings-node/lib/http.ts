@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 
-import { FetchBody, IncomingBody, type OnBodyChunk, type Source, UnreadableBodyError } from "./bodies.js";
+import { FetchBody, IncomingBody, type OnBodyChunk, type Source, UnreadableBodyError } from "./request_bodies.js";
 import {
   callerJson,
   CONSUMED,
@@ -33,7 +33,7 @@ import {
   release,
 } from "./hub.js";
 import type { NativeHttpApp } from "./native.js";
-import { Recent } from "./recent.js";
+import { Recent } from "./recent_values.js";
 
 /** A response: its head, and its body as far as it is available and fits the recipient's `room`. */
 export interface PartialResponse {

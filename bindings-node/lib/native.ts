@@ -6,7 +6,7 @@ import { isAbsolute, join } from "node:path";
 import type { NativeClientPart } from "./client/native.js";
 import { InternalError } from "./errors.js";
 
-/** State that a JavaScript thread shares with its I/O thread (`src/hub.rs`, `src/calls.rs`, `src/mount.rs`). */
+/** State that a JavaScript thread shares with its I/O thread (`src/hub.rs`, `src/open_calls.rs`, `src/http_app.rs`). */
 export interface NativeHub {
   share(table: Float64Array, answers: Float64Array): void;
   hold(held: boolean): void;
@@ -57,7 +57,7 @@ export interface NativeHub {
   dropExchange(exchange: number): void;
 }
 
-/** A request (`src/calls.rs`); members that are not plain strings are JSON. */
+/** A request (`src/open_calls.rs`); members that are not plain strings are JSON. */
 export interface NativeRequestInfo {
   toolName?: string;
   promptName?: string;
@@ -76,7 +76,7 @@ export interface NativeRequestInfo {
   exchange?: number;
 }
 
-/** The request of a route, or one to an imported API (`src/calls.rs`); the head is JSON. */
+/** The request of a route, or one to an imported API (`src/open_calls.rs`); the head is JSON. */
 export interface NativeHttpRequest {
   head: string;
   body: Uint8Array;
@@ -172,7 +172,7 @@ export interface NativeServedChannel {
   stop(): void;
 }
 
-/** A server as an HTTP application (`src/mount.rs`). */
+/** A server as an HTTP application (`src/http_app.rs`). */
 export interface NativeHttpApp {
   readonly writeTimeout: number;
   wellKnown(): [path: string, document: string] | null;

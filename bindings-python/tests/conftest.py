@@ -19,7 +19,7 @@ from typing_extensions import Self
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-from harness import ran, schemas
+from harness import passed_tests, schemas
 
 CHECKER = schemas.load()
 # Time limits in seconds, for what takes less than one.
@@ -57,7 +57,7 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_sessionfinish() -> None:
-    ran.record("python", dict.fromkeys(passed))
+    passed_tests.record("python", dict.fromkeys(passed))
 
 
 class TappedChannel:

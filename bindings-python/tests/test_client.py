@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from client_transports import CELLS, Reach, http_port, reach
 from mcpline import (
     Client,
     Closed,
@@ -24,7 +25,6 @@ from mcpline import (
     _json,
 )
 from support import LEGACY, MODERN, run
-from ways import CELLS, Reach, http_port, reach
 
 __all__ = ["http_port", "reach"]
 

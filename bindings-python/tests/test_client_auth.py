@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guarded import Guarded
+from client_transports import http_port
 from mcpline import AuthorizationFailed, Client, McplineError, SyncClient, UsageError
 from mcpline.auth import (
     Bearer,
@@ -28,8 +28,8 @@ from mcpline.auth import (
     Token,
     TokenRequest,
 )
+from protected_server import Guarded
 from support import MODERN, run
-from ways import http_port
 
 __all__ = ["http_port"]
 

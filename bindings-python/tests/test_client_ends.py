@@ -12,9 +12,9 @@ from typing import Any
 
 import peer
 import pytest
+from client_transports import PEER, Reach, http_port, reach
 from mcpline import Client, SyncClient
 from support import process, run, settles
-from ways import PEER, Reach, http_port, reach
 
 __all__ = ["http_port", "reach"]
 

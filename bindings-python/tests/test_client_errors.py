@@ -12,6 +12,7 @@ from typing import Any
 
 import mcpline
 import pytest
+from client_transports import Reach, http_port, reach
 from mcpline import (
     AuthorizationFailed,
     Client,
@@ -32,7 +33,6 @@ from mcpline import (
 )
 from mcpline.results import CALL, TOOLS, UnknownContent, read
 from support import LEGACY, run
-from ways import Reach, http_port, reach
 
 __all__ = ["http_port", "reach"]
 

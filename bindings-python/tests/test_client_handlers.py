@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from client_transports import Reach, http_port, reach
 from mcpline import (
     AcceptedElicitation,
     CancelledElicitation,
@@ -38,7 +39,6 @@ from mcpline import (
     _native,
 )
 from support import LEGACY, MODERN, REVISIONS, logged, run
-from ways import Reach, http_port, reach
 
 __all__ = ["http_port", "reach"]
 

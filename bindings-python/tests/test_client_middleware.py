@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from client_transports import Reach, http_port, reach
 from mcpline import (
     AuditLog,
     Client,
@@ -35,7 +36,6 @@ from mcpline.client_middleware import (
     ToolPolicy,
 )
 from support import run
-from ways import Reach, http_port, reach
 
 __all__ = ["http_port", "reach"]
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from client_transports import PEER, Reach, http_port, reach
 from mcpline import Client, ConnectionLost, ServerExited, SyncClient, UsageError
 from mcpline.results import ConnectionEvent
 from support import TEST_TIMEOUT, free_port, run
-from ways import PEER, Reach, http_port, reach
 
 __all__ = ["http_port", "reach"]
 

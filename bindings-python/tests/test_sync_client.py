@@ -9,9 +9,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from client_transports import CELLS, Reach, http_port, reach
 from mcpline import Closed, Context, RequestTimedOut, RpcError, Server, SyncClient, TextContent
 from support import LEGACY, MODERN, TEST_TIMEOUT, run
-from ways import CELLS, Reach, http_port, reach
 
 __all__ = ["http_port", "reach"]
 

@@ -11,8 +11,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 from checks import LOCAL, MODERN, REVISIONS, error, jobs, request, unanswered  # noqa: E402
-from harness.subjects import LANGUAGES, MOUNTS  # noqa: E402
-from ways import STANDALONE, TRANSPORTS, path, ways  # noqa: E402
+from harness.programs import LANGUAGES, MOUNTS  # noqa: E402
+from connections import STANDALONE, TRANSPORTS, path, ways  # noqa: E402
 
 
 class Outcomes(unittest.TestCase):

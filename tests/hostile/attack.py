@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness import environment, spread
+from harness import environment, language_rotation
 from harness.process import Server
 from http1 import STEPS, Answer, Connection, Gone
 from messages import COMMON, INITIALIZED, initialize, session_headers
@@ -126,7 +126,7 @@ class Case:
         if target.is_standalone:
             return self.decided_by == "language" or str(target) == REFERENCE_TARGET
         mounts = [each for each in targets if not each.is_standalone and self.applies_to(each)]
-        return self.decided_by == "mount" and spread.one_of(self.name, mounts) == target
+        return self.decided_by == "mount" and language_rotation.one_of(self.name, mounts) == target
 
 
 # The core without a binding.

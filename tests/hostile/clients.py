@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from attack import GARBAGE, GARBAGE_PER_ROUND, POOLS, SPARE_DESCRIPTORS, Outcome, settled, too_many_threads
-from harness import subjects
+from harness import programs
 from harness.driver import Driver
 from hostile_server import HostileServer, Manner, answer, event, polite
 from meter import MIB, Meter, WorkMeter, growth, mib, too_costly
@@ -90,7 +90,7 @@ class ClientAttack:
 
 async def play(case: ClientCase, language: str, scratch: Path, *, scale: int) -> Outcome:
     """Starts the client, attacks it with a hostile server, and compares the costs with the bounds."""
-    command = built(subjects.ALL_DRIVERS[language].command)
+    command = built(programs.ALL_DRIVERS[language].command)
     served, costliest, costliest_in_all, problem = 0, 0.0, 0.0, ""
     async with Driver(command, scratch / "client.log") as driver, HostileServer(polite) as honest:
         meter = Meter(driver.pid)

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness import subjects
+from harness import programs
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,15 @@ SHARE_OF_FETCH = ("--peer-bytes", str(128 * 1024 * 1024))
 
 def targets(language: str | None) -> list[Target]:
     """Returns the targets that this machine can build, of one language or of all that are complete."""
-    servers = subjects.chosen(subjects.SERVERS, subjects.INCOMPLETE_SERVERS, language)
+    servers = programs.chosen(programs.SERVERS, programs.INCOMPLETE_SERVERS, language)
     standalone = [
         Target(name, "standalone", subject.command) for name, subject in servers.items() if subject.exists()
     ]
     mounts = [
-        Target(mount.language, name, mount.command) for name, mount in subjects.MOUNTS.items() if name != "fetch"
+        Target(mount.language, name, mount.command) for name, mount in programs.MOUNTS.items() if name != "fetch"
     ]
     # A `Request` does not have the client's address.
-    fetch = subjects.MOUNTS["fetch"]
+    fetch = programs.MOUNTS["fetch"]
     mounts.append(
         Target(fetch.language, "fetch", lambda: [*fetch.command(), *SHARE_OF_FETCH], knows_addresses=False)
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from harness import environment, subjects  # noqa: E402
+from harness import environment, programs  # noqa: E402
 
 LAST = "2025-11-25"
 MODERN = "2026-07-28"
@@ -203,7 +203,7 @@ def _own(_: Path) -> list[Ask]:
 
 
 def _everything_server(language: str) -> Callable[[Path], list[str]]:
-    return lambda _: subjects.SERVERS[language].command()
+    return lambda _: programs.SERVERS[language].command()
 
 
 PIPE = {"stdio": ""}
@@ -229,7 +229,7 @@ SERVERS = [
     Real("rmcp with sessions", _rmcp("--sessions"), MODERN, _echo, WEB),
     *(
         Real(f"mcpline {language}", _everything_server(language), revision, _own, transports, answers=True)
-        for language, subject in subjects.SERVERS.items() if subject.exists()
+        for language, subject in programs.SERVERS.items() if subject.exists()
         for revision, transports in ((MODERN, {**PIPE, **WEB}), (LAST, SSE))
     ),
 ]

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 
 from fleet import WAIT_TIMEOUT, Process
-from harness import environment, subjects
+from harness import environment, programs
 from harness.process import free_port
 
 #: As many as a small machine has; the command lines have the number, too.
@@ -24,7 +24,7 @@ SECRET = {"MCPLINE_STATE_SECRETS": "c2VjcmV0IG9mIHRoaXJ0eS10d28gYnl0ZXMsIG9yIG1v
 
 def uvicorn(port: int, sharing: str) -> tuple[list[str], dict[str, str]]:
     """Returns the command and the environment of a Python service."""
-    python = subjects.MOUNTS["asgi"].command()[0]
+    python = programs.MOUNTS["asgi"].command()[0]
     command = [
         python, "-m", "uvicorn", "--workers", str(WORKERS), "--port", str(port), "--log-level", "warning",
         "--app-dir", str(SERVERS / "python"), "worker_app:app",

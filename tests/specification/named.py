@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from harness import ran
+from harness import passed_tests
 
 ROOT = Path(__file__).resolve().parents[2]
 SUITES = ("rust", "python", "node", "vectors", "misbehaving", "hostile", "stdio", "shutdown", "conformance")
@@ -98,4 +98,4 @@ def _vectors(file: str) -> set[str]:
 
 @cache
 def _recorded(folder: Path, suite: str) -> set[str] | None:
-    return ran.recorded(folder, suite)
+    return passed_tests.recorded(folder, suite)

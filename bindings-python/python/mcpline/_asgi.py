@@ -8,7 +8,7 @@ import sys
 import typing
 from typing import Any
 
-from . import _composition, _loops, _native, _outer_shutdown, _tracing
+from . import _loops, _mounts, _native, _outer_shutdown, _tracing
 from ._asgi_flow import BodyReading, BodyWriter, WriteTimeout
 from ._async_library import in_trio
 
@@ -177,7 +177,7 @@ class Application:
             UsageError: Nothing has entered the server's lifespan, on which handlers rely; or the task runs under trio.
         """
         _refuse_trio()
-        if _composition.waiting_lifespans(self.server):
+        if _mounts.waiting_lifespans(self.server):
             from .errors import UsageError
 
             raise UsageError(

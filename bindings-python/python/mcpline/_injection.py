@@ -13,7 +13,7 @@ from contextvars import copy_context
 from typing import Any
 
 from ._async_library import in_trio
-from ._providers import Dependent, Provider, Reader
+from ._dependency_providers import Dependent, Provider, Reader
 from .context import Context, SyncContext
 from .errors import UsageError
 
@@ -21,8 +21,8 @@ if typing.TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
+    from ._dependency_overrides import Replacements
     from ._functions import Function
-    from ._overrides import Replacements
     from .server import Server
 
 __all__ = ["InjectedCall", "injected"]

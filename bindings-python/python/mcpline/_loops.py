@@ -198,9 +198,9 @@ def _parking(loop: asyncio.AbstractEventLoop) -> _native.AsyncioInternals | None
         return None
     if loop.get_task_factory() is not None or loop.get_debug():
         return None
-    from . import _internals
+    from . import _asyncio_internals
 
-    return _internals.parking()
+    return _asyncio_internals.parking()
 
 
 def _is_own(loop: asyncio.AbstractEventLoop, create: Any) -> bool:
@@ -289,12 +289,12 @@ async def lifespan(server: Server) -> AsyncIterator[None]:
 
     The last transport exits them.
     """
-    from . import _composition
+    from . import _mounts
 
     server._lifespan_users += 1
     try:
         async with contextlib.AsyncExitStack() as stack:
-            for other in _composition.with_lifespans(server):
+            for other in _mounts.with_lifespans(server):
                 await stack.enter_async_context(_running_lifespan(other))
             yield
     finally:

@@ -189,10 +189,10 @@ def _members(cls: type) -> Iterable[Any]:
     marks = ("__dataclass_fields__", "__struct_fields__", "__attrs_attrs__", "_fields", "__required_keys__")
     if not any(hasattr(cls, name) for name in marks):
         return ()
-    from . import _records
+    from . import _class_fields
 
     try:
-        return _records.hints(cls, cls)[0].values()
+        return _class_fields.hints(cls, cls)[0].values()
     except (NameError, TypeError):
         return ()
 

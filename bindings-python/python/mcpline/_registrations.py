@@ -37,6 +37,6 @@ def add(server: Server, plan: _native.Plan, definition: Any, options: dict[str, 
     """
     server._native.add_feature(encode(definition), None if options is None else encode(options), plan)
     if plan.is_async and (server._serving or server._parents):
-        from . import _composition
+        from . import _mounts
 
-        _composition.attach_if_serving(server)
+        _mounts.attach_if_serving(server)

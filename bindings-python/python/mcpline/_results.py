@@ -398,9 +398,9 @@ def elicit_params(message: str, schema: Any, url: str | None = None, elicitation
         if elicitation_id is not None:
             params["elicitationId"] = elicitation_id
         return _encode(params)
-    from . import _forms
+    from . import _elicitation_forms
 
-    return _encode({"message": message, "requestedSchema": _forms.form(schema).schema})
+    return _encode({"message": message, "requestedSchema": _elicitation_forms.form(schema).schema})
 
 
 def elicitation_params(elicitation: ElicitRequest) -> bytes:

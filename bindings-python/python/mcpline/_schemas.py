@@ -10,7 +10,7 @@ import msgspec
 
 from . import _types
 from ._annotations import is_alias, is_union, unwrapped
-from ._records import alias_value
+from ._class_fields import alias_value
 
 __all__ = ["includes_text", "is_structured", "is_structured_class", "schema_of"]
 

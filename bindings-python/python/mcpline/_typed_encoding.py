@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from . import _json, _pydantic, _records, _schemas
+from . import _class_fields, _json, _pydantic, _schemas
 from ._annotations import ARRAYS, OBJECTS, is_alias, is_union, unwrapped
 
 if typing.TYPE_CHECKING:
@@ -195,7 +195,7 @@ class _Checks:
     def of(self, annotation: Any) -> _Check | None:
         """Return the check of a type; `None` if its values can't have other members than it has."""
         if is_alias(annotation) or hasattr(typing.get_origin(annotation), "__value__"):
-            return self._named(annotation, lambda: self.of(_records.alias_value(annotation)))
+            return self._named(annotation, lambda: self.of(_class_fields.alias_value(annotation)))
         annotation = unwrapped(annotation)
         origin, given = typing.get_origin(annotation), typing.get_args(annotation)
         if is_union(annotation):
@@ -243,7 +243,7 @@ class _Checks:
         if fields is not None and hasattr(cls, "__pydantic_core_schema__"):
             return self._record(_instances(cls), {name: field.annotation for name, field in fields.items()})
         try:
-            record = _records.read(cls, annotation, serialization=True)
+            record = _class_fields.read(cls, annotation, serialization=True)
         except (NameError, TypeError):
             return None
         if record is None:

@@ -17,13 +17,13 @@ from typing import Any, Union
 import msgspec
 from msgspec.structs import replace
 
-from . import _constraints, _decoding, _docstrings, _json, _metadata, _pydantic, _records
+from . import _class_fields, _constraints, _decoding, _docstrings, _json, _metadata, _pydantic
 from ._annotations import ARRAYS, MADE_FROM_LISTS, OBJECTS, UNION_TYPES, is_alias, is_union, name_of, spelled, unwrapped
 from ._callables import MISSING
 
 if typing.TYPE_CHECKING:
+    from ._class_fields import Record
     from ._metadata import Metadata
-    from ._records import Record
 
 __all__ = ["InapplicableMetadata", "Type", "TypeReader", "UnsupportedType", "is_scalar", "with_default"]
 
@@ -268,7 +268,7 @@ class TypeReader:
         if origin in OBJECTS:
             return self._object(annotation, origin, given, place)
         if hasattr(origin, "__value__"):
-            return self._alias(annotation, origin.__name__, _records.alias_value(annotation), place)
+            return self._alias(annotation, origin.__name__, _class_fields.alias_value(annotation), place)
         if isinstance(origin, type):
             return self._class(origin, annotation, place)
         raise UnsupportedType(place, f"{spelled(annotation)} is not supported")
@@ -346,7 +346,7 @@ class TypeReader:
         if (found := self._recursive(annotation)) is not None:
             return found
         try:
-            record = _records.read(cls, annotation, serialization=self._serialization)
+            record = _class_fields.read(cls, annotation, serialization=self._serialization)
         except NameError as error:
             reason = f"an annotation of {cls.__qualname__} can't be resolved: {error}"
             raise UnsupportedType(place, reason) from None

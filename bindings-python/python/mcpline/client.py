@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from . import _exit, _in_process_lifespan, _native, _requests, _setup, _tracing, results
+from . import _client_setup, _exit, _in_process_lifespan, _native, _requests, _tracing, results
 from ._async_library import in_trio
 from ._hosts import LoopHost
 from ._loop_queues import loop_queue_of
@@ -30,8 +30,8 @@ if typing.TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from ._client_auth import Bearer, OAuth
+    from ._client_setup import ConfigOptions, HostOptions, HttpClientOptions, ProgramOptions, Setup
     from ._requests import Reissue
-    from ._setup import ConfigOptions, HostOptions, HttpClientOptions, ProgramOptions, Setup
     from ._stats import ClientStats
     from ._trio import ClientBridge
     from .auth import Caller
@@ -130,7 +130,7 @@ class Client:
         Raises:
             TypeError: An option is unknown.
         """
-        return cls(_setup.of_url(url, headers, auth, {**options}))
+        return cls(_client_setup.of_url(url, headers, auth, {**options}))
 
     @classmethod
     def spawn(
@@ -156,7 +156,7 @@ class Client:
         Raises:
             TypeError: An option is unknown.
         """
-        return cls(_setup.of_program(program, arguments, env, cwd, {**options}))
+        return cls(_client_setup.of_program(program, arguments, env, cwd, {**options}))
 
     @classmethod
     def socket(cls, path: str | os.PathLike[str], **options: Unpack[HostOptions]) -> Self:
@@ -169,7 +169,7 @@ class Client:
         Raises:
             TypeError: An option is unknown.
         """
-        return cls(_setup.of_socket(path, {**options}))
+        return cls(_client_setup.of_socket(path, {**options}))
 
     @classmethod
     def memory(
@@ -194,7 +194,7 @@ class Client:
         Raises:
             TypeError: An option is unknown.
         """
-        return cls(_setup.of_server(server, principal, headers, {**options}))
+        return cls(_client_setup.of_server(server, principal, headers, {**options}))
 
     @classmethod
     def over(cls, transport: ClientTransport, **options: Unpack[HostOptions]) -> Self:
@@ -208,7 +208,7 @@ class Client:
         Raises:
             TypeError: An option is unknown, or `transport` is not a transport.
         """
-        return cls(_setup.of_transport(transport, {**options}))
+        return cls(_client_setup.of_transport(transport, {**options}))
 
     @classmethod
     def from_config(
@@ -231,7 +231,7 @@ class Client:
                 `server` is not given; or an environment variable is not set.
             TypeError: An option is unknown, or is not for this kind of server.
         """
-        return cls(_setup.of_config(path, server, {**options}))
+        return cls(_client_setup.of_config(path, server, {**options}))
 
     # Opening and closing
 

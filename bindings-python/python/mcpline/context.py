@@ -194,9 +194,9 @@ def _read_elicited(answer: bytes, schema: Any) -> ElicitResult[Any]:
     elicited = msgspec.json.decode(answer, type=_Elicited)
     if elicited.action != "accept":
         return _declined_or_cancelled(elicited.action)
-    from . import _forms
+    from . import _elicitation_forms
 
-    return AcceptedElicitation(_forms.form(schema).read(bytes(elicited.content)))
+    return AcceptedElicitation(_elicitation_forms.form(schema).read(bytes(elicited.content)))
 
 
 def _without_data(answer: bytes) -> ElicitResult[None]:

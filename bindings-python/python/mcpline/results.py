@@ -274,9 +274,9 @@ class CallToolResult(_ResultBase, Generic[Data]):
             raise UsageError(f"a result of type {self.result_type!r} has no `data`")
         members = vars(self)
         if "decoded_data" not in members:
-            from . import _data
+            from . import _tool_data
 
-            members["decoded_data"] = _data.unwrapped(self)
+            members["decoded_data"] = _tool_data.unwrapped(self)
         return typing.cast("Data", members["decoded_data"])
 
 
@@ -402,9 +402,9 @@ def read_call(raw: bytes, name: str, result_type: Any) -> CallToolResult[Any]:
     """
     result = read(CALL, raw)
     if not result.is_error and result.result_type == "complete":
-        from . import _data
+        from . import _tool_data
 
-        vars(result)["decoded_data"] = _data.decode(result, result_type, name)
+        vars(result)["decoded_data"] = _tool_data.decode(result, result_type, name)
     return result
 
 
@@ -414,9 +414,9 @@ def check_result_type(result_type: Any) -> None:
     Raises:
         UsageError: It cannot.
     """
-    from . import _data
+    from . import _tool_data
 
-    _data.check(result_type)
+    _tool_data.check(result_type)
 
 
 def _read_leniently(kind: Any, raw: bytes) -> Any:

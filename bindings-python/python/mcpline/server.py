@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._asgi import Application
+    from ._dependency_overrides import Override
+    from ._dependency_providers import Provider
     from ._feature_registration import UnknownArguments
     from ._loops import Attachment, RunningLifespan
-    from ._overrides import Override
-    from ._providers import Provider
     from ._stats import ServerStats
     from .auth import Caller
     from .content import Icon
@@ -354,18 +354,18 @@ class Server(FeatureRegistration, HandlerRegistration):
                 changed, or the mounted server has a lifespan and this one is being served. Nothing is mounted then.
             TypeError: `server` is not a server.
         """
-        from . import _composition, _feature_checks
+        from . import _feature_checks, _mounts
         from ._json import encode
 
         checked = {name: _feature_checks.checked_transform(name, change) for name, change in (tools or {}).items()}
         changes = encode(checked) if checked else None
-        _composition.mount(self, server, prefix, snapshot, changes)
+        _mounts.mount(self, server, prefix, snapshot, changes)
 
     def unmount(self, server: Server, /) -> bool:
         """Remove what `mount` added, whatever the prefixes. Return whether the server was mounted."""
-        from . import _composition
+        from . import _mounts
 
-        return _composition.unmount(self, server)
+        return _mounts.unmount(self, server)
 
     # HTTP APIs
 
@@ -611,7 +611,7 @@ class Server(FeatureRegistration, HandlerRegistration):
             UsageError: No handler depends on an original; a replacement is async, but the original is not; or, on
                 entering, replacements depend on each other.
         """
-        from ._overrides import Override
+        from ._dependency_overrides import Override
 
         return Override(self, replacements)
 

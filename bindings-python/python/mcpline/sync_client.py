@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from . import _exit, _in_process_lifespan, _native, _requests, _setup, _tracing, results
+from . import _client_setup, _exit, _in_process_lifespan, _native, _requests, _tracing, results
 from ._hosts import ThreadHost
 from .errors import Closed
 
@@ -23,8 +23,8 @@ if typing.TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from ._client_auth import Bearer, OAuth
+    from ._client_setup import ConfigOptions, HostOptions, HttpClientOptions, ProgramOptions, Setup
     from ._requests import Reissue
-    from ._setup import ConfigOptions, HostOptions, HttpClientOptions, ProgramOptions, Setup
     from ._stats import ClientStats
     from .auth import Caller
     from .context import Level
@@ -127,7 +127,7 @@ class SyncClient:
             TypeError: An option is unknown.
             McplineError: The connection failed.
         """
-        return cls(_setup.of_url(url, headers, auth, {**options}))
+        return cls(_client_setup.of_url(url, headers, auth, {**options}))
 
     @classmethod
     def spawn(
@@ -154,7 +154,7 @@ class SyncClient:
             TypeError: An option is unknown.
             McplineError: The connection failed.
         """
-        return cls(_setup.of_program(program, arguments, env, cwd, {**options}))
+        return cls(_client_setup.of_program(program, arguments, env, cwd, {**options}))
 
     @classmethod
     def socket(cls, path: str | os.PathLike[str], **options: Unpack[HostOptions]) -> Self:
@@ -168,7 +168,7 @@ class SyncClient:
             TypeError: An option is unknown.
             McplineError: The connection failed.
         """
-        return cls(_setup.of_socket(path, {**options}))
+        return cls(_client_setup.of_socket(path, {**options}))
 
     @classmethod
     def memory(
@@ -194,7 +194,7 @@ class SyncClient:
             TypeError: An option is unknown.
             McplineError: The connection failed.
         """
-        return cls(_setup.of_server(server, principal, headers, {**options}))
+        return cls(_client_setup.of_server(server, principal, headers, {**options}))
 
     @classmethod
     def over(cls, transport: SyncClientTransport | ClientTransport, **options: Unpack[HostOptions]) -> Self:
@@ -209,7 +209,7 @@ class SyncClient:
             TypeError: An option is unknown, or `transport` is not a transport.
             McplineError: The connection failed.
         """
-        return cls(_setup.of_transport(transport, {**options}))
+        return cls(_client_setup.of_transport(transport, {**options}))
 
     @classmethod
     def from_config(
@@ -233,7 +233,7 @@ class SyncClient:
             TypeError: An option is unknown, or is not for this kind of server.
             McplineError: The connection failed.
         """
-        return cls(_setup.of_config(path, server, {**options}))
+        return cls(_client_setup.of_config(path, server, {**options}))
 
     # Closing
 

@@ -19,7 +19,7 @@ from .results import check_result_type, read_call
 if typing.TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-    from ._setup import HostOptions
+    from ._client_setup import HostOptions
     from .auth import Caller
     from .extension import ClientExtension
     from .results import CallToolResult, Notification, Received

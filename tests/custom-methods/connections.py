@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from checks import REVISIONS
-from harness.subjects import INCOMPLETE_SERVERS, LANGUAGES, MOUNTS
+from harness.programs import INCOMPLETE_SERVERS, LANGUAGES, MOUNTS
 
 # Of every client with every server.
 STANDALONE = {"stdio": REVISIONS, "http": REVISIONS[1:], "sse": REVISIONS[:1]}

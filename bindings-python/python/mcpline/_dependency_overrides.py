@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 from typing import Any
 
-from ._providers import Provider, Reader, name_of
+from ._dependency_providers import Provider, Reader, name_of
 from .errors import UsageError
 
 if typing.TYPE_CHECKING:
